@@ -42,22 +42,16 @@ import { Sandbox } from "../filesystem/Sandbox.ts"
 import { type Fault, type InvalidArgument, type NotADirectory, shownPath, type StatError } from "../model/FsError.ts"
 import { enforce } from "../port/Rules.ts"
 import * as Identity from "../runtime/processIdentity.ts"
-import * as Apart from "./internal/container/apart.ts"
-import * as CommandLine from "./internal/container/commandLine.ts"
-import * as Engine from "./internal/container/engine.ts"
-import { sweep } from "./internal/container/leftovers.ts"
-import * as Life from "./internal/container/life.ts"
-import { type Caller, checkMounts, checkRootfs, type ContainerOptions, plan, type Plan } from "./internal/container/options.ts"
-import { awaitReady } from "./internal/container/ready.ts"
-import * as Commands from "./internal/container/sandbox.ts"
-import * as Shared from "./internal/container/shared.ts"
+import * as Apart from "./container/strategies.ts"
+import { makeApart } from "./container/strategies.ts"
+import * as CommandLine from "./container/commandLine.ts"
+import * as Engine from "./container/engine.ts"
+import * as Life from "./container/lifecycle.ts"
+import { awaitReady, sweep } from "./container/lifecycle.ts"
+import { type Caller, checkMounts, checkRootfs, type ContainerOptions, plan, type Plan } from "./container/options.ts"
+import * as Commands from "./container/sandbox.ts"
 
-export type {
-  /** @since 0.1.0 */
-  ContainerMount,
-  /** @since 0.1.0 */
-  ContainerOptions
-} from "./internal/container/options.ts"
+export type { ContainerMount, ContainerOptions } from "./container/options.ts"
 
 /**
  * The errors of a container.
@@ -90,12 +84,12 @@ const answers = (engine: Engine.Engine): Effect.Effect<void, Fault> =>
   )
 
 const promoted = <A, R>(effect: Effect.Effect<A, Fault, R>, { workdir }: Plan): Effect.Effect<A, ContainerError, R> =>
-  Effect.mapError(effect, (fault) => Shared.promote(fault, workdir))
+  Effect.mapError(effect, (fault) => Apart.promote(fault, workdir))
 
 const lifeOf = (
   engine: Engine.Engine,
   planned: Plan,
-  shared?: Shared.SharedDirectory
+  shared?: Apart.SharedDirectory
 ): Effect.Effect<Life.ContainerManager, never, Scope.Scope> =>
   Life.make(engine, {
     check: Effect.all([shared?.check ?? Effect.void, checkMounts(planned), checkRootfs(planned)], { discard: true }),
@@ -104,7 +98,7 @@ const lifeOf = (
   })
 
 const overlay = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, options: ContainerOptions) {
-  const shared = yield* Shared.make(planned, options, caller())
+  const shared = yield* Apart.make(planned, options, caller())
   const { running } = yield* lifeOf(engine, planned, shared)
   if (planned.start === "eager") yield* promoted(running, planned)
   return { port: shared.port, running }
@@ -112,7 +106,7 @@ const overlay = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Pla
 
 const exec = Effect.fnUntraced(function* (engine: Engine.Engine, planned: Plan, options: ContainerOptions) {
   const life = yield* lifeOf(engine, planned)
-  return yield* promoted(Apart.make(engine, planned, options, life), planned)
+  return yield* promoted(makeApart(engine, planned, options, life), planned)
 })
 
 const served = ({ hostDirectory, mounts }: Plan): ReadonlyArray<string> => [
@@ -130,7 +124,7 @@ export const make = (options: ContainerOptions): Effect.Effect<Container, Contai
   Effect.gen(function* () {
     const planned = plan(options, caller())
     if ("_tag" in planned) {
-      return yield* Effect.fail(Shared.promote(planned, shownPath(options.workdir ?? "/workspace")))
+      return yield* Effect.fail(Apart.promote(planned, shownPath(options.workdir ?? "/workspace")))
     }
     const engine = yield* Engine.make(planned.program, served(planned))
     yield* promoted(answers(engine), planned)

@@ -21,13 +21,11 @@ import { makeRelativeTargets } from "../port/absoluteLinks.ts"
 import type { Backend } from "../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions } from "../port/Rules.ts"
 import type { Slices } from "../port/slices.ts"
-import * as Content from "./internal/memoryContent.ts"
-import * as MemoryHistory from "./internal/memoryHistory.ts"
-import * as MemoryPort from "./internal/memoryPort.ts"
-import * as MemorySession from "./internal/memorySession.ts"
-import * as MemoryState from "./internal/memoryState.ts"
-import * as MemoryTree from "./internal/memoryTree.ts"
-import * as MemoryWatch from "./internal/memoryWatch.ts"
+import * as Content from "./memory/content.ts"
+import * as MemoryHistory from "./memory/port.ts"
+import { makeMemoryHistory, makeMemoryPort } from "./memory/port.ts"
+import * as MemorySession from "./memory/session.ts"
+import * as MemoryTree from "./memory/tree.ts"
 
 export type {
   /**
@@ -35,12 +33,7 @@ export type {
    */
   CommonOptions
 } from "../port/Rules.ts"
-export type {
-  /**
-   * @since 0.1.0
-   */
-  TreeState
-} from "./internal/memoryState.ts"
+export type { TreeState } from "./memory/session.ts"
 
 /**
  * The initial content of a filesystem.
@@ -64,7 +57,7 @@ export interface InMemoryOptions extends CommonOptions {
    * The initial content, created despite restrictions of the other options; or the whole tree of a session (State).
    * @default empty
    */
-  readonly tree?: Tree | MemoryState.TreeState | undefined
+  readonly tree?: Tree | MemorySession.TreeState | undefined
   /** Ignores case in names, so that the rules of Windows can be tested anywhere. @default false */
   readonly caseInsensitive?: boolean | undefined
   /**
@@ -138,11 +131,11 @@ const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, l
 /** Adopts a tree state. The nodes are shared with its other users and copied on change. */
 const adopt = (
   tree: MemoryTree.MemoryTree,
-  state: MemoryState.TreeState,
+  state: MemorySession.TreeState,
   caseSensitive: boolean
 ): InvalidArgument | undefined => {
   if (state.caseSensitive !== caseSensitive) return invalid(FsPath.root, "it is a tree with other rules of case")
-  tree.restore(MemoryState.capturedIn(state))
+  tree.restore(MemorySession.capturedIn(state))
   return undefined
 }
 
@@ -152,7 +145,7 @@ const plant = (
   limits: LimitsShape,
   now: DateTime.Utc
 ): TreeError | undefined => {
-  if (options.tree instanceof MemoryState.TreeState) return adopt(tree, options.tree, options.caseInsensitive !== true)
+  if (options.tree instanceof MemorySession.TreeState) return adopt(tree, options.tree, options.caseInsensitive !== true)
   const pending: Array<Pending> = [{ path: FsPath.root, value: options.tree, above: undefined }]
   while (pending.length > 0) {
     const here = pending.pop()!
@@ -190,7 +183,7 @@ const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
     Effect.clockWith((clock): Effect.Effect<Grown, TreeError> => {
       const now = DateTime.makeUnsafe(clock.currentTimeMillisUnsafe())
       const caseInsensitive = options.caseInsensitive === true
-      const watchers = MemoryWatch.make({ caseInsensitive })
+      const watchers = MemoryHistory.make({ caseInsensitive })
       const tree = MemoryTree.make({ now, caseInsensitive, listener: watchers })
       const error = options.tree === undefined ? undefined : plant(tree, options, limits, now)
       if (error !== undefined) return Effect.fail(error)
@@ -198,8 +191,8 @@ const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
       const relative = options.absoluteLinks === "root" ? makeRelativeTargets(() => ["/"]) : undefined
       const settings = { caseInsensitive, rules, relative }
       const port = (tree: MemoryTree.MemoryTree): Backend => ({
-        ...MemoryPort.make(tree, watchers, settings),
-        history: MemoryHistory.make(tree, settings)
+        ...makeMemoryPort(tree, watchers, settings),
+        history: makeMemoryHistory(tree, settings)
       })
       return Effect.succeed({ tree, port })
     })
@@ -247,7 +240,7 @@ export function layer(options: InMemoryOptions = {}): Layer.Layer<Filesystem, Tr
  *
  * @since 0.1.0
  */
-export const State: Slice<MemoryState.TreeState> = MemoryState.slice
+export const State: Slice<MemorySession.TreeState> = MemorySession.slice
 
 /**
  * Creates a backend whose tree is stored in a session. Snapshots, rollbacks, saves and resets of the session apply to

@@ -26,16 +26,11 @@ import type { NotADirectory, StatError, Unsupported } from "../model/FsError.ts"
 import type { Backend } from "../port/Backend.ts"
 import { enforce } from "../port/Rules.ts"
 import * as Crew from "../runtime/crew.ts"
-import type { PosixHostOptions } from "./internal/options.ts"
-import { backend } from "./internal/posixPort.ts"
-import * as PosixRoot from "./internal/posixRoot.ts"
+import type { PosixHostOptions } from "./hostRoot.ts"
+import { backend } from "./posix/port.ts"
+import * as PosixRoot from "./posix/root.ts"
 
-export type {
-  /** @since 0.1.0 */
-  HostOptions,
-  /** @since 0.1.0 */
-  PosixHostOptions
-} from "./internal/options.ts"
+export type { HostOptions, PosixHostOptions } from "./hostRoot.ts"
 
 /**
  * Opens the port of a host directory until the scope closes. After that, every call fails with Unavailable.

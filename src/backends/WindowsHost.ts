@@ -37,21 +37,16 @@ import * as Installation from "../runtime/installation.ts"
 import * as OpenRoots from "../runtime/openRoots.ts"
 import * as Identity from "../runtime/processIdentity.ts"
 import * as Transactions from "../runtime/transactions.ts"
-import { isFault } from "./internal/attempt.ts"
-import type { WindowsHostOptions } from "./internal/options.ts"
-import { inStore, promoteRoot, tooWeakConfinement } from "./internal/rootFaults.ts"
-import { withRecovery } from "./internal/settling.ts"
-import { attempt } from "./internal/windows/attempt.ts"
-import { parseRoot } from "./internal/windows/paths.ts"
-import { backend } from "./internal/windows/port.ts"
-import * as Root from "./internal/windows/root.ts"
-import { system } from "./internal/windows/system.ts"
-import type { Walker } from "./internal/windows/walk.ts"
+import { isFault } from "./posix/errors.ts"
+import { inStore, promoteRoot, tooWeakConfinement, type WindowsHostOptions, withRecovery } from "./hostRoot.ts"
+import { attempt } from "./windows/errors.ts"
+import { parseRoot } from "./windows/names.ts"
+import { backend } from "./windows/port.ts"
+import * as Root from "./windows/walk.ts"
+import type { Walker } from "./windows/walk.ts"
+import { system } from "./windows/disk.ts"
 
-export type {
-  /** @since 0.1.0 */
-  WindowsHostOptions
-} from "./internal/options.ts"
+export type { WindowsHostOptions } from "./hostRoot.ts"
 
 /** Returns the normalized path of the root, or the reason why these options cannot work here. */
 const pathOf = ({ requireConfinement, root }: WindowsHostOptions): string | Fault => {

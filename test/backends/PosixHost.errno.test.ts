@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { fromErrno, isTransient } from "../../src/backends/internal/errno.ts"
+import { fromErrno, isTransient } from "../../src/backends/posix/errors.ts"
 import type { Kind } from "../../src/model/Entry.ts"
 import { systemError } from "./posixFailures.ts"
 

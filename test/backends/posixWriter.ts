@@ -4,9 +4,9 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { replaceFile } from "../../src/backends/internal/atomicReplace.ts"
-import type { Confined } from "../../src/backends/internal/confined.ts"
-import { open } from "../../src/backends/internal/hostRoot.ts"
+import { replaceFile } from "../../src/backends/posix/write.ts"
+import type { Confined } from "../../src/backends/posix/place.ts"
+import { open } from "../../src/backends/posix/confinement.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 
 const confined = open(process.argv[2]!) as Confined

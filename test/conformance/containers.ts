@@ -4,15 +4,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import * as CommandLine from "../../src/backends/internal/container/commandLine.ts"
-import * as Engine from "../../src/backends/internal/container/engine.ts"
-import * as Life from "../../src/backends/internal/container/life.ts"
-import { plan, type Plan } from "../../src/backends/internal/container/options.ts"
-import { awaitReady } from "../../src/backends/internal/container/ready.ts"
-import { bulkScript } from "../../src/backends/internal/shell/bulkScript.ts"
-import * as Port from "../../src/backends/internal/shell/port.ts"
-import { program } from "../../src/backends/internal/shell/script.ts"
-import * as Session from "../../src/backends/internal/shell/session.ts"
+import * as CommandLine from "../../src/backends/container/commandLine.ts"
+import * as Engine from "../../src/backends/container/engine.ts"
+import * as Life from "../../src/backends/container/lifecycle.ts"
+import { awaitReady } from "../../src/backends/container/lifecycle.ts"
+import { plan, type Plan } from "../../src/backends/container/options.ts"
+import { bulkScript, program } from "../../src/backends/container/shell/script.ts"
+import * as Port from "../../src/backends/container/shell/port.ts"
+import { makeSession } from "../../src/backends/container/shell/session.ts"
 import { type Filesystem, layer } from "../../src/filesystem/Filesystem.ts"
 import { promote } from "../../src/model/FsError.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
@@ -38,7 +37,7 @@ const started = (rootfs: string) =>
       settle: awaitReady(engine, planned, caller)
     })
     const { name } = yield* life.running
-    const session = yield* Session.make(engine.start(CommandLine.session(name, program(bulkScript)), "held"))
+    const session = yield* makeSession(engine.start(CommandLine.session(name, program(bulkScript)), "held"))
     const run = (script: string, ...args: ReadonlyArray<string>) =>
       Effect.flatMap(engine.run(["exec", name, "sh", "-c", script, "sh", ...args]), ({ code, stderr }) =>
         code === 0 ? Effect.void : Effect.die(new Error(stderr))

@@ -28,12 +28,11 @@ import {
   Snapshots,
   VfsState
 } from "../../src/index.ts"
-import { plan } from "../../src/backends/internal/container/options.ts"
-import * as Shared from "../../src/backends/internal/container/shared.ts"
-import { bulkScript } from "../../src/backends/internal/shell/bulkScript.ts"
-import * as Shell from "../../src/backends/internal/shell/port.ts"
-import { program } from "../../src/backends/internal/shell/script.ts"
-import * as ShellSession from "../../src/backends/internal/shell/session.ts"
+import { plan } from "../../src/backends/container/options.ts"
+import * as Shared from "../../src/backends/container/strategies.ts"
+import { bulkScript, program } from "../../src/backends/container/shell/script.ts"
+import * as Shell from "../../src/backends/container/shell/port.ts"
+import { makeSession } from "../../src/backends/container/shell/session.ts"
 import { checked } from "../backends/posixHost.ts"
 import { host as windows } from "../backends/windows/windowsHost.ts"
 import * as Sqlite from "../examples/sqlite.ts"
@@ -76,7 +75,7 @@ const shared = Effect.flatMap(directory, (hostDirectory) => {
 /** The port of a container without a shared directory, over a shell of this machine. */
 const apart = Effect.gen(function* () {
   const root = yield* directory
-  const session = yield* ShellSession.make(
+  const session = yield* makeSession(
     Effect.gen(function* () {
       const spawner = yield* ChildProcessSpawner
       return yield* spawner.spawn(ChildProcess.make("sh", ["-c", program(bulkScript)]))

@@ -8,10 +8,9 @@ import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { spawnSync } from "node:child_process"
 import { fileURLToPath } from "node:url"
-import * as MemoryHistory from "../../src/backends/internal/memoryHistory.ts"
-import * as MemoryPort from "../../src/backends/internal/memoryPort.ts"
-import * as MemoryTree from "../../src/backends/internal/memoryTree.ts"
-import * as MemoryWatch from "../../src/backends/internal/memoryWatch.ts"
+import * as MemoryHistory from "../../src/backends/memory/port.ts"
+import { makeMemoryHistory, makeMemoryPort } from "../../src/backends/memory/port.ts"
+import * as MemoryTree from "../../src/backends/memory/tree.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { make as makeFilesystem } from "../../src/filesystem/Filesystem.ts"
 import { compare, fold, type FsPath, root } from "../../src/model/FsPath.ts"
@@ -91,8 +90,8 @@ const memory = (folds: boolean, isWatched: boolean) => {
   const caseInsensitive = folds
   const listener: MemoryTree.Listener = { isActive: () => isWatched, emit: (tag, path) => void told.push([tag, path]) }
   const tree = MemoryTree.make({ now: DateTime.makeUnsafe(0), caseInsensitive, listener })
-  const port = MemoryPort.make(tree, MemoryWatch.make({ caseInsensitive }), { caseInsensitive, rules: {} })
-  return { port, history: MemoryHistory.make(tree, { caseInsensitive, rules: {} }), told }
+  const port = makeMemoryPort(tree, MemoryHistory.make({ caseInsensitive }), { caseInsensitive, rules: {} })
+  return { port, history: makeMemoryHistory(tree, { caseInsensitive, rules: {} }), told }
 }
 
 /** Checks that the events lead from one tree to the other and miss no difference. */

@@ -2,7 +2,7 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Container from "../../backends/Container.ts"
-import type { Plan } from "../../backends/internal/container/options.ts"
+import type { Plan } from "../../backends/container/options.ts"
 import { Sandbox } from "../../filesystem/Sandbox.ts"
 import * as FsError from "../../model/FsError.ts"
 import { root } from "../../model/FsPath.ts"
@@ -65,7 +65,7 @@ const planContainer = Effect.fnUntraced(function* (options: AnyOptions, strategy
     const detail = "nothing can be mounted into an existing directory; leave out either hostDirectory or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
   }
-  const { plan } = yield* Effect.promise(() => import("../../backends/internal/container/options.ts"))
+  const { plan } = yield* Effect.promise(() => import("../../backends/container/options.ts"))
   const [uid, gid] = [process.getuid?.(), process.getgid?.()]
   const made = plan(containerOptions(options, strategy), uid === undefined || gid === undefined ? undefined : { uid, gid })
   return "_tag" in made ? yield* Effect.fail(FsError.promote(made, "Section", root)) : made

@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { nameFault } from "../../backends/internal/windows/names.ts"
+import { nameFault } from "../../backends/windows/names.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Intents, kinds } from "../entries/kinds.ts"

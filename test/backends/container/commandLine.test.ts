@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
-import * as CommandLine from "../../../src/backends/internal/container/commandLine.ts"
-import { type Caller, type ContainerOptions, plan, type Plan } from "../../../src/backends/internal/container/options.ts"
-import { keeper, wrapper } from "../../../src/backends/internal/container/script.ts"
+import * as CommandLine from "../../../src/backends/container/commandLine.ts"
+import { keeper, wrapper } from "../../../src/backends/container/commandLine.ts"
+import { type Caller, type ContainerOptions, plan, type Plan } from "../../../src/backends/container/options.ts"
 
 const user: Caller = { uid: 1000, gid: 100 }
 const root: Caller = { uid: 0, gid: 0 }

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { afterAll } from "vitest"
-import { type ContainerOptions, plan } from "../../../src/backends/internal/container/options.ts"
+import { type ContainerOptions, plan } from "../../../src/backends/container/options.ts"
 import { onDisk } from "../../scratch.ts"
 
 const top = Fs.mkdtempSync(join(onDisk(), "options-"))

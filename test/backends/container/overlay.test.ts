@@ -5,7 +5,7 @@ import { spawn } from "node:child_process"
 import { once } from "node:events"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import * as Overlay from "../../../src/backends/internal/container/overlay.ts"
+import * as Overlay from "../../../src/backends/container/overlayDirectory.ts"
 import * as Identity from "../../../src/runtime/processIdentity.ts"
 import { onDisk } from "../../scratch.ts"
 

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import * as Children from "../../../src/backends/internal/memoryChildren.ts"
+import * as Children from "../../../src/backends/memory/hashTrie.ts"
 
 interface Item extends Children.Entry {
   readonly value: number

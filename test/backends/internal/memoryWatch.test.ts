@@ -2,7 +2,7 @@ import { assert, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
-import * as MemoryWatch from "../../../src/backends/internal/memoryWatch.ts"
+import * as MemoryWatch from "../../../src/backends/memory/port.ts"
 import { type FsPath, root } from "../../../src/model/FsPath.ts"
 
 const at = (path: string) => path as FsPath

@@ -5,7 +5,7 @@ import { join } from "node:path"
 import { type Algebra } from "../../../src/filesystem/Filesystem.ts"
 import { exportBytesOf } from "../../../src/history/Archive.ts"
 import { collect } from "../../../src/testing/operations.ts"
-import * as Session from "../../../src/backends/internal/shell/session.ts"
+import { makeSession } from "../../../src/backends/container/shell/session.ts"
 import type { FileStat } from "../../../src/model/Entry.ts"
 import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
 import { p } from "../posixHost.ts"
@@ -269,7 +269,7 @@ for (const shell of shells) {
 const withHead = (first: string) =>
   Effect.flatMap(directory, (bin) => {
     Fs.writeFileSync(join(bin, "head"), `#!/bin/sh\n${first}\nPATH=${dash.path} exec head "$@"\n`, { mode: 0o755 })
-    return Session.make(start({ ...dash, path: `${bin}:${dash.path}` }))
+    return makeSession(start({ ...dash, path: `${bin}:${dash.path}` }))
   })
 
 const lacks = missing(dash)

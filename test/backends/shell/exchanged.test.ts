@@ -7,8 +7,8 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import * as Port from "../../../src/backends/internal/shell/port.ts"
-import * as Session from "../../../src/backends/internal/shell/session.ts"
+import * as Port from "../../../src/backends/container/shell/port.ts"
+import { makeSession } from "../../../src/backends/container/shell/session.ts"
 import { type Algebra, make } from "../../../src/filesystem/Filesystem.ts"
 import { bash, dash, directory, missing, start } from "./shells.ts"
 
@@ -45,7 +45,7 @@ for (const shell of [dash, bash]) {
         Fs.mkdirSync(join(root, file, ".."), { recursive: true })
         Fs.writeFileSync(join(root, file), "")
       }
-      const session = yield* Session.make(start({ ...shell, path: `${bin}:${shell.path}` }, { functions }))
+      const session = yield* makeSession(start({ ...shell, path: `${bin}:${shell.path}` }, { functions }))
       const port = yield* Port.make({ session, root, name: "shell" })
       const beside = (before: string, after = ":"): void => {
         Fs.writeFileSync(counter, "0")

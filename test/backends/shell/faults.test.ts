@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { fromErrno } from "../../../src/backends/internal/errno.ts"
-import { faultOf } from "../../../src/backends/internal/shell/faults.ts"
+import { fromErrno } from "../../../src/backends/posix/errors.ts"
+import { faultOf } from "../../../src/backends/container/shell/shellRoot.ts"
 
 const words: Readonly<Record<string, ReadonlyArray<string>>> = {
   ENOENT: ["No such file or directory", "No such file", "no such file", "Directory nonexistent", "nonexistent directory"],

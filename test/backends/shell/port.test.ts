@@ -8,8 +8,8 @@ import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import * as Port from "../../../src/backends/internal/shell/port.ts"
-import * as Session from "../../../src/backends/internal/shell/session.ts"
+import * as Port from "../../../src/backends/container/shell/port.ts"
+import { makeSession } from "../../../src/backends/container/shell/session.ts"
 import type { Fault } from "../../../src/model/FsError.ts"
 import { type Backend, type Handle, keyOf } from "../../../src/port/Backend.ts"
 import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
@@ -102,7 +102,7 @@ for (const kind of shells) {
     })
 
     live("continues in the same root with another shell", function* (_, root) {
-      const own = yield* Session.make(start(kind, { functions: "die() { kill -9 $$; }" }))
+      const own = yield* makeSession(start(kind, { functions: "die() { kill -9 $$; }" }))
       const port = yield* Port.make({ session: own, root, name: "Container" })
       yield* put(port, "f", bytes("mine"))
       yield* Effect.flip(own.request({ call: "die", arguments: [], repeats: false }))
@@ -372,7 +372,7 @@ for (const kind of shells) {
     })
 
     live("leaves no temporary file when a stream fails after its shell was killed", function* (_, root) {
-      const own = yield* Session.make(start(kind, { functions: "die() { kill -9 $$; }" }))
+      const own = yield* makeSession(start(kind, { functions: "die() { kill -9 $$; }" }))
       const port = yield* Port.make({ session: own, root, name: "Container" })
       const deadly = Stream.concat(
         Stream.make(randomBytes(1_500_000)),
@@ -467,7 +467,7 @@ for (const kind of shells) {
           const root = yield* directory
           Fs.chownSync(root, 65534, 65534)
           const scope = yield* Scope.make()
-          const session = yield* Scope.provide(Session.make(start(kind, { prefix: user })), scope)
+          const session = yield* Scope.provide(makeSession(start(kind, { prefix: user })), scope)
           yield* Effect.ensuring(
             Effect.gen(body.bind(undefined, yield* Port.make({ session, root, name: "Container" }), root)),
             Scope.close(scope, Exit.void)

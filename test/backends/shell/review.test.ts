@@ -8,10 +8,10 @@ import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import * as Answers from "../../../src/backends/internal/shell/answers.ts"
-import * as Port from "../../../src/backends/internal/shell/port.ts"
-import * as Session from "../../../src/backends/internal/shell/session.ts"
-import { toStat } from "../../../src/backends/internal/shell/stat.ts"
+import * as Session from "../../../src/backends/container/shell/session.ts"
+import { makeSession } from "../../../src/backends/container/shell/session.ts"
+import * as Port from "../../../src/backends/container/shell/port.ts"
+import { toStat } from "../../../src/backends/container/shell/shellRoot.ts"
 import type { Backend } from "../../../src/port/Backend.ts"
 import { p } from "../posixHost.ts"
 import { dash, directory, missing, shells, start } from "./shells.ts"
@@ -20,13 +20,13 @@ describe("an answer of a shell", () => {
   const end = (more: string) => Buffer.from(`said\nkey 1 0\n${more}`)
 
   it("on standard error ends at its end mark, whatever follows", () => {
-    const errors = Answers.make(100, false)
+    const errors = Session.make(100, false)
     errors.begin("key 1")
     assert.deepStrictEqual(errors.take(end("more\n")), { bytes: Buffer.from("said"), status: 0 })
   })
 
   it("on standard output may have nothing after its end mark", () => {
-    const output = Answers.make(100, true)
+    const output = Session.make(100, true)
     output.begin("key 1")
     assert.strictEqual(output.take(end("more\n")), "unasked")
   })
@@ -66,7 +66,7 @@ for (const kind of shells) {
         Effect.scoped(
           Effect.gen(function* () {
             const at = yield* directory
-            const session = yield* Session.make(start(kind, { functions }))
+            const session = yield* makeSession(start(kind, { functions }))
             const port = yield* Port.make({ session, root: at, name: "Shell" })
             yield* Effect.gen(() => body(port, at))
           })
@@ -116,7 +116,7 @@ for (const kind of shells) {
               killInside: Effect.sync(() => void kills++)
             }))
             const scope = yield* Scope.make()
-            const session = yield* Scope.provide(Session.make(counted, { interruptTimeoutMillis: 20 }), scope)
+            const session = yield* Scope.provide(makeSession(counted, { interruptTimeoutMillis: 20 }), scope)
             const asking = yield* Effect.forkChild(session.request({ call: "halt", arguments: [mark], repeats: false }))
             while (!Fs.existsSync(mark)) yield* Effect.sleep(5)
             yield* Fiber.interrupt(asking)
@@ -133,7 +133,7 @@ for (const kind of shells) {
           const fifo = join(yield* directory, "fifo")
           execFileSync("mkfifo", [fifo])
           const functions = 'hush() { read -r _x <"$1"; }; tell() { sleep 0.1; echo; sleep 0.1; echo; sleep 0.1; }'
-          const session = yield* Session.make(start(kind, { functions }), { silence: 200 })
+          const session = yield* makeSession(start(kind, { functions }), { silence: 200 })
           const fault = yield* Effect.flip(session.request({ call: "hush", arguments: [fifo], repeats: true }))
           assert.strictEqual(fault._tag, "Timeout")
           // A shell with some output may take as long as it needs.
@@ -151,7 +151,7 @@ for (const kind of shells) {
           const at = yield* directory
           const content = randomBytes(3 * 1024 * 1024 + 12345)
           Fs.writeFileSync(join(at, "large"), content)
-          const session = yield* Session.make(start(kind))
+          const session = yield* makeSession(start(kind))
           let pieces = 0
           const counting: Session.Session = {
             request: (request) => {

@@ -8,7 +8,8 @@ import * as Stream from "effect/Stream"
 import { createHash, randomBytes } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import * as Session from "../../../src/backends/internal/shell/session.ts"
+import type * as Session from "../../../src/backends/container/shell/session.ts"
+import { makeSession } from "../../../src/backends/container/shell/session.ts"
 import { dash, directory, type Kind, missing, shells, start } from "./shells.ts"
 
 const functions = `
@@ -35,7 +36,7 @@ const change = (session: Session.Session, call: string, ...args: ReadonlyArray<s
 const give = (session: Session.Session, call: string, input: Uint8Array, ...args: ReadonlyArray<string>) =>
   session.request({ call, arguments: args, input, repeats: false })
 
-const sessionOf = (kind: Kind, options?: Session.Options) => Session.make(start(kind, { functions }), options)
+const sessionOf = (kind: Kind, options?: Session.Options) => makeSession(start(kind, { functions }), options)
 
 const text = (reply: Session.Reply) => reply.output.toString()
 
@@ -320,7 +321,7 @@ describe("a session whose shell does not work", () => {
     Effect.gen(function* () {
       let starts = 0
       const refused = { _tag: "Unavailable", detail: "no engine" } as const
-      const session = yield* Session.make(Effect.suspend(() => Effect.fail((starts++, refused))))
+      const session = yield* makeSession(Effect.suspend(() => Effect.fail((starts++, refused))))
       for (const tries of [1, 2]) {
         assert.deepStrictEqual(yield* Effect.flip(ask(session, "say")), refused)
         assert.strictEqual(starts, tries)
@@ -335,7 +336,7 @@ describe("a session whose shell does not work", () => {
         stdout: Stream.empty,
         stderr: Stream.make(Buffer.from("Error: no such container\n"))
       })
-      const fault = yield* Effect.flip(ask(yield* Session.make(ended), "say"))
+      const fault = yield* Effect.flip(ask(yield* makeSession(ended), "say"))
       assert.strictEqual(fault._tag, "Unavailable")
       assert.include(fault["detail"], "no such container")
     })
@@ -344,7 +345,7 @@ describe("a session whose shell does not work", () => {
   it.live("names the missing tool", () =>
     Effect.gen(function* () {
       const bare = start({ ...dash, command: ["/bin/dash"], path: "/nowhere" })
-      const fault = yield* Effect.flip(ask(yield* Session.make(bare), "say"))
+      const fault = yield* Effect.flip(ask(yield* makeSession(bare), "say"))
       assert.strictEqual(fault._tag, "Unavailable")
       assert.include(fault["detail"], "dd")
     })

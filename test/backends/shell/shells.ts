@@ -9,9 +9,9 @@ import * as Scope from "effect/Scope"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { delimiter, isAbsolute, join } from "node:path"
-import { bulkScript } from "../../../src/backends/internal/shell/bulkScript.ts"
-import { program } from "../../../src/backends/internal/shell/script.ts"
-import * as Session from "../../../src/backends/internal/shell/session.ts"
+import { bulkScript, program } from "../../../src/backends/container/shell/script.ts"
+import type * as Session from "../../../src/backends/container/shell/session.ts"
+import { makeSession } from "../../../src/backends/container/shell/session.ts"
 import type { Fault } from "../../../src/model/FsError.ts"
 import { inMemory } from "../../scratch.ts"
 
@@ -82,7 +82,7 @@ export const start = (
 
 export const shared = (kind: Kind): Session.Session => {
   const scope = Effect.runSync(Scope.make())
-  const session = Effect.runSync(Scope.provide(Session.make(start(kind)), scope))
+  const session = Effect.runSync(Scope.provide(makeSession(start(kind)), scope))
   afterAll(() => Effect.runPromise(Scope.close(scope, Exit.void)))
   return session
 }

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { fromWindows, isBusy } from "../../../src/backends/internal/windows/errors.ts"
+import { fromWindows, isBusy } from "../../../src/backends/windows/errors.ts"
 import type { Kind } from "../../../src/model/Entry.ts"
 import { windowsError } from "./simulatedDisk.ts"
 

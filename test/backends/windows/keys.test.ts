@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
-import { childOf, fromBytes, diskPathOf, toBytes } from "../../../src/backends/internal/windows/keys.ts"
-import { system } from "../../../src/backends/internal/windows/system.ts"
-import type { WindowsEntry } from "../../../src/backends/internal/windows/disk.ts"
+import { childOf, diskPathOf, fromBytes, toBytes } from "../../../src/backends/windows/names.ts"
+import { system, type WindowsEntry } from "../../../src/backends/windows/disk.ts"
 import { directory, p } from "../posixHost.ts"
 
 /** Names and their WTF-8 bytes: the examples of the specification and the edges of its ranges. */

@@ -1,16 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { diskPathOf } from "../../../src/backends/internal/windows/keys.ts"
+import { diskPathOf, isWithinRoot, linkTarget, nameFault, parseRoot, toNative, type WindowsRoot } from "../../../src/backends/windows/names.ts"
 import * as Schema from "effect/Schema"
-import { isFault } from "../../../src/backends/internal/attempt.ts"
+import { isFault } from "../../../src/backends/posix/errors.ts"
 import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
-import {
-  isWithinRoot,
-  linkTarget,
-  nameFault,
-  parseRoot,
-  toNative,
-  type WindowsRoot
-} from "../../../src/backends/internal/windows/paths.ts"
 import { leadsOutside } from "../../../src/engine/resolve.ts"
 import * as FsPath from "../../../src/model/FsPath.ts"
 import { isName, read } from "./simulatedNames.ts"

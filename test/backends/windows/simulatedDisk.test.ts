@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Fs from "node:fs"
-import type { WindowsDisk } from "../../../src/backends/internal/windows/disk.ts"
+import type { WindowsDisk } from "../../../src/backends/windows/disk.ts"
 import { SimulatedDisk, type SimulatedDiskOptions } from "./simulatedDisk.ts"
 import { shortName, upcase } from "./simulatedNames.ts"
 

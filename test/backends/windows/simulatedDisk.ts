@@ -8,7 +8,7 @@
  * is recorded in `calls`, so that a test can prove that the disk was not touched.
  */
 import * as Fs from "node:fs"
-import type { WindowsDisk, WindowsEntry, WindowsStats } from "../../../src/backends/internal/windows/disk.ts"
+import type { WindowsDisk, WindowsEntry, WindowsStats } from "../../../src/backends/windows/disk.ts"
 import { read } from "./simulatedNames.ts"
 import { type Access, type Handle, makeNode, type Node, type Place, Refusal, Tree } from "./simulatedTree.ts"
 

@@ -1,0 +1,375 @@
+/**
+ * The options of a container, and the plan derived from them. All options are validated before anything runs, so that
+ * no value can add options to the engine's command line.
+ */
+import * as Effect from "effect/Effect"
+import { checkCommand } from "../../filesystem/sandbox/bounds.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type CommonOptions, fromOptions } from "../../port/Rules.ts"
+import { Fs, isAbsolute, join } from "../../runtime/node.ts"
+import * as OpenRoots from "../../runtime/openRoots.ts"
+import type { Owner } from "../posix/place.ts"
+import { type Dialect, dialectOf, isPath, noEngine } from "./dialect.ts"
+
+/**
+ * A file or directory of the host that is visible in the container.
+ *
+ * @since 0.1.0
+ */
+export interface ContainerMount {
+  /**
+   * The absolute path of a file or directory of the host. After symlinks are resolved, it must be inside one of
+   * `allowedRoots`.
+   */
+  readonly source: string
+  /** The absolute path inside the container, apart from `workdir`, `/tmp` and the system's directories. */
+  readonly target: string
+  /** @default true */
+  readonly readOnly?: boolean | undefined
+}
+
+/**
+ * The engine, the image, the rights and limits of a container, and the place of its files.
+ *
+ * @since 0.1.0
+ */
+export interface ContainerOptions extends CommonOptions {
+  /**
+   * The program that runs containers: `podman`, `docker` or `nerdctl` from the PATH, or an absolute path. The file name
+   * of an absolute path must begin with one of these names. @default "podman"
+   */
+  readonly engine?: string | undefined
+  /**
+   * An image, which the engine fetches if needed, or the absolute path of a root filesystem, which is not changed
+   * (podman only).
+   */
+  readonly image: string | { readonly rootfs: string }
+  /**
+   * `overlay`: a host directory mounted at `workdir`, whose files exist before and after the container. `exec`: no
+   * shared disk; the engine transfers everything, and the files are lost with the container. @default "overlay"
+   */
+  readonly strategy?: "overlay" | "exec" | undefined
+  /** The absolute path of the files inside the container. @default "/workspace" */
+  readonly workdir?: string | undefined
+  /**
+   * The absolute path of an existing host directory for `overlay`, which is kept. @default one in the user's cache,
+   * removed with the scope
+   */
+  readonly hostDirectory?: string | undefined
+  /**
+   * `lazy`: starts at the first command (`overlay` only). `eager`: starts when the layer is built. @default "lazy" for
+   * overlay, "eager" for exec
+   */
+  readonly start?: "lazy" | "eager" | undefined
+  /** `uid:gid`, in numbers. @default "65534:65534" (the ids of this process if the engine is docker or nerdctl, a directory is shared, and the process is not root) */
+  readonly user?: string | undefined
+  /** The memory limit in bytes, without additional swap. @default 1 GiB */
+  readonly memoryBytes?: number | undefined
+  /** The number of processors, possibly fractional. @default 1 */
+  readonly cpus?: number | undefined
+  /** The largest number of concurrent processes. @default 256 */
+  readonly pids?: number | undefined
+  /** The size of `/tmp` in bytes, which counts as memory. @default 256 MiB */
+  readonly tmpfsBytes?: number | undefined
+  /** The name of one of the engine's networks. @default "none" */
+  readonly network?: string | undefined
+  /**
+   * The environment of every command. It is part of the engine's command line, which other users of the machine can
+   * see. @default HOME is /tmp
+   */
+  readonly environment?: Readonly<Record<string, string>> | undefined
+  /** @default none */
+  readonly mounts?: ReadonlyArray<ContainerMount> | undefined
+  /** The absolute host directories that may contain sources of mounts. @default none */
+  readonly allowedRoots?: ReadonlyArray<string> | undefined
+  /** The language of `eval` code if the call names none. @default "javascript" */
+  readonly evalLanguage?: "javascript" | "python" | "sh" | undefined
+  /** Additional arguments after all others, which they override; they can undo every limit above. @default none */
+  readonly runArguments?: ReadonlyArray<string> | undefined
+}
+
+/** Absent on systems without user numbers. */
+export type Caller = Owner | undefined
+
+export interface Mount {
+  readonly source: string
+  readonly target: string
+  readonly readOnly: boolean
+}
+
+export interface Plan {
+  readonly engine: Dialect
+  readonly program: string
+  readonly image: string | { readonly rootfs: string }
+  readonly strategy: "overlay" | "exec"
+  readonly workdir: string
+  readonly hostDirectory: string | undefined
+  readonly start: "lazy" | "eager"
+  readonly user: Owner
+  readonly mapsUser: boolean
+  readonly memoryBytes: number
+  readonly cpus: number
+  readonly pids: number
+  readonly tmpfsBytes: number
+  readonly network: string
+  readonly environment: Readonly<Record<string, string>>
+  readonly mounts: ReadonlyArray<Mount>
+  readonly evalLanguage: "javascript" | "python" | "sh"
+  readonly runArguments: ReadonlyArray<string>
+  /** True if the Filesystem restricts some changes, because commands could make them. */
+  readonly isReadOnly: boolean
+}
+
+type OptionFault = readonly [argument: keyof ContainerOptions, detail: string] | undefined
+
+const nobody: Owner = { uid: 65534, gid: 65534 }
+
+const MiB = 2 ** 20
+
+// oxlint-disable-next-line no-control-regex
+const control = /[\u0000-\u001f\u007f]/
+
+const unsafeInMountList = /[,"]/
+
+const isText = (value: unknown): value is string => typeof value === "string" && value.isWellFormed() && !control.test(value)
+
+const isClimbing = (path: string): boolean => path.split("/").includes("..")
+
+const checkHostPath = (path: unknown): string | undefined => {
+  if (!isText(path) || !isAbsolute(path)) return "it must be an absolute path of the host without control characters"
+  return unsafeInMountList.test(path) ? "an engine takes no path with a comma or a quotation mark" : undefined
+}
+
+const checkContainerPath = (path: unknown): string | undefined => {
+  if (!isText(path) || !path.startsWith("/")) return "it must be an absolute path without control characters"
+  if (normalizePath(path) === "/" || isClimbing(path)) return 'it must be a directory below "/", without ".."'
+  return unsafeInMountList.test(path) || path.includes(":")
+    ? "an engine takes no path with a comma, colon or quotation mark"
+    : undefined
+}
+
+const normalizePath = (path: string): string =>
+  `/${path
+    .split("/")
+    .filter((name) => name !== "" && name !== ".")
+    .join("/")}`
+
+const kept = ["/proc", "/sys", "/dev", "/tmp"]
+
+const overlaps = (one: string, other: string): boolean => OpenRoots.isInside(one, other) || OpenRoots.isInside(other, one)
+
+const checkTarget = (path: string): string | undefined =>
+  checkContainerPath(path) ??
+  (kept.some((place) => OpenRoots.isInside(place, normalizePath(path)))
+    ? "it must be apart from /tmp, /proc, /sys and /dev"
+    : undefined)
+
+const oneOf = (argument: keyof ContainerOptions, value: unknown, ...values: ReadonlyArray<string>): OptionFault =>
+  value === undefined || (typeof value === "string" && values.includes(value))
+    ? undefined
+    : [argument, `it must be one of ${values.join(", ")}`]
+
+const positive = (argument: keyof ContainerOptions, value: number | undefined, isWhole = true): OptionFault =>
+  value === undefined || (Number.isFinite(value) && value > 0 && (!isWhole || Number.isSafeInteger(value)))
+    ? undefined
+    : [argument, isWhole ? "it must be a whole number above 0" : "it must be a number above 0"]
+
+const engineFinding = ({ engine }: ContainerOptions): OptionFault =>
+  engine === undefined || (isText(engine) && (isAbsolute(engine) || !isPath(engine)) && dialectOf(engine) !== undefined)
+    ? undefined
+    : ["engine", noEngine]
+
+const imageFinding = ({ engine, image }: ContainerOptions): OptionFault => {
+  if (typeof image === "string") {
+    if (!isText(image) || image.trim() === "" || /\s/.test(image)) return ["image", "it must be the name of an image"]
+    return image.startsWith("-") ? ["image", "the name of an image does not begin with -"] : undefined
+  }
+  if (typeof image !== "object" || image === null) return ["image", "it must be the name of an image, or { rootfs }"]
+  const dialect = engine === undefined ? "podman" : dialectOf(engine)
+  if (dialect !== "podman") return ["image", `${dialect} runs no root filesystems of the host; give it the name of an image`]
+  if (!isText(image.rootfs) || !isAbsolute(image.rootfs)) return ["image", "rootfs must be an absolute path of the host"]
+  return image.rootfs.includes(":") ? ["image", "an engine takes no root filesystem with a colon in its path"] : undefined
+}
+
+const userForm = /^([0-9]{1,10}):([0-9]{1,10})$/
+
+/** The next number means "leave unchanged" to the system. */
+const maxId = 2 ** 32 - 2
+
+const userOf = (user: string): Owner | undefined => {
+  const [, uid, gid] = userForm.exec(user) ?? []
+  const owner = { uid: Number(uid), gid: Number(gid) }
+  return owner.uid <= maxId && owner.gid <= maxId ? owner : undefined
+}
+
+const userFinding = ({ user }: ContainerOptions): OptionFault =>
+  user === undefined || (typeof user === "string" && userOf(user) !== undefined)
+    ? undefined
+    : ["user", "it must be uid:gid, in numbers"]
+
+const environmentFinding = ({ environment }: ContainerOptions): OptionFault => {
+  if (environment === undefined) return undefined
+  if (Object.values(environment).some((value) => typeof value !== "string")) return ["environment", "its values must be text"]
+  const found = checkCommand("Container", { env: environment })
+  return found && ["environment", found.detail]
+}
+
+const argumentsFinding = ({ runArguments = [] }: ContainerOptions): OptionFault =>
+  runArguments.every((argument) => typeof argument === "string" && argument.isWellFormed() && !argument.includes("\0"))
+    ? undefined
+    : ["runArguments", "they must be text without NUL"]
+
+const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): OptionFault => {
+  if (strategy !== "exec") return undefined
+  if (hostDirectory !== undefined) return ["hostDirectory", "with the strategy exec there is no shared directory"]
+  return start === "lazy" ? ["start", "with the strategy exec there are no files before the container"] : undefined
+}
+
+/** Checks the resolved directory. A missing one is reported when it is opened. */
+const sharedFinding = (real: string | undefined): string | undefined =>
+  real === "/" ? "it must not be the whole host" : real && checkHostPath(real)
+
+const directoryFinding = ({ hostDirectory }: ContainerOptions): OptionFault => {
+  if (hostDirectory === undefined) return undefined
+  const detail = checkHostPath(hostDirectory) ?? sharedFinding(OpenRoots.resolvePath(hostDirectory))
+  return detail === undefined ? undefined : ["hostDirectory", detail]
+}
+
+const workdirFinding = ({ workdir }: ContainerOptions): OptionFault => {
+  const detail = workdir === undefined ? undefined : checkTarget(workdir)
+  return detail === undefined ? undefined : ["workdir", detail]
+}
+
+const networkFinding = ({ network }: ContainerOptions): OptionFault =>
+  network === undefined || (isText(network) && /^[^\s-]\S*$/.test(network))
+    ? undefined
+    : ["network", "it must be the name of a network"]
+
+const mountFinding = (mount: ContainerMount, workdir: string): string | undefined => {
+  const detail = checkTarget(mount.target)
+  if (detail !== undefined) return `target ${JSON.stringify(mount.target)}: ${detail}`
+  if (overlaps(normalizePath(mount.target), workdir)) return "a target must be apart from the directory of the files"
+  const source = checkHostPath(mount.source)
+  return source === undefined ? undefined : `source ${JSON.stringify(mount.source)}: ${source}`
+}
+
+const findOptionFault = (options: ContainerOptions): OptionFault =>
+  engineFinding(options) ??
+  imageFinding(options) ??
+  oneOf("strategy", options.strategy, "overlay", "exec") ??
+  oneOf("start", options.start, "lazy", "eager") ??
+  strategyFinding(options) ??
+  workdirFinding(options) ??
+  directoryFinding(options) ??
+  userFinding(options) ??
+  positive("memoryBytes", options.memoryBytes) ??
+  positive("cpus", options.cpus, false) ??
+  positive("pids", options.pids) ??
+  positive("tmpfsBytes", options.tmpfsBytes) ??
+  networkFinding(options) ??
+  environmentFinding(options) ??
+  oneOf("evalLanguage", options.evalLanguage, "javascript", "python", "sh") ??
+  argumentsFinding(options)
+
+const invalid = ([argument, detail]: NonNullable<OptionFault>): Fault => ({ _tag: "InvalidArgument", argument, detail })
+
+const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<string>): Mount | Fault => {
+  const detail = mountFinding(mount, workdir)
+  if (detail !== undefined) return invalid(["mounts", detail])
+  const shown = `source ${JSON.stringify(mount.source)}`
+  const source = OpenRoots.resolveAllowed(mount.source, roots)
+  if (source === undefined) return invalid(["mounts", `${shown}: it lies in none of allowedRoots`])
+  if (checkHostPath(source) !== undefined)
+    return invalid(["mounts", `${shown}: it leads to a path that an engine does not take`])
+  if (OpenRoots.isInStore(source)) return invalid(["mounts", `${shown}: it lies in a store of snapshots`])
+  return { source, target: normalizePath(mount.target), readOnly: mount.readOnly ?? true }
+}
+
+/**
+ * Fails if a mount's source has changed since the plan was made. Programs in a shared directory could replace it by a
+ * symlink.
+ */
+export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
+  Effect.suspend(() => {
+    const other = mounts.find(({ source }) => OpenRoots.resolvePath(source) !== source)
+    return other === undefined
+      ? Effect.void
+      : Effect.fail<Fault>({
+          _tag: "Unavailable",
+          detail: `what is mounted at ${other.target} leads elsewhere on the host by now`
+        })
+  })
+
+const lstat = (path: string): Fs.Stats | undefined => {
+  try {
+    return Fs.lstatSync(path, { throwIfNoEntry: false })
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Fails if the root filesystem is missing or has no shell, with a clearer message than the engine's.
+ *
+ * If `bin` is a symlink, the shell is not checked, because the symlink may have another target inside the container.
+ */
+export const checkRootfs = ({ engine, image }: Plan): Effect.Effect<void, Fault> =>
+  Effect.suspend(() => {
+    if (typeof image === "string") return Effect.void
+    const shown = JSON.stringify(image.rootfs)
+    const noContainer = (why: string, hint: string): Effect.Effect<void, Fault> =>
+      Effect.fail<Fault>({ _tag: "Unavailable", detail: `${engine} did not start a container: ${why}`, hint })
+    if (Fs.statSync(image.rootfs, { throwIfNoEntry: false })?.isDirectory() !== true) {
+      return noContainer(`there is no directory ${shown}`, "Give a directory that holds a root filesystem, with /bin/sh in it.")
+    }
+    const bin = lstat(join(image.rootfs, "bin"))
+    return bin?.isSymbolicLink() === true || lstat(join(image.rootfs, "bin/sh")) !== undefined
+      ? Effect.void
+      : noContainer(
+          `there is no /bin/sh in ${shown}`,
+          "Give a root filesystem that has /bin/sh; every command is started by it."
+        )
+  })
+
+const isFault = (value: Mount | Fault): value is Fault => "_tag" in value
+
+const isRoot = (caller: Caller): boolean => caller?.uid === 0
+
+const defaultUser = (engine: Dialect, { strategy }: ContainerOptions, caller: Caller): Owner =>
+  engine !== "podman" && strategy !== "exec" && caller !== undefined && !isRoot(caller) ? caller : nobody
+
+export const plan = (options: ContainerOptions, caller: Caller): Plan | Fault => {
+  const reason = findOptionFault(options)
+  if (reason !== undefined) return invalid(reason)
+  const workdir = normalizePath(options.workdir ?? "/workspace")
+  const mounts: Array<Mount> = []
+  for (const requestedMount of options.mounts ?? []) {
+    const mount = mountOf(requestedMount, workdir, options.allowedRoots ?? [])
+    if (isFault(mount)) return mount
+    mounts.push(mount)
+  }
+  const { engine: program = "podman", strategy = "overlay" } = options
+  const engine = dialectOf(program)!
+  const { permits } = fromOptions(options)
+  return {
+    engine,
+    program,
+    image: options.image,
+    strategy,
+    workdir,
+    hostDirectory: options.hostDirectory,
+    start: options.start ?? (strategy === "exec" ? "eager" : "lazy"),
+    user: options.user === undefined ? defaultUser(engine, options, caller) : userOf(options.user)!,
+    mapsUser: engine === "podman" && strategy === "overlay" && caller !== undefined && !isRoot(caller),
+    memoryBytes: options.memoryBytes ?? 1024 * MiB,
+    cpus: options.cpus ?? 1,
+    pids: options.pids ?? 256,
+    tmpfsBytes: options.tmpfsBytes ?? 256 * MiB,
+    network: options.network ?? "none",
+    environment: { HOME: "/tmp", ...options.environment },
+    mounts,
+    evalLanguage: options.evalLanguage ?? "javascript",
+    runArguments: options.runArguments ?? [],
+    isReadOnly: permits !== undefined && !(permits("write") && permits("delete"))
+  }
+}

@@ -1,0 +1,122 @@
+/**
+ * Manages the host directory of a container's workspace: the caller's, which is kept, or one in the user's cache, which
+ * is removed with the scope.
+ */
+import * as Config from "effect/Config"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Fault } from "../../model/FsError.ts"
+import { fromSegments, type FsPath, join, root } from "../../model/FsPath.ts"
+import { type Backend, keyOf } from "../../port/Backend.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
+import { Fs, homedir, Path } from "../../runtime/node.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
+import { removeTree } from "../posix/changes.ts"
+import * as HostRoot from "../posix/confinement.ts"
+import { attempt, isFault } from "../posix/errors.ts"
+import type { Confined, Owner } from "../posix/place.ts"
+import { backend } from "../posix/port.ts"
+import { unavailable } from "./engine.ts"
+import { random } from "./lifecycle.ts"
+
+/**
+ * The XDG base directory specification (https://specifications.freedesktop.org/basedir-spec) ignores a relative
+ * XDG_CACHE_HOME.
+ */
+const cache: Effect.Effect<string> = Effect.map(
+  Effect.orElseSucceed(Config.String("XDG_CACHE_HOME"), () => ""),
+  (given) => Path.join(Path.isAbsolute(given) ? given : Path.join(homedir(), ".cache"), "fs-algebra", "overlays")
+)
+
+const overlayName = /^([0-9a-z-]+)\.[0-9a-f]{24}$/
+
+/** Makes all directories accessible again, because programs may have removed their permissions. */
+const makeAccessible = (port: Backend, path: FsPath): Effect.Effect<void, Fault> =>
+  Effect.gen(function* () {
+    yield* port.attributes!.set(path, { mode: 0o700 })
+    for (const child of yield* port.list(path)) {
+      if (child.kind === "directory") yield* makeAccessible(port, join(path, keyOf(child)))
+    }
+  })
+
+/**
+ * Removes an overlay directory. Never fails: later processes retry.
+ *
+ * Uses the host's tree removal, because programs may still replace directories by symlinks.
+ */
+export const remove = (parent: string, name: string): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const confined = yield* Effect.acquireRelease(
+      attempt(() => HostRoot.open(parent)),
+      ({ close }) => Effect.sync(close)
+    )
+    const path = fromSegments([name])
+    const removeOnce = removeTree(confined, path)
+    yield* Effect.catch(removeOnce, () =>
+      Effect.andThen(Effect.ignore(makeAccessible(backend(confined, { root: parent }), path)), removeOnce)
+    )
+  }).pipe(Effect.scoped, Effect.ignore)
+
+const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+
+/** Removes overlay directories of ended processes. The user inside the container may own such a directory. */
+const removeOrphans = (parent: string): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const orphans = Fs.readdirSync(parent).filter((name) => {
+      const owner = overlayName.exec(name)?.[1]
+      return owner !== undefined && Identity.isDead(owner) === true && isDirectory(Path.join(parent, name))
+    })
+    return Effect.forEach(orphans, (name) => remove(parent, name), { discard: true })
+  })
+
+const foreignDirectory: Fault = unavailable(
+  "the directory fs-algebra in the user's cache, or overlays in it, is a link or belongs to another user; give a hostDirectory, or set XDG_CACHE_HOME to a directory of your own"
+)
+
+/**
+ * Creates a directory, and refuses one with another owner.
+ *
+ * Another user who may write in it could replace a directory by a symlink. That directory is then opened, and the user
+ * inside becomes its owner.
+ */
+const ensurePrivate = (directory: string): boolean => {
+  makeDirectories(directory, 0o700)
+  const { mode, uid } = Fs.lstatSync(directory)
+  if (!isDirectory(directory) || uid !== process.getuid?.()) return false
+  if ((mode & 0o022) !== 0) Fs.chmodSync(directory, 0o700)
+  return true
+}
+
+export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(function* () {
+  const parent = yield* cache
+  const name = `${Identity.self()}.${random()}`
+  const directory = `${parent}/${name}`
+  yield* Effect.acquireRelease(
+    attempt(() => {
+      if (!ensurePrivate(Path.dirname(parent)) || !ensurePrivate(parent)) return foreignDirectory
+      Fs.mkdirSync(directory, { mode: 0o700 })
+      return undefined
+    }),
+    () => remove(parent, name)
+  )
+  yield* Effect.forkScoped(removeOrphans(parent))
+  return directory
+})
+
+/**
+ * Changes the owner of the workspace. Only root can do that, and only for a directory of root; contents keep their
+ * owner.
+ *
+ * Affects the directory that was opened, even if another entry has taken its path since.
+ */
+export const changeOwner = (confined: Confined, owner: Owner): Effect.Effect<void, Fault> =>
+  attempt(() => {
+    const place = confined.directory(root)
+    if (isFault(place)) return place
+    try {
+      if (place.stats.uid === 0) Fs.chownSync(place.directory, owner.uid, owner.gid)
+    } finally {
+      place.release()
+    }
+    return undefined
+  })

@@ -1,0 +1,469 @@
+/**
+ * Creates many new entries in one request. The shell itself writes the files, so no file costs a process.
+ *
+ * Unusual entries are declined: the engine then creates them with the plain operations, which report any failure.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../../../model/Entry.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { type FsPath, join, parent, root } from "../../../model/FsPath.ts"
+import { isBytes } from "../../../model/bytes.ts"
+import { type Backend, type Child, type Commit, type Handle, keyOf, type NewEntry, type Whole } from "../../../port/Backend.ts"
+import type { Handlers } from "../../../port/Request.ts"
+import { changed as changedExplorer } from "../../../port/explorer.ts"
+import { isUtf8 } from "../../../runtime/node.ts"
+import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
+import { childOf, fromBytes } from "../../posix/place.ts"
+import { type Mode, runCommit } from "../../posix/write.ts"
+import type { Reply } from "./session.ts"
+import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succeedOrUnexpected, toStat } from "./shellRoot.ts"
+
+// Reads files in the container.
+//
+// A small file arrives with its stat in one answer and is kept in memory. A large file is held open by a process inside,
+// so that all its pieces belong to one file even if its name changes.
+
+
+/** The largest content of one answer in bytes. */
+const maxAnswerBytes = 1024 * 1024
+
+const notAFile: Fault = { _tag: "NotAFile" }
+const notFound: Fault = { _tag: "NotFound" }
+const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
+
+export const requestRead = (
+  place: ShellRoot,
+  call: string,
+  path: FsPath,
+  ...args: ReadonlyArray<string>
+): Effect.Effect<Reply, Fault> => {
+  const name = nameOf(path)
+  if (isFault(name)) return Effect.fail(name)
+  return Effect.flatMap(place.sendRequest({ call, arguments: [name, ...args], repeats: true }), (reply) =>
+    reply.status === 0 ? Effect.succeed(reply) : Effect.fail(faultOf(reply))
+  )
+}
+
+export const stat = (place: ShellRoot, path: FsPath): Effect.Effect<FileStat | undefined, Fault> =>
+  Effect.matchEffect(requestRead(place, "look", path), {
+    onFailure: (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)),
+    onSuccess: ({ output }) => succeedOrUnexpected(toStat(path, output.toString("latin1")))
+  })
+
+interface Loaded {
+  readonly stat: FileStat
+  readonly bytes: Uint8Array | undefined
+}
+
+const loadedOf = (path: FsPath, output: Buffer, most: number): Loaded | undefined => {
+  const end = output.indexOf("\n")
+  const stat = toStat(path, output.toString("latin1", 0, Math.max(0, end)))
+  if (stat === undefined) return undefined
+  if (stat.sizeBytes > most) return { stat, bytes: undefined }
+  const bytes = output.subarray(end + 1, end + 1 + stat.sizeBytes)
+  return { stat: bytes.length === stat.sizeBytes ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
+}
+
+const load = (place: ShellRoot, path: FsPath, most: number): Effect.Effect<Loaded, Fault> =>
+  path === root
+    ? Effect.fail(notAFile)
+    : Effect.flatMap(requestRead(place, "load", path, String(most)), ({ output }) =>
+        succeedOrUnexpected(loadedOf(path, output, most))
+      )
+
+export const whole = (place: ShellRoot, path: FsPath, maxBytes: number): Effect.Effect<Whole | undefined, Fault> =>
+  Effect.map(load(place, path, Math.min(maxBytes, maxAnswerBytes)), ({ bytes, stat }) => bytes && { stat, bytes })
+
+const readPiece = (
+  place: ShellRoot,
+  holder: string,
+  identity: string,
+  offset: number,
+  count: number
+): Effect.Effect<Uint8Array, Fault> =>
+  Effect.flatMap(
+    place.sendRequest({ call: "piece", arguments: [holder, identity, String(offset), String(count)], repeats: true }),
+    (reply) =>
+      reply.status === 0 && reply.output.length <= count
+        ? Effect.succeed(new Uint8Array(reply.output))
+        : Effect.fail(reply.status === 0 ? notFound : faultOf(reply))
+  )
+
+const openHeld = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> => {
+  let isClosed = false
+  /**
+   * The end of the last read. A read that continues there fetches a whole block ahead, because a request takes
+   * milliseconds.
+   */
+  let next = -1
+  let readAhead = { offset: 0, bytes: new Uint8Array(0) as Uint8Array }
+  const held = Effect.acquireRelease(
+    Effect.flatMap(requestRead(place, "pin", path), ({ output }) => {
+      const found = /^(\d+) (\d+:\d+) ([^]*)$/.exec(output.toString("latin1"))
+      const [, holder = "", identity = "", statText = ""] = found ?? []
+      const stat = toStat(path, statText)
+      return succeedOrUnexpected(stat && { holder, identity, stat })
+    }),
+    ({ holder }) =>
+      Effect.ignore(
+        Effect.suspend(() => {
+          isClosed = true
+          return place.sendRequest({ call: "unpin", arguments: [holder], repeats: true })
+        })
+      )
+  )
+  return Effect.map(held, ({ holder, identity, stat }) => ({
+    stat,
+    read: (offset, length) =>
+      Effect.suspend(() => {
+        if (isClosed) return Effect.fail(closed)
+        // Bytes appended since the file was opened are not part of the handle's content.
+        const count = Math.min(length, maxAnswerBytes, stat.sizeBytes - offset)
+        if (!(count > 0)) return Effect.succeed(new Uint8Array(0))
+        const isSequential = offset === next
+        next = offset + count
+        const at = offset - readAhead.offset
+        if (at >= 0 && at + count <= readAhead.bytes.length) return Effect.succeed(readAhead.bytes.slice(at, at + count))
+        const fetched = readPiece(
+          place,
+          holder,
+          identity,
+          offset,
+          isSequential ? Math.min(maxAnswerBytes, stat.sizeBytes - offset) : count
+        )
+        return Effect.map(fetched, (bytes) => {
+          readAhead = { offset, bytes }
+          return bytes.slice(0, count)
+        })
+      })
+  }))
+}
+
+const handleOf = (stat: FileStat, bytes: Uint8Array): Effect.Effect<Handle, never, Scope.Scope> => {
+  let isClosed = false
+  const handle: Handle = {
+    stat,
+    read: (offset, length) =>
+      Effect.suspend(() =>
+        isClosed ? Effect.fail(closed) : Effect.succeed(new Uint8Array(bytes.subarray(offset, offset + length)))
+      )
+  }
+  return Effect.acquireRelease(Effect.succeed(handle), () => Effect.sync(() => (isClosed = true)))
+}
+
+export const open = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
+  Effect.flatMap(load(place, path, maxAnswerBytes), ({ bytes, stat }) =>
+    bytes === undefined ? openHeld(place, path) : handleOf(stat, bytes)
+  )
+
+// Publishes files atomically in the container.
+//
+// Content is written to a hidden name in the same directory, and one step gives the file its final name. A small file
+// takes one request. A large file or a stream is sent in blocks first.
+
+
+const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  TemporaryNames.withName((name) => use(join(parent(path), name)))
+
+export const changed = (
+  place: ShellRoot,
+  call: string,
+  paths: ReadonlyArray<FsPath>,
+  args: ReadonlyArray<string> = [],
+  input?: Uint8Array
+): Effect.Effect<Reply, Fault> =>
+  Effect.suspend(() => {
+    const names: Array<Uint8Array> = []
+    for (const path of paths) {
+      const name = nameOf(path)
+      if (isFault(name)) return Effect.fail(name)
+      names.push(name)
+    }
+    return Effect.flatMap(place.sendRequest({ call, arguments: [...names, ...args], input, repeats: false }), (reply) =>
+      reply.status === 0 ? Effect.succeed(reply) : Effect.fail(faultOf(reply))
+    )
+  })
+
+const statOf = (path: FsPath, { output }: Reply): Effect.Effect<FileStat, Fault> =>
+  succeedOrUnexpected(toStat(path, output.toString("latin1")))
+
+const putSmall = (place: ShellRoot, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
+  Effect.flatMap(
+    mode === "append"
+      ? changed(place, "append", [path], [], bytes)
+      : withTemporary(path, (temporary) => changed(place, "put", [path, temporary], [mode, String(bytes.length)], bytes)),
+    (reply) => statOf(path, reply)
+  )
+
+const sendBlocks = <E, R>(
+  place: ShellRoot,
+  temporary: FsPath,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<number, Fault | E, R> => {
+  const send = (bytes: Uint8Array) => changed(place, "more", [temporary], [], bytes)
+  let sent = 0
+  let pendingChunks: Array<Uint8Array> = []
+  let size = 0
+
+  const flush = Effect.suspend(() => {
+    const bytes = Buffer.concat(pendingChunks)
+    pendingChunks = []
+    size = 0
+    return bytes.length === 0 ? Effect.void : Effect.asVoid(send(bytes))
+  })
+  const take = (bytes: Uint8Array): Effect.Effect<void, Fault> => {
+    const piece = bytes.subarray(0, maxAnswerBytes - size)
+    pendingChunks.push(piece)
+    size += piece.length
+    sent += piece.length
+    if (size < maxAnswerBytes) return Effect.void
+    return Effect.andThen(
+      flush,
+      Effect.suspend(() => take(bytes.subarray(piece.length)))
+    )
+  }
+  const taken = isBytes(content)
+    ? take(content)
+    : Stream.runForEachArray(content, (chunks) => Effect.forEach(chunks, take, { discard: true }))
+  return Effect.map(Effect.andThen(taken, flush), () => sent)
+}
+
+const putLarge = <E, R>(
+  place: ShellRoot,
+  path: FsPath,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  mode: Mode,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  withTemporary(path, (temporary) => {
+    let isPublished = false
+    return Effect.acquireUseRelease(
+      // Fails early if the publication would fail, so that a long stream is not read in vain.
+      changed(place, "stage", [path, temporary], [mode]),
+      () =>
+        Effect.flatMap(sendBlocks(place, temporary, content), (size) =>
+          runCommit(
+            commit,
+            Effect.flatMap(changed(place, "publish", [path, temporary], [mode, String(size)]), (reply) => {
+              isPublished = true
+              return statOf(path, reply)
+            })
+          )
+        ),
+      () => (isPublished ? Effect.void : Effect.ignore(changed(place, "discard", [temporary])))
+    )
+  })
+
+export const write =
+  (place: ShellRoot): Backend["write"] =>
+  (path, content, mode, how) =>
+    path === root
+      ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
+      : isBytes(content) && content.length <= maxAnswerBytes
+        ? runCommit(how?.commit, putSmall(place, path, content, mode))
+        : putLarge(place, path, content, mode, how?.commit)
+
+/**
+ * Accepts only a single path component, whatever the tools print, because callers append the name to paths on other
+ * disks.
+ */
+const record = /^([0-9a-f]+) (\d+) (-?\d+) \.\/(?!\.{1,2}$)([^/]+)$/
+
+const childFrom = (text: string, isText: boolean): Child | undefined => {
+  const [, mode, size, , name] = record.exec(text) ?? []
+  if (name === undefined) return undefined
+  const kind = kindOf(Number.parseInt(mode!, 16))
+  const child = childOf(isText ? name : fromBytes(Buffer.from(name, "latin1")), kind)
+  const sizeBytes = kind === "file" || kind === "symlink" ? Number(size) : 0
+  return { ...child, sizeBytes }
+}
+
+const entriesOf = (output: Buffer): ReadonlyArray<Child> | undefined => {
+  const isText = isUtf8(output)
+  const records = output.toString(isText ? "utf8" : "latin1").split("//\n")
+  if (records.pop() !== "") return undefined
+  const entries: Array<Child> = []
+  for (const text of records) {
+    const entry = childFrom(text, isText)
+    if (entry === undefined) return undefined
+    entries.push(entry)
+  }
+  return entries
+}
+
+const withoutLeftovers = Effect.fnUntraced(function* (place: ShellRoot, path: FsPath, children: ReadonlyArray<Child>) {
+  const left = children.filter(({ kind, name }) => kind === "file" && TemporaryNames.isLeftover(name))
+  if (left.length === 0) return children
+  const gone = new Set<Child>()
+  for (const child of left) {
+    const removed = yield* Effect.exit(changed(place, "discard", [join(path, child.name)]))
+    if (Exit.isSuccess(removed)) gone.add(child)
+  }
+  return children.filter((child) => !gone.has(child))
+})
+
+const isGone = (complaint: string): boolean => complaint.endsWith("No such file or directory")
+
+const maxLooks = 3
+
+/**
+ * Lists the names for which `stat` always fails, although the disk lists them. Fails with Unavailable unless there are
+ * `missed` such names.
+ */
+const listUnstatable = Effect.fnUntraced(function* (
+  place: ShellRoot,
+  name: Uint8Array,
+  found: ReadonlyArray<Child>,
+  missed: number
+) {
+  const { output } = yield* place.sendRequest({ call: "names", arguments: [name], repeats: true })
+  const names = new Set(found.map(keyOf))
+  const all = [...output.toString("latin1").matchAll(/([dfo])\.\/(?!\.{1,2}\/)([^/]+)\/\/\n/g)].map(
+    ([, kind, text]): Child => ({
+      ...childOf(fromBytes(Buffer.from(text!, "latin1")), kind === "d" ? "directory" : kind === "f" ? "file" : "other"),
+      sizeBytes: 0
+    })
+  )
+  const others = all.filter((child) => !names.has(keyOf(child)))
+  return others.length === missed ? others : yield* Effect.fail(changedExplorer)
+})
+
+/**
+ * Lists a directory until all its entries are found, within a limited number of attempts.
+ *
+ * An entry that is missing once was removed or temporarily absent. Fails with Unavailable if the same entry is missing
+ * repeatedly, unless no attempt ever finds it.
+ */
+const listStable = Effect.fnUntraced(function* (
+  place: ShellRoot,
+  name: Uint8Array
+): Effect.fn.Return<ReadonlyArray<Child>, Fault> {
+  const missed = new Map<string, number>()
+  for (let left = maxLooks; ; left--) {
+    const reply = yield* place.sendRequest({ call: "list", arguments: [name], repeats: true })
+    const messages = errorMessages(reply.errors)
+    if (reply.status !== 0 && (reply.status >= 20 || !messages.every(isGone))) return yield* Effect.fail(faultOf(reply))
+    const gone = messages.filter(isGone)
+    if (gone.length === 0 || left === 0) {
+      const found = yield* succeedOrUnexpected(entriesOf(reply.output))
+      const again = gone.filter((complaint) => missed.has(complaint))
+      if (again.length === 0) return found
+      if (again.some((complaint) => missed.get(complaint) !== maxLooks)) return yield* Effect.fail(changedExplorer)
+      return [...found, ...(yield* listUnstatable(place, name, found, again.length))]
+    }
+    for (const complaint of gone) missed.set(complaint, (missed.get(complaint) ?? 0) + 1)
+  }
+})
+
+export const list = (place: ShellRoot, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+  Effect.gen(function* () {
+    const name = nameOf(path)
+    if (isFault(name)) return yield* Effect.fail(name)
+    const entries = yield* listStable(place, name)
+    return sweeps ? yield* withoutLeftovers(place, path, entries) : entries
+  })
+
+/** Entries in one request, and bytes of their paths. The system limits a program's arguments. */
+const maxEntries = 1024
+const maxNames = 96 * 1024
+const maxInput = 1024 * 1024
+const maxFile = 64 * 1024
+
+const [fileMode, directoryMode] = [0o644, 0o755]
+
+const special: Readonly<Record<string, string>> = { "\n": "\\n", "%": "%%", "\\": "\\\\" }
+
+/** The text for each byte in a format of `printf`, which every shell reads alike. */
+const printfTexts: ReadonlyArray<string> = Array.from({ length: 256 }, (_, byte) => {
+  const character = String.fromCharCode(byte)
+  return special[character] ?? (/[ -&(-~]/.test(character) ? character : `\\${byte.toString(8).padStart(3, "0")}`)
+})
+
+/** Returns the format for which `printf` prints the bytes. Escapes a leading hyphen, which would begin an option. */
+const formatOf = (bytes: Uint8Array): string => {
+  let format = bytes[0] === 0x2d ? "\\055" : ""
+  for (let at = format === "" ? 0 : 1; at < bytes.length; at++) format += printfTexts[bytes[at]!]!
+  return format
+}
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+interface EntryRequest {
+  readonly index: number
+  readonly mode: number
+  readonly isFile: boolean
+  readonly nameLength: number
+  readonly text: string
+}
+
+const entryRequestOf = ({ bytes, mode, path }: NewEntry, index: number): EntryRequest | undefined => {
+  const name = nameOf(path)
+  if (isFault(name) || (bytes !== undefined && bytes.length > maxFile)) return undefined
+  const isFile = bytes !== undefined
+  const bits = (mode ?? (isFile ? fileMode : directoryMode)) & 0o777
+  const shown = quoted(Buffer.from(name).toString("latin1"))
+  const text = isFile ? `${shown} ${bytes.length} ${quoted(formatOf(bytes))}` : `${shown} d ${bits.toString(8)}`
+  return { index, mode: bits, isFile, nameLength: name.length, text }
+}
+
+const findFittingEnd = (all: ReadonlyArray<EntryRequest>, start: number): number => {
+  let [names, input] = [0, 0]
+  let end = start
+  let mode: number | undefined
+  for (; end < all.length && end - start < maxEntries; end++) {
+    const next = all[end]!
+    names += next.nameLength
+    input += next.text.length + 1
+    if (end > start && (names > maxNames || input > maxInput)) break
+    if (!next.isFile) continue
+    if (mode !== undefined && mode !== next.mode) break
+    mode = next.mode
+  }
+  return end
+}
+
+/**
+ * The number of the first path among the arguments, and of arguments per entry, by which the answer names removed
+ * entries.
+ */
+const [firstArgument, argumentsPerEntry] = [4, 3]
+
+const parseCreated = (count: number, { output }: Reply): ReadonlyArray<boolean> | undefined => {
+  const [, digits = "", removed = ""] = /^([01]*)\n((?:[0-9]+ )*)\n$/.exec(output.toString("latin1")) ?? []
+  if (digits.length !== count) return undefined
+  const gone = new Set(removed.split(" ").map(Number))
+  return Array.from(digits, (digit, at) => digit === "1" && !gone.has(firstArgument + argumentsPerEntry * at))
+}
+
+const sendRequest = (place: ShellRoot, some: ReadonlyArray<EntryRequest>): Effect.Effect<ReadonlyArray<boolean>, Fault> => {
+  const mode = some.find(({ isFile }) => isFile)?.mode ?? fileMode
+  // A redirection never creates an executable file, so the mode needs a `chmod`.
+  const chmods = (mode & 0o111) !== 0 ? "1" : "''"
+  const head = `${mode.toString(8)} ${(~mode & 0o777).toString(8)} ${chmods}`
+  const input = Buffer.from([head, ...some.map(({ text }) => text)].join(" "), "latin1")
+  return Effect.flatMap(place.sendRequest({ call: "bulk_taken", arguments: ["bulk_make"], input, repeats: false }), (reply) =>
+    reply.status === 0 ? succeedOrUnexpected(parseCreated(some.length, reply)) : Effect.fail(faultOf(reply))
+  )
+}
+
+export const makeMany =
+  (place: ShellRoot): NonNullable<Handlers["MakeMany"]> =>
+  ({ entries }) =>
+    Effect.gen(function* () {
+      const out: Array<boolean> = entries.map(() => false)
+      const entryRequests = entries.flatMap((entry, index) => entryRequestOf(entry, index) ?? [])
+      const files = entryRequests.filter(({ isFile }) => isFile).sort((one, other) => one.mode - other.mode)
+      const all = [...entryRequests.filter(({ isFile }) => !isFile), ...files]
+      for (let at = 0; at < all.length;) {
+        const end = findFittingEnd(all, at)
+        const some = all.slice(at, end)
+        const made = yield* sendRequest(place, some)
+        for (const [place, { index }] of some.entries()) out[index] = made[place]!
+        at = end
+      }
+      return Option.some(out)
+    })

@@ -1,0 +1,453 @@
+/**
+ * Keeps a POSIX shell running that answers one request after another over its standard input and output.
+ *
+ * So a request costs a round trip instead of a new process of the engine. The shell starts on first use, and again
+ * after it has ended.
+ *
+ * A request is one line that begins with the key of the session. If a transfer is cut short, the shell does not execute
+ * the following bytes.
+ *
+ * An answer ends on both streams with a line of the key and the request's number, so each error belongs to its request.
+ * A shell that prints unrequested output is abandoned.
+ */
+import type * as Cause from "effect/Cause"
+import * as Deferred from "effect/Deferred"
+import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as FiberSet from "effect/FiberSet"
+import * as Queue from "effect/Queue"
+import type * as Scope from "effect/Scope"
+import type * as Sink from "effect/Sink"
+import * as Stream from "effect/Stream"
+import type { Fault } from "../../../model/FsError.ts"
+import { randomBytes } from "../../../runtime/node.ts"
+import { lastAnswer } from "./script.ts"
+
+// Splits the output of a shell into answers by the end line that the session has requested for each.
+//
+// Everything before the end line is arbitrary content: it may contain any bytes, and no length in it is trusted.
+
+
+const maxStatusBytes = 8
+
+interface Answer {
+  readonly bytes: Buffer
+  readonly status: number
+}
+
+interface Answers {
+  /** Starts an answer that ends with this mark. Discards earlier output. */
+  readonly begin: (mark: string) => void
+  /** Returns `unasked` for output without a request or after the end. */
+  readonly take: (chunk: Uint8Array) => Answer | "unasked" | undefined
+  readonly size: () => number
+  readonly bytesSoFar: () => Buffer
+}
+
+/**
+ * Creates a splitter that keeps at most `most` bytes of an answer.
+ *
+ * With `isAlone`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
+ */
+export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers => {
+  let end: Buffer | undefined
+  let kept: Array<Uint8Array> = []
+  let size = 0
+  /** The last bytes may contain the beginning of an end line. */
+  let tail: Buffer = Buffer.alloc(0)
+
+  const keep = (chunk: Uint8Array): void => {
+    const room = maxBytes - size
+    if (room > 0) kept.push(chunk.length > room ? chunk.subarray(0, room) : chunk)
+    size += chunk.length
+  }
+
+  const makeAnswer = (length: number, status: number): Answer => {
+    const all = Buffer.concat(kept)
+    end = undefined
+    kept = []
+    return { bytes: all.subarray(0, length), status }
+  }
+
+  return {
+    begin: (mark) => {
+      end = Buffer.from(`\n${mark} `)
+      kept = []
+      size = 0
+      tail = Buffer.alloc(0)
+    },
+    take: (chunk) => {
+      if (end === undefined) return "unasked"
+      const before = size - tail.length
+      const window =
+        tail.length === 0 ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length) : Buffer.concat([tail, chunk])
+      keep(chunk)
+      const at = window.indexOf(end)
+      if (at === -1) {
+        tail = Buffer.from(window.subarray(Math.max(0, window.length - end.length + 1)))
+        return undefined
+      }
+      const from = at + end.length
+      const newline = window.indexOf(10, from)
+      if (newline === -1 && window.length - from <= maxStatusBytes) {
+        tail = Buffer.from(window.subarray(at))
+        return undefined
+      }
+      const status = window.toString("latin1", from, newline)
+      if (refusesTrailingOutput && newline !== window.length - 1) return "unasked"
+      return /^\d{1,3}$/.test(status) ? makeAnswer(before + at, Number(status)) : "unasked"
+    },
+    size: () => size,
+    bytesSoFar: () => Buffer.concat(kept)
+  }
+}
+
+export interface Shell {
+  readonly stdin: Sink.Sink<void, Uint8Array, never, unknown>
+  readonly stdout: Stream.Stream<Uint8Array, unknown>
+  readonly stderr: Stream.Stream<Uint8Array, unknown>
+  /** Kills a process that did not end with its input. Present if the process can outlive its scope. */
+  readonly killInside?: Effect.Effect<void> | undefined
+}
+
+export interface Request {
+  readonly call: string
+  readonly arguments: ReadonlyArray<string | Uint8Array>
+  /** Read by the function with `take`; at most 1 MiB, so that other requests wait only briefly. */
+  readonly input?: Uint8Array | undefined
+  /** Set for a request that only reads, so that it can be repeated in another shell if the first one ends. */
+  readonly repeats: boolean
+}
+
+export interface Reply {
+  readonly status: number
+  readonly output: Buffer
+  /** The output on standard error, at most 64 KiB. */
+  readonly errors: string
+}
+
+export interface Session {
+  /**
+   * Sends a request. Requests run one at a time in the order of arrival.
+   *
+   * Fails only if there is no answer: with Unavailable, or with IoError for an answer that is too large.
+   *
+   * An interruption removes a waiting request. A request that is already sent and may change something is awaited, up
+   * to `patience`; then the shell is abandoned.
+   */
+  readonly request: (request: Request) => Effect.Effect<Reply, Fault>
+}
+
+export interface Options {
+  /** Bytes of the largest answer; a larger one ends the shell. @default 256 MiB */
+  readonly maxAnswerBytes?: number | undefined
+  /** Milliseconds that an interrupted caller waits for a request that is already sent. @default 10 seconds */
+  readonly interruptTimeoutMillis?: number | undefined
+  /**
+   * Milliseconds that a shell may work without output. Then the shell ends and the request fails with Timeout. @default
+   * 2 minutes
+   */
+  readonly silence?: number | undefined
+}
+
+const maxTries = 3
+const maxErrorBytes = 64 * 1024
+/** Milliseconds for a shell to end by itself. */
+const endTimeoutMillis = 2000
+const silenceChecks = 8
+
+const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
+
+const tooLarge = (maxAnswerBytes: number): Fault => ({
+  _tag: "IoError",
+  detail: `the shell's answer is larger than ${maxAnswerBytes} bytes, which is not held in memory`
+})
+
+const words = (errors: Buffer): string => {
+  const said = errors
+    .toString()
+    .replace(/[\u0000-\u001f\u007f]+/g, " ")
+    .trim()
+  return said === "" ? "" : `: ${said.length > 300 ? `…${said.slice(-300)}` : said}`
+}
+
+const endedAtWork = (errors: Buffer): Fault => ({
+  _tag: "Unavailable",
+  detail: `the shell ended while it was at work, and whether the work was done cannot be told${words(errors)}`
+})
+
+const endedAtOnce = (errors: Buffer): Fault => ({ _tag: "Unavailable", detail: `the shell ended at once${words(errors)}` })
+
+const unrequestedOutput: Fault = { _tag: "Unavailable", detail: "the shell said something that nobody had asked for" }
+
+const missingTools = ({ errors }: Reply): Fault => ({
+  _tag: "Unavailable",
+  detail: `the shell there lacks what is needed${words(Buffer.from(errors))}`
+})
+
+const silentTooLong: Fault = { _tag: "Timeout", detail: "the shell was at work for too long without a word" }
+
+const didNotEnd: Fault = { _tag: "Unavailable", detail: "the shell did not come to an end with its work" }
+
+type Outcome = Effect.Effect<Reply, Fault>
+
+interface Job {
+  readonly request: Request
+  tries: number
+  done: ((outcome: Outcome) => void) | undefined
+}
+
+/**
+ * Quotes an argument as Latin-1, one character per byte. A newline would end the request, so a variable of the script
+ * provides it.
+ */
+const quoted = (argument: string | Uint8Array): string => {
+  const bytes =
+    typeof argument === "string" ? Buffer.from(argument) : Buffer.from(argument.buffer, argument.byteOffset, argument.length)
+  return `'${bytes.toString("latin1").replaceAll("'", "'\\''").replaceAll("\n", `'"$N"'`)}'`
+}
+
+const lineOf = (mark: string, { arguments: args, call, input }: Request): Buffer =>
+  Buffer.from(`${mark} ${input?.length ?? 0} ${call} ${args.map(quoted).join(" ")}\n`, "latin1")
+
+const greeting: Request = { call: "greet", arguments: [], repeats: false }
+
+interface Running {
+  readonly key: string
+  readonly input: Queue.Queue<Uint8Array, Cause.Done>
+  readonly output: Answers
+  readonly errors: Answers
+  readonly ended: Deferred.Deferred<void>
+  readonly over: Deferred.Deferred<void>
+  requests: number
+  words: number
+  isReady: boolean
+  job: Job | undefined
+  said: Answer | undefined
+  errorAnswer: Answer | undefined
+}
+
+const makeRunning = (input: Running["input"], maxAnswerBytes: number): Running => ({
+  key: randomBytes(8).toString("hex"),
+  input,
+  output: make(maxAnswerBytes, true),
+  errors: make(maxErrorBytes, false),
+  ended: Deferred.makeUnsafe(),
+  over: Deferred.makeUnsafe(),
+  requests: 0,
+  words: 0,
+  isReady: false,
+  job: undefined,
+  said: undefined,
+  errorAnswer: undefined
+})
+
+const send = (self: Running, job: Job): void => {
+  const mark = `${self.key} ${++self.requests}`
+  self.job = job
+  job.tries++
+  self.said = self.errorAnswer = undefined
+  self.output.begin(mark)
+  self.errors.begin(mark)
+  Queue.offerUnsafe(self.input, lineOf(mark, job.request))
+  const { input } = job.request
+  if (input !== undefined && input.length > 0) Queue.offerUnsafe(self.input, input)
+}
+
+const completeJob = (job: Job, outcome: Outcome): void => {
+  const { done } = job
+  job.done = undefined
+  done?.(outcome)
+}
+
+/** Creates the queue of requests and manages the shell that serves them. `begin` starts another shell. */
+const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number, begin: () => void) => {
+  const waiting: Array<Job> = []
+  const shells = new Set<Running>()
+  let current: Running | undefined
+  let isStarting = false
+  let isClosed = false
+
+  const failAll = (fault: Fault): void => {
+    for (const job of waiting.splice(0)) completeJob(job, Effect.fail(fault))
+  }
+
+  const next = (): void => {
+    if (waiting.length === 0) return
+    if (current !== undefined) {
+      if (current.isReady && current.job === undefined) send(current, waiting.shift()!)
+    } else if (!isStarting) {
+      isStarting = true
+      begin()
+    }
+  }
+
+  /** Abandons a shell. `fault` is the failure of its current request, absent if the shell has ended by itself. */
+  const end = (self: Running, fault?: Fault): void => {
+    if (current !== self) return
+    current = undefined
+    const { isReady, job } = self
+    Queue.endUnsafe(self.input)
+    Deferred.doneUnsafe(self.ended, Effect.void)
+    if (!isReady) failAll(fault ?? endedAtOnce(self.errors.bytesSoFar()))
+    else if (job !== undefined) {
+      const isRepeated = fault === undefined && job.request.repeats && job.tries < maxTries && job.done !== undefined
+      if (isRepeated) waiting.unshift(job)
+      else completeJob(job, Effect.fail(fault ?? endedAtWork(self.errors.bytesSoFar())))
+    }
+    next()
+  }
+
+  const answered = (self: Running): void => {
+    const { errorAnswer, job, said } = self
+    if (job === undefined || said === undefined || errorAnswer === undefined) return
+    self.job = undefined
+    const isLast = said.status >= lastAnswer
+    const reply: Reply = {
+      status: isLast ? said.status - lastAnswer : said.status,
+      output: said.bytes,
+      errors: errorAnswer.bytes.toString()
+    }
+    if (!self.isReady && reply.status !== 0) return end(self, missingTools(reply))
+    self.isReady = true
+    if (isLast) end(self)
+    completeJob(job, Effect.succeed(reply))
+    next()
+  }
+
+  return {
+    started: (self: Running): void => {
+      isStarting = false
+      shells.add(self)
+      current = self
+      Queue.offerUnsafe(self.input, Buffer.from(`${self.key}\n`))
+      send(self, { request: greeting, tries: 0, done: undefined })
+      if (isClosed) end(self, closed)
+    },
+    notStarted: (fault: Fault): void => {
+      isStarting = false
+      failAll(fault)
+    },
+    end,
+    over: (self: Running): void => {
+      shells.delete(self)
+      Deferred.doneUnsafe(self.over, Effect.void)
+    },
+    onOutput: (self: Running, chunk: Uint8Array): void => {
+      if (current !== self) return
+      self.words++
+      const answer = self.output.take(chunk)
+      if (answer === "unasked") return end(self, unrequestedOutput)
+      if (self.output.size() > maxAnswerBytes) return end(self, tooLarge(maxAnswerBytes))
+      if (answer === undefined) return
+      self.said = answer
+      answered(self)
+    },
+    onErrors: (self: Running, chunk: Uint8Array): void => {
+      if (current !== self) return
+      self.words++
+      const answer = self.errors.take(chunk)
+      // Unrequested output on standard error is ignored, because nothing depends on it.
+      if (answer === undefined || answer === "unasked") return
+      self.errorAnswer = answer
+      answered(self)
+    },
+    ask: (job: Job): void => {
+      if (isClosed) return completeJob(job, Effect.fail(closed))
+      waiting.push(job)
+      next()
+    },
+    withdraw: (job: Job): Effect.Effect<void> =>
+      Effect.suspend(() => {
+        const place = waiting.indexOf(job)
+        if (place !== -1) waiting.splice(place, 1)
+        const isSent = place === -1 && job.done !== undefined
+        job.done = undefined
+        if (!isSent || job.request.repeats) return Effect.void
+        const settled = Effect.callback<void>((resume) => {
+          job.done = () => resume(Effect.void)
+        })
+        return Effect.timeoutOrElse(settled, {
+          duration: interruptTimeoutMillis,
+          orElse: () =>
+            Effect.sync(() => {
+              if (current?.job === job) end(current, didNotEnd)
+            })
+        })
+      }),
+    close: Effect.suspend(() => {
+      isClosed = true
+      failAll(closed)
+      if (current !== undefined) end(current, closed)
+      return Effect.forEach(shells, ({ over }) => Deferred.await(over), { discard: true })
+    })
+  }
+}
+
+const each = (stream: Stream.Stream<Uint8Array, unknown>, use: (chunk: Uint8Array) => void): Effect.Effect<void> =>
+  Effect.ignore(Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(use))))
+
+/** Creates a session until the scope closes. After that, every request fails with Unavailable. */
+export const makeSession = (
+  start: Effect.Effect<Shell, Fault, Scope.Scope>,
+  { maxAnswerBytes = 256 * 1024 * 1024, interruptTimeoutMillis = 10_000, silence = 120_000 }: Options = {}
+): Effect.Effect<Session, never, Scope.Scope> =>
+  Effect.gen(function* () {
+    const fork = yield* FiberSet.makeRuntime<never, void>()
+    const self = makeRequestQueue(maxAnswerBytes, interruptTimeoutMillis, () => void fork(serve))
+
+    /** Ends a shell whose request produces no output, for example because it was stopped or waits for a FIFO. */
+    const watch = Effect.fnUntraced(function* (to: Running) {
+      let lastProgress = ""
+      for (let silentChecks = 0; silentChecks < silenceChecks;) {
+        yield* Effect.sleep(silence / silenceChecks)
+        const now = `${to.requests} ${to.words}`
+        silentChecks = to.job === undefined || now !== lastProgress ? 0 : silentChecks + 1
+        lastProgress = now
+      }
+      self.end(to, silentTooLong)
+    })
+
+    const runShell = (shell: Shell, to: Running): Effect.Effect<void, never, Scope.Scope> =>
+      Effect.gen(function* () {
+        const errors = yield* Effect.forkScoped(each(shell.stderr, (chunk) => self.onErrors(to, chunk)))
+        const output = yield* Effect.forkScoped(each(shell.stdout, (chunk) => self.onOutput(to, chunk)))
+        yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(to.input), shell.stdin)))
+        yield* Effect.forkScoped(watch(to))
+        // The last output may arrive on the other stream.
+        const silence = Effect.andThen(Fiber.await(output), Effect.timeoutOption(Fiber.await(errors), endTimeoutMillis))
+        yield* Effect.raceFirst(Effect.asVoid(silence), Deferred.await(to.ended))
+        self.end(to)
+        // The shell ends with its input and then stops the processes that it has started.
+        yield* Effect.timeoutOrElse(Fiber.await(output), {
+          duration: endTimeoutMillis,
+          orElse: () => shell.killInside ?? Effect.void
+        })
+      })
+
+    const serve = Effect.flatMap(Queue.unbounded<Uint8Array, Cause.Done>(), (input) => {
+      const to = makeRunning(input, maxAnswerBytes)
+      return Effect.scoped(
+        Effect.flatMap(start, (shell) => {
+          self.started(to)
+          return Effect.ensuring(
+            runShell(shell, to),
+            Effect.sync(() => self.end(to))
+          )
+        })
+      ).pipe(
+        Effect.catch((fault) => Effect.sync(() => self.notStarted(fault))),
+        Effect.ensuring(Effect.sync(() => self.over(to)))
+      )
+    })
+
+    yield* Effect.addFinalizer(() => self.close)
+    return {
+      request: (request) =>
+        Effect.callback<Reply, Fault>((resume) => {
+          const job: Job = { request, tries: 0, done: resume }
+          self.ask(job)
+          return self.withdraw(job)
+        })
+    }
+  })

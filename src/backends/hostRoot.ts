@@ -1,0 +1,121 @@
+/**
+ * Recovers the transactions that killed processes left in the root of a host, at opening and on request. Without any,
+ * the check is one system call.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../model/FsError.ts"
+import { codeOf } from "../model/systemError.ts"
+import type { Backend, Info } from "../port/Backend.ts"
+import type { CommonOptions } from "../port/Rules.ts"
+import { type HostRoot, type HostRoots, Recovery } from "../port/hostRoots.ts"
+import * as Transactions from "../runtime/transactions.ts"
+
+/**
+ * The directory of a host filesystem, and the safety of its operations.
+ *
+ * @since 0.1.0
+ */
+export interface HostOptions extends CommonOptions {
+  /**
+   * The absolute path of the root, an existing directory unless `createRoot` is set. It may be a symlink, which is
+   * resolved once at creation.
+   */
+  readonly root: string
+  /** Creates a missing directory with its parents. @default false */
+  readonly createRoot?: boolean | undefined
+  /**
+   * The events that a completed write survives. `none`: a crash of the program, not of the machine. `file`: the file's
+   * bytes are on disk. `full`: its name is also on disk, if the system has a call for that; Windows has none. @default
+   * "none"
+   */
+  readonly durability?: "none" | "file" | "full" | undefined
+  /** The lowest accepted confinement; creation fails if the machine provides less. @default "best-effort" */
+  readonly requireConfinement?: Info["confinement"] | undefined
+}
+
+/**
+ * The options of a directory on a POSIX system.
+ *
+ * @since 0.1.0
+ */
+export interface PosixHostOptions extends HostOptions {
+  /** `follow`: inside the root. `report`: only in stat. `refuse`: any path through a symlink. @default "follow" */
+  readonly symlinks?: "follow" | "report" | "refuse" | undefined
+  /** `reject`: files with several names are neither read nor appended to. @default "allow" */
+  readonly hardlinks?: "allow" | "reject" | undefined
+  /** Keeps permission bits in a copy. @default true */
+  readonly preservePermissions?: boolean | undefined
+}
+
+/**
+ * The options of a directory on Windows.
+ *
+ * @since 0.1.0
+ */
+export interface WindowsHostOptions extends HostOptions {
+  /** Accepts paths above 260 characters, which only programs that request long paths can open. @default true */
+  readonly useLongPaths?: boolean | undefined
+}
+
+export type RootError = StatError | NotADirectory | Unsupported
+
+export const inStore: Fault = { _tag: "AccessDenied", why: "policy" }
+
+export const tooWeakConfinement = (required: Info["confinement"] | undefined): Fault => ({
+  _tag: "Unsupported",
+  feature: `${required} confinement on this machine`
+})
+
+const rootErrorTags = new Set<Fault["_tag"]>([
+  "AccessDenied",
+  "InvalidPath",
+  "IoError",
+  "NotADirectory",
+  "NotFound",
+  "PathTooLong",
+  "Timeout",
+  "Unavailable",
+  "Unsupported"
+])
+
+const other = ({ cause }: Fault): Fault => {
+  const code = codeOf(cause)
+  return { _tag: "IoError", ...(code === undefined ? {} : { code }), detail: "the root cannot be made or opened" }
+}
+
+export const promoteRoot = (fault: Fault, backend: string, path: string): RootError =>
+  promote(rootErrorTags.has(fault._tag) ? fault : other(fault), backend, path) as RootError
+
+interface RecoveryRoot {
+  readonly path: string
+  readonly device: string
+  readonly inode: string
+  readonly isDurable: boolean
+  readonly open: (path: string) => Effect.Effect<Backend, Fault, Scope.Scope>
+}
+
+const hasTransactionIn = (root: HostRoot): Effect.Effect<boolean, Fault> =>
+  Effect.map(Transactions.list(), ({ entries }) =>
+    entries.some(({ header, state }) => state !== "turn" && header.roots.some((one) => Transactions.isRelated(one, root)))
+  )
+
+/** Returns the port with its host location. Fails with Unavailable if transactions of other processes do not end. */
+export const withRecovery = (port: Backend, { open, ...root }: RecoveryRoot): Effect.Effect<Backend, Fault> =>
+  Effect.gen(function* () {
+    const { permits, report } = yield* Recovery
+    const reported = new Set<string>()
+    const settle: HostRoots["settleTransactions"] = (permitted) =>
+      Effect.flatMap(hasTransactionIn(root), (hasTransaction) =>
+        hasTransaction
+          ? Effect.flatMap(
+              Effect.promise(() => import("../history/exchange/settle.ts")),
+              ({ settle }) =>
+                settle({ root, port, open, reported, report, permits: (path) => permits(path) && permitted(path) })
+            )
+          : Effect.void
+      )
+    yield* settle(() => true)
+    const hostRoots: HostRoots = { all: [root], hostPathOf: (path) => ({ root, path }), settleTransactions: settle }
+    return { ...port, hostRoots }
+  })

@@ -1,0 +1,360 @@
+/**
+ * The history of a tree in memory.
+ *
+ * Captured and current states share everything that has not changed. So capture and restore take constant time, and a
+ * comparison takes time proportional to the differences.
+ */
+import type * as Clock from "effect/Clock"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Queue from "effect/Queue"
+import * as Stream from "effect/Stream"
+import type { FileStat, WatchEvent } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { compare, fold, type FsPath, isWithin } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/bytes.ts"
+import type { Backend, Child, Handle, Links, Rules, Whole } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
+import { isReadOnly } from "../../port/Rules.ts"
+import type { Captured, Difference, MemoryHistory } from "../../port/history.ts"
+import { Buffer } from "../../runtime/buffer.ts"
+import * as Locks from "../../runtime/locks.ts"
+import { make as makeLocks } from "../../runtime/locks.ts"
+import * as Content from "./content.ts"
+import * as Children from "./hashTrie.ts"
+import { type Directory, diskFull, type File, find, forEachDifference, isFault, type Listener, type MemoryTree, type Node } from "./tree.ts"
+
+// Reports changes to watchers. Each has its own unbounded queue, so a slow one neither blocks others nor misses events.
+// Without watchers, a change costs one comparison.
+
+
+interface Watchers extends Listener {
+  readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
+}
+
+interface Watcher {
+  readonly base: FsPath
+  readonly queue: Queue.Queue<WatchEvent>
+}
+
+export const make = (options: { readonly caseInsensitive: boolean }): Watchers => {
+  const watchers = new Set<Watcher>()
+  const keyOf = (path: FsPath): FsPath => (options.caseInsensitive ? fold(path) : path)
+  const subscribe = (path: FsPath) =>
+    Effect.map(Queue.unbounded<WatchEvent>(), (queue) => {
+      const watcher: Watcher = { base: keyOf(path), queue }
+      watchers.add(watcher)
+      return watcher
+    })
+  const unsubscribe = (watcher: Watcher) => {
+    watchers.delete(watcher)
+    return Queue.shutdown(watcher.queue)
+  }
+  return {
+    isActive: () => watchers.size > 0,
+    emit: (tag, path) => {
+      const key = keyOf(path)
+      for (const { base, queue } of watchers) {
+        if (key !== base && isWithin(base, key)) Queue.offerUnsafe(queue, { _tag: tag, path })
+      }
+    },
+    watch: (path) =>
+      Stream.unwrap(Effect.map(Effect.acquireRelease(subscribe(path), unsubscribe), ({ queue }) => Stream.fromQueue(queue)))
+  }
+}
+
+// The port over a tree in memory. Each operation is one synchronous step, so no other operation can interleave and no
+// interruption leaves it incomplete.
+
+
+const notFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
+const notADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })
+const notAFile: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotAFile" })
+const notALink: Effect.Effect<never, Fault> = Effect.fail({
+  _tag: "InvalidArgument",
+  argument: "path",
+  detail: "it is not a symbolic link"
+})
+const failDiskFull: Effect.Effect<never, Fault> = Effect.fail(diskFull)
+
+const sizeOf = (node: Node): number =>
+  node.kind === "file" ? node.content.length : node.kind === "symlink" ? node.sizeBytes : 0
+
+const statOf = (node: Node, path: FsPath): FileStat => {
+  const { createdAt, kind, mode, modifiedAt } = node
+  const stat = {
+    path,
+    kind,
+    isFile: kind === "file",
+    isDirectory: kind === "directory",
+    sizeBytes: sizeOf(node),
+    createdAt,
+    modifiedAt,
+    mode
+  }
+  return kind === "symlink" ? { ...stat, isSymlink: true } : stat
+}
+
+const absent = Effect.succeedSome(undefined)
+
+const versionOf = (content: Content.Content): Effect.Effect<string> => Effect.sync(() => Content.version(content))
+
+const handleOf = (file: File, path: FsPath): Handle => {
+  const { content } = file
+  return {
+    stat: statOf(file, path),
+    read: (offset, length) => Effect.sync(() => Content.slice(content, offset, length)),
+    version: versionOf(content)
+  }
+}
+
+const wholeOf = (file: File, path: FsPath): Whole => ({
+  stat: statOf(file, path),
+  bytes: Content.view(file.content),
+  isLent: true,
+  get version() {
+    return versionOf(file.content)
+  }
+})
+
+/** Copies the chunks, because the stream may reuse their arrays. */
+const collectStream = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Content.Content, Fault | E, R> =>
+  Effect.suspend(() => {
+    let content = Content.empty
+    const copied = Stream.runForEachArray(stream, (arrays): Effect.Effect<void, Fault> => {
+      for (const bytes of arrays) {
+        const more = Content.append(content, bytes)
+        if (more === undefined) return failDiskFull
+        content = more
+      }
+      return Effect.void
+    })
+    return Effect.map(copied, () => content)
+  })
+
+/** Creates a clock that returns one object per millisecond, because creating one costs more than a whole write. */
+const makeCachedClock = (): ((clock: Clock.Clock) => DateTime.Utc) => {
+  let last = DateTime.makeUnsafe(0)
+  return (clock) => {
+    const millis = clock.currentTimeMillisUnsafe()
+    if (millis !== last.epochMilliseconds) last = DateTime.makeUnsafe(millis)
+    return last
+  }
+}
+
+const makeReader = (get: MemoryTree["get"]) => {
+  const list: Backend["list"] = (path) =>
+    Effect.suspend((): Effect.Effect<ReadonlyArray<Child>, Fault> => {
+      const node = get(path)
+      if (node === undefined) return notFound
+      if (node.kind !== "directory") return notADirectory
+      const out: Array<Child> = []
+      Children.forEach(node.children, (child) =>
+        out.push({ name: child.name, kind: child.kind, addressable: true, sizeBytes: sizeOf(child) })
+      )
+      return Effect.succeed(out)
+    })
+
+  const open: Backend["open"] = (path) =>
+    Effect.suspend((): Effect.Effect<Handle, Fault> => {
+      const node = get(path)
+      if (node === undefined) return notFound
+      return node.kind === "file" ? Effect.succeed(handleOf(node, path)) : notAFile
+    })
+
+  const readLink = (path: FsPath): Effect.Effect<string, Fault> =>
+    Effect.suspend((): Effect.Effect<string, Fault> => {
+      const node = get(path)
+      if (node === undefined) return notFound
+      return node.kind === "symlink" ? Effect.succeed(node.target) : notALink
+    })
+
+  return {
+    stat: (path: FsPath): Effect.Effect<FileStat | undefined> =>
+      Effect.sync(() => {
+        const node = get(path)
+        return node && statOf(node, path)
+      }),
+    list,
+    open,
+    readLink,
+    handlers: {
+      Stat: ({ path }) => {
+        const node = get(path)
+        return node === undefined ? absent : Effect.succeed(Option.some(statOf(node, path)))
+      },
+      Read: ({ maxBytes, path }) => {
+        const node = get(path)
+        return node?.kind === "file" && node.content.length <= maxBytes
+          ? Effect.succeed(Option.some(wholeOf(node, path)))
+          : Request.declined
+      }
+    } satisfies Request.Handlers
+  }
+}
+
+export const makeMemoryPort = (
+  tree: MemoryTree,
+  watchers: Watchers,
+  options: { readonly caseInsensitive: boolean; readonly rules: Rules; readonly relative?: Links["relative"] }
+): Backend => {
+  const { caseInsensitive, relative, rules } = options
+  const now = makeCachedClock()
+  const { handlers, list, open, readLink, stat } = makeReader(tree.get)
+
+  const change = (run: (now: DateTime.Utc) => Fault | undefined): Effect.Effect<void, Fault> =>
+    Effect.clockWith((clock): Effect.Effect<void, Fault> => {
+      const fault = run(now(clock))
+      return fault === undefined ? Effect.void : Effect.fail(fault)
+    })
+
+  const put = (
+    path: FsPath,
+    content: Content.Content | undefined,
+    mode: "create" | "replace" | "append",
+    clock: Clock.Clock
+  ): Effect.Effect<FileStat, Fault> => {
+    if (content === undefined) return failDiskFull
+    const file = tree.write(path, content, mode, now(clock))
+    return isFault(file) ? Effect.fail(file) : Effect.succeed(statOf(file, path))
+  }
+
+  const write: Backend["write"] = (path, bytes, mode, how) => {
+    const commit = how?.commit
+    if (!isBytes(bytes)) {
+      return Effect.flatMap(collectStream(bytes), (content) => {
+        const publish = Effect.clockWith((clock) => put(path, content, mode, clock))
+        return commit === undefined ? publish : commit(publish)
+      })
+    }
+    if (commit === undefined) return Effect.clockWith((clock) => put(path, Content.of(bytes), mode, clock))
+    return Effect.suspend(() => {
+      const content = Content.of(bytes)
+      return commit(Effect.clockWith((clock) => put(path, content, mode, clock)))
+    })
+  }
+
+  const watch: Backend["watch"] = (path) =>
+    Stream.suspend(() => {
+      const node = tree.get(path)
+      if (node === undefined) return Stream.fromEffect(notFound)
+      return node.kind === "directory" ? watchers.watch(path) : Stream.fromEffect(notADirectory)
+    })
+
+  return {
+    info: {
+      name: "InMemory",
+      root: "/",
+      caseSensitive: !caseInsensitive,
+      readOnly: isReadOnly(rules),
+      confinement: "virtual"
+    },
+    stat,
+    list,
+    open,
+    write,
+    makeDirectory: (path) => change((now) => tree.makeDirectory(path, now)),
+    remove: (path) => change((now) => tree.remove(path, now)),
+    rename: (from, to, { replace }) => change((now) => tree.rename(from, to, replace, now)),
+    links: {
+      read: readLink,
+      relative,
+      make: (path, target) => change((now) => tree.makeLink(path, target, now))
+    },
+    attributes: { set: (path, attributes) => change(() => tree.setAttributes(path, attributes)) },
+    watch,
+    rules,
+    locks: makeLocks({ caseSensitive: !caseInsensitive }),
+    perform: Request.handlers({
+      ...handlers,
+      RemoveTree: ({ path }) =>
+        Effect.clockWith((clock) => {
+          const removed = tree.removeTree(path, now(clock))
+          return isFault(removed) ? Effect.fail(removed) : Effect.succeed(Option.some(removed))
+        })
+    })
+  }
+}
+
+const readOnly: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
+const foreignCapture: Effect.Effect<never, Fault> = Effect.fail({
+  _tag: "InvalidArgument",
+  argument: "captured",
+  detail: "this filesystem has not captured it"
+})
+
+interface Options {
+  readonly caseInsensitive: boolean
+  readonly rules: Rules
+  readonly relative?: Links["relative"]
+}
+
+const topOf = ({ root }: Captured): Directory => root as Directory
+
+const isEqual = (self: Content.Content, that: Content.Content): boolean =>
+  self === that || (self.length === that.length && Buffer.compare(Content.view(self), Content.view(that)) === 0)
+
+/** Tests whether two nodes are the same. Times do not count: a touched file is the same file. */
+const isSame = (self: Node, that: Node): boolean => {
+  if (self.kind === "symlink") return that.kind === "symlink" && self.target === that.target
+  if (self.kind !== that.kind || self.mode !== that.mode) return false
+  return self.kind === "directory" || that.kind !== "file" || isEqual(self.content, that.content)
+}
+
+const inOrder = (differences: Array<Difference>, caseInsensitive: boolean): ReadonlyArray<Difference> =>
+  differences.sort((a, b) => (caseInsensitive && compare(fold(a.path), fold(b.path))) || compare(a.path, b.path))
+
+const view = (captured: Captured, { caseInsensitive, relative, rules }: Options): Backend => {
+  const top = topOf(captured)
+  const { handlers, list, open, readLink, stat } = makeReader((path) => find(top, caseInsensitive ? fold(path) : path))
+  return {
+    info: { name: "InMemory", root: "/", caseSensitive: !caseInsensitive, readOnly: true, confinement: "virtual" },
+    stat,
+    list,
+    open,
+    write: () => readOnly,
+    makeDirectory: () => readOnly,
+    remove: () => readOnly,
+    rename: () => readOnly,
+    links: { read: readLink, relative, make: () => readOnly },
+    attributes: { set: () => readOnly },
+    rules: { ...rules, permits: () => false },
+    locks: Locks.make({ caseSensitive: !caseInsensitive }),
+    perform: Request.handlers(handlers)
+  }
+}
+
+const differences = (before: Captured, after: Captured, caseInsensitive: boolean): ReadonlyArray<Difference> => {
+  const out: Array<Difference> = []
+  forEachDifference(topOf(before), topOf(after), (path, before, after) => {
+    if (before === undefined) out.push({ _tag: "Added", path })
+    else if (after === undefined) out.push({ _tag: "Removed", path })
+    else if (!isSame(before, after)) out.push({ _tag: "Modified", path })
+  })
+  return inOrder(out, caseInsensitive)
+}
+
+export const makeMemoryHistory = (tree: MemoryTree, options: Options): MemoryHistory => {
+  /** A state of another tree may fold names differently and would corrupt this one. */
+  const ownCaptures = new WeakSet<object>()
+  const restorePaths = (captured: Captured, paths: ReadonlyArray<FsPath> | undefined): Effect.Effect<void> =>
+    Effect.clockWith((clock) => {
+      const root = topOf(captured)
+      if (paths === undefined) tree.restore({ root })
+      else tree.restorePaths({ root }, paths, DateTime.makeUnsafe(clock.currentTimeMillisUnsafe()))
+      return Effect.void
+    })
+  return {
+    _tag: "Memory",
+    capture: Effect.sync(() => {
+      const captured = tree.capture()
+      ownCaptures.add(captured.root)
+      return captured
+    }),
+    restore: (captured, paths) =>
+      Effect.suspend(() => (ownCaptures.has(captured.root) ? restorePaths(captured, paths) : foreignCapture)),
+    view: (captured) => view(captured, options),
+    differences: (before, after) => differences(before, after, options.caseInsensitive)
+  }
+}

@@ -1,0 +1,181 @@
+/**
+ * Claims files against other processes of this user while a version is checked and the next one is published.
+ *
+ * A claim is an entry in the installation's private directory, so nobody else can create one. It is named after the
+ * file's directory (device and inode) and name, and its own name identifies the process.
+ *
+ * Waiting processes retry at random times, because a queue would wait for a stopped process. A process that has waited
+ * long leaves a mark, and later ones let it pass.
+ *
+ * If claims are impossible (no private directory, or its disk is full), the version is checked without one. A transient
+ * failure fails the call, because an unclaimed write could overwrite the change of another process.
+ */
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
+import type { Fault } from "../../model/FsError.ts"
+import { fold, type FsPath, name, parent } from "../../model/FsPath.ts"
+import type { Locks } from "../../port/Backend.ts"
+import { sha256 } from "../../runtime/hash.ts"
+import * as Installation from "../../runtime/installation.ts"
+import { Fs, join } from "../../runtime/node.ts"
+import * as ProcessLock from "../../runtime/processLock.ts"
+import { attempt, isFault } from "./errors.ts"
+import type { Confined, HostDirectory } from "./place.ts"
+
+const maxWaitMillis = 30_000
+const markAfterMillis = 250
+/** Milliseconds, at most, between two attempts, at first and at last. */
+const [minDelayMillis, maxDelayMillis] = [2, 20] as const
+/** Directories of killed processes that one process removes at its first claim. */
+const maxSwept = 256
+
+const claimsDirectory = (): string | undefined => {
+  const directory = Installation.directory()
+  return directory === undefined ? undefined : join(directory, "claims")
+}
+
+/**
+ * Returns the directory of the claims on one file. Names that are one file on some disks share a directory everywhere.
+ */
+const directoryOf = (all: string, { stats }: HostDirectory, file: string): string =>
+  join(all, sha256(Buffer.from(`${stats.dev}:${stats.ino}:${fold(file.normalize())}`)).slice(0, 32))
+
+const lock = ProcessLock.make({
+  ...ProcessLock.rolesOf("claim", "wait"),
+  leaseMillis: 2_000,
+  refreshMillis: 500,
+  directoryMode: 0o700
+})
+
+/** Returns an entry of another process on this file. Marks apply only to later processes, not to other waiting ones. */
+const findHolder = (claimPath: string, isWaiting: boolean, own?: ProcessLock.Held): ProcessLock.Entry | undefined =>
+  lock.others(claimPath, own).findLast(({ role }) => role === "claim" || !isWaiting)
+
+interface Attempt {
+  readonly claim?: ProcessLock.Held
+  readonly holder?: ProcessLock.Entry
+}
+
+const claimOnce = (claimPath: string, isWaiting: boolean): Attempt => {
+  const known = findHolder(claimPath, isWaiting)
+  if (known !== undefined) return { holder: known }
+  const claim = lock.add(claimPath, "claim")
+  let isMine = false
+  try {
+    const holder = findHolder(claimPath, isWaiting, claim)
+    isMine = holder === undefined
+    return holder === undefined ? { claim } : { holder }
+  } finally {
+    if (!isMine) lock.remove(claim)
+  }
+}
+
+/** Leaves the mark of a process that has waited long. A failure costs only time. */
+const leaveMark = (claimPath: string): ProcessLock.Held | undefined => {
+  try {
+    return lock.add(claimPath, "wait")
+  } catch {
+    return undefined
+  }
+}
+
+const pid = ({ identity }: ProcessLock.Entry): number => Number.parseInt(identity.split("-")[1] ?? "", 36)
+
+const busyFault = (holder: ProcessLock.Entry | undefined): Fault => ({
+  _tag: "AccessDenied",
+  why: "busy",
+  ...(holder && { detail: `process ${pid(holder)} checks or writes it (claim ${holder.name})` })
+})
+
+type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+/** Acquires a claim. The wait is interruptible only in the pauses, while the process holds at most its mark. */
+const acquire = (claimPath: string, restore: Restore): Effect.Effect<ProcessLock.Held, Fault> =>
+  Effect.suspend(() => {
+    let waitedMillis = 0
+    let delayLimit: number = minDelayMillis
+    let marked: ProcessLock.Held | undefined
+    const waiting = Effect.flatMap(Random.next, (random) => {
+      const milliseconds = 1 + random * (delayLimit - 1)
+      delayLimit = Math.min(maxDelayMillis, delayLimit * 1.5)
+      waitedMillis += milliseconds
+      return restore(ProcessLock.pause(milliseconds))
+    })
+    const next: Effect.Effect<ProcessLock.Held, Fault> = Effect.flatMap(
+      attempt(() => claimOnce(claimPath, marked !== undefined)),
+      ({ claim, holder }) => {
+        if (claim !== undefined) return Effect.succeed(claim)
+        if (waitedMillis >= maxWaitMillis) return Effect.fail(busyFault(holder))
+        if (waitedMillis >= markAfterMillis) marked ??= leaveMark(claimPath)
+        return Effect.andThen(waiting, next)
+      }
+    )
+    return Effect.ensuring(
+      next,
+      Effect.sync(() => {
+        if (marked !== undefined) lock.remove(marked)
+      })
+    )
+  })
+
+let isSwept = false
+
+const sweepOnce = (all: string): void => {
+  if (isSwept) return
+  isSwept = true
+  try {
+    for (const directory of Fs.readdirSync(all, "utf8").slice(0, maxSwept)) lock.sweep(join(all, directory))
+  } catch {
+    // There are no claims yet, or only some that another process must remove.
+  }
+}
+
+const permanentTags: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>([
+  "DiskFull",
+  "NotADirectory",
+  "AlreadyExists",
+  "PathTooLong"
+])
+
+const forbidsClaims = (fault: Fault): boolean =>
+  fault._tag === "AccessDenied" ? fault["why"] !== "busy" : permanentTags.has(fault._tag)
+
+const claimPathOf = (confined: Confined, path: FsPath): string | Fault | undefined => {
+  const all = claimsDirectory()
+  if (all === undefined) return undefined
+  sweepOnce(all)
+  const above = confined.directory(parent(path))
+  if (isFault(above)) return above._tag === "NotFound" || above._tag === "NotADirectory" ? undefined : above
+  try {
+    return directoryOf(all, above, name(path))
+  } finally {
+    above.release()
+  }
+}
+
+/**
+ * Creates `Locks.claim` for a root.
+ *
+ * A claim fails with AccessDenied `busy` if other processes hold the file for 30 seconds. It also fails with the
+ * system's error if no descriptor is left or the private directory's disk has an error.
+ */
+export const make =
+  (confined: Confined): NonNullable<Locks["claim"]> =>
+  <A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+    Effect.uninterruptibleMask((restore) =>
+      Effect.flatMap(
+        attempt(() => claimPathOf(confined, path)),
+        (claimPath): Effect.Effect<A, E | Fault, R> =>
+          claimPath === undefined
+            ? restore(effect)
+            : Effect.matchEffect(acquire(claimPath, restore), {
+                onSuccess: (claim) =>
+                  Effect.ensuring(
+                    restore(effect),
+                    Effect.sync(() => lock.remove(claim))
+                  ),
+                onFailure: (fault): Effect.Effect<A, E | Fault, R> =>
+                  forbidsClaims(fault) ? restore(effect) : Effect.fail(fault)
+              })
+      )
+    )

@@ -1,0 +1,487 @@
+/**
+ * Opens the root of a host filesystem, which stays the directory that the path leads to at creation.
+ *
+ * The confinement level is determined first, so that nothing is created if the caller requires more.
+ */
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, parent, root } from "../../model/FsPath.ts"
+import { codeOf } from "../../model/systemError.ts"
+import type { Info } from "../../port/Backend.ts"
+import { closeQuietly } from "../../runtime/host.ts"
+import { Fs, readLinkBytes } from "../../runtime/node.ts"
+import { isFault, onExhausted } from "./errors.ts"
+import { below, closed, type Confined, directoriesKeepChanging, fromBytes, holdFlags, type HostDirectory, type HostPath, hostPath, isSameFile, lstatEntry, maxAttempts, mayBeLossy, notADirectory, notFound } from "./place.ts"
+
+// Confines paths on systems that do not expose descriptors as files.
+//
+// The root is pinned by its real path and inode. Every call checks each component of the directory, top down, before it
+// appends a name. An opened file is checked again afterwards.
+//
+// Another process that may write inside the root can still replace a directory by a symlink between check and use. So the
+// level is `best-effort`.
+
+
+const rootGone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
+
+const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = Fs.constants
+
+const isOpenFile = (at: HostPath, descriptor: number): boolean => {
+  try {
+    const found = lstatEntry(at)
+    return found !== undefined && isSameFile(found, Fs.fstatSync(descriptor))
+  } catch {
+    return false
+  }
+}
+
+/** Takes ownership of the root's descriptor, which is held so that no other directory can reuse the inode. */
+const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confined => {
+  const rootIdentity = Fs.fstatSync(descriptor)
+  let isClosed = false
+
+  const rootStats = (): Fs.Stats | Fault => {
+    if (isClosed) return closed
+    const stats = lstatEntry(top)
+    return stats !== undefined && isSameFile(stats, rootIdentity) ? stats : rootGone
+  }
+
+  const openDirectoryAt = (path: FsPath): HostDirectory | Fault => {
+    let stats: Fs.Stats | Fault | undefined = rootStats()
+    if (isFault(stats) || path === root) return isFault(stats) ? stats : place(path, top, stats)
+    let at = top
+    for (const segment of path.split("/")) {
+      at = below(at, segment)
+      stats = lstatEntry(at)
+      if (stats === undefined) return notFound
+      if (!stats.isDirectory()) return notADirectory
+    }
+    return place(path, at, stats as Fs.Stats)
+  }
+
+  const place = (path: FsPath, at: HostPath, stats: Fs.Stats): HostDirectory => {
+    const isSame = (): boolean => {
+      const now = openDirectoryAt(path)
+      return !isFault(now) && isSameFile(now.stats, stats)
+    }
+    return {
+      directory: at,
+      stats,
+      at: (segment) => below(at, segment),
+      openChild: (segment) => {
+        const child = below(at, segment)
+        const stats = lstatEntry(child)
+        return stats === undefined
+          ? notFound
+          : stats.isDirectory()
+            ? place((path === root ? segment : `${path}/${segment}`) as FsPath, child, stats)
+            : notADirectory
+      },
+      isReadReliable: isSame,
+      isSame,
+      open: () => Fs.openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
+      release: () => {},
+      // Places are not cached, so a sweep would otherwise run at every write.
+      isCleared: true
+    }
+  }
+
+  return {
+    level: "best-effort",
+    rootPath: () => top,
+    caseSensitive,
+    directory: openDirectoryAt,
+    holds: (descriptor, place, segment) => isOpenFile(place.at(segment), descriptor) && place.isSame(),
+    withdraw: (descriptor, place, segment) => {
+      const at = place.at(segment)
+      if (isOpenFile(at, descriptor)) Fs.unlinkSync(at)
+    },
+    close: () => {
+      if (isClosed) return
+      isClosed = true
+      Fs.closeSync(descriptor)
+    }
+  }
+}
+
+// Confines paths like openat2 with RESOLVE_BENEATH, using only calls that Node has.
+//
+// Every directory is held by a descriptor, and a name in it is reached through `/proc/self/fd/<descriptor>/<name>`. The
+// kernel never receives a path in which it would follow something that others can replace. The descriptor is ours, and the
+// single name is never followed. So the level is `race-free`.
+//
+// Reached directories are cached but never trusted: the kernel is asked for the current path of the directory, and it is
+// used only if that path is the expected one. The cache is cleared every second, so that an idle filesystem holds only its
+// root, and a mount over a directory is noticed.
+
+
+const rootRemoved: Fault = { _tag: "Unavailable", detail: "the root directory has been removed" }
+
+/** Each cached directory needs a descriptor, of which a process may have 1,024. */
+const maxCachedDirectories = 128
+/** The lifetime of the cache in milliseconds. */
+const cacheLifetimeMillis = 1000
+const procfsMagic = 0x9fa0
+
+/**
+ * Returns the descriptor directory by process number: a fifth faster than `self`, which the kernel resolves each time.
+ */
+const ownDescriptors = (): string => {
+  try {
+    return `/proc/${Fs.readlinkSync("/proc/self")}/fd`
+  } catch {
+    return "/proc/self/fd"
+  }
+}
+
+let descriptors: string | undefined
+const alias = (descriptor: number): string => `${(descriptors ??= ownDescriptors())}/${descriptor}`
+
+const isPossible = (descriptor: number): boolean => {
+  if (process.platform !== "linux") return false
+  try {
+    return (
+      Fs.statfsSync(ownDescriptors()).type === procfsMagic &&
+      isSameFile(Fs.fstatSync(descriptor), Fs.statSync(`${alias(descriptor)}/.`)) &&
+      pathOfDescriptor(descriptor).length > 0
+    )
+  } catch {
+    return false
+  }
+}
+
+const pathOfDescriptor = (descriptor: number): HostPath => fromBytes(readLinkBytes(alias(descriptor)))
+
+const deletedSuffix = " (deleted)"
+
+/**
+ * Asks the kernel whether a directory is at the expected path. Returns `undefined` for an existing one whose path is
+ * too long.
+ */
+const isAt = (descriptor: number, expected: HostPath): boolean | undefined => {
+  try {
+    if (typeof expected !== "string" || mayBeLossy(expected)) {
+      return readLinkBytes(alias(descriptor)).equals(Buffer.from(expected)) && isLinked(descriptor)
+    }
+    // The kernel's suffix for a removed directory could also be the name of an existing one.
+    return Fs.readlinkSync(alias(descriptor)) === expected && (!expected.endsWith(deletedSuffix) || isLinked(descriptor))
+  } catch (error) {
+    return codeOf(error) === "ENAMETOOLONG" && isLinked(descriptor) ? undefined : false
+  }
+}
+
+const isLinked = (descriptor: number): boolean => Fs.fstatSync(descriptor).nlink > 0
+
+const under = (path: FsPath, segment: string): FsPath => (path === root ? segment : `${path}/${segment}`) as FsPath
+
+interface Directory {
+  readonly descriptor: number
+  readonly base: string
+  references: number
+  isSwept: boolean
+}
+
+const makeHeld = (descriptor: number): Directory => ({ descriptor, base: alias(descriptor), references: 1, isSwept: false })
+
+const retain = (directory: Directory): Directory => {
+  directory.references++
+  return directory
+}
+
+const release = (directory: Directory): void => {
+  if (--directory.references === 0) Fs.closeSync(directory.descriptor)
+}
+
+interface Walker {
+  readonly openChildOf: (from: Directory, segment: string) => Directory | Fault
+  readonly isAt: (directory: Directory, path: FsPath) => boolean
+}
+
+/** A class, because every call creates one, and an object literal with accessors is slower than a stat. */
+class DirectoryLease implements HostDirectory {
+  readonly #directory: Directory
+  readonly #path: FsPath
+  readonly #walker: Walker
+  #stats: Fs.Stats | undefined
+  #isReleased = false
+
+  constructor(directory: Directory, path: FsPath, walker: Walker) {
+    this.#directory = directory
+    this.#path = path
+    this.#walker = walker
+  }
+
+  /** Refuses a released lease, through which a call could reach another directory with the same number. */
+  #live(): Directory {
+    if (this.#isReleased) throw new Error("a place was used that had been released")
+    return this.#directory
+  }
+
+  get directory(): string {
+    return this.#live().base
+  }
+
+  get stats(): Fs.Stats {
+    return (this.#stats ??= Fs.fstatSync(this.#live().descriptor))
+  }
+
+  get isCleared(): boolean {
+    return this.#directory.isSwept
+  }
+
+  set isCleared(value: boolean) {
+    this.#directory.isSwept = value
+  }
+
+  at(segment: string): HostPath {
+    return below(this.#live().base, segment)
+  }
+
+  openChild(segment: string): HostDirectory | Fault {
+    const child = this.#walker.openChildOf(this.#live(), segment)
+    return isFault(child) ? child : new DirectoryLease(child, under(this.#path, segment), this.#walker)
+  }
+
+  isReadReliable(): boolean {
+    return true
+  }
+
+  isSame(): boolean {
+    return this.#walker.isAt(this.#live(), this.#path)
+  }
+
+  open(): number {
+    return Fs.openSync(`${this.directory}/.`, Fs.constants.O_RDONLY | Fs.constants.O_DIRECTORY)
+  }
+
+  release(): void {
+    if (this.#isReleased) return
+    this.#isReleased = true
+    release(this.#directory)
+  }
+}
+
+/**
+ * Takes ownership of the root's descriptor. On a disk that ignores case, nothing is cached, because the kernel's
+ * spelling of a path may differ from the caller's.
+ */
+const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confined => {
+  const top = makeHeld(descriptor)
+  let topPath = pathOfDescriptor(descriptor)
+  const kept = new Map<FsPath, Directory>()
+  let cacheLimit = maxCachedDirectories
+  let timer: NodeJS.Timeout | undefined
+  let isClosed = false
+
+  const evict = (path: FsPath): void => {
+    const directory = kept.get(path)
+    if (directory === undefined) return
+    kept.delete(path)
+    release(directory)
+  }
+
+  const clearCache = (): void => {
+    clearTimeout(timer)
+    timer = undefined
+    for (const path of kept.keys()) evict(path)
+  }
+
+  const resetCache = (): void => {
+    cacheLimit = maxCachedDirectories
+    top.isSwept = false
+    clearCache()
+  }
+
+  const cacheDirectory = (path: FsPath, directory: Directory): void => {
+    if (!caseSensitive) return
+    evict(path)
+    kept.set(path, retain(directory))
+    for (const oldest of kept.keys()) {
+      if (kept.size <= cacheLimit) break
+      evict(oldest)
+    }
+    timer ??= setTimeout(resetCache, cacheLifetimeMillis).unref()
+  }
+
+  /** Halves the cache for a while when descriptors are exhausted. */
+  const stopReleasing = onExhausted(() => {
+    cacheLimit = kept.size >> 1
+    clearCache()
+    timer = setTimeout(resetCache, cacheLifetimeMillis).unref()
+  })
+
+  const findCached = (path: FsPath): Directory | undefined => {
+    const directory = kept.get(path)
+    if (directory === undefined) return undefined
+    if (isAt(directory.descriptor, hostPath(topPath, path)) !== true) {
+      evict(path)
+      return undefined
+    }
+    kept.delete(path)
+    kept.set(path, directory)
+    return retain(directory)
+  }
+
+  const openChildOf = (from: Directory, segment: string): Directory | Fault => {
+    const at = below(from.base, segment)
+    try {
+      return makeHeld(Fs.openSync(at, holdFlags))
+    } catch (error) {
+      const code = codeOf(error)
+      if (code === "ENOENT") return notFound
+      if (code === "ENOTDIR" || code === "ELOOP") return notADirectory
+      throw error
+    }
+  }
+
+  /**
+   * Descends from the deepest cached directory above the path. Caches the directory and its parent, because later calls
+   * are likely to be nearby.
+   */
+  const openBelow = (path: FsPath): Directory | Fault => {
+    let above = parent(path)
+    let from: Directory | undefined
+    while (above !== root && (from = findCached(above)) === undefined) above = parent(above)
+    let current = from ?? retain(top)
+    const rest = above === root ? path : path.slice(above.length + 1)
+    const segments = rest.split("/")
+    let left = segments.length
+    for (const segment of segments) {
+      let next: Directory | Fault
+      try {
+        next = openChildOf(current, segment)
+      } finally {
+        release(current)
+      }
+      if (isFault(next)) return next
+      current = next
+      above = under(above, segment)
+      if (--left < 2) cacheDirectory(above, current)
+    }
+    return current
+  }
+
+  const isAtPath = ({ descriptor }: Directory, path: FsPath): boolean =>
+    caseSensitive && path !== root ? isAt(descriptor, hostPath(topPath, path)) !== false : isLinked(descriptor)
+
+  const place = (directory: Directory, path: FsPath): HostDirectory => new DirectoryLease(directory, path, walker)
+
+  const updateRootPath = (): void => {
+    const now = pathOfDescriptor(descriptor)
+    if (now.toString() === topPath.toString()) return
+    clearCache()
+    topPath = now
+  }
+
+  const walker: Walker = {
+    openChildOf: (directory, segment) => openChildOf(directory, segment),
+    isAt: (directory, path) => isAtPath(directory, path) || (updateRootPath(), isAtPath(directory, path))
+  }
+
+  const walk = (path: FsPath): HostDirectory | Fault => {
+    for (let looks = 0; looks < maxAttempts; looks++) {
+      const known = findCached(path)
+      if (known !== undefined) return place(known, path)
+      const found = openBelow(path)
+      if (isFault(found)) return isLinked(descriptor) ? found : rootRemoved
+      if (isAtPath(found, path)) return place(found, path)
+      release(found)
+      evict(path)
+      updateRootPath()
+    }
+    return directoriesKeepChanging
+  }
+
+  return {
+    level: "race-free",
+    rootPath: () => {
+      if (!isClosed && isAt(descriptor, topPath) === false && isLinked(descriptor)) updateRootPath()
+      return topPath
+    },
+    caseSensitive,
+    directory: (path) => {
+      if (isClosed) return closed
+      if (path !== root) return walk(path)
+      return isLinked(descriptor) ? place(retain(top), root) : rootRemoved
+    },
+    holds: () => true,
+    withdraw: () => {},
+    descriptorPath: alias,
+    close: () => {
+      if (isClosed) return
+      isClosed = true
+      stopReleasing()
+      clearCache()
+      release(top)
+    }
+  }
+}
+
+type Level = Info["confinement"]
+
+export const level = (): Level => {
+  // On other systems, even opening "/" may be impossible.
+  if (process.platform !== "linux") return "best-effort"
+  const descriptor = Fs.openSync("/", holdFlags)
+  try {
+    return isPossible(descriptor) ? "race-free" : "best-effort"
+  } finally {
+    closeQuietly(descriptor)
+  }
+}
+
+/** Opens and pins an existing directory. `promised` may be lower than the machine's level. */
+export const open = (directory: string, confinement: Level = level()): Confined | Fault => {
+  const top = fromBytes(Fs.realpathSync.native(directory, { encoding: "buffer" }))
+  const found = lstatEntry(top)
+  if (found === undefined) return notFound
+  if (!found.isDirectory()) return notADirectory
+  const caseSensitive = isCaseSensitive(top)
+  const descriptor = Fs.openSync(top, holdFlags)
+  try {
+    return confinement === "race-free"
+      ? makeDescriptorWalk(descriptor, caseSensitive)
+      : make(top, descriptor, caseSensitive)
+  } catch (error) {
+    closeQuietly(descriptor)
+    throw error
+  }
+}
+
+const swapCase = (name: string): string =>
+  name.replace(/[a-z]/gi, (letter) => (letter < "a" ? letter.toLowerCase() : letter.toUpperCase()))
+
+/** Tests case sensitivity with an existing name, because the test must not write. */
+const isCaseSensitive = (top: HostPath): boolean => {
+  const sample = sampleName(top) ?? top
+  if (typeof sample !== "string") return true
+  const name = sample.slice(sample.lastIndexOf("/") + 1)
+  const other = swapCase(name)
+  if (other === name) return process.platform !== "darwin"
+  const found = lstatEntry(sample)
+  const otherCaseStats = lstatEntry(sample.slice(0, sample.length - name.length) + other)
+  return found === undefined || otherCaseStats === undefined || !isSameFile(found, otherCaseStats)
+}
+
+const sampleName = (top: HostPath): HostPath | undefined => {
+  const directory = openQuietly(top)
+  if (directory === undefined) return undefined
+  try {
+    for (let left = 32; left > 0; left--) {
+      const entry = directory.readSync()
+      if (entry === null) return undefined
+      if (/[a-z]/i.test(entry.name)) return below(top, entry.name)
+    }
+    return undefined
+  } finally {
+    directory.closeSync()
+  }
+}
+
+/** Returns `undefined` on failure, because a root that can be entered but not listed is valid. */
+const openQuietly = (top: HostPath): Fs.Dir | undefined => {
+  try {
+    return Fs.opendirSync(top as string)
+  } catch {
+    return undefined
+  }
+}

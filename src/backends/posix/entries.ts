@@ -1,0 +1,307 @@
+/**
+ * Reads the data that shows whether entries of a directory have changed.
+ *
+ * A tree can have ten thousand directories. A small one is read at once, at the cost of its system calls. A large one
+ * is read like a listing, and its entries are inspected in slices with yields in between.
+ */
+import * as Effect from "effect/Effect"
+import type { Kind } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, parent, root } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/bytes.ts"
+import type { Child } from "../../port/Backend.ts"
+import type { DirectoryHistory, StampedChild } from "../../port/history.ts"
+import type { Listing } from "../../runtime/lister.ts"
+import { Fs } from "../../runtime/node.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
+import { attempt, awaitCall, isFault, retryTransient } from "./errors.ts"
+import { childOf, type Confined, directoriesKeepChanging, fromBytes, type HostDirectory, type HostPath, isPlainText, lstatEntry, maxAttempts, mayBeLossy, notFound } from "./place.ts"
+import { kindOf } from "./read.ts"
+
+// Lists directories through the thread pool.
+//
+// A large directory, recognized by its own size, is read in slices, so that the program never stalls. Names are read as
+// text, which is fast. If a name may not be valid text, all names are read again as bytes.
+
+
+/** Larger directories are read in slices: bytes as the disk counts them, for some thousand entries. */
+const largeDirectoryBytes = 64 * 1024
+const entriesPerSlice = 1000
+
+/** Bun returns only names, without kinds, if names are requested as bytes (oven-sh/bun#27914). */
+type Entry = Fs.Dirent | Fs.Dirent<Buffer> | Buffer
+
+const readInSlices = (place: HostDirectory, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
+  Effect.acquireUseRelease(
+    attempt(() =>
+      Fs.opendirSync(place.directory as string, { encoding: encoding as BufferEncoding, bufferSize: entriesPerSlice })
+    ),
+    (directory) => {
+      const entries: Array<Entry> = []
+      const next: Effect.Effect<ReadonlyArray<Entry>, Fault> = Effect.flatMap(
+        attempt(() => {
+          for (let left = entriesPerSlice; left > 0; left--) {
+            const entry = directory.readSync()
+            if (entry === null) return false
+            entries.push(entry)
+          }
+          return true
+        }),
+        (more) => (more ? Effect.andThen(Effect.yieldNow, next) : Effect.succeed(entries))
+      )
+      return next
+    },
+    (directory) => Effect.sync(() => directory.closeSync())
+  )
+
+const readAtOnce = (place: HostDirectory, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
+  retryTransient(
+    awaitCall<Array<Entry>>((end) =>
+      Fs.readdir(place.directory, { withFileTypes: true, encoding: encoding as "utf8" }, end as (error: Error | null) => void)
+    )
+  )
+
+const entriesOf = (place: HostDirectory, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
+  Effect.flatMap(
+    attempt(() => place.stats.size > largeDirectoryBytes),
+    (isLarge) => (isLarge ? readInSlices(place, encoding) : readAtOnce(place, encoding))
+  )
+
+const childAt = (place: HostDirectory, name: Buffer): Child | undefined => {
+  const child = childOf(fromBytes(name), "other")
+  const stats = lstatEntry(place.at(child.key ?? child.name))
+  return stats && { ...child, kind: kindOf(stats) }
+}
+
+const toChildren = (place: HostDirectory, entries: ReadonlyArray<Entry>): Array<Child> | undefined => {
+  const children: Array<Child> = []
+  for (const entry of entries) {
+    if (isBytes(entry)) {
+      const child = childAt(place, entry)
+      if (child !== undefined) children.push(child)
+      continue
+    }
+    const name = typeof entry.name === "string" ? entry.name : fromBytes(entry.name)
+    if (typeof entry.name === "string" && mayBeLossy(entry.name)) return undefined
+    children.push(childOf(name, kindOf(entry)))
+  }
+  return children
+}
+
+export const children = (place: HostDirectory): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+  Effect.flatMap(entriesOf(place, "utf8"), (entries) => {
+    const children = toChildren(place, entries)
+    return children === undefined
+      ? Effect.flatMap(entriesOf(place, "buffer"), (entries) => attempt(() => toChildren(place, entries) ?? []))
+      : Effect.succeed(children)
+  })
+
+/** Tests whether a walk may read the directory without the thread pool: some hundred entries. */
+export const isSmall = (place: HostDirectory): boolean => {
+  try {
+    return place.stats.size <= 16 * 1024
+  } catch {
+    // Ignore the error: the read itself reports it.
+    return false
+  }
+}
+
+/**
+ * Lists a directory without the thread pool: three times as fast if it is small, but a large one blocks the program.
+ */
+export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
+  const read = (encoding: "utf8" | "buffer") =>
+    toChildren(place, Fs.readdirSync(place.directory, { withFileTypes: true, encoding: encoding as "utf8" }))
+  return read("utf8") ?? read("buffer") ?? []
+}
+
+// Removes the leftovers of killed writers.
+//
+// Listing a directory or writing in it removes the files whose process has provably ended. A file that is not provably
+// ours stays, however old it is.
+
+
+/** Removes the leftover with this name. Returns true if the name is then free. Directories are kept for their owner. */
+export const removeLeftover = (place: HostDirectory, segment: string): boolean => {
+  if (!TemporaryNames.isLeftover(segment)) return false
+  const at = place.at(segment)
+  try {
+    const found = lstatEntry(at)
+    if (found === undefined) return true
+    if (found.isDirectory()) return false
+    Fs.unlinkSync(at)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Removes leftovers before a file is replaced, once per cached directory. Skips a large directory until it is listed.
+ */
+export const removeLeftoversOnce = (place: HostDirectory): void => {
+  if (place.isCleared) return
+  place.isCleared = true
+  try {
+    if (!isSmall(place)) return
+    for (const { name } of listSync(place)) removeLeftover(place, name)
+  } catch {
+    // A writable directory need not be readable.
+  }
+}
+
+/** Opens a directory. Fails with NotADirectory only for the entry itself, and with NotFound below a non-directory. */
+export const openDirectory = (confined: Confined, path: FsPath): HostDirectory | Fault => {
+  const place = confined.directory(path)
+  if (!isFault(place) || place._tag !== "NotADirectory" || path === root) return place
+  const above = confined.directory(parent(path))
+  if (isFault(above)) return notFound
+  above.release()
+  return place
+}
+
+const withDirectory = <A>(
+  confined: Confined,
+  path: FsPath,
+  use: (place: HostDirectory) => Effect.Effect<A, Fault>
+): Effect.Effect<A, Fault> => {
+  const attemptUse = (left: number): Effect.Effect<A, Fault> =>
+    Effect.flatten(
+      Effect.acquireUseRelease(
+        attempt(() => openDirectory(confined, path)),
+        (place) =>
+          Effect.map(Effect.result(use(place)), (result): Effect.Effect<A, Fault> => {
+            // An entry that disappears while its kind is determined can fail the listing of an existing directory.
+            const isGone = result._tag === "Failure" && result.failure._tag === "NotFound"
+            if (!isGone && place.isReadReliable()) return Effect.fromResult(result)
+            return left === 0 ? Effect.fail(directoriesKeepChanging) : attemptUse(left - 1)
+          }),
+        (place) => Effect.sync(() => place.release())
+      )
+    )
+  return attemptUse(maxAttempts)
+}
+
+export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+  withDirectory(confined, path, (place) =>
+    Effect.map(children(place), (found) => (sweeps ? found.filter(({ name }) => !removeLeftover(place, name)) : found))
+  )
+
+const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
+const permissionBits = 0o777
+
+const stamped = (name: string, stats: Fs.Stats): StampedChild => {
+  const kind = kindOf(stats)
+  return {
+    name,
+    kind,
+    addressable: true,
+    sizeBytes: kind === "file" || kind === "symlink" ? stats.size : 0,
+    mode: stats.mode & permissionBits,
+    modified: stats.mtimeMs,
+    changed: stats.ctimeMs,
+    inode: stats.ino
+  }
+}
+
+export const stampsOfListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArray<StampedChild> => {
+  if (codes.length === 0 || stats === undefined) return []
+  const out: Array<StampedChild> = []
+  const all = names.split("/")
+  const isPlain = isPlainText(names)
+  for (let i = 0; i < all.length; i++) {
+    const size = stats[5 * i]!
+    if (Number.isNaN(size)) continue
+    const kind = kinds[codes[i]!]!
+    const stampData = {
+      kind,
+      sizeBytes: kind === "file" || kind === "symlink" ? size : 0,
+      mode: stats[5 * i + 1]! & permissionBits,
+      modified: stats[5 * i + 2]!,
+      changed: stats[5 * i + 3]!,
+      inode: stats[5 * i + 4]!
+    }
+    out.push(isPlain ? { name: all[i]!, addressable: true, ...stampData } : { ...childOf(all[i]!, kind), ...stampData })
+  }
+  return out
+}
+
+export const stampsOf = (place: HostDirectory, children: ReadonlyArray<Child>): ReadonlyArray<StampedChild> => {
+  const out: Array<StampedChild> = []
+  for (const { addressable, name, key = name } of children) {
+    const stats = TemporaryNames.isInProgress(name) ? undefined : lstatEntry(place.at(key))
+    if (stats !== undefined) out.push(addressable ? stamped(name, stats) : { ...stamped(name, stats), addressable, key })
+  }
+  return out
+}
+
+/** Lists names without kinds, which the later stat returns anyway. */
+export const listNamesSync = (place: HostDirectory): ReadonlyArray<Child> => {
+  const names = Fs.readdirSync(place.directory)
+  return names.some(mayBeLossy) ? listSync(place) : names.map((name) => childOf(name, "other"))
+}
+
+const readNow = (confined: Confined, path: FsPath): ReadonlyArray<StampedChild> | undefined | Fault => {
+  const place = openDirectory(confined, path)
+  if (isFault(place)) return place
+  try {
+    if (!isSmall(place)) return undefined
+    const stamps = stampsOf(place, listNamesSync(place))
+    return place.isReadReliable() ? stamps : undefined
+  } finally {
+    place.release()
+  }
+}
+
+export const readStamps = (place: HostDirectory): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
+  Effect.flatMap(children(place), (found) => {
+    const out: Array<ReadonlyArray<StampedChild>> = []
+    const next = (from: number): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
+      Effect.flatMap(
+        attempt(() => stampsOf(place, found.slice(from, from + entriesPerSlice))),
+        (stamps) => {
+          out.push(stamps)
+          return from + entriesPerSlice < found.length
+            ? Effect.andThen(
+                Effect.yieldNow,
+                Effect.suspend(() => next(from + entriesPerSlice))
+              )
+            : Effect.succeed(out.flat())
+        }
+      )
+    return next(0)
+  })
+
+const readInSlicesHostStamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
+  withDirectory(confined, path, readStamps)
+
+export const stamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
+  Effect.matchEffect(
+    attempt(() => readNow(confined, path)),
+    {
+      onSuccess: (stamps) => (stamps === undefined ? readInSlicesHostStamps(confined, path) : Effect.succeed(stamps)),
+      // The directory may have been replaced while it was read.
+      onFailure: (fault) => (fault._tag === "NotFound" ? readInSlicesHostStamps(confined, path) : Effect.fail(fault))
+    }
+  )
+
+const realPath = (root: string): HostPath | undefined => {
+  try {
+    return fromBytes(Fs.realpathSync.native(root, { encoding: "buffer" }))
+  } catch {
+    // The root was removed after it was opened; every later call reports that.
+    return undefined
+  }
+}
+
+/** Creates the history of a root. A root whose path is not text has none, because it could be confused with another. */
+export const history = (
+  confined: Confined,
+  root: string,
+  explore?: DirectoryHistory["explore"]
+): DirectoryHistory | undefined => {
+  const real = realPath(root)
+  return typeof real === "string"
+    ? { _tag: "Directory", root: real, listStamped: (path) => stamps(confined, path), explore }
+    : undefined
+}

@@ -1,0 +1,508 @@
+/**
+ * Explores host directories for a walk.
+ *
+ * Each directory is reached through the descriptor of its parent. So no path is walked again, and no other process can
+ * lead the walk astray.
+ *
+ * Workers list many directories at a time, while the walk processes earlier ones. This thread reads the first few, for
+ * which starting a worker is not worthwhile, and those of a content search. A search keeps the workers busy, and its
+ * directories must be opened here anyway.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Kind } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, isTemporaryName, root } from "../../model/FsPath.ts"
+import type { Query, SkipReason } from "../../model/search.ts"
+import type { Child } from "../../port/Backend.ts"
+import type { BatchSearchResult, DirectoryFiles, DirectoryReading, Explore, Explorer, Searched, Visit } from "../../port/explorer.ts"
+import { inWalkOrder } from "../../port/order.ts"
+import type { Searched as Answer, WorkerPool } from "../../runtime/crew.ts"
+import type { Listing } from "../../runtime/lister.ts"
+import { awaitJob, unpacked } from "../../runtime/matching.ts"
+import { Fs } from "../../runtime/node.ts"
+import { children, isSmall, listNamesSync, listSync, readStamps, removeLeftover, stampsOf, stampsOfListing } from "./entries.ts"
+import { attempt, fromErrno, isExhausted, isFault, onExhausted, releaseReserves } from "./errors.ts"
+import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts, notFound } from "./place.ts"
+
+// Searches files of open directories in the workers.
+//
+// A part of the files is searched at a time, so that neither descriptors nor results pile up. Files that a worker did not
+// reach are requested again.
+
+
+interface LendDirectory<V extends Visit> {
+  (visit: V): { readonly place: HostDirectory; readonly returnLoan: () => void } | Fault
+}
+
+/** Directories lent to one job of a worker. Each may need a descriptor. */
+const maxBorrowed = 64
+/** Attempts for a file, and the milliseconds between them, when the process has no descriptors left. */
+const maxAttemptsHostSearch = 80
+const retryDelayMillis = 25
+
+interface SearchPart {
+  readonly end: number
+  readonly bases: ReadonlyArray<string>
+  readonly counts: ReadonlyArray<number>
+  readonly names: ReadonlyArray<string>
+  readonly places: ReadonlyArray<number>
+  readonly skippedFiles: ReadonlyMap<number, SkipReason>
+  readonly returnLoan: () => void
+}
+
+interface Item<V extends Visit> {
+  readonly visit: V
+  readonly segment: string
+}
+
+const itemsOf = <V extends Visit>(files: ReadonlyArray<DirectoryFiles<V>>): ReadonlyArray<Item<V>> =>
+  files.flatMap(({ segments, visit }) => segments.map((segment) => ({ visit, segment })))
+
+const lendOrFault = <V extends Visit>(lend: LendDirectory<V>, visit: V): ReturnType<LendDirectory<V>> => {
+  try {
+    return lend(visit)
+  } catch (error) {
+    return fromErrno(error)
+  }
+}
+
+/** Borrows directories for as many files as possible: for none if no descriptor is left for the first. */
+const borrow = <V extends Visit>(lend: LendDirectory<V>, items: ReadonlyArray<Item<V>>, start: number): SearchPart => {
+  const bases: Array<string> = []
+  const counts: Array<number> = []
+  const names: Array<string> = []
+  const places: Array<number> = []
+  const skippedFiles = new Map<number, SkipReason>()
+  const returns: Array<() => void> = []
+  let visit: V | undefined
+  let skipReason: SkipReason | undefined
+  let end = start
+  for (; end < items.length; end++) {
+    const item = items[end]!
+    if (item.visit !== visit) {
+      if (bases.length === maxBorrowed) break
+      const lent = lendOrFault(lend, item.visit)
+      if (isFault(lent) && isExhausted(lent)) break
+      visit = item.visit
+      skipReason = undefined
+      if (isFault(lent)) skipReason = lent._tag === "NotFound" || lent._tag === "NotADirectory" ? "gone" : "unreadable"
+      else {
+        returns.push(lent.returnLoan)
+        bases.push(lent.place.directory as string)
+        counts.push(0)
+      }
+    }
+    if (skipReason !== undefined) skippedFiles.set(end, skipReason)
+    else {
+      counts[counts.length - 1]!++
+      names.push(item.segment)
+      places.push(end)
+    }
+  }
+  return { end, bases, counts, names, places, skippedFiles, returnLoan: () => returns.forEach((returnLoan) => returnLoan()) }
+}
+
+interface Search<V extends Visit> {
+  readonly crew: WorkerPool
+  readonly lend: LendDirectory<V>
+  readonly refuseHardlinks: boolean
+  readonly closed: () => Fault | undefined
+  readonly query: Query
+  readonly items: ReadonlyArray<Item<V>>
+  readonly pathOf: (file: number) => FsPath
+}
+
+const searchPart = <V extends Visit>(
+  self: Search<V>,
+  part: SearchPart,
+  start: number,
+  from: number
+): Effect.Effect<BatchSearchResult, Fault> => {
+  const { bases, counts, end, skippedFiles, names, places } = part
+  const { crew, pathOf, query, refuseHardlinks } = self
+  const inFileOrder = (all: ReadonlyArray<Searched>, until: number): ReadonlyArray<Searched> => {
+    const out: Array<Searched> = []
+    let next = 0
+    for (let file = start; file < until; file++) {
+      const found = skippedFiles.get(file)
+      out.push(found === undefined ? all[next++]! : { found })
+    }
+    return out
+  }
+  if (names.length === 0) return Effect.succeed(inFileOrder([], end))
+  const batch = { bases, counts, names: names.join("/"), from: places[0] === start ? from : 1, refuseHardlinks }
+  const answer = awaitJob<Answer>((done, over) => crew.search(query, batch, query.patternBudgetMillis, done, over))
+  return Effect.flatMap(answer, (answer): Effect.Effect<BatchSearchResult, Fault> => {
+    if (!("_tag" in answer)) {
+      // With a path, a match is exactly the result that a caller gets.
+      const all = unpacked(answer, (file) => pathOf(places[file]!)) as Effect.Effect<ReadonlyArray<Searched>>
+      return Effect.map(all, (all) => inFileOrder(all, all.length === names.length ? end : places[all.length]!))
+    }
+    const fault = self.closed()
+    return fault === undefined ? Effect.succeed({ ...answer, index: places[answer.index]! }) : Effect.fail(fault)
+  })
+}
+
+const searchAll = Effect.fnUntraced(function* <V extends Visit>(
+  self: Search<V>,
+  from: number
+): Effect.fn.Return<BatchSearchResult, Fault> {
+  const out: Array<Searched> = []
+  let emptyRounds = 0
+  while (out.length < self.items.length) {
+    const start = out.length
+    const some = yield* Effect.acquireUseRelease(
+      Effect.sync(() => borrow(self.lend, self.items, start)),
+      (part) => searchPart(self, part, start, start === 0 ? from : 1),
+      ({ returnLoan }) => Effect.sync(returnLoan)
+    )
+    if ("_tag" in some) return some
+    for (const searched of some) out.push(searched)
+    emptyRounds = some.length > 0 ? 0 : emptyRounds + 1
+    if (emptyRounds === 0) continue
+    releaseReserves()
+    if (emptyRounds > maxAttemptsHostSearch) out.push({ found: "unreadable" })
+    else yield* Effect.sleep(retryDelayMillis)
+  }
+  return out
+})
+
+const make =
+  <V extends Visit>(crew: WorkerPool, lend: LendDirectory<V>, refuseHardlinks: boolean, closed: () => Fault | undefined) =>
+  (
+    query: Query,
+    files: ReadonlyArray<DirectoryFiles<V>>,
+    from: number,
+    pathOf: (file: number) => FsPath
+  ): Effect.Effect<BatchSearchResult, Fault> =>
+    searchAll({ crew, lend, refuseHardlinks, closed, query, items: itemsOf(files), pathOf }, from)
+
+/** Directories read on this thread before the workers are used: about 2 ms, while starting a worker takes 40 ms. */
+const firstDirectories = 128
+const directoriesPerJob = 64
+const maxRequested = 320
+/** Directories read on this thread at a time, and before a yield to other fibers. */
+const directoriesPerBatch = 16
+const directoriesPerYield = 128
+/** Directories held open by all walks together. Each needs a descriptor. */
+const maxHeld = 1536
+let heldCount = 0
+
+const quarterOfDescriptorLimit = (): number => {
+  const limit = /^Max open files\s+(\d+)/m.exec(Fs.readFileSync("/proc/self/limits", "latin1"))
+  return limit === null ? maxHeld : Number(limit[1]) >> 2
+}
+let heldLimit = 0
+const mayHold = (): boolean => {
+  if (heldLimit === 0) heldLimit = Math.min(maxHeld, quarterOfDescriptorLimit())
+  return heldCount < heldLimit
+}
+
+interface HeldDirectory {
+  readonly place: HostDirectory
+  lent: number
+  /** Set once the walk has left the directory. The last user then releases it. */
+  isAbandoned: boolean
+}
+
+interface BorrowedDirectory {
+  readonly place: HostDirectory
+  readonly returnLoan: () => void
+}
+
+const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
+
+const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): ReadonlyArray<Child> => {
+  if (codes.length === 0) return []
+  const all = names.split("/")
+  if (caseSensitive && isPlainText(names))
+    return all.map((name, index) => ({ name, kind: kinds[codes[index]!]!, addressable: true }))
+  // The escaped form of an inexpressible name may sort differently from the name.
+  return inWalkOrder(
+    all.map((name, index) => childOf(name, kinds[codes[index]!]!)),
+    caseSensitive
+  )
+}
+
+/**
+ * Tests whether a listing needs no second look.
+ *
+ * Names that may not be valid text, and names with the form of temporary files, must be examined one by one: such a
+ * file may be hidden, a leftover, or an ordinary file.
+ */
+const isPlain = (answer: Listing | string): answer is Listing =>
+  typeof answer !== "string" &&
+  !answer.mayBeLossy &&
+  !(answer.names.includes(".~") && answer.names.split("/").some(isTemporaryName))
+
+interface Means {
+  readonly crew: WorkerPool | undefined
+  readonly sweeps: boolean
+  readonly refuseHardlinks: boolean
+  /** Returns each entry with the data that shows changes: children are Stamped, in any order. */
+  readonly stamps?: boolean | undefined
+}
+
+const makeHostExplorer = <V extends Visit>(
+  confined: Confined,
+  { crew: workers, refuseHardlinks, stamps = false, sweeps }: Means,
+  pathOf: (visit: V) => FsPath,
+  searches: boolean
+) => {
+  const { caseSensitive } = confined
+  const readsLocally = workers === undefined || searches
+  const held = new Map<Visit, HeldDirectory>()
+  const withdrawals = new Set<() => void>()
+  let localQueue: Array<V> = []
+  let done: Array<DirectoryReading<V>> = []
+  /** Directories that need a full listing by the port, because the fast one was not plain. */
+  let relistQueue: Array<V> = []
+  let requestedCount = 0
+  let readLocally = 0
+  let wake: (() => void) | undefined
+  let onIdle: (() => void) | undefined
+
+  const closed = (): Fault | undefined => {
+    const top = confined.directory(root)
+    if (isFault(top)) return top
+    top.release()
+    return undefined
+  }
+
+  const releaseHeld = (visit: Visit, heldDirectory: HeldDirectory): void => {
+    held.delete(visit)
+    heldCount--
+    if (heldDirectory.lent === 0) heldDirectory.place.release()
+    else heldDirectory.isAbandoned = true
+  }
+
+  const returnLoan = (heldDirectory: HeldDirectory): void => {
+    if (--heldDirectory.lent === 0 && heldDirectory.isAbandoned) heldDirectory.place.release()
+  }
+
+  /** Releases unused directories when the process has no descriptors left. They are reopened on demand. */
+  const stopReleasing = onExhausted(() => {
+    for (const [visit, heldDirectory] of held) {
+      if (heldDirectory.lent === 0) releaseHeld(visit, heldDirectory)
+    }
+  })
+
+  const openVisit = (visit: V): HostDirectory | Fault => {
+    const above = visit.above && held.get(visit.above)?.place
+    return above === undefined ? confined.directory(pathOf(visit)) : above.openChild(visit.segment)
+  }
+
+  const holdDirectory = (visit: V, place: HostDirectory): HeldDirectory => {
+    const heldDirectory = { place, lent: 0, isAbandoned: false }
+    held.set(visit, heldDirectory)
+    heldCount++
+    return heldDirectory
+  }
+
+  /**
+   * Lends a directory for a moment.
+   *
+   * A held directory stays open until the walk leaves it. A directory that `isRead` is held if possible, because its
+   * subdirectories must be reached through the directory that was read.
+   */
+  const lendDirectory = (visit: V, isRead = false): BorrowedDirectory | Fault => {
+    let heldDirectory = held.get(visit)
+    if (heldDirectory === undefined) {
+      const place = openVisit(visit)
+      if (isFault(place)) return place
+      if (!isRead || !mayHold()) return { place, returnLoan: () => place.release() }
+      heldDirectory = holdDirectory(visit, place)
+    }
+    const lent = heldDirectory
+    lent.lent++
+    return { place: lent.place, returnLoan: () => returnLoan(lent) }
+  }
+
+  const borrow = (visit: V, isRead = false): BorrowedDirectory | undefined => {
+    try {
+      const lent = lendDirectory(visit, isRead)
+      return isFault(lent) ? undefined : lent
+    } catch {
+      return undefined
+    }
+  }
+
+  const readNow = (visit: V): ReadonlyArray<Child> | undefined => {
+    const borrowed = borrow(visit, true)
+    if (borrowed === undefined) return undefined
+    try {
+      if (!isSmall(borrowed.place)) return undefined
+      if (stamps) return stampsOf(borrowed.place, listNamesSync(borrowed.place))
+      const children = listSync(borrowed.place)
+      return children.some(({ name }) => isTemporaryName(name)) ? undefined : inWalkOrder(children, caseSensitive)
+    } catch {
+      return undefined
+    } finally {
+      borrowed.returnLoan()
+    }
+  }
+
+  const addReading = (visit: V, children: ReadonlyArray<Child> | undefined): void => {
+    requestedCount--
+    if (children === undefined) relistQueue.push(visit)
+    else done.push({ visit, children })
+  }
+
+  const sendJob = (crew: WorkerPool, visits: ReadonlyArray<V>): void => {
+    const paths: Array<string> = []
+    const sent: Array<V> = []
+    const returns: Array<() => void> = []
+    const borrowed = new Map<Visit, HostDirectory>()
+    for (const visit of visits) {
+      const above = visit.above as V | undefined
+      let place = above && borrowed.get(above)
+      if (above !== undefined && place === undefined) {
+        const lent = borrow(above)
+        if (lent !== undefined) {
+          borrowed.set(above, (place = lent.place))
+          returns.push(lent.returnLoan)
+        }
+      }
+      const path = place?.at(visit.segment)
+      if (typeof path !== "string") addReading(visit, undefined)
+      else {
+        paths.push(path)
+        sent.push(visit)
+      }
+    }
+    const withdraw = crew.list(
+      paths,
+      (answers) => {
+        for (const [index, visit] of sent.entries()) {
+          const answer = answers[index]!
+          addReading(visit, !isPlain(answer) ? undefined : stamps ? stampsOfListing(answer) : childrenOf(answer, caseSensitive))
+        }
+        wake?.()
+      },
+      () => {
+        withdrawals.delete(withdraw)
+        for (const returnLoan of returns) returnLoan()
+        if (withdrawals.size === 0) onIdle?.()
+      },
+      stamps
+    )
+    withdrawals.add(withdraw)
+  }
+
+  const listIn = (place: HostDirectory): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+    stamps
+      ? readStamps(place)
+      : Effect.map(children(place), (found) =>
+          // If the directory was moved elsewhere meanwhile, it may be outside the root, so nothing in it is removed.
+          sweeps && place.isSame() ? found.filter(({ name }) => !removeLeftover(place, name)) : found
+        )
+
+  /** Lists a directory through its parent as it was read. Its path may lead to another directory by now. */
+  const listAgain = (visit: V, left = maxAttempts): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+    Effect.flatten(
+      Effect.acquireUseRelease(
+        attempt(() => lendDirectory(visit, true)),
+        ({ place }) =>
+          Effect.map(Effect.result(listIn(place)), (result) => {
+            // An entry that disappears while its kind is determined can fail the listing of an existing directory.
+            const isGone = result._tag === "Failure" && result.failure._tag === "NotFound"
+            return isGone && left > 0 ? listAgain(visit, left - 1) : Effect.fromResult(result)
+          }),
+        ({ returnLoan }) => Effect.sync(returnLoan)
+      )
+    )
+
+  const readAgain = (visit: V): Effect.Effect<void> =>
+    Effect.match(listAgain(visit), {
+      onSuccess: (children) => void done.push({ visit, children: stamps ? children : inWalkOrder(children, caseSensitive) }),
+      onFailure: (children) => void done.push({ visit, children })
+    })
+
+  const explorer: Explorer<V> = {
+    search: workers && make(workers, lendDirectory, refuseHardlinks, closed),
+    availableReads: () => {
+      if (readLocally < firstDirectories) return requestedCount === 0 ? 1 : 0
+      if (readsLocally) return requestedCount === 0 ? directoriesPerBatch : 0
+      return maxRequested - requestedCount < directoriesPerJob ? 0 : maxRequested - requestedCount
+    },
+    read: (visits) => {
+      requestedCount += visits.length
+      if (workers === undefined || readsLocally || readLocally < firstDirectories) localQueue.push(...visits.toReversed())
+      else
+        for (let at = 0; at < visits.length; at += directoriesPerJob) sendJob(workers, visits.slice(at, at + directoriesPerJob))
+    },
+    take: () => {
+      const taken = done
+      done = []
+      return taken
+    },
+    waitForReading: Effect.suspend(() => {
+      if (done.length > 0) return Effect.void
+      const unusualVisit = relistQueue.pop()
+      if (unusualVisit !== undefined) {
+        return readAgain(unusualVisit)
+      }
+      const next = localQueue.pop()
+      if (next === undefined) {
+        return Effect.callback<void>((resume) => {
+          wake = () => {
+            wake = undefined
+            resume(Effect.void)
+          }
+          return Effect.sync(() => {
+            wake = undefined
+          })
+        })
+      }
+      for (let visit: V | undefined = next; visit !== undefined; visit = localQueue.pop()) {
+        readLocally++
+        addReading(visit, readNow(visit))
+      }
+      return readLocally % directoriesPerYield < directoriesPerBatch ? Effect.yieldNow : Effect.void
+    }),
+    keepOpen: (visit) => {
+      if (held.has(visit) || !mayHold()) return
+      try {
+        const place = openVisit(visit)
+        if (isFault(place)) return
+        holdDirectory(visit, place)
+      } catch {
+        // The directory is reached on demand later.
+      }
+    },
+    release: (visit) => {
+      const heldDirectory = held.get(visit)
+      if (heldDirectory !== undefined) releaseHeld(visit, heldDirectory)
+    },
+    relist: (visit) =>
+      Effect.flatMap(
+        attempt(() => held.get(visit)?.place.isSame() === false),
+        (isMoved) => (isMoved ? Effect.fail(notFound) : listAgain(visit))
+      )
+  }
+  /** Waits for the workers, because the number of a closed descriptor may be reused at once. */
+  const close: Effect.Effect<void> = Effect.andThen(
+    Effect.callback<void>((resume) => {
+      for (const withdraw of withdrawals) withdraw()
+      if (withdrawals.size === 0) resume(Effect.void)
+      else onIdle = () => resume(Effect.void)
+    }),
+    Effect.sync(() => {
+      stopReleasing()
+      for (const [visit, heldDirectory] of held) releaseHeld(visit, heldDirectory)
+    })
+  )
+  return { explorer, close }
+}
+
+export const explore =
+  (confined: Confined, means: Means): Explore =>
+  <V extends Visit>(pathOf: (visit: V) => FsPath, searches: boolean): Effect.Effect<Explorer<V>, never, Scope.Scope> =>
+    Effect.map(
+      Effect.acquireRelease(
+        Effect.sync(() => makeHostExplorer(confined, means, pathOf, searches)),
+        ({ close }) => close
+      ),
+      ({ explorer }) => explorer
+    )

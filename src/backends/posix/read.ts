@@ -1,0 +1,297 @@
+/**
+ * Opens and inspects files.
+ *
+ * A file is opened only after it was inspected: a FIFO would block, a device may act, a symlink would lead elsewhere.
+ * The opened file is inspected again, because only an open file can no longer be exchanged.
+ */
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { FileStat, Kind } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, name, parent, root } from "../../model/FsPath.ts"
+import { codeOf } from "../../model/systemError.ts"
+import type { Handle, Whole } from "../../port/Backend.ts"
+import * as Host from "../../runtime/host.ts"
+import { closeQuietly } from "../../runtime/host.ts"
+import { Fs } from "../../runtime/node.ts"
+import { attempt, awaitCall, fromErrno, isFault } from "./errors.ts"
+import { type Confined, directoriesKeepChanging, type HostDirectory, lstatEntry, maxAttempts } from "./place.ts"
+
+// Reads and writes bytes of open files.
+//
+// Few bytes are moved synchronously: 64 KiB from the page cache take 4 µs, a round trip through the thread pool at least
+// 25. More bytes go through the thread pool, so that the program continues meanwhile.
+
+
+export const maxSyncBytes = 64 * 1024
+
+/** Bytes requested by one system call, which moves at most 2 GiB. */
+export const maxBytesPerCall = 1024 * 1024 * 1024
+
+const diskFull: Fault = { _tag: "DiskFull" }
+
+export const allocate = (length: number): Uint8Array => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer, 0, length)
+
+const readSync = (descriptor: number, bytes: Uint8Array, offset: number): number => {
+  let done = 0
+  while (done < bytes.length) {
+    const read = Fs.readSync(descriptor, bytes, done, bytes.length - done, offset + done)
+    if (read === 0) break
+    done += read
+  }
+  return done
+}
+
+export const read = (descriptor: number, bytes: Uint8Array, offset: number): Effect.Effect<number, Fault> => {
+  const from = (done: number): Effect.Effect<number, Fault> =>
+    Effect.flatMap(
+      awaitCall<number>((end) =>
+        Fs.read(descriptor, bytes, done, Math.min(bytes.length - done, maxBytesPerCall), offset + done, end)
+      ),
+      (read) => (read === 0 || done + read === bytes.length ? Effect.succeed(done + read) : from(done + read))
+    )
+  return bytes.length > maxSyncBytes ? from(0) : attempt(() => readSync(descriptor, bytes, offset))
+}
+
+export interface Progress {
+  written: number
+}
+
+const writeSync = (descriptor: number, bytes: Uint8Array, progress: Progress): Fault | undefined => {
+  for (let done = 0; done < bytes.length;) {
+    const written = Fs.writeSync(descriptor, bytes, done, bytes.length - done, null)
+    if (written === 0) return diskFull
+    done += written
+    progress.written += written
+  }
+  return undefined
+}
+
+export const write = (
+  descriptor: number,
+  bytes: Uint8Array,
+  progress: Progress = { written: 0 },
+  bytesPerCall = 8 * 1024 * 1024
+): Effect.Effect<void, Fault> => {
+  const from = (done: number): Effect.Effect<void, Fault> =>
+    Effect.flatMap(
+      awaitCall<number>((end) => Fs.write(descriptor, bytes, done, Math.min(bytes.length - done, bytesPerCall), null, end)),
+      (written) => {
+        progress.written += written
+        if (written === 0) return Effect.fail(diskFull)
+        return done + written < bytes.length ? from(done + written) : Effect.void
+      }
+    )
+  return bytes.length > maxSyncBytes ? from(0) : attempt(() => writeSync(descriptor, bytes, progress))
+}
+
+export type Durability = "none" | "file" | "full"
+
+/** Flushes the bytes to disk. Never retries: after a failure, the kernel has discarded the unwritten bytes. */
+export const flush = (descriptor: number): Effect.Effect<void, Fault> => Host.sync(descriptor, fromErrno)
+
+const notFound: Fault = { _tag: "NotFound" }
+const notAFile: Fault = { _tag: "NotAFile" }
+const hardLinkRefused: Fault = { _tag: "AccessDenied", why: "link" }
+const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
+
+export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>
+  stats.isFile() ? "file" : stats.isDirectory() ? "directory" : stats.isSymbolicLink() ? "symlink" : "other"
+
+const permissionBits = 0o777
+
+/** Milliseconds from 1970 to the farthest date. Disks can store larger ones. */
+const maxTimeMillis = 8_640_000_000_000_000
+
+const toTime = (millis: number): DateTime.Utc =>
+  DateTime.makeUnsafe(Math.max(-maxTimeMillis, Math.min(maxTimeMillis, Math.floor(millis))))
+
+/** Creates a stat. Times are milliseconds since 1970; `mode` is absent if the disk has none. */
+export const statOf = (path: FsPath, kind: Kind, size: number, born: number, modified: number, mode?: number): FileStat => ({
+  path,
+  kind,
+  isFile: kind === "file",
+  isDirectory: kind === "directory",
+  sizeBytes: kind === "file" || kind === "symlink" ? size : 0,
+  // Disks without creation times report 0.
+  ...(born > 0 ? { createdAt: toTime(born) } : undefined),
+  modifiedAt: toTime(modified),
+  ...(mode === undefined ? undefined : { mode: mode & permissionBits }),
+  ...(kind === "symlink" ? { isSymlink: true } : undefined)
+})
+
+export const toStat = (path: FsPath, stats: Fs.Stats): FileStat =>
+  statOf(path, kindOf(stats), stats.size, stats.birthtimeMs, stats.mtimeMs, stats.mode)
+
+export const inParent = <A>(
+  confined: Confined,
+  path: FsPath,
+  use: (place: HostDirectory, segment: string) => A | Fault
+): A | Fault => {
+  const place = confined.directory(parent(path))
+  if (isFault(place)) return place
+  try {
+    return use(place, name(path))
+  } finally {
+    place.release()
+  }
+}
+
+/** Converts NotADirectory to NotFound for operations that only look: nothing exists below a file or symlink. */
+export const notFoundBelowFile = (fault: Fault): Fault => (fault._tag === "NotADirectory" ? notFound : fault)
+
+const rootStats = (confined: Confined): Fs.Stats | Fault => {
+  const place = confined.directory(root)
+  if (isFault(place)) return place
+  try {
+    return place.stats
+  } finally {
+    place.release()
+  }
+}
+
+export const stat = (confined: Confined, path: FsPath): FileStat | undefined | Fault => {
+  const found =
+    path === root
+      ? rootStats(confined)
+      : inParent(confined, path, (place, segment) => lstatEntry(place.at(segment)) ?? notFound)
+  if (!isFault(found)) return toStat(path, found)
+  return notFoundBelowFile(found)._tag === "NotFound" ? undefined : found
+}
+
+export type Hardlinks = "allow" | "reject"
+
+/** Tests whether a file has a second name, through which it may belong to a tree outside the root. */
+export const isRefusedHardLink = (stats: Fs.Stats, hardlinks: Hardlinks): boolean =>
+  hardlinks === "reject" && stats.isFile() && stats.nlink > 1
+
+export interface Opened {
+  readonly descriptor: number
+  readonly stats: Fs.Stats
+}
+
+const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
+
+const changed = new Set(["ELOOP", "ENXIO", "EISDIR", "ENOENT"])
+
+const tryOpen = (
+  confined: Confined,
+  place: HostDirectory,
+  segment: string,
+  flags: number,
+  hardlinks: Hardlinks
+): Opened | Fault | undefined => {
+  const at = place.at(segment)
+  const found = lstatEntry(at)
+  if (found === undefined) return notFound
+  if (!found.isFile()) return notAFile
+  let descriptor: number
+  try {
+    descriptor = Fs.openSync(at, flags | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+  } catch (error) {
+    if (changed.has(codeOf(error) ?? "")) return undefined
+    throw error
+  }
+  let opened: Opened | Fault | undefined
+  try {
+    const stats = Fs.fstatSync(descriptor)
+    if (stats.isFile() && confined.holds(descriptor, place, segment)) {
+      opened = isRefusedHardLink(stats, hardlinks) ? hardLinkRefused : { descriptor, stats }
+    }
+    return opened
+  } finally {
+    if (opened === undefined || isFault(opened)) closeQuietly(descriptor)
+  }
+}
+
+export const openFile = (confined: Confined, path: FsPath, flags: number, hardlinks: Hardlinks): Opened | Fault => {
+  if (path === root) return notAFile
+  for (let looks = 0; looks < maxAttempts; looks++) {
+    const opened = inParent(confined, path, (place, segment) => tryOpen(confined, place, segment, flags, hardlinks))
+    if (opened !== undefined) return opened
+  }
+  return directoriesKeepChanging
+}
+
+const openToRead = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Opened | Fault => {
+  const opened = openFile(confined, path, O_RDONLY, hardlinks)
+  return isFault(opened) ? notFoundBelowFile(opened) : opened
+}
+
+const truncateBytes = (bytes: Uint8Array, length: number): Uint8Array =>
+  length === bytes.length ? bytes : bytes.slice(0, length)
+
+const handleOf = (path: FsPath, { descriptor, stats }: Opened): { readonly handle: Handle; readonly close: () => void } => {
+  const stat = toStat(path, stats)
+  let activeReads = 0
+  let isClosed = false
+  const endRead = (): void => {
+    activeReads--
+    if (isClosed && activeReads === 0) closeQuietly(descriptor)
+  }
+  return {
+    handle: {
+      stat,
+      read: (offset, length) =>
+        Effect.uninterruptible(
+          Effect.suspend(() => {
+            if (isClosed) return Effect.fail(closed)
+            // Bytes appended since the file was opened are not part of the handle's content.
+            const bytes = allocate(Math.max(0, Math.min(length, maxBytesPerCall, stats.size - offset)))
+            if (bytes.length === 0) return Effect.succeed(bytes)
+            activeReads++
+            return Effect.map(Effect.ensuring(read(descriptor, bytes, offset), Effect.sync(endRead)), (length) =>
+              truncateBytes(bytes, length)
+            )
+          })
+        )
+    },
+    close: () => {
+      isClosed = true
+      if (activeReads === 0) closeQuietly(descriptor)
+    }
+  }
+}
+
+export const open = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Effect.Effect<Handle, Fault, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.map(
+        attempt(() => openToRead(confined, path, hardlinks)),
+        (opened) => handleOf(path, opened)
+      ),
+      ({ close }) => Effect.sync(close)
+    ),
+    ({ handle }) => handle
+  )
+
+const wholeOf = (path: FsPath, stats: Fs.Stats, bytes: Uint8Array): Whole => {
+  const stat = toStat(path, stats)
+  return { stat: stat.sizeBytes === bytes.length ? stat : { ...stat, sizeBytes: bytes.length }, bytes }
+}
+
+export const readSmallSync = (
+  confined: Confined,
+  path: FsPath,
+  maxBytes: number,
+  hardlinks: Hardlinks
+): Whole | undefined | Fault => {
+  const opened = openToRead(confined, path, hardlinks)
+  if (isFault(opened)) return opened
+  const { descriptor, stats } = opened
+  try {
+    if (stats.size > Math.min(maxBytes, maxSyncBytes)) return undefined
+    const bytes = allocate(stats.size)
+    return wholeOf(path, stats, truncateBytes(bytes, readSync(descriptor, bytes, 0)))
+  } finally {
+    closeQuietly(descriptor)
+  }
+}
+
+export const readSmall = (
+  confined: Confined,
+  path: FsPath,
+  maxBytes: number,
+  hardlinks: Hardlinks
+): Effect.Effect<Whole | undefined, Fault> => attempt(() => readSmallSync(confined, path, maxBytes, hardlinks))

@@ -1,0 +1,125 @@
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type { Fault, Unsupported } from "../../model/FsError.ts"
+import { root as top } from "../../model/FsPath.ts"
+import { codeOf } from "../../model/systemError.ts"
+import type { Backend, Info } from "../../port/Backend.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
+import * as Installation from "../../runtime/installation.ts"
+import { Fs, isAbsolute } from "../../runtime/node.ts"
+import * as OpenRoots from "../../runtime/openRoots.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
+import { type HostOptions, inStore, promoteRoot, type RootError, tooWeakConfinement, withRecovery as settledIn } from "../hostRoot.ts"
+import * as HostRoot from "./confinement.ts"
+import { attempt, isFault } from "./errors.ts"
+import type { Confined } from "./place.ts"
+import { backend as portOf } from "./port.ts"
+
+/** From the weakest to the strongest. */
+const levels: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free"]
+
+const isSufficient = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
+  levels.indexOf(level) >= levels.indexOf(required)
+
+const findOptionFault = (backend: string, options: HostOptions): Fault | undefined => {
+  const { requireConfinement, root } = options
+  if (process.platform === "win32") return { _tag: "Unsupported", feature: `${backend} on Windows` }
+  if (requireConfinement !== undefined && !levels.includes(requireConfinement)) return tooWeakConfinement(requireConfinement)
+  if (typeof root !== "string") return { _tag: "InvalidPath", detail: "the root is not a string" }
+  if (root.includes("\0")) return { _tag: "InvalidPath", detail: "the root contains a NUL" }
+  return isAbsolute(root) ? undefined : { _tag: "InvalidPath", detail: "the root is not an absolute path" }
+}
+
+interface Root {
+  readonly confined: Confined
+  readonly close: () => void
+}
+
+/** Returns NotFound for a dangling symlink, which blocks the creation and does not exist for a caller. */
+const makeRoot = (root: string): Fault | undefined => {
+  try {
+    makeDirectories(root)
+    return undefined
+  } catch (error) {
+    if (codeOf(error) !== "EEXIST") throw error
+    return { _tag: "NotFound" }
+  }
+}
+
+const openRoot = (backend: string, options: HostOptions): Root | Fault => {
+  const fault = findOptionFault(backend, options)
+  if (fault !== undefined) return fault
+  const level = HostRoot.level()
+  if (!isSufficient(level, options.requireConfinement)) return tooWeakConfinement(options.requireConfinement)
+  if (OpenRoots.isInStore(options.root)) return inStore
+  // Read the identities now, because later there may be no descriptors left.
+  Identity.self()
+  Installation.loadKey()
+  if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
+    const fault = makeRoot(options.root)
+    if (fault !== undefined) return fault
+    if (OpenRoots.isInStore(options.root)) return inStore
+  }
+  const confined = HostRoot.open(options.root, level)
+  if (isFault(confined)) return confined
+  const unregister = OpenRoots.register(options.root)
+  return {
+    confined,
+    close: () => {
+      unregister()
+      confined.close()
+    }
+  }
+}
+
+export const open = (backend: string, options: HostOptions): Effect.Effect<Confined, RootError, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.mapError(
+        attempt(() => openRoot(backend, options)),
+        (fault) => promoteRoot(fault, backend, String(options.root))
+      ),
+      ({ close }) => Effect.sync(close)
+    ),
+    ({ confined }) => confined
+  )
+
+const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      attempt(() => HostRoot.open(root)),
+      ({ close }) => Effect.sync(close)
+    ),
+    (confined) => portOf(confined, { root })
+  )
+
+/** Returns the identity of the opened root, even if another entry has taken its path since. */
+const identify = (confined: Confined, root: string): Effect.Effect<{ path: string; device: string; inode: string }, Fault> =>
+  attempt(() => {
+    const place = confined.directory(top)
+    if (isFault(place)) return place
+    try {
+      const { dev, ino } = Fs.statSync(place.directory, { bigint: true })
+      return { path: Fs.realpathSync.native(root), device: String(dev), inode: String(ino) }
+    } finally {
+      place.release()
+    }
+  })
+
+/**
+ * Returns the port of an opened root with its host location, after recovering unfinished transactions of killed
+ * processes.
+ */
+export const recoverTransactions = (
+  backend: string,
+  confined: Confined,
+  { durability, root }: HostOptions,
+  port: Backend
+): Effect.Effect<Backend, Exclude<RootError, Unsupported>> =>
+  Effect.mapError(
+    Effect.flatMap(identify(confined, root), (identity) =>
+      settledIn(port, { ...identity, isDurable: durability === "full", open: openAbove })
+    ),
+    // Every feature requested here exists on every system, so the fault is never Unsupported.
+    (fault) => promoteRoot(fault, backend, root) as Exclude<RootError, Unsupported>
+  )

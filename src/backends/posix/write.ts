@@ -1,0 +1,395 @@
+/**
+ * Appends to files in place, in a single system call, so that no other writer can interleave.
+ *
+ * A failure truncates the file to its previous size. A stream is staged first, and appended once it has ended
+ * successfully.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, name, parent } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/bytes.ts"
+import { codeOf } from "../../model/systemError.ts"
+import type { Commit } from "../../port/Backend.ts"
+import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
+import { Fs } from "../../runtime/node.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
+import { removeLeftoversOnce } from "./entries.ts"
+import { attempt, isFault } from "./errors.ts"
+import { changeOwnerOfOpen, type Confined, directoriesKeepChanging, type HostDirectory, type HostPath, isSameFile, lstatEntry, maxAttempts } from "./place.ts"
+import { allocate, type Durability, flush, type Hardlinks, inParent, maxBytesPerCall, type Opened, openFile, type Progress, read, toStat, write } from "./read.ts"
+
+// Publishes files atomically. All content goes to a hidden temporary file in the same directory. One rename, or one link
+// if nothing may be replaced, then gives the file its name.
+//
+// A failure, a defect or an interruption before that keeps the old file and removes the temporary one. A killed process
+// leaves a hidden leftover, which the next use of the directory removes.
+
+
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
+const notAFile: Fault = { _tag: "NotAFile" }
+
+interface Staged {
+  readonly descriptor: number
+  readonly place: HostDirectory
+  readonly segment: string
+  stat: FileStat | undefined
+  isPublished: boolean
+}
+
+export type Mode = "create" | "replace" | "append"
+
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = Fs.constants
+
+const abandon = (
+  confined: Confined,
+  { descriptor, place, segment }: Pick<Staged, "descriptor" | "place" | "segment">
+): void => {
+  try {
+    confined.withdraw(descriptor, place, segment)
+  } finally {
+    closeQuietly(descriptor)
+  }
+}
+
+const openTemporary = (confined: Confined, place: HostDirectory, mode: number): Staged | undefined => {
+  const segment = TemporaryNames.make()
+  let descriptor: number | undefined
+  let staged: Staged | undefined
+  try {
+    descriptor = Fs.openSync(place.at(segment), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode)
+    if (confined.holds(descriptor, place, segment)) {
+      changeOwnerOfOpen(confined, descriptor)
+      staged = { descriptor, place, segment, stat: undefined, isPublished: false }
+    }
+    return staged
+  } finally {
+    if (staged === undefined) {
+      if (descriptor !== undefined) abandon(confined, { descriptor, place, segment })
+      TemporaryNames.forget(segment)
+    }
+  }
+}
+
+/** Fails early if the publication would fail, so that a long stream is not read in vain. */
+const tryStage = (confined: Confined, place: HostDirectory, segment: string, mode: Mode): Staged | Fault | undefined => {
+  const found = lstatEntry(place.at(segment))
+  if (found !== undefined && mode === "create") return alreadyExists
+  if (found !== undefined && !found.isFile()) return notAFile
+  removeLeftoversOnce(place)
+  // A new file gets 0o666 minus the umask. A replacement is never more accessible than the file that it replaces.
+  return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o777)
+}
+
+const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault => {
+  for (let looks = 0; looks < maxAttempts; looks++) {
+    const place = confined.directory(parent(path))
+    if (isFault(place)) return place
+    let staged: Staged | Fault | undefined
+    try {
+      staged = tryStage(confined, place, name(path), mode)
+    } finally {
+      if (staged === undefined || isFault(staged)) place.release()
+    }
+    if (staged !== undefined) return staged
+  }
+  return directoriesKeepChanging
+}
+
+const discard = (staged: Staged): void => {
+  if (staged.stat === undefined) closeQuietly(staged.descriptor)
+  if (!staged.isPublished) unlinkQuietly(staged.place.at(staged.segment))
+  TemporaryNames.forget(staged.segment)
+  staged.place.release()
+}
+
+const withStaged = <A, E, R>(
+  confined: Confined,
+  path: FsPath,
+  mode: Mode,
+  use: (staged: Staged) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> =>
+  Effect.acquireUseRelease(
+    attempt(() => stage(confined, path, mode)),
+    use,
+    (staged) => Effect.sync(() => discard(staged))
+  )
+
+const writeContent = <E, R>(
+  staged: Staged,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>
+): Effect.Effect<void, Fault | E, R> =>
+  isBytes(content)
+    ? write(staged.descriptor, content)
+    : Stream.runForEachArray(content, (chunks) =>
+        Effect.forEach(chunks, (bytes) => write(staged.descriptor, bytes), { discard: true })
+      )
+
+const chownDeniedCodes = new Set(["EPERM", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"])
+
+const tryChown = (descriptor: number, uid: number, gid: number): boolean => {
+  try {
+    Fs.fchownSync(descriptor, uid, gid)
+    return true
+  } catch (error) {
+    if (chownDeniedCodes.has(codeOf(error) ?? "")) return false
+    throw error
+  }
+}
+
+/**
+ * Copies owner, group and permission bits of the replaced file. The bits come last, because a change of owner may clear
+ * some.
+ */
+const copyOwnership = (descriptor: number, old: Fs.Stats): void => {
+  const { gid, mode, uid } = Fs.fstatSync(descriptor)
+  if (uid !== old.uid || gid !== old.gid) void (tryChown(descriptor, old.uid, old.gid) || tryChown(descriptor, -1, old.gid))
+  if ((mode & 0o777) !== (old.mode & 0o777)) Fs.fchmodSync(descriptor, old.mode & 0o777)
+}
+
+const noHardLinkCodes = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EMLINK"])
+
+/** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
+const linkNew = (from: HostPath, to: HostPath): void => {
+  try {
+    Fs.linkSync(from, to)
+  } catch (error) {
+    if (!noHardLinkCodes.has(codeOf(error) ?? "")) throw error
+    Fs.closeSync(Fs.openSync(to, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600))
+    try {
+      Fs.renameSync(from, to)
+    } catch (error) {
+      unlinkQuietly(to)
+      throw error
+    }
+    return
+  }
+  unlinkQuietly(from)
+}
+
+/**
+ * Publishes the file in one visible step. `append` requires that nothing exists there, and leaves the descriptor open.
+ */
+const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): FileStat | Fault =>
+  inParent(confined, path, (place, segment) => {
+    const to = place.at(segment)
+    const found = lstatEntry(to)
+    if (found !== undefined && mode !== "replace") return alreadyExists
+    if (found !== undefined && !found.isFile()) return notAFile
+    const stat = staged.stat ?? finishedStat(staged, path, found)
+    if (mode !== "append" && staged.stat === undefined) {
+      staged.stat = stat
+      // Report a failure of close, because some network disks report only here that the content was lost.
+      Fs.closeSync(staged.descriptor)
+    }
+    const from = staged.place.at(staged.segment)
+    if (mode === "replace") Fs.renameSync(from, to)
+    else linkNew(from, to)
+    staged.isPublished = true
+    return stat
+  })
+
+const finishedStat = (staged: Staged, path: FsPath, old: Fs.Stats | undefined): FileStat => {
+  if (old !== undefined) copyOwnership(staged.descriptor, old)
+  return toStat(path, Fs.fstatSync(staged.descriptor))
+}
+
+export const runCommit = <A, E, R>(
+  commit: Commit | undefined,
+  publishing: Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> => (commit === undefined ? publishing : commit(publishing))
+
+const makeUnconfirmed = (fault: Fault): Fault => ({
+  _tag: "IoError",
+  ...(fault._tag === "IoError" && typeof fault["code"] === "string" ? { code: fault["code"] } : {}),
+  detail: "the change is made, but the disk did not confirm that it would outlast a crash of the machine",
+  cause: fault["cause"]
+})
+
+export const flushName = (confined: Confined, path: FsPath, durability: Durability): Effect.Effect<void, Fault> =>
+  durability !== "full"
+    ? Effect.void
+    : Effect.mapError(
+        Effect.acquireUseRelease(
+          attempt(() => inParent(confined, path, (place) => place.open())),
+          flush,
+          (descriptor) => Effect.sync(() => closeQuietly(descriptor))
+        ),
+        makeUnconfirmed
+      )
+
+export const replaceFile = <E, R>(
+  confined: Confined,
+  path: FsPath,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  mode: "create" | "replace",
+  durability: Durability,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> => {
+  const written = withStaged(confined, path, mode, (staged) => {
+    const filled = writeContent(staged, content)
+    return Effect.andThen(
+      durability === "none" ? filled : Effect.andThen(filled, flush(staged.descriptor)),
+      runCommit(
+        commit,
+        attempt(() => publish(confined, staged, path, mode))
+      )
+    )
+  })
+  return durability === "full" ? Effect.tap(written, () => flushName(confined, path, durability)) : written
+}
+
+interface Target extends Opened, Progress {
+  readonly isNew: boolean
+  isComplete: boolean
+}
+
+const { O_APPEND, O_CREAT: HostAppendO_CREAT, O_EXCL: HostAppendO_EXCL, O_NOCTTY, O_NOFOLLOW: HostAppendO_NOFOLLOW, O_NONBLOCK, O_WRONLY } = Fs.constants
+
+const target = (opened: Opened, isNew: boolean): Target => ({ ...opened, isNew, written: 0, isComplete: false })
+
+const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefined =>
+  inParent(confined, path, (place, segment) => {
+    let descriptor: number
+    try {
+      const flags = O_WRONLY | O_APPEND | HostAppendO_CREAT | HostAppendO_EXCL | HostAppendO_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+      descriptor = Fs.openSync(place.at(segment), flags, 0o666)
+    } catch (error) {
+      if (codeOf(error) === "EEXIST") return undefined
+      throw error
+    }
+    let made: Target | undefined
+    try {
+      if (confined.holds(descriptor, place, segment)) {
+        changeOwnerOfOpen(confined, descriptor)
+        made = target({ descriptor, stats: Fs.fstatSync(descriptor) }, true)
+      } else confined.withdraw(descriptor, place, segment)
+      return made
+    } catch (error) {
+      unlinkQuietly(place.at(segment))
+      throw error
+    } finally {
+      if (made === undefined) closeQuietly(descriptor)
+    }
+  })
+
+const openTarget = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Target | Fault => {
+  for (let looks = 0; looks < maxAttempts; looks++) {
+    const opened = openFile(confined, path, O_WRONLY | O_APPEND, hardlinks)
+    if (!isFault(opened)) return target(opened, false)
+    if (opened._tag !== "NotFound") return opened
+    const made = makeTarget(confined, path)
+    if (made !== undefined) return made
+  }
+  return directoriesKeepChanging
+}
+
+/** Undoes a failed append, unless another writer has appended since. */
+const undoAppend = (confined: Confined, path: FsPath, { descriptor, isNew, stats, written }: Target): void => {
+  try {
+    if (Fs.fstatSync(descriptor).size !== stats.size + written) return
+    if (!isNew) return Fs.ftruncateSync(descriptor, stats.size)
+    void inParent(confined, path, (place, segment) => {
+      const found = lstatEntry(place.at(segment))
+      if (found !== undefined && isSameFile(found, stats)) Fs.unlinkSync(place.at(segment))
+    })
+  } catch {
+    // Ignore this failure: the caller already reports the original one.
+  }
+}
+
+const statOf = (path: FsPath, { descriptor, stats, written }: Target): FileStat => {
+  try {
+    return toStat(path, Fs.fstatSync(descriptor))
+  } catch {
+    return { ...toStat(path, stats), sizeBytes: stats.size + written }
+  }
+}
+
+const appendTo = (
+  confined: Confined,
+  path: FsPath,
+  hardlinks: Hardlinks,
+  durability: Durability,
+  writeTo: (target: Target) => Effect.Effect<void, Fault>
+): Effect.Effect<FileStat, Fault> =>
+  Effect.acquireUseRelease(
+    attempt(() => openTarget(confined, path, hardlinks)),
+    (target) =>
+      Effect.andThen(
+        durability === "none" ? writeTo(target) : Effect.andThen(writeTo(target), flush(target.descriptor)),
+        Effect.sync(() => {
+          target.isComplete = true
+          return statOf(path, target)
+        })
+      ),
+    (target) =>
+      Effect.sync(() => {
+        if (!target.isComplete) undoAppend(confined, path, target)
+        closeQuietly(target.descriptor)
+      })
+  )
+
+/** Bytes appended by one system call, which are held in memory. */
+const blockSize = 256 * 1024 * 1024
+
+const appendFrom = (descriptor: number, target: Target): Effect.Effect<void, Fault> =>
+  Effect.flatMap(
+    attempt(() => Fs.fstatSync(descriptor).size),
+    (size) => {
+      const block = allocate(Math.min(size, blockSize))
+      const from = (offset: number): Effect.Effect<void, Fault> =>
+        Effect.flatMap(read(descriptor, block, offset), (length) =>
+          length === 0
+            ? Effect.void
+            : Effect.flatMap(write(target.descriptor, block.subarray(0, length), target, maxBytesPerCall), () =>
+                from(offset + length)
+              )
+        )
+      return from(0)
+    }
+  )
+
+const appendStream = <E, R>(
+  confined: Confined,
+  path: FsPath,
+  content: Stream.Stream<Uint8Array, E, R>,
+  hardlinks: Hardlinks,
+  durability: Durability,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  withStaged(confined, path, "append", (staged) => {
+    const filled = writeContent(staged, content)
+    const published = Effect.catch(
+      attempt(() => publish(confined, staged, path, "append")),
+      (fault) =>
+        fault._tag === "AlreadyExists"
+          ? appendTo(confined, path, hardlinks, durability, (target) => appendFrom(staged.descriptor, target))
+          : Effect.fail(fault)
+    )
+    return Effect.andThen(
+      durability === "none" ? filled : Effect.andThen(filled, flush(staged.descriptor)),
+      runCommit(commit, published)
+    )
+  })
+
+export const append = <E, R>(
+  confined: Confined,
+  path: FsPath,
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  hardlinks: Hardlinks,
+  durability: Durability,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  Effect.tap(
+    isBytes(content)
+      ? runCommit(
+          commit,
+          appendTo(confined, path, hardlinks, durability, (target) =>
+            write(target.descriptor, content, target, maxBytesPerCall)
+          )
+        )
+      : appendStream(confined, path, content, hardlinks, durability, commit),
+    () => flushName(confined, path, durability)
+  )

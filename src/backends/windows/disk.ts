@@ -1,0 +1,233 @@
+/** Reads and writes bytes of open files on a Windows disk, a few synchronously and more through the thread pool. */
+import * as Effect from "effect/Effect"
+import type * as Fs from "node:fs"
+import type { Fault } from "../../model/FsError.ts"
+import { Fs as FsType } from "../../runtime/node.ts"
+import { maxBytesPerCall, maxSyncBytes } from "../posix/read.ts"
+import { attempt, awaitCall, retryTransient } from "./errors.ts"
+import { fromBytes, toBytes } from "./names.ts"
+
+// The functions of `node:fs` that the Windows host calls, in the exact form in which it calls them, so that tests can
+// simulate a disk.
+//
+// Flags are the `constants` of `node:fs`. Windows has no O_NOFOLLOW, so opening a path follows links.
+
+
+/** Bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
+export type WindowsStats = Pick<
+  Fs.BigIntStats,
+  "dev" | "ino" | "mode" | "nlink" | "size" | "mtimeMs" | "birthtimeMs" | "isFile" | "isDirectory" | "isSymbolicLink"
+>
+
+export type WindowsEntry = Pick<Fs.Dirent, "name" | "isFile" | "isDirectory" | "isSymbolicLink">
+
+type Done = (error: Error | null, count: number) => void
+
+export interface WindowsDisk {
+  /** Returns `undefined` if nothing exists, also below a file. */
+  readonly lstatSync: (
+    path: string,
+    options: { readonly bigint: true; readonly throwIfNoEntry: false }
+  ) => WindowsStats | undefined
+  readonly fstatSync: (descriptor: number, options: { readonly bigint: true }) => WindowsStats
+  readonly realpathSync: { readonly native: (path: string) => string }
+  readonly readdirSync: (path: string, options: { readonly withFileTypes: true }) => Array<WindowsEntry>
+  readonly readdir: (
+    path: string,
+    options: { readonly withFileTypes: true },
+    done: (error: Error | null, entries: Array<WindowsEntry>) => void
+  ) => void
+
+  readonly openSync: (path: string, flags: number, mode?: number) => number
+  readonly closeSync: (descriptor: number) => void
+  readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number
+  /** `position` is null if the file was opened to append. */
+  readonly writeSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number | null) => number
+  readonly fsyncSync: (descriptor: number) => void
+  readonly ftruncateSync: (descriptor: number, length: number) => void
+  readonly read: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number, done: Done) => void
+  readonly write: (
+    descriptor: number,
+    bytes: Uint8Array,
+    at: number,
+    length: number,
+    position: number | null,
+    done: Done
+  ) => void
+  readonly fsync: (descriptor: number, done: (error: Error | null) => void) => void
+
+  readonly mkdirSync: (path: string) => void
+  readonly rmdirSync: (path: string) => void
+  readonly unlinkSync: (path: string) => void
+  readonly renameSync: (from: string, to: string) => void
+  readonly linkSync: (existing: string, path: string) => void
+  readonly symlinkSync: (target: string, path: string, type: "file" | "dir" | "junction") => void
+  readonly readlinkSync: (path: string) => string
+  /** Windows keeps one bit of the mode: without 0o200 the file is read-only. */
+  readonly chmodSync: (path: string, mode: number) => void
+  /** Seconds since 1970 with fractions. */
+  readonly utimesSync: (path: string, accessed: number, modified: number) => void
+  readonly futimesSync: (descriptor: number, accessed: number, modified: number) => void
+}
+
+// Adapts `node:fs` to a Windows disk without losing names.
+//
+// A name that is not well-formed text is passed as bytes, which Node preserves. Such names are rare, and each call checks
+// for them. A listing whose text has lost something is read again as bytes.
+
+
+const replacementCharacter = "\ufffd"
+
+/**
+ * A drive's top directory with the prefix. Node removes the final backslash, and the rest would denote the volume
+ * itself.
+ */
+const topOfDrive = /^\\\\\?\\([a-z]:\\)$/i
+
+/** Returns the exact form of a path. Bytes are typed as text, because Node accepts both. */
+const exactPath = (path: string): string => {
+  if (!path.isWellFormed()) return toBytes(path) as unknown as string
+  return topOfDrive.exec(path)?.[1] ?? path
+}
+
+const textOptions = { withFileTypes: true } as const
+const byteOptions = { withFileTypes: true, encoding: "buffer" } as const
+
+const toEntry = (entry: FsType.Dirent<Buffer>): WindowsEntry => ({
+  name: fromBytes(entry.name),
+  isFile: () => entry.isFile(),
+  isDirectory: () => entry.isDirectory(),
+  isSymbolicLink: () => entry.isSymbolicLink()
+})
+
+const isWhole = (entries: ReadonlyArray<WindowsEntry>): boolean =>
+  entries.every(({ name }) => !name.includes(replacementCharacter))
+
+export const system: WindowsDisk = {
+  lstatSync: (path, options) => FsType.lstatSync(exactPath(path), options),
+  fstatSync: FsType.fstatSync,
+  realpathSync: { native: (path) => FsType.realpathSync.native(exactPath(path)) },
+  readdirSync: (path) => {
+    const entries = FsType.readdirSync(exactPath(path), textOptions)
+    return isWhole(entries) ? entries : FsType.readdirSync(exactPath(path), byteOptions).map(toEntry)
+  },
+  readdir: (path, _, done) => {
+    FsType.readdir(exactPath(path), textOptions, (error, entries) => {
+      if (error !== null || isWhole(entries)) return done(error, entries)
+      FsType.readdir(exactPath(path), byteOptions, (error, entries) => done(error, error === null ? entries.map(toEntry) : []))
+    })
+  },
+  openSync: (path, flags, mode) => FsType.openSync(exactPath(path), flags, mode),
+  closeSync: FsType.closeSync,
+  readSync: FsType.readSync,
+  writeSync: FsType.writeSync,
+  fsyncSync: FsType.fsyncSync,
+  ftruncateSync: FsType.ftruncateSync,
+  read: FsType.read,
+  write: FsType.write,
+  fsync: FsType.fsync,
+  mkdirSync: (path) => void FsType.mkdirSync(exactPath(path)),
+  rmdirSync: (path) => FsType.rmdirSync(exactPath(path)),
+  unlinkSync: (path) => FsType.unlinkSync(exactPath(path)),
+  renameSync: (from, to) => FsType.renameSync(exactPath(from), exactPath(to)),
+  linkSync: (existing, path) => FsType.linkSync(exactPath(existing), exactPath(path)),
+  symlinkSync: (target, path, type) => FsType.symlinkSync(target, exactPath(path), type),
+  readlinkSync: (path) => FsType.readlinkSync(exactPath(path)),
+  chmodSync: (path, mode) => FsType.chmodSync(exactPath(path), mode),
+  utimesSync: (path, accessed, modified) => FsType.utimesSync(exactPath(path), accessed, modified),
+  futimesSync: FsType.futimesSync
+}
+
+const diskFull: Fault = { _tag: "DiskFull" }
+
+export const readSync = (disk: WindowsDisk, descriptor: number, bytes: Uint8Array, offset: number): number => {
+  let done = 0
+  while (done < bytes.length) {
+    const read = disk.readSync(descriptor, bytes, done, bytes.length - done, offset + done)
+    if (read === 0) break
+    done += read
+  }
+  return done
+}
+
+export const read = (
+  disk: WindowsDisk,
+  descriptor: number,
+  bytes: Uint8Array,
+  offset: number
+): Effect.Effect<number, Fault> => {
+  const from = (done: number): Effect.Effect<number, Fault> =>
+    Effect.flatMap(
+      retryTransient(
+        awaitCall<number>((end) =>
+          disk.read(descriptor, bytes, done, Math.min(bytes.length - done, maxBytesPerCall), offset + done, end)
+        )
+      ),
+      (read) => (read === 0 || done + read === bytes.length ? Effect.succeed(done + read) : from(done + read))
+    )
+  return bytes.length > maxSyncBytes ? from(0) : attempt(() => readSync(disk, descriptor, bytes, offset))
+}
+
+export interface Progress {
+  written: number
+  /**
+   * Set for a file opened to append, whose position the system determines. Otherwise writing starts at the beginning.
+   * @default false
+   */
+  readonly appends?: boolean
+}
+
+const writeSome = (
+  disk: WindowsDisk,
+  descriptor: number,
+  bytes: Uint8Array,
+  done: number,
+  length: number,
+  position: number | null
+): Effect.Effect<number, Fault> =>
+  bytes.length > maxSyncBytes
+    ? retryTransient(awaitCall<number>((end) => disk.write(descriptor, bytes, done, length, position, end)))
+    : attempt(() => disk.writeSync(descriptor, bytes, done, length, position))
+
+export const write = (
+  disk: WindowsDisk,
+  descriptor: number,
+  bytes: Uint8Array,
+  progress: Progress,
+  bytesPerCall = 8 * 1024 * 1024
+): Effect.Effect<void, Fault> => {
+  const from = (done: number): Effect.Effect<void, Fault> => {
+    if (done === bytes.length) return Effect.void
+    const position = progress.appends === true ? null : progress.written
+    return Effect.flatMap(
+      writeSome(disk, descriptor, bytes, done, Math.min(bytes.length - done, bytesPerCall), position),
+      (written) => {
+        progress.written += written
+        return written === 0 ? Effect.fail(diskFull) : from(done + written)
+      }
+    )
+  }
+  return from(0)
+}
+
+/** Flushes the bytes to disk. Never retries: after a failure, it is unknown which bytes were written. */
+export const flush = (disk: WindowsDisk, descriptor: number): Effect.Effect<void, Fault> =>
+  awaitCall<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
+
+/** Closes a descriptor where a failed close cannot lose written data. */
+export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {
+  try {
+    disk.closeSync(descriptor)
+  } catch {
+    // The descriptor is closed despite the error.
+  }
+}
+
+/** Removes a hidden file. One that remains is a leftover, which is removed later. */
+export const unlinkQuietly = (disk: WindowsDisk, at: string): void => {
+  try {
+    disk.unlinkSync(at)
+  } catch {
+    // The file was already removed.
+  }
+}

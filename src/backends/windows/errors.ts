@@ -1,0 +1,108 @@
+/**
+ * Runs calls to a Windows disk.
+ *
+ * A file that another program has open (a virus scanner, an indexer, an editor) is refused, usually for a short time.
+ * So reads and writes are retried. Deletions fail at once.
+ */
+import * as Effect from "effect/Effect"
+import * as Schedule from "effect/Schedule"
+import type { Kind } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { isSystemError } from "../../model/systemError.ts"
+import * as Host from "../../runtime/host.ts"
+import { faultOf, isExhausted, isFault } from "../posix/errors.ts"
+
+// Translates errors of `node:fs` on Windows to faults.
+//
+// libuv maps most Win32 errors to POSIX codes, which have the same meaning as on other hosts. If a Win32 number is passed
+// through, it is more precise.
+
+
+/** Codes by Win32 error number. libuv reports ENOENT for 123, 161 and 267, and has no code for 258 and 1295. */
+const codesByWin32Number: Readonly<Record<number, string>> = {
+  1: "EISDIR",
+  2: "ENOENT",
+  3: "ENOENT",
+  4: "EMFILE",
+  5: "EPERM",
+  17: "EXDEV",
+  19: "EROFS",
+  32: "EBUSY",
+  33: "EBUSY",
+  39: "ENOSPC",
+  80: "EEXIST",
+  82: "ENOSPC",
+  112: "ENOSPC",
+  121: "ETIMEDOUT",
+  123: "EILSEQ",
+  145: "ENOTEMPTY",
+  161: "EILSEQ",
+  183: "EEXIST",
+  206: "ENAMETOOLONG",
+  258: "ETIMEDOUT",
+  267: "ENOTDIR",
+  1295: "EDQUOT",
+  1314: "EPERM",
+  1921: "ELOOP"
+}
+
+/**
+ * Returns the fault for an error of `node:fs`. Numbers of libuv are negative, those of Win32 are not.
+ *
+ * Throws other errors again, because they are defects of this program.
+ */
+export const fromWindows = (error: unknown, kind?: Kind): Fault => {
+  if (!isSystemError(error)) throw error
+  return faultOf(codesByWin32Number[error.errno ?? 0] ?? error.code, error, kind)
+}
+
+const deniedCodes = new Set(["EPERM", "EACCES"])
+
+const translateCode = (error: unknown): string | undefined =>
+  isSystemError(error) ? (codesByWin32Number[error.errno ?? 0] ?? error.code) : undefined
+
+export const isDenied = (error: unknown): boolean => deniedCodes.has(translateCode(error) ?? "")
+
+/**
+ * Tests whether another program's handle may be the cause, so that a retry may succeed once it is closed.
+ *
+ * Windows reports the replacement of an open file as a lack of permission. So for a rename, callers must first exclude
+ * other causes, such as a read-only file or a directory.
+ */
+export const isBusy = (error: unknown): boolean =>
+  translateCode(error) === "EBUSY" || (isDenied(error) && isSystemError(error) && error.syscall === "rename")
+
+/** 50, 100, … 800 ms, each with 20 % jitter; 1.5 seconds in all. */
+const retrySchedule = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))
+
+export const isInUse = (fault: Fault): boolean => isBusy(fault["cause"])
+
+const isPassing = (fault: Fault): boolean => isInUse(fault) || isExhausted(fault)
+
+/**
+ * Changes a denied access to `busy` if another handle is the cause. Windows reports the replacement of an open file as
+ * a lack of permission; other causes were excluded before.
+ */
+const withBusy = (fault: Fault): Fault => (fault._tag === "AccessDenied" && isInUse(fault) ? { ...fault, why: "busy" } : fault)
+
+const runOnce = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
+  Effect.suspend(() => {
+    let outcome: A | Fault
+    try {
+      outcome = run()
+    } catch (error) {
+      outcome = fromWindows(error)
+    }
+    return isFault(outcome) ? Effect.fail(withBusy(outcome)) : Effect.succeed(outcome)
+  })
+
+export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
+  Effect.retry(effect, { schedule: retrySchedule, while: isPassing })
+
+/** Runs synchronous system calls, and retries transient failures. A failed call must have changed nothing. */
+export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => retryTransient(runOnce(run))
+
+export const attemptOnce = runOnce
+
+export const awaitCall = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> =>
+  Host.awaited(start, (error) => withBusy(fromWindows(error)))

@@ -1,0 +1,276 @@
+/**
+ * Converts paths to the paths of a Windows disk, with pure functions that can be tested on any machine.
+ *
+ * Windows reinterprets some names: devices, streams, truncated names, second names of a file. These are refused before
+ * the disk is touched, because nothing later could detect the reinterpretation.
+ */
+import type { Kind } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { fold, type FsPath, segments } from "../../model/FsPath.ts"
+import type { Child } from "../../port/Backend.ts"
+import { escapeName } from "../../runtime/escapedName.ts"
+
+// Checks names that Windows cannot have or would reinterpret.
+//
+// The rules are the same for every disk and version. Newer versions allow more (`NUL.txt`), but a name that is a device on
+// some machine is unsafe for a file.
+
+
+const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
+
+/** The part that decides whether a name is a device: up to the first dot or colon, without spaces before that. */
+const stem = /^[^.:]*?(?= *(?:[.:]|$))/
+
+const device = /^(?:con|prn|aux|nul|com[1-9¹²³]|lpt[1-9¹²³]|conin\$|conout\$|clock\$)$/i
+
+const forbidden = /[<>"/\\|?*\u0000-\u001f]/
+
+/** Windows assigns such short names to files in addition: `PROGRA~1.TXT`. */
+const short = /^(?=[^.]{1,8}(?:\.|$))[^.]{1,6}~[0-9]{1,6}(?:\.[^.]{1,3})?$/
+
+const maxUnits = 255
+
+/**
+ * Returns the reason why Windows cannot have this name or would reinterpret it.
+ *
+ * A short name from a caller is refused, because it may be a second name of a file that rules know by its long name. So
+ * a file whose real name has this form is listed as not addressable. `shortNames: "take"` is for paths that the program
+ * itself gives.
+ */
+export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"): Fault | undefined => {
+  if (name === "") return invalid("it has an empty name")
+  if (!name.isWellFormed()) return invalid("it contains a lone surrogate, which no file name can hold")
+  if (device.test(stem.exec(name)![0])) return invalid("a name in it is one that Windows keeps for a device")
+  if (name.includes(":")) return invalid("a name in it has a colon, with which Windows names a stream of a file, or a drive")
+  if (forbidden.test(name)) return invalid("a name in it has a character that Windows does not take")
+  if (name.endsWith(".") || name.endsWith(" "))
+    return invalid("a name in it ends in a dot or a space, which Windows leaves away")
+  if (name.length > maxUnits) {
+    return { _tag: "PathTooLong", detail: `a name in it has more than ${maxUnits} UTF-16 units, which Windows does not take` }
+  }
+  return shortNames === "refuse" && short.test(name)
+    ? invalid("a name in it has the form of the short names that Windows gives to files beside their own")
+    : undefined
+}
+
+// Converts names on an NTFS disk that no path can express.
+//
+// Other systems, and Windows itself with `\\?\`, can create names such as `CON`, `a.`, lone surrogates and control
+// characters. Such a name gets a key: NUL followed by its UTF-16 units in hexadecimal. So it can be listed, moved and
+// removed, and is never confused with another.
+//
+// Node uses text for names, which loses lone surrogates. Bytes in WTF-8 (which encodes a surrogate like any other unit of
+// three bytes) preserve them.
+
+
+const mark = "\u0000"
+const control = /[\u0000-\u001f\u007f]/
+
+const isExpressible = (name: string): boolean => !control.test(name) && nameFault(name) === undefined
+
+const keyOf = (name: string): string => mark + Buffer.from(name, "utf16le").toString("hex")
+
+const unknownKey: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
+
+/** Names that would lead to another place, whoever has created them. */
+const misleadingNames = /^\.{0,2}$|[\\/\u0000]/
+
+const nameOf = (key: string): string | Fault => {
+  const name = Buffer.from(key.slice(1), "hex").toString("utf16le")
+  return keyOf(name) === key && !isExpressible(name) && !misleadingNames.test(name) ? name : unknownKey
+}
+
+/** Returns the path with the names of its keys, or the reason why Windows cannot have it. */
+export const diskPathOf = (path: FsPath): FsPath | Fault => {
+  const names: Array<string> = []
+  for (const segment of segments(path)) {
+    const name = segment.startsWith(mark) ? nameOf(segment) : (nameFault(segment) ?? segment)
+    if (typeof name !== "string") return name
+    names.push(name)
+  }
+  return (names.length === 0 ? path : names.join("/")) as FsPath
+}
+
+export const childOf = (name: string, kind: Kind): Child =>
+  isExpressible(name)
+    ? { name, kind, addressable: true }
+    : { name: escapeName(toBytes(name)), kind, addressable: false, key: keyOf(name) }
+
+export const toBytes = (text: string): Buffer => {
+  if (text.isWellFormed()) return Buffer.from(text)
+  const parts: Array<Buffer> = []
+  for (const character of text) {
+    const unit = character.charCodeAt(0)
+    parts.push(
+      character.length === 1 && (unit & 0xf800) === 0xd800
+        ? Buffer.from([0xed, 0x80 | ((unit >> 6) & 0x3f), 0x80 | (unit & 0x3f)])
+        : Buffer.from(character)
+    )
+  }
+  return Buffer.concat(parts)
+}
+
+export const fromBytes = (bytes: Buffer): string => {
+  let out = ""
+  let start = 0
+  for (let at = bytes.indexOf(0xed); at !== -1; at = bytes.indexOf(0xed, at + 1)) {
+    if (bytes[at + 1]! < 0xa0) continue
+    out += bytes.toString("utf8", start, at)
+    out += String.fromCharCode(0xd000 | ((bytes[at + 1]! & 0x3f) << 6) | (bytes[at + 2]! & 0x3f))
+    start = at + 3
+  }
+  return out + bytes.toString("utf8", start)
+}
+
+const tooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
+
+export interface WindowsRoot {
+  readonly kind: "drive" | "unc"
+  /** `C:` in upper case, or `\\server\share`. */
+  readonly volume: string
+  readonly names: ReadonlyArray<string>
+  /** `C:\a\b` or `\\server\share\a`: backslashes, and none at the end except in `C:\`. */
+  readonly path: string
+}
+
+interface Absolute {
+  readonly kind: "drive" | "unc"
+  readonly volume: string
+  readonly names: ReadonlyArray<string>
+}
+
+const drivePattern = /^([a-z]):\\(.*)$/is
+const sharePattern = /^\\\\([^\\]+)\\([^\\]+)(?:\\(.*))?$/s
+
+const namesOf = (rest: string | undefined): ReadonlyArray<string> => (rest ?? "").split("\\").filter((name) => name !== "")
+
+const longPrefix = /^\\(?:\\\?|\?\?)\\(UNC\\)?/i
+
+/** Removes the prefix that disables Windows' interpretation of a path. Returns `undefined` if no disk follows. */
+const withoutPrefix = (text: string): string | undefined => {
+  const found = longPrefix.exec(text)
+  if (found === null) return text
+  const rest = text.slice(found[0].length)
+  return found[1] === undefined ? (drivePattern.test(rest) ? rest : undefined) : `\\\\${rest}`
+}
+
+const parseAbsolute = (text: string): Absolute | undefined => {
+  const plain = withoutPrefix(text)
+  if (plain === undefined) return undefined
+  const onDrive = drivePattern.exec(plain)
+  if (onDrive !== null) return { kind: "drive", volume: `${onDrive[1]!.toUpperCase()}:`, names: namesOf(onDrive[2]) }
+  const onShare = sharePattern.exec(plain)
+  if (onShare === null) return undefined
+  return { kind: "unc", volume: `\\\\${onShare[1]}\\${onShare[2]}`, names: namesOf(onShare[3]) }
+}
+
+const join = ({ kind, names, volume }: Absolute): string =>
+  names.length === 0 ? (kind === "drive" ? `${volume}\\` : volume) : [volume, ...names].join("\\")
+
+const pipeShares = /^(?:pipe|mailslot|ipc\$)$/i
+
+/**
+ * Returns the fault of a volume that cannot be a disk. `\\.` and `\\?` are not servers, because they are not valid
+ * names.
+ */
+const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
+  if (kind === "drive") return undefined
+  const [server, disk] = volume.slice(2).split("\\") as [string, string]
+  return pipeShares.test(disk) ? invalid("this share is no disk") : (nameFault(server, "take") ?? nameFault(disk, "take"))
+}
+
+/**
+ * Parses the root of the options: `C:\x`, `C:/x`, `\\server\share\x`, and these with the prefix `\\?\`.
+ *
+ * Returns InvalidPath for everything else: paths that depend on a current directory or drive, other device namespaces,
+ * `.` and `..`, and names that Windows cannot have.
+ *
+ * Short names (`RUNNER~1`) are accepted, because directories for temporary files often have one, and the program itself
+ * chooses its root.
+ */
+export const parseRoot = (root: string): WindowsRoot | Fault => {
+  if (typeof root !== "string") return invalid("it is not a string")
+  const text = root.replaceAll("/", "\\")
+  // The prefix counts only if it is written exactly, because it disables the interpretation of slashes.
+  const found = root.startsWith("\\\\?\\") ? parseAbsolute(root) : longPrefix.test(text) ? undefined : parseAbsolute(text)
+  if (found === undefined) return invalid("the root must be an absolute path, as C:\\directory or \\\\server\\share\\directory")
+  const fault = volumeFault(found)
+  if (fault !== undefined) return fault
+  for (const name of found.names) {
+    const fault = nameFault(name, "take")
+    if (fault !== undefined) return fault
+  }
+  return { ...found, path: join(found) }
+}
+
+interface NativeOptions {
+  /** Uses the prefix that lifts the limit of 260 and disables Windows' interpretation of names. */
+  readonly useLongPaths: boolean
+  /** Set for a new directory, whose path has a lower limit without the prefix. @default false */
+  readonly makesDirectory?: boolean | undefined
+}
+
+/** UTF-16 units, without the terminating NUL. */
+const limits = { plain: 259, directory: 247, long: 32_766 }
+
+const prefixedRoot = ({ kind, path }: WindowsRoot): string =>
+  kind === "drive" ? `\\\\?\\${path}` : `\\\\?\\UNC${path.slice(1)}`
+
+/** Returns the system path, or PathTooLong. `spelt` of `keys.ts` must have checked the names. */
+export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions): string | Fault => {
+  const top = options.useLongPaths ? prefixedRoot(root) : root.path
+  const names = segments(path)
+  const native = names.length === 0 ? top : top + (top.endsWith("\\") ? "" : "\\") + names.join("\\")
+  const limit = options.useLongPaths ? limits.long : options.makesDirectory === true ? limits.directory : limits.plain
+  if (native.length <= limit) return native
+  return tooLong(`with its root it has ${native.length} UTF-16 units where Windows takes ${limit}`)
+}
+
+/**
+ * Compares two units like Windows, which folds each unit to a single one and fewer than Unicode: the Kelvin sign is not
+ * a k.
+ */
+const isSameUnit = (self: string, that: string): boolean =>
+  self === that || (fold(self) === fold(that) && self.toUpperCase() === that.toUpperCase())
+
+const isSameName = (self: string, that: string): boolean => {
+  if (self.length !== that.length) return false
+  for (let at = 0; at < self.length; at++) if (!isSameUnit(self[at]!, that[at]!)) return false
+  return true
+}
+
+const namesBelow = (root: WindowsRoot, found: Absolute | undefined): ReadonlyArray<string> | undefined => {
+  if (found === undefined || !isSameName(root.volume, found.volume)) return undefined
+  if (found.names.includes("..") || found.names.includes(".")) return undefined
+  return root.names.every((name, at) => isSameName(name, found.names[at] ?? ""))
+    ? found.names.slice(root.names.length)
+    : undefined
+}
+
+export const isWithinRoot = (root: WindowsRoot, native: string): boolean =>
+  namesBelow(root, parseAbsolute(native)) !== undefined
+
+const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
+  const from = segments(directory)
+  let shared = 0
+  while (shared < from.length && shared < names.length && isSameName(from[shared]!, names[shared]!)) shared++
+  return [...from.slice(shared).map(() => ".."), ...names.slice(shared)].join("/") || "."
+}
+
+/**
+ * Converts the target of a link in `directory` to the form of the port: relative and with slashes.
+ *
+ * Windows stores the targets of junctions as absolute paths. A target in the root becomes a relative path. Any other
+ * target begins with a slash, as targets outside the root do on every system; also a target that depends on a current
+ * drive.
+ */
+export const linkTarget = (roots: ReadonlyArray<WindowsRoot>, directory: FsPath, text: string): string => {
+  const target = text.replaceAll("/", "\\")
+  for (const root of roots) {
+    const onDrive = /^\\(?![\\?])/.test(target) && root.kind === "drive" ? root.volume + target : target
+    const names = namesBelow(root, parseAbsolute(onDrive))
+    if (names !== undefined) return relative(directory, names)
+  }
+  const slashed = target.replaceAll("\\", "/")
+  return /^[a-z]:/i.test(slashed) ? `/${slashed}` : slashed
+}

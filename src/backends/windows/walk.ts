@@ -1,0 +1,259 @@
+/** Opens the root of a Windows host, which stays the directory that the path leads to at creation. */
+import type { Fault } from "../../model/FsError.ts"
+import { type FsPath, parent, root } from "../../model/FsPath.ts"
+import { codeOf } from "../../model/systemError.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
+import type { WindowsHostOptions } from "../hostRoot.ts"
+import { isFault } from "../posix/errors.ts"
+import { closed, directoriesKeepChanging, maxAttempts, notADirectory, notFound } from "../posix/place.ts"
+import type { WindowsDisk, WindowsStats } from "./disk.ts"
+import { diskPathOf, isWithinRoot, parseRoot, toNative, type WindowsRoot } from "./names.ts"
+
+// Maps paths to places on a Windows disk, confined to the root.
+//
+// A call first checks whether Windows can have the path, and then each component of the directory, top down. Finally it
+// asks the system for the final name of the directory, which no alias, junction or mounted volume can hide. An opened file
+// is checked again afterwards.
+//
+// Another process that may write inside the root can still replace a directory by a junction between check and use. So the
+// level is `best-effort`; Node has no call on Windows for more.
+//
+// The system always gets paths with the prefix `\\?\`, so that it interprets no name. Node adds the prefix itself. Without
+// `useLongPaths`, paths stay short enough for programs that do not.
+
+
+export interface WindowsDirectory {
+  readonly directory: string
+  readonly stats: WindowsStats
+  readonly at: (name: string) => string
+  readonly isSame: () => boolean
+}
+
+export interface Walker {
+  readonly disk: WindowsDisk
+  readonly root: WindowsRoot
+  /** The path that the system reports, and the path in the options. */
+  readonly names: ReadonlyArray<WindowsRoot>
+  /** Returns InvalidPath or PathTooLong before the disk is touched. */
+  readonly native: (path: FsPath, makesDirectory?: boolean) => string | Fault
+  /**
+   * Opens a directory. Returns NotFound if it is missing, NotADirectory if a component is a file or link, and
+   * Unavailable if the root is gone.
+   */
+  readonly directory: (path: FsPath) => WindowsDirectory | Fault
+  readonly look: (at: string) => WindowsStats | undefined
+  /** Tests whether a name leads to the open file and its directory is unchanged. */
+  readonly holds: (descriptor: number, place: WindowsDirectory, at: string) => boolean
+  /** Returns the name in its spelling on the disk, or as given if the system does not report it. */
+  readonly nameOf: (place: WindowsDirectory, name: string) => string
+  readonly close: () => void
+}
+
+const rootGone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
+const escape: Fault = { _tag: "AccessDenied", why: "escape" }
+
+const asked = { bigint: true, throwIfNoEntry: false } as const
+
+export const isSameFile = (self: Pick<WindowsStats, "dev" | "ino">, that: Pick<WindowsStats, "dev" | "ino">): boolean =>
+  self.ino === that.ino && self.dev === that.dev
+
+const lookAt = (disk: WindowsDisk, at: string): WindowsStats | undefined => {
+  try {
+    return disk.lstatSync(at, asked)
+  } catch (error) {
+    if (codeOf(error) === "ENOTDIR") return undefined
+    throw error
+  }
+}
+
+const below = (directory: string, name: string): string =>
+  directory.endsWith("\\") ? directory + name : `${directory}\\${name}`
+
+/**
+ * Codes of a failed query for the final name, of any directory or of one with a long path. Then the check of each
+ * component must suffice.
+ */
+const noFinalNameCodes = new Set(["EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "UNKNOWN"])
+
+const finalNameOf = (disk: WindowsDisk, at: string): string | undefined => {
+  try {
+    return disk.realpathSync.native(at)
+  } catch (error) {
+    if (noFinalNameCodes.has(codeOf(error) ?? "")) return undefined
+    throw error
+  }
+}
+
+const quietly = <A>(run: () => A): A | undefined => {
+  try {
+    return run()
+  } catch {
+    return undefined
+  }
+}
+
+export const isSameName = (self: string, that: string): boolean => self === that || self.toUpperCase() === that.toUpperCase()
+
+/** Creates the walker of a root with the stats `pinned`. `final` is the form of its path in final names. */
+const make = (
+  disk: WindowsDisk,
+  top: WindowsRoot,
+  rootIdentity: WindowsStats,
+  options: { readonly final: WindowsRoot | undefined; readonly given: WindowsRoot; readonly useLongPaths: boolean }
+): Walker => {
+  const { final, given, useLongPaths } = options
+  let isClosed = false
+
+  const native: Walker["native"] = (path, makesDirectory) => {
+    const names = diskPathOf(path)
+    if (isFault(names)) return names
+    // A name from a key has no other form, so the length limit does not apply.
+    if (!useLongPaths && names === path) {
+      const plain = toNative(top, path, { useLongPaths: false, makesDirectory })
+      if (isFault(plain)) return plain
+    }
+    return toNative(top, names, { useLongPaths: true, makesDirectory })
+  }
+
+  const look: Walker["look"] = (at) => lookAt(disk, at)
+
+  const isInside = (at: string): boolean => {
+    const finalName = final && finalNameOf(disk, at)
+    return final === undefined || finalName === undefined || isWithinRoot(final, finalName)
+  }
+
+  const place = (directory: string, stats: WindowsStats): WindowsDirectory => ({
+    directory,
+    stats,
+    at: (name) => below(directory, name),
+    isSame: () => {
+      const now = look(directory)
+      return now !== undefined && isSameFile(now, stats) && isInside(directory)
+    }
+  })
+
+  const verbatimRoot = toNative(top, root, { useLongPaths: true }) as string
+
+  const rootStats = (): WindowsStats | Fault => {
+    if (isClosed) return closed
+    const stats = look(verbatimRoot)
+    return stats !== undefined && stats.isDirectory() && isSameFile(stats, rootIdentity) ? stats : rootGone
+  }
+
+  const directory: Walker["directory"] = (path) => {
+    const names = diskPathOf(path)
+    if (isFault(names)) return names
+    let stats: WindowsStats | Fault | undefined = rootStats()
+    if (isFault(stats) || path === root) return isFault(stats) ? stats : place(verbatimRoot, stats)
+    let at = verbatimRoot
+    for (const name of names.split("/")) {
+      at = below(at, name)
+      stats = look(at)
+      if (stats === undefined) return notFound
+      if (!stats.isDirectory()) return notADirectory
+    }
+    return isInside(at) ? place(at, stats as WindowsStats) : escape
+  }
+
+  return {
+    disk,
+    root: top,
+    names: [top, given],
+    native,
+    directory,
+    look,
+    holds: (descriptor, place, at) => {
+      // Check the directory first. A process that had replaced it by a junction during the open would have to do so
+      // again.
+      if (!place.isSame()) return false
+      const found = look(at)
+      return found !== undefined && isSameFile(found, disk.fstatSync(descriptor, { bigint: true }))
+    },
+    nameOf: (place, name) => {
+      const finalName = quietly(() => disk.realpathSync.native(place.at(name)))
+      const found = finalName?.slice(finalName.lastIndexOf("\\") + 1)
+      if (found !== undefined && isSameName(found, name)) return found
+      // For a link, the system reports its target.
+      const entries = quietly(() => disk.readdirSync(place.directory, { withFileTypes: true }))
+      return entries?.find((entry) => isSameName(entry.name, name))?.name ?? name
+    },
+    close: () => {
+      isClosed = true
+    }
+  }
+}
+
+export interface PathEntry {
+  readonly place: WindowsDirectory
+  readonly name: string
+  readonly at: string
+  readonly stats: WindowsStats | undefined
+}
+
+export const inspectPath = (walker: Walker, path: FsPath, makesDirectory = false): PathEntry | Fault => {
+  const at = walker.native(path, makesDirectory)
+  if (isFault(at)) return at
+  const place = walker.directory(parent(path))
+  if (isFault(place)) return place
+  return { place, name: at.slice(at.lastIndexOf("\\") + 1), at, stats: walker.look(at) }
+}
+
+/** Repeats a function that returns `undefined` if an entry was replaced since it was inspected. */
+export const retryChanged = <A>(run: () => A | Fault | undefined): A | Fault => {
+  for (let looks = 0; looks < maxAttempts; looks++) {
+    const found = run()
+    if (found !== undefined) return found
+  }
+  return directoriesKeepChanging
+}
+
+export const removeLeftover = ({ disk }: Walker, at: string, name: string): boolean => {
+  if (!TemporaryNames.isLeftover(name)) return false
+  try {
+    const found = lookAt(disk, at)
+    if (found === undefined) return true
+    if (found.isDirectory()) return false
+    disk.unlinkSync(at)
+    return true
+  } catch {
+    // The next process that lists the directory tries again.
+    return false
+  }
+}
+
+const verbatim = (top: WindowsRoot): string | Fault => toNative(top, root, { useLongPaths: true })
+
+const makeRoot = (disk: WindowsDisk, top: WindowsRoot): void => {
+  const volume = verbatim({ ...top, names: [], path: top.kind === "drive" ? `${top.volume}\\` : top.volume }) as string
+  let at = volume
+  for (const name of top.names) {
+    at = at.endsWith("\\") ? at + name : `${at}\\${name}`
+    try {
+      disk.mkdirSync(at)
+    } catch (error) {
+      // For an existing directory, some disks report a lack of permission.
+      if (codeOf(error) !== "EEXIST" && lookAt(disk, at) === undefined) throw error
+    }
+  }
+}
+
+/** Opens the root. Returns InvalidPath if it is not an absolute Windows path, NotFound or NotADirectory. */
+export const open = (
+  disk: WindowsDisk,
+  options: Pick<WindowsHostOptions, "root" | "createRoot" | "useLongPaths">
+): Walker | Fault => {
+  const { createRoot = false, useLongPaths = true } = options
+  const given = parseRoot(options.root)
+  if (isFault(given)) return given
+  const at = verbatim(given)
+  if (isFault(at)) return at
+  if (createRoot && lookAt(disk, at) === undefined) makeRoot(disk, given)
+  if (lookAt(disk, at) === undefined) return notFound
+  const finalName = finalNameOf(disk, at)
+  const final = finalName === undefined ? undefined : parseRoot(finalName)
+  if (isFault(final)) return final
+  const top = final ?? given
+  const stats = lookAt(disk, verbatim(top) as string)
+  if (stats === undefined) return notFound
+  return stats.isDirectory() ? make(disk, top, stats, { final, given, useLongPaths }) : notADirectory
+}

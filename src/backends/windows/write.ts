@@ -1,0 +1,375 @@
+/**
+ * Writes files on a Windows disk: publication is atomic, and a failed append is undone.
+ *
+ * A file is closed before it gets its name, because some systems cannot rename an open file. An open file cannot be
+ * replaced. An existing name keeps its case.
+ */
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
+import type { FileStat } from "../../model/Entry.ts"
+import type { Fault } from "../../model/FsError.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/bytes.ts"
+import { codeOf } from "../../model/systemError.ts"
+import type { Commit } from "../../port/Backend.ts"
+import { Fs } from "../../runtime/node.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
+import { isFault } from "../posix/errors.ts"
+import { allocate, type Durability, maxBytesPerCall } from "../posix/read.ts"
+import { type Mode, runCommit } from "../posix/write.ts"
+import { closeQuietly, flush, type Progress, read, unlinkQuietly, type WindowsDisk, type WindowsStats, write } from "./disk.ts"
+import { attempt, attemptOnce, isInUse, retryTransient } from "./errors.ts"
+import { type BlockingReaders, type Handles, kindOf, type Opened, openFile, toStat } from "./handles.ts"
+import { inspectPath, isSameFile, retryChanged, type Walker, type WindowsDirectory } from "./walk.ts"
+
+interface Writer {
+  readonly walker: Walker
+  readonly handles: Handles
+  readonly durability: Durability
+}
+
+type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
+
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
+const notAFile: Fault = { _tag: "NotAFile" }
+const permission: Fault = { _tag: "AccessDenied", why: "permission" }
+
+const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
+
+/** Tests the read-only attribute, which Node reports as a missing write permission. Only the owner may clear it. */
+export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n) === 0n
+
+/**
+ * Runs a change that readers of this program may block. Such readers release their file, and the change is retried at
+ * once. For other programs, the change waits.
+ */
+export const withReadersReleased = <A>(
+  handles: Handles,
+  inTheWay: () => BlockingReaders | undefined | Fault,
+  change: Effect.Effect<A, Fault>
+): Effect.Effect<A, Fault> =>
+  retryTransient(
+    Effect.catch(change, (fault) => {
+      if (!isInUse(fault)) return Effect.fail(fault)
+      return Effect.flatMap(attemptOnce(inTheWay), (what) =>
+        what === undefined || !handles.has(what) ? Effect.fail(fault) : Effect.andThen(handles.release(what), change)
+      )
+    })
+  )
+
+interface Staged {
+  readonly descriptor: number
+  readonly place: WindowsDirectory
+  readonly name: string
+  stat: FileStat | undefined
+  isPublished: boolean
+}
+
+const targetFault = (stats: WindowsStats | undefined, mode: Mode): Fault | undefined => {
+  if (stats === undefined) return undefined
+  if (mode === "create") return alreadyExists
+  if (kindOf(stats) !== "file") return notAFile
+  return isReadOnly(stats) ? permission : undefined
+}
+
+/** Creates and opens a new file. Removes it again if it is not verifiably in its place. */
+const openNew = (walker: Walker, place: WindowsDirectory, at: string, flags: number): Opened | undefined => {
+  const { disk } = walker
+  const descriptor = disk.openSync(at, flags | O_CREAT | O_EXCL, 0o666)
+  let opened: Opened | undefined
+  try {
+    const stats = disk.fstatSync(descriptor, { bigint: true })
+    if (walker.holds(descriptor, place, at)) opened = { descriptor, stats }
+    return opened
+  } finally {
+    if (opened === undefined) {
+      closeQuietly(disk, descriptor)
+      unlinkQuietly(disk, at)
+    }
+  }
+}
+
+const openTemporary = (walker: Walker, place: WindowsDirectory): Staged | undefined => {
+  const name = TemporaryNames.make()
+  let opened: Opened | undefined
+  try {
+    opened = openNew(walker, place, place.at(name), O_RDWR)
+    return opened && { descriptor: opened.descriptor, place, name, stat: undefined, isPublished: false }
+  } finally {
+    if (opened === undefined) TemporaryNames.forget(name)
+  }
+}
+
+/** Fails early if the publication would fail, so that a long stream is not read in vain. */
+const stage = (walker: Walker, path: FsPath, mode: Mode): Staged | Fault =>
+  retryChanged(() => {
+    const spot = inspectPath(walker, path)
+    if (isFault(spot)) return spot
+    return targetFault(spot.stats, mode) ?? openTemporary(walker, spot.place)
+  })
+
+const discard = ({ disk }: Walker, staged: Staged): void => {
+  if (staged.stat === undefined) closeQuietly(disk, staged.descriptor)
+  if (!staged.isPublished) unlinkQuietly(disk, staged.place.at(staged.name))
+  TemporaryNames.forget(staged.name)
+}
+
+/** Runs `use` with an empty temporary file next to the path. Removes the file afterwards, unless it was published. */
+const withStaged = <A, E, R>(
+  walker: Walker,
+  path: FsPath,
+  mode: Mode,
+  use: (staged: Staged) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E | Fault, R> =>
+  Effect.acquireUseRelease(
+    attempt(() => stage(walker, path, mode)),
+    use,
+    (staged) => Effect.sync(() => discard(walker, staged))
+  )
+
+const writeContent = <E, R>(
+  disk: WindowsDisk,
+  descriptor: number,
+  content: Content<E, R>
+): Effect.Effect<void, Fault | E, R> => {
+  const progress = { written: 0 }
+  return isBytes(content)
+    ? write(disk, descriptor, content, progress)
+    : Stream.runForEachArray(content, (chunks) =>
+        Effect.forEach(chunks, (bytes) => write(disk, descriptor, bytes, progress), { discard: true })
+      )
+}
+
+/** Writes the content and closes the file, so that only the publication remains. */
+const prepare = <E, R>(
+  { durability, walker: { disk } }: Writer,
+  staged: Staged,
+  path: FsPath,
+  content: Content<E, R>
+): Effect.Effect<FileStat, Fault | E, R> => {
+  const filled = writeContent(disk, staged.descriptor, content)
+  return Effect.andThen(
+    durability === "none" ? filled : Effect.andThen(filled, flush(disk, staged.descriptor)),
+    attemptOnce(() => {
+      const stat = toStat(path, disk.fstatSync(staged.descriptor, { bigint: true }))
+      staged.stat = stat
+      // Report a failure of close, because some network disks report only here that the content was lost.
+      disk.closeSync(staged.descriptor)
+      return stat
+    })
+  )
+}
+
+/** Codes of disks without hard links. Some report an unknown call, which has the code EISDIR. */
+const noHardLinkCodes = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
+
+/** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
+const linkNew = (disk: WindowsDisk, from: string, to: string): void => {
+  try {
+    disk.linkSync(from, to)
+  } catch (error) {
+    if (!noHardLinkCodes.has(codeOf(error) ?? "")) throw error
+    disk.closeSync(disk.openSync(to, O_RDWR | O_CREAT | O_EXCL))
+    try {
+      disk.renameSync(from, to)
+    } catch (error) {
+      unlinkQuietly(disk, to)
+      throw error
+    }
+    return
+  }
+  unlinkQuietly(disk, from)
+}
+
+/** Publishes the file in one visible step. `append` requires that nothing exists there. */
+const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, stat: FileStat): FileStat | Fault => {
+  const spot = inspectPath(walker, path)
+  if (isFault(spot)) return spot
+  const from = staged.place.at(staged.name)
+  if (mode === "replace") {
+    const fault = targetFault(spot.stats, mode)
+    if (fault !== undefined) return fault
+    const name = spot.stats === undefined ? spot.name : walker.nameOf(spot.place, spot.name)
+    walker.disk.renameSync(from, spot.place.at(name))
+  } else {
+    if (spot.stats !== undefined) return alreadyExists
+    linkNew(walker.disk, from, spot.at)
+  }
+  staged.isPublished = true
+  return stat
+}
+
+const publish = ({ handles, walker }: Writer, staged: Staged, path: FsPath, mode: Mode, stat: FileStat) =>
+  withReadersReleased(
+    handles,
+    () => {
+      const spot = inspectPath(walker, path)
+      return isFault(spot) ? spot : spot.stats && { file: spot.stats }
+    },
+    attemptOnce(() => publishNow(walker, staged, path, mode, stat))
+  )
+
+export const replaceFile = <E, R>(
+  writer: Writer,
+  path: FsPath,
+  content: Content<E, R>,
+  mode: "create" | "replace",
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  withStaged(writer.walker, path, mode, (staged) =>
+    Effect.flatMap(prepare(writer, staged, path, content), (stat) =>
+      runCommit(commit, publish(writer, staged, path, mode, stat))
+    )
+  )
+
+interface Target extends Opened, Progress {
+  readonly appends: true
+  readonly path: FsPath
+  readonly isNew: boolean
+  isComplete: boolean
+}
+
+const makeTarget = (walker: Walker, path: FsPath): Opened | Fault | undefined => {
+  const spot = inspectPath(walker, path)
+  if (isFault(spot)) return spot
+  try {
+    return openNew(walker, spot.place, spot.at, O_WRONLY | O_APPEND)
+  } catch (error) {
+    if (codeOf(error) === "EEXIST") return undefined
+    throw error
+  }
+}
+
+const openTarget = (walker: Walker, path: FsPath): Target | Fault =>
+  retryChanged(() => {
+    const found = openFile(walker, path, O_WRONLY | O_APPEND)
+    const isNew = isFault(found) && found._tag === "NotFound"
+    const opened = isNew ? makeTarget(walker, path) : found
+    return opened === undefined || isFault(opened)
+      ? opened
+      : { ...opened, path, isNew, appends: true, written: 0, isComplete: false }
+  })
+
+/**
+ * Undoes a failed append, unless another writer has appended since.
+ *
+ * A file opened to append cannot be truncated, and an open file may survive its removal. So both are done through the
+ * name, if it still belongs to the file.
+ */
+const undoAppend = (walker: Walker, { isNew, path, stats, written }: Target): void => {
+  const { disk } = walker
+  const spot = inspectPath(walker, path)
+  if (isFault(spot) || spot.stats === undefined || !isSameFile(spot.stats, stats)) return
+  if (spot.stats.size !== stats.size + BigInt(written)) return
+  if (isNew) return disk.unlinkSync(spot.at)
+  const descriptor = disk.openSync(spot.at, O_RDWR)
+  try {
+    if (walker.holds(descriptor, spot.place, spot.at)) disk.ftruncateSync(descriptor, Number(stats.size))
+  } finally {
+    closeQuietly(disk, descriptor)
+  }
+}
+
+const closeTarget = (walker: Walker, target: Target): void => {
+  closeQuietly(walker.disk, target.descriptor)
+  if (target.isComplete) return
+  try {
+    undoAppend(walker, target)
+  } catch {
+    // Ignore this failure: the caller already reports the original one.
+  }
+}
+
+/** Returns the stat after the append, even if it cannot be read. */
+const statOf = (disk: WindowsDisk, { descriptor, path, stats, written }: Target): FileStat => {
+  try {
+    return toStat(path, disk.fstatSync(descriptor, { bigint: true }))
+  } catch {
+    return { ...toStat(path, stats), sizeBytes: Number(stats.size) + written }
+  }
+}
+
+/** Opens the target, and retries while another program has it open, so that the wait is interruptible. */
+const withTarget = <A>(
+  walker: Walker,
+  path: FsPath,
+  use: (target: Target) => Effect.Effect<A, Fault>
+): Effect.Effect<A, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(
+      retryTransient(
+        Effect.acquireRelease(
+          attemptOnce(() => openTarget(walker, path)),
+          (target) => Effect.sync(() => closeTarget(walker, target))
+        )
+      ),
+      use
+    )
+  )
+
+const appendTo = (
+  { durability, walker }: Writer,
+  path: FsPath,
+  writeTo: (target: Target) => Effect.Effect<void, Fault>
+): Effect.Effect<FileStat, Fault> =>
+  withTarget(walker, path, (target) =>
+    Effect.andThen(
+      durability === "none" ? writeTo(target) : Effect.andThen(writeTo(target), flush(walker.disk, target.descriptor)),
+      Effect.sync(() => {
+        target.isComplete = true
+        return statOf(walker.disk, target)
+      })
+    )
+  )
+
+/** Bytes appended by one system call, which are held in memory. */
+const blockSize = 256 * 1024 * 1024
+
+const appendFrom = (disk: WindowsDisk, from: string, size: number, target: Target): Effect.Effect<void, Fault> =>
+  Effect.acquireUseRelease(
+    attempt(() => disk.openSync(from, O_RDONLY)),
+    (descriptor) => {
+      const block = allocate(Math.min(size, blockSize))
+      const next = (offset: number): Effect.Effect<void, Fault> =>
+        Effect.flatMap(read(disk, descriptor, block, offset), (length) =>
+          length === 0
+            ? Effect.void
+            : Effect.flatMap(write(disk, target.descriptor, block.subarray(0, length), target, maxBytesPerCall), () =>
+                next(offset + length)
+              )
+        )
+      return next(0)
+    },
+    (descriptor) => Effect.sync(() => closeQuietly(disk, descriptor))
+  )
+
+const appendStream = <E, R>(
+  writer: Writer,
+  path: FsPath,
+  content: Stream.Stream<Uint8Array, E, R>,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  withStaged(writer.walker, path, "append", (staged) =>
+    Effect.flatMap(prepare(writer, staged, path, content), (stat) => {
+      const from = staged.place.at(staged.name)
+      const published = Effect.catch(publish(writer, staged, path, "append", stat), (fault) =>
+        fault._tag === "AlreadyExists"
+          ? appendTo(writer, path, (target) => appendFrom(writer.walker.disk, from, stat.sizeBytes, target))
+          : Effect.fail(fault)
+      )
+      return runCommit(commit, published)
+    })
+  )
+
+export const append = <E, R>(
+  writer: Writer,
+  path: FsPath,
+  content: Content<E, R>,
+  commit: Commit | undefined
+): Effect.Effect<FileStat, Fault | E, R> =>
+  isBytes(content)
+    ? runCommit(
+        commit,
+        appendTo(writer, path, (target) => write(writer.walker.disk, target.descriptor, content, target, maxBytesPerCall))
+      )
+    : appendStream(writer, path, content, commit)
