@@ -1,6 +1,153 @@
 /** The advice for every filesystem error: the message says what happened, this table says what to do next. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
+import type { NotRecorded } from "../journal/Replay.ts"
+import type { JournalError } from "../journal/errors.ts"
 import type * as FsError from "../model/FsError.ts"
-import type { CommandLine } from "./shell.ts"
+import { Complaint, exitCodeOf, systemErrorCode, usageErrorCode } from "./exit.ts"
+import type { CommandLine } from "./look.ts"
+
+export type HistoryError = SnapshotError | SnapshotRestoreError | ArchiveError
+
+interface HistoryAdviceAdvice {
+  readonly code: number
+  readonly hint: string | ((line: CommandLine) => string)
+}
+
+const unknownSnapshot: HistoryAdviceAdvice = { code: exitCodeOf("NotFound"), hint: (line) => `List them: ${line("snapshots")}` }
+const storeUnavailable: HistoryAdviceAdvice = {
+  code: systemErrorCode,
+  hint: "Check that the store and its disk exist and no other process holds the store, then try again."
+}
+const systemFailure: HistoryAdviceAdvice = { code: systemErrorCode, hint: "Check the disk and the permissions, then try again." }
+const storeDamaged: HistoryAdviceAdvice = {
+  code: systemErrorCode,
+  hint: "Find the damage with git --git-dir STORE fsck; snapshots of another store are reached with --store DIR."
+}
+
+const snapshotAdvice: Readonly<Record<SnapshotError["reason"], HistoryAdviceAdvice>> = {
+  gitMissing: {
+    code: systemErrorCode,
+    hint: (line) => `Install git, as by apt-get install git. An archive needs no git: ${line("export", "backup.zip")}`
+  },
+  unknown: unknownSnapshot,
+  corrupt: storeDamaged,
+  budget: { code: exitCodeOf("LimitExceeded"), hint: "Make room, or choose a --root further down." },
+  refused: {
+    code: exitCodeOf("AccessDenied"),
+    hint: "Choose another --root or --store; --any-root allows a snapshot even of a home directory."
+  },
+  unavailable: storeUnavailable,
+  io: systemFailure
+}
+
+const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], HistoryAdviceAdvice>> = {
+  unknown: unknownSnapshot,
+  incompatible: { code: exitCodeOf("NotAFile"), hint: "Restore it with the --root and the --store that it was taken with." },
+  corrupt: storeDamaged,
+  readOnly: { code: exitCodeOf("AccessDenied"), hint: "This filesystem is read-only; nothing in it can be changed." },
+  unavailable: storeUnavailable,
+  io: systemFailure
+}
+
+const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
+  corrupt: "Get or make the archive again.",
+  encrypted: "Archives with a password cannot be read: unpack it elsewhere and pack it without one.",
+  unsupported: "An archive holds files, directories and links, stored or deflated, and nothing else.",
+  name: "Rename that entry: a name must be valid on every system and stay below the root.",
+  duplicate: "Rename one of them: on some systems both are the same name.",
+  link: "A link in an archive must lead to an entry of the archive.",
+  tooLarge: "Choose a part of the tree, or a --root further down.",
+  version: "Use the program that made it, or a newer fs-algebra."
+}
+
+const adviceFor = (error: HistoryError): HistoryAdviceAdvice => {
+  switch (error._tag) {
+    case "SnapshotError":
+      return snapshotAdvice[error.reason]
+    case "SnapshotRestoreError":
+      return restoreAdvice[error.reason]
+    case "ArchiveError":
+      return {
+        code: exitCodeOf(error.reason === "tooLarge" ? "LimitExceeded" : "NotAFile"),
+        hint: `Nothing has changed. ${archiveAdvice[error.reason]}`
+      }
+  }
+}
+
+const encode = Schema.encodeSync(Schema.toCodecJson(Schema.Union([SnapshotError, SnapshotRestoreError, ArchiveError])))
+
+const messageOf = (error: HistoryError, command: string): string =>
+  error._tag === "SnapshotError" ? `${command}: ${error.detail}` : error.message
+
+export const complaintOf = (error: HistoryError, command: string, line: CommandLine): Complaint => {
+  const { code, hint } = adviceFor(error)
+  return new Complaint({
+    error: encode(error) as Complaint["error"],
+    message: messageOf(error, command),
+    hint: typeof hint === "string" ? hint : hint(line),
+    code
+  })
+}
+
+const unsoundCode = exitCodeOf("NotAFile")
+
+const adviceByReason: Readonly<Record<JournalError["reason"], readonly [code: number, hint: string]>> = {
+  corrupt: [unsoundCode, "Give a journal that --journal FILE recorded."],
+  busy: [
+    exitCodeOf("AccessDenied"),
+    "End the program that writes it, or give another FILE; commands that only read it work meanwhile."
+  ],
+  closed: [systemErrorCode, "Try again."],
+  readOnly: [exitCodeOf("AccessDenied"), "Check the permissions of the file and its directory."],
+  invalid: [usageErrorCode, "Give a journal, or a file that does not exist yet."],
+  tooLarge: [exitCodeOf("LimitExceeded"), "Do it in smaller parts."],
+  unavailable: [systemErrorCode, "Start the server that holds it, then try again."],
+  version: [unsoundCode, "Use a newer fs-algebra."],
+  compacted: [usageErrorCode, "Give a later position, or none; journal verify shows the first position."],
+  io: [systemErrorCode, "Check the disk and the permissions, then try again."]
+}
+
+/**
+ * Advises how to keep the sound part. The first line of the file is a header, so this number of lines ends before the position.
+ */
+export const soundPartHint = (position: number): string =>
+  `The entries before it are undamaged: head -n ${position} of the file is a journal of them.`
+
+const hintOf = ({ operation, position, reason }: JournalError, file: string): string => {
+  if (reason !== "corrupt") return adviceByReason[reason][1]
+  if (operation.startsWith("ContentStore"))
+    return `Restore the missing files in ${file}.contents, which holds the contents over 4 KiB.`
+  return position === undefined ? adviceByReason.corrupt[1] : soundPartHint(position)
+}
+
+const complaintOfAdvice = (error: JournalError, file: string): Complaint => {
+  const { _tag, detail, operation, position, reason } = error
+  return new Complaint({
+    error: { _tag, operation, reason, detail, ...(position !== undefined && { position }) },
+    message: `journal "${file}": ${detail}`,
+    hint: hintOf(error, file),
+    code: adviceByReason[reason][0]
+  })
+}
+
+export const withJournalComplaints =
+  (file: string) =>
+  <A, E extends { readonly _tag: string }, R>(
+    self: Effect.Effect<A, E, R>
+  ): Effect.Effect<A, Exclude<E, JournalError> | Complaint, R> =>
+    Effect.mapError(self, (error) =>
+      error._tag === "JournalError" ? complaintOfAdvice(error as unknown as JournalError, file) : (error as Exclude<E, JournalError>)
+    )
+
+export const notRecorded = ({ _tag, detail, message, operation, path }: NotRecorded): Complaint =>
+  new Complaint({
+    error: { _tag, operation, path, detail },
+    message,
+    hint: "A journal knows only the changes made through it: choose another position, or other paths with --path.",
+    code: exitCodeOf("NotFound")
+  })
 
 /** The operation in an error about the root itself, raised before there is a filesystem. */
 export const openOperation = "open"

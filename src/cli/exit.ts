@@ -1,8 +1,11 @@
 /** The exit codes, their meanings and the errors that end with them; used by the help, the errors and the tests. */
+import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
+import * as Effect from "effect/Effect"
 import type { FsError } from "../model/FsError.ts"
+import { OutputFailed, type ScreenShape } from "./screen.ts"
 
-export interface ExitCode {
+interface ExitCode {
   readonly code: number
   readonly meaning: string
   readonly tags: ReadonlyArray<FsError["_tag"]>
@@ -32,7 +35,7 @@ export const nothingFoundCode = 1
 export const notAsWrittenCode = 1
 export const usageErrorCode = 2
 export const systemErrorCode = 9
-export const internalErrorCode = 70
+const internalErrorCode = 70
 
 export const exitCodeOf = (tag: FsError["_tag"]): number => exitCodes.find((row) => row.tags.includes(tag))!.code
 
@@ -48,3 +51,42 @@ export class Complaint extends Data.TaggedError("Complaint")<{
 /** Makes the error for a wrong use of the command line. */
 export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: usageErrorCode })
+
+const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<number> =>
+  error.code === "EPIPE"
+    ? Effect.succeed(0)
+    : Effect.as(
+        screen.warn(
+          `error: the answer could not be written, ${error.detail} (${error.code})\nhint:  Check the file or pipe that the output goes to.`
+        ),
+        systemErrorCode
+      )
+
+/** Finds a failed output among the defects: effect/cli prints help and versions, and its printers cannot fail. */
+const findOutputFailure = ({ reasons }: Cause.Cause<unknown>): OutputFailed | undefined =>
+  reasons
+    .filter(Cause.isDieReason)
+    .map(({ defect }) => defect)
+    .find((defect): defect is OutputFailed => defect instanceof OutputFailed)
+
+/**
+ * Converts the outcome. Any other failure is an error of usage that has been reported. An interruption stays an interruption.
+ */
+export const ended =
+  (screen: ScreenShape) =>
+  <R>(self: Effect.Effect<unknown, OutputFailed | Quit | { readonly _tag: string }, R>): Effect.Effect<number, never, R> =>
+    self.pipe(
+      Effect.as(0),
+      Effect.catch((error) => {
+        if (error._tag === "Quit") return Effect.succeed((error as Quit).code)
+        if (error._tag === "OutputFailed") return outputFailed(screen, error as OutputFailed)
+        return Effect.succeed(usageErrorCode)
+      }),
+      Effect.catchCause((cause) => {
+        if (Cause.hasInterruptsOnly(cause)) return Effect.failCause(cause)
+        const failed = findOutputFailure(cause)
+        return failed === undefined
+          ? Effect.as(screen.warn(`error: this is a bug in fs-algebra\n${Cause.pretty(cause)}`), internalErrorCode)
+          : outputFailed(screen, failed)
+      })
+    )

@@ -9,16 +9,13 @@ import * as Schema from "effect/Schema"
 import { type Algebra, Filesystem } from "../filesystem/Filesystem.ts"
 import type { NotRecorded } from "../journal/Replay.ts"
 import * as FsError from "../model/FsError.ts"
-import { adviceOn, openOperation } from "./advice.ts"
+import { adviceOn, complaintOf, type HistoryError, notRecorded, openOperation } from "./advice.ts"
 import { Complaint, exitCodeOf, Quit } from "./exit.ts"
-import { complaintOf, type HistoryError } from "./historyAdvice.ts"
-import { notRecorded } from "./journal/advice.ts"
-import { errorStyle } from "./look.ts"
+import { type CommandLine, commandLine, errorStyle, quote } from "./look.ts"
 import { toPathInRoot } from "./paths.ts"
 import { deepestExistingDirectory, suggestPaths } from "../agent/nearby.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
-import { type CommandLine, commandLine, quote } from "./shell.ts"
 
 export type Failure = FsError.FsError | HistoryError | NotRecorded | Complaint | OutputFailed | Quit
 

@@ -1,7 +1,118 @@
 /** Formats text for a terminal: adds colours, and escapes control characters in names. Piped output is bare data. */
+import * as Schema from "effect/Schema"
 import type { Kind } from "../model/Entry.ts"
-import { printableName, printableText } from "./printable.ts"
+import * as humanise from "./humanise.ts"
 import type { ScreenShape } from "./screen.ts"
+
+// Escapes characters that a terminal would act on: those that move its cursor, change its title or turn the text
+// direction. File names and contents may contain them.
+
+
+/** The unsafe characters: C0 except tab and line feed, DEL, C1, line and paragraph separators, and direction marks. */
+const unsafeCharacters = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+const unsafeInName = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
+
+const escaped = (character: string): string => {
+  const code = character.charCodeAt(0)
+  if (code === 9) return "\\t"
+  if (code === 10) return "\\n"
+  if (code === 13) return "\\r"
+  return code < 256 ? `\\x${code.toString(16).padStart(2, "0")}` : `\\u{${code.toString(16)}}`
+}
+
+export const printableText = (text: string): string => text.replace(unsafeCharacters, escaped)
+
+export const printableName = (name: string): string => name.replace(unsafeInName, escaped)
+
+/** Escapes the text of a file chunk by chunk. A final CR is held back, because it belongs to an LF that may follow. */
+export const printableLines = (): ((text: string, isLast: boolean) => string) => {
+  let heldReturn = ""
+  return (text, isLast) => {
+    const all = heldReturn + text
+    heldReturn = !isLast && all.endsWith("\r") ? "\r" : ""
+    return printableText((heldReturn === "" ? all : all.slice(0, -1)).replaceAll("\r\n", "\n"))
+  }
+}
+
+const unquotedArgument = /^[\w@%+=:,./-]+$/
+
+export const quote = (argument: string): string => {
+  const shown = printableName(argument)
+  return unquotedArgument.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`
+}
+
+/** Formats the words after the program's name, such as `fs-algebra stat 'a file'`. */
+export interface CommandLine {
+  (...words: ReadonlyArray<string>): string
+}
+
+export const commandLine =
+  (program: string, root: string): CommandLine =>
+  (...words) =>
+    [program, ...[...words, ...(root === "." ? [] : ["--root", root])].map(quote)].join(" ")
+
+const inHunk = (look: TextStyle, line: string): string => {
+  if (line.startsWith("@@")) return look.cyan(line)
+  if (line.startsWith("+")) return look.green(line)
+  return line.startsWith("-") ? look.red(line) : line
+}
+
+/** Colours a difference. The header is recognized by its position, because in a hunk `--- x` may be a removed line `-- x`. */
+export const paintDiff = (look: TextStyle, diff: string): string => {
+  let isHead = true
+  return look
+    .lines(diff)
+    .split("\n")
+    .map((line) => {
+      isHead &&= !line.startsWith("@@")
+      return isHead ? look.bold(line) : inHunk(look, line)
+    })
+    .join("\n")
+}
+
+export const Change = Schema.Struct({
+  _tag: Schema.Literals(["Added", "Modified", "Removed"]),
+  path: Schema.String
+})
+
+export type Change = typeof Change.Type
+
+const letters = { Added: "A", Modified: "M", Removed: "D" } as const
+
+const colors = { Added: "green", Modified: "yellow", Removed: "red" } as const
+
+/** Formats a path. A name that is not valid text is kept as hexadecimal bytes after a NUL. */
+export const formatPath = (path: string): string =>
+  path
+    .split("/")
+    .map((name) => (name.startsWith("\0") ? name.slice(1).replace(/../g, String.raw`\x$&`) : name))
+    .join("/")
+
+export const formatChange = (look: TextStyle, { _tag, path }: Change): string =>
+  `${look[colors[_tag]](letters[_tag])}\t${look.name(formatPath(path))}\n`
+
+const maxShownChanges = 20
+
+export const formatSomeChanges = (look: TextStyle, changes: ReadonlyArray<Change>, all: boolean): string => {
+  const some = all || changes.length <= maxShownChanges + 1 ? changes : changes.slice(0, maxShownChanges)
+  const rest = changes.length - some.length
+  return (
+    some.map((change) => formatChange(look, change)).join("") +
+    (rest > 0 ? look.dim(`... and ${humanise.whole(rest)} more`) + "\n" : "")
+  )
+}
+
+export const formatChangeCounts = (changes: ReadonlyArray<Change>): string => {
+  const count = (tag: Change["_tag"]): number => changes.filter(({ _tag }) => _tag === tag).length
+  return [
+    [count("Added"), "added"],
+    [count("Modified"), "changed"],
+    [count("Removed"), "removed"]
+  ]
+    .filter(([number]) => number !== 0)
+    .map(([number, what]) => `${humanise.whole(number as number)} ${what}`)
+    .join(", ")
+}
 
 export interface TextStyle {
   readonly bold: (text: string) => string

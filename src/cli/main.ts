@@ -16,38 +16,60 @@ import * as GlobalFlag from "effect/cli/GlobalFlag"
 import { ChildProcessSpawner, make as makeSpawner } from "effect/process/ChildProcessSpawner"
 import { editDistance } from "../engine/nearestPaths.ts"
 import { Limits } from "../model/Limits.ts"
-import { normaliseArguments } from "./argv.ts"
-import { cat } from "./commands/cat.ts"
-import { debug } from "./commands/debug.ts"
+import { Recovery } from "../port/hostRoots.ts"
+import { foreignCommands, normaliseArguments } from "./argv.ts"
+import { exportCommand, importCommand } from "./commands/archives.ts"
+import { cat, edit, write } from "./commands/content.ts"
 import { diff } from "./commands/diff.ts"
-import { edit } from "./commands/edit.ts"
+import { cp, mkdir, mv, rm } from "./commands/entries.ts"
 import { exec } from "./commands/exec.ts"
-import { exportCommand } from "./commands/export.ts"
-import { glob } from "./commands/glob.ts"
-import { grep } from "./commands/grep.ts"
-import { importCommand } from "./commands/import.ts"
 import { journal } from "./commands/journal.ts"
-import { ls } from "./commands/ls.ts"
-import { mcp, ProgramVersion } from "./commands/mcp.ts"
-import { mkdir } from "./commands/mkdir.ts"
-import { rm } from "./commands/remove.ts"
-import { restore } from "./commands/restore.ts"
-import { snapshot } from "./commands/snapshot.ts"
-import { snapshots } from "./commands/snapshots.ts"
-import { stat } from "./commands/stat.ts"
-import { showTour, tour } from "./commands/tour.ts"
-import { cp, mv } from "./commands/transfer.ts"
-import { tree } from "./commands/tree.ts"
-import { write } from "./commands/write.ts"
-import { ended } from "./ended.ts"
-import { foreignCommands } from "./habits.ts"
-import { formatter } from "./help.ts"
-import { limits } from "./limits.ts"
-import { errorStyle } from "./look.ts"
+import { ls, stat, tree } from "./commands/ls.ts"
+import { debug, mcp, ProgramVersion } from "./commands/mcp.ts"
+import { glob, grep } from "./commands/search.ts"
+import { restore, snapshot, snapshots } from "./commands/snapshots.ts"
+import { ended, exitCodes } from "./exit.ts"
+import { reported } from "./failure.ts"
+import { errorStyle, styleFor } from "./look.ts"
+import { fullRecovery } from "./recovery.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
-import { program, Settings } from "./settings.ts"
-import { baseCommand, toSettings } from "./sharedFlags.ts"
-import { described } from "./subcommand.ts"
+import { limits, program, Settings } from "./settings.ts"
+import { baseCommand, described, settingsOf, toSettings } from "./subcommand.ts"
+import { hostLayer } from "./workspace.ts"
+
+const formatter = (screen: ScreenShape): CliOutput.Formatter => {
+  const { bold, green } = styleFor(screen)
+  const base = CliOutput.defaultFormatter({ colors: screen.colors, inheritedFlags: "full", globalFlags: "none" })
+  const codes = exitCodes.map(({ code, meaning }) => `  ${green(`${code}`.padStart(3))}  ${meaning}`).join("\n")
+  return {
+    ...base,
+    formatHelpDoc: (doc) =>
+      doc.commandPath?.length === 1 && doc.commandPath[0] === program
+        ? `${base.formatHelpDoc(doc)}\n\n${bold("EXIT CODES")}\n${codes}`
+        : base.formatHelpDoc(doc)
+  }
+}
+
+const showTour = reported(
+  Effect.flatMap(
+    Effect.promise(() => import("./tour.ts")),
+    ({ run }) => run
+  )
+).pipe(Effect.provide(hostLayer))
+
+const tour = Command.make("tour", {}, () => showTour).pipe(
+  described({
+    formatSummary: "Show the features on the files of this directory",
+    description: `Load the directory into memory, without files that git ignores, and show on the copy, with timings: list, glob, grep,
+an edit and its difference, a conflict, a typed failure. Nothing on disk is touched.`,
+    examples: [
+      ["", "On the current directory"],
+      ["--root ~/src/project", "On another one"]
+    ]
+  }),
+  Command.provideEffect(Recovery, () => fullRecovery),
+  Command.provideEffect(Settings, settingsOf("tour"))
+)
 
 export const command = baseCommand.pipe(
   Command.withHandler((flags) => Effect.provideService(showTour, Settings, toSettings(flags, "tour"))),

@@ -22,19 +22,9 @@ import { Filesystem } from "../filesystem/Filesystem.ts"
 import * as Limits from "../model/Limits.ts"
 import { reported } from "./failure.ts"
 import type { McpArguments } from "./mcpArgs.ts"
-import { type ChosenRoots, refusalOf, rootsOf } from "./mcpRoots.ts"
-import {
-  checkedOptions,
-  makeToolServices,
-  isOffered,
-  hideRefusedTools,
-  optionsOf,
-  reportRefusal,
-  workspaceServices,
-  toParsedCommand
-} from "./mcpServe.ts"
-import { noSnapshots } from "./mcpSnapshots.ts"
-import { printableName } from "./printable.ts"
+import { type ChosenRoots, refusalOf, rootsOf } from "./mcpMain.ts"
+import { checkedOptions, hideRefusedTools, isOffered, makeToolServices, noSnapshots, optionsOf, reportRefusal, toParsedCommand, workspaceServices } from "./mcpServe.ts"
+import { printableName } from "./look.ts"
 import { Screen } from "./screen.ts"
 
 const notOpenYet = "the roots of the client are not open yet"

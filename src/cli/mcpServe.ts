@@ -1,36 +1,117 @@
-import { basename, resolve } from "node:path"
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import type { AnyDefinition } from "../agent/definition.ts"
+import { basename, resolve } from "node:path"
 import type * as McpServer from "../agent/McpServer.ts"
-import * as Changes from "../agent/mcp/plan.ts"
-import { plan } from "../agent/mcp/plan.ts"
+import * as ToolSettings from "../agent/ToolSettings.ts"
+import type { AnyDefinition } from "../agent/definition.ts"
 import { isSandboxTool, isSnapshotTool, selectableNames, toolNamed } from "../agent/mcp/choice.ts"
 import * as Flow from "../agent/mcp/flow.ts"
+import * as Changes from "../agent/mcp/plan.ts"
+import { plan } from "../agent/mcp/plan.ts"
 import * as Server from "../agent/mcp/serve.ts"
-import { snapshotTools } from "../agent/tools.ts"
 import { access, type AccessOptions, make as makeRules } from "../agent/policy/access.ts"
 import { automatic } from "../agent/policy/automatic.ts"
 import { layer as policy } from "../agent/policy/core.ts"
 import { readBeforeWrite } from "../agent/policy/readBeforeWrite.ts"
 import { type MountPoint, withoutMount } from "../agent/toolPath.ts"
-import * as ToolSettings from "../agent/ToolSettings.ts"
+import { snapshotTools } from "../agent/tools.ts"
+import { type FilesystemSnapshot, type Operations, Snapshots } from "../history/Snapshots.ts"
+import { SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import * as Limits from "../model/Limits.ts"
 import { Recovery } from "../port/hostRoots.ts"
-import { refuseOutsideDirectories, nameDirectories, toRealPath } from "./directories.ts"
 import { Complaint, usage, usageErrorCode } from "./exit.ts"
 import { type Failure, reported } from "./failure.ts"
-import { limits } from "./limits.ts"
+import { commandLine } from "./look.ts"
 import type { McpArguments } from "./mcpArgs.ts"
-import * as PlatformNode from "./platformNode.ts"
 import type { Address } from "./mcpHttp.ts"
-import { snapshotsLayer } from "./mcpSnapshots.ts"
+import { nameDirectories, refuseOutsideDirectories, toRealPath } from "./mounts.ts"
+import * as PlatformNode from "./platformNode.ts"
 import { reportingRecovery } from "./recovery.ts"
 import { Screen } from "./screen.ts"
-import { type Directory, noContainer, Settings } from "./settings.ts"
-import { commandLine } from "./shell.ts"
+import { type Directory, limits, noContainer, Settings } from "./settings.ts"
+import { makeParent, storeDirectory } from "./snapshotStore.ts"
 import { workspaceLayer } from "./workspace.ts"
+
+// Provides snapshots to a server, in the same store as the other commands use for this root. The store is opened at first
+// use, because finding git and making a store would delay every client's start.
+
+
+const loadSnapshots = Effect.promise(() => import("../history/Snapshots.ts"))
+
+const toRestoreError =
+  ({ snapshotId }: FilesystemSnapshot) =>
+  ({ detail }: SnapshotError) =>
+    new SnapshotRestoreError({ snapshotId, reason: "unavailable", detail })
+
+const hideStorePath =
+  (gitDir: string) =>
+  ({ detail, operation, reason }: SnapshotError): SnapshotError =>
+    new SnapshotError({ operation, reason, detail: detail.replaceAll(gitDir, "the store") })
+
+const deferOpening = (open: Effect.Effect<Operations, SnapshotError>): Operations => ({
+  snapshot: (options) => Effect.flatMap(open, (self) => self.snapshot(options)),
+  restore: (snapshot, options) =>
+    Effect.flatMap(Effect.mapError(open, toRestoreError(snapshot)), (self) => self.restore(snapshot, options)),
+  diff: (from, to) => Effect.flatMap(open, (self) => self.diff(from, to)),
+  view: (snapshot) => Effect.flatMap(open, (self) => self.view(snapshot)),
+  list: Effect.flatMap(open, (self) => self.list),
+  forget: (snapshot) => Effect.flatMap(open, (self) => self.forget(snapshot)),
+  transaction: (effect) => Effect.flatMap(open, (self) => self.transaction(effect)),
+  fork: (snapshot) => Effect.flatMap(open, (self) => self.fork(snapshot)),
+  merge: (fork, options) => Effect.flatMap(open, (self) => self.merge(fork, options)),
+  details: (snapshot) => Effect.flatMap(open, (self) => self.details(snapshot)),
+  stats: Effect.flatMap(open, (self) => self.stats),
+  collect: Effect.flatMap(open, (self) => self.collect)
+})
+
+const kept = (gitDir: string, anyRoot: boolean) =>
+  Layer.effect(
+    Snapshots,
+    Effect.gen(function* () {
+      const scope = yield* Effect.scope
+      const context = yield* Effect.context<never>()
+      const opened = makeParent(gitDir).pipe(
+        Effect.andThen(loadSnapshots),
+        Effect.flatMap(({ layerGit }) => Layer.buildWithScope(layerGit({ gitDir, anyRoot }), scope)),
+        Effect.map((built) => Context.get(built, Snapshots)),
+        Effect.mapError(hideStorePath(gitDir)),
+        Effect.provideContext(context)
+      ) as Effect.Effect<Operations, SnapshotError>
+      // Do not cache a failure: the next attempt may succeed, for example when git is installed or the disk has room.
+      return deferOpening(yield* Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0)))
+    })
+  )
+
+const noSnapshotsLayer = Layer.empty as unknown as ReturnType<typeof kept>
+
+/**
+ * Provides the snapshots. If they cannot be kept, there are none, with a note; if they were requested by a flag, this fails.
+ */
+const snapshotsLayer = ({ anyRoot, snapshots }: Pick<McpServeInput, "anyRoot" | "snapshots">) =>
+  Layer.unwrap(
+    Effect.gen(function* () {
+      const { backend } = yield* Settings
+      if (snapshots === false) return noSnapshotsLayer
+      if (backend === "memory") return (yield* loadSnapshots).layer
+      if (snapshots === true) return openedAtOnce(kept(yield* storeDirectory(undefined), anyRoot))
+      const { warn } = yield* Screen
+      return yield* Effect.matchEffect(storeDirectory(undefined), {
+        onSuccess: (directory) => Effect.succeed(kept(directory, anyRoot)),
+        onFailure: ({ message }) => Effect.as(warn(`note: no snapshots, ${message}`), noSnapshotsLayer)
+      })
+    })
+  )
+
+/** Opens the store at once, so that an error appears at the start. */
+const openedAtOnce = (layer: ReturnType<typeof kept>) =>
+  Layer.tap(layer, (context) => Effect.asVoid(Context.get(context, Snapshots).list))
+
+/** Provides snapshots whose operations all fail, so that the snapshot tools stay listed while the roots change. */
+export const noSnapshots = (detail: string) =>
+  Layer.succeed(Snapshots, deferOpening(Effect.fail(new SnapshotError({ operation: "store", reason: "unavailable", detail }))))
 
 export interface McpServeInput {
   readonly tools: string

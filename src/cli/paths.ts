@@ -2,13 +2,22 @@
  * Interprets paths as people type them: relative to the root, or absolute on the machine, as shells complete them. Links above
  * the root are resolved, so any path of the root works; links inside it are left to the filesystem.
  */
-import { isAbsolute, parse, relative, resolve, sep } from "node:path"
 import * as Effect from "effect/Effect"
+import { realpathSync } from "node:fs"
+import { basename, dirname, isAbsolute, join, parse, relative, resolve, sep } from "node:path"
 import { InvalidPath, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { resolveLinks } from "./resolved.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
+
+/** Resolves the links of a path that may not exist, as far as it exists. */
+export const resolveLinks = (path: string): string => {
+  try {
+    return realpathSync(path)
+  } catch {
+    return dirname(path) === path ? path : join(resolveLinks(dirname(path)), basename(path))
+  }
+}
 
 const ancestors = (path: string): ReadonlyArray<string> => {
   const { root } = parse(path)

@@ -1,7 +1,17 @@
 import * as Context from "effect/Context"
+import { standard } from "../model/Limits.ts"
+
+/** The limits: none on what a person writes and lists on their own machine; patterns keep their budget. */
+export const limits = {
+  ...standard,
+  maxFileSize: Number.POSITIVE_INFINITY,
+  maxListEntries: Number.POSITIVE_INFINITY,
+  maxGlobMatches: Number.POSITIVE_INFINITY,
+  maxGrepMatches: Number.POSITIVE_INFINITY
+}
 
 /** The container as requested; the values may be inconsistent. */
-export interface Container {
+interface Container {
   readonly engine: string
   readonly image: string | undefined
   readonly rootfs: string | undefined

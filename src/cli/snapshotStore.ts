@@ -2,22 +2,26 @@
  * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. Its name contains the
  * name of the root and a hash of its path, so that every command for this root finds it.
  */
+import * as Effect from "effect/Effect"
 import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
-import * as Effect from "effect/Effect"
 import { Filesystem } from "../filesystem/Filesystem.ts"
-import { SnapshotError } from "../history/errors.ts"
 import type { Operations, SnapshotProgress } from "../history/Snapshots.ts"
+import { SnapshotError } from "../history/errors.ts"
+import { findCandidates, makeShortIds } from "../history/snapshots/choice.ts"
+import type { FilesystemSnapshot } from "../history/snapshots/value.ts"
 import { makeDirectories } from "../runtime/directories.ts"
 import { leadsInto } from "../runtime/openRoots.ts"
-import { Complaint, usageErrorCode } from "./exit.ts"
+import { withProgress } from "./answer.ts"
+import { Complaint, exitCodeOf, usage, usageErrorCode } from "./exit.ts"
 import * as humanise from "./humanise.ts"
-import { withProgress } from "./progress.ts"
-import { resolveLinks } from "./resolved.ts"
+import { type CommandLine, commandLine, printableName } from "./look.ts"
+import { resolveLinks } from "./paths.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, Settings } from "./settings.ts"
-import { type CommandLine, commandLine } from "./shell.ts"
+
+export { latest, makeShortIds as shortIds, safetyTag } from "../history/snapshots/choice.ts"
 
 export interface StoreOptions {
   /** The directory of the store itself, from `--store`. */
@@ -33,7 +37,7 @@ export interface Store {
   readonly withStoreProgress: (what: string) => <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R | Screen>
 }
 
-export const lineFor = (store: string | undefined) =>
+const lineFor = (store: string | undefined) =>
   Effect.gen(function* () {
     const { root } = yield* Settings
     const line = commandLine((yield* Screen).program, root)
@@ -52,7 +56,7 @@ const storeRefused = (detail: string, hint: string): Complaint =>
 const maxNameCharacters = 40
 
 /** Returns the name of a store, such as `notes-0123456789abcdef`. */
-export const storeName = (root: string, baseName = basename(root)): string => {
+const storeName = (root: string, baseName = basename(root)): string => {
   const name = baseName.replace(/[^\p{L}\p{N}._-]/gu, "_")
   const hash = createHash("sha256").update(root).digest("hex").slice(0, 16)
   return `${name === "" ? "root" : Array.from(name).slice(0, maxNameCharacters).join("")}-${hash}`
@@ -140,4 +144,51 @@ export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R
 ) {
   const directory = yield* storeDirectory(store)
   return existsSync(directory) ? yield* openStore(directory, { store, anyRoot: true }, body) : yield* otherwise
+})
+
+type All = ReadonlyArray<FilesystemSnapshot>
+
+/** Makes the error, for programs the same as the snapshot service's own. */
+const unknownError = (detail: string, hint: string): Complaint =>
+  new Complaint({
+    error: { _tag: "SnapshotError", operation: "find", reason: "unknown", detail },
+    message: detail,
+    hint,
+    code: exitCodeOf("NotFound")
+  })
+
+const ambiguousError = (all: All, found: All, text: string): Complaint => {
+  const short = makeShortIds(all)
+  const shown = found
+    .slice(-5)
+    .map(
+      (snapshot) =>
+        `${short(snapshot)}${snapshot.tag === undefined ? "" : ` (${snapshot.tag})`}, ${humanise.time(snapshot.createdAt)}`
+    )
+  const message = `"${text}" matches ${found.length} snapshots`
+  const hint = `Say which: ${found.length > shown.length ? "…; " : ""}${shown.map(printableName).join("; ")}`
+  return usage(message, hint)
+}
+
+export const noSnapshots = (store: string | undefined) =>
+  Effect.flatMap(lineFor(store), (line) => Effect.fail(noSnapshotError(line)))
+
+const noSnapshotError = (line: CommandLine): Complaint =>
+  unknownError("there is no snapshot of this root yet", `Take one: ${line("snapshot")}`)
+
+/**
+ * Returns the named snapshot. If there is none, the caller's hint may say that the text was probably meant as something else.
+ */
+export const chooseSnapshot = Effect.fnUntraced(function* <R = never>(
+  { line, snapshots }: Store,
+  text: string,
+  alternativeHint?: Effect.Effect<string | undefined, never, R>
+) {
+  const all = yield* snapshots.list
+  if (all.length === 0) return yield* noSnapshotError(line)
+  const found = findCandidates(all, text)
+  if (found.length > 1) return yield* ambiguousError(all, found, text)
+  if (found.length === 1) return found[0]!
+  const hint = (alternativeHint === undefined ? undefined : yield* alternativeHint) ?? `List them: ${line("snapshots")}`
+  return yield* unknownError(`there is no snapshot "${text}"`, hint)
 })

@@ -2,16 +2,123 @@
  * Makes commands: their texts with at least one example, their flags, and a handler with a filesystem. Errors are reported
  * while the filesystem is open, so that similar names can be suggested.
  */
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Command from "effect/cli/Command"
+import * as Flag from "effect/cli/Flag"
+import { dialectOf } from "../backends/container/dialect.ts"
 import { Recovery } from "../port/hostRoots.ts"
 import { type Failure, reported } from "./failure.ts"
+import * as flags from "./flags.ts"
+import { parseMountFlag } from "./mounts.ts"
 import { fullRecovery } from "./recovery.ts"
 import type { Screen } from "./screen.ts"
-import { Settings } from "./settings.ts"
-import { settingsOf } from "./sharedFlags.ts"
+import { type MountFlag, program, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
+
+// The flags that all commands share. They are separate from the settings, because some programs use the settings without
+// flags.
+
+
+export const baseCommand = Command.make(program).pipe(
+  Command.withSharedFlags({
+    root: Flag.Directory("root").pipe(
+      Flag.withDescription("The directory that paths are relative to (default: the current one)"),
+      Flag.withMetavar("DIR"),
+      // An unset variable in a client's configuration becomes blank; it does not choose a directory.
+      Flag.filter(
+        (root) => root.trim() !== "",
+        () => "a directory, not blank; leave it out for the current one"
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
+    backend: Flag.Literals("backend", ["host", "memory", "container"]).pipe(
+      Flag.withDescription("The directory itself, a copy of it in memory, or with a container"),
+      Flag.withMetavar("BACKEND"),
+      Flag.withDefault("host" as const)
+    ),
+    hardlinks: Flag.Literals("hardlinks", ["allow", "reject"]).pipe(
+      Flag.withDescription("Whether files with several names (hard links) may be read and appended to"),
+      Flag.withMetavar("HARDLINKS"),
+      Flag.withDefault("allow" as const)
+    ),
+    mount: Flag.String("mount").pipe(
+      Flag.withDescription("Copy a directory to TARGET in the copy in memory, or a file into it (may be repeated)"),
+      Flag.withMetavar("SOURCE[:TARGET]"),
+      Flag.filterMap(
+        (text) => Option.fromUndefinedOr(parseMountFlag(text)),
+        () => "SOURCE or SOURCE:TARGET, neither of them blank; the root is SOURCE:/"
+      ),
+      Flag.atLeast(0)
+    ),
+    image: flags.text("image", "IMAGE", "The image of the container"),
+    rootfs: flags.text("rootfs", "DIR", "Or a directory with the root filesystem of the container (podman)"),
+    engine: Flag.String("engine").pipe(
+      Flag.withDescription("The container engine: podman, docker or nerdctl, or the path of one of them"),
+      Flag.withMetavar("ENGINE"),
+      Flag.filter(
+        (text) => dialectOf(text) !== undefined,
+        () => "podman, docker or nerdctl, or the path of a program with such a name"
+      ),
+      Flag.withDefault("podman")
+    ),
+    pids: flags.natural("pids", "COUNT", "The most processes the container may have (default: 256)").pipe(
+      Flag.filter(
+        (count) => count !== 0,
+        () => "at least 1"
+      )
+    ),
+    journal: flags.text("journal", "FILE", "Record each change in this journal, which is made if it does not exist").pipe(
+      Flag.filter(
+        (file) => file === undefined || file.trim() !== "",
+        () => "the name of a file, not blank"
+      )
+    ),
+    // `run` applies the flag before the command is known, because errors of usage have colours too.
+    color: Flag.Literals("color", ["auto", "always", "never"]).pipe(
+      Flag.withDescription("Whether to use colours; without a value: always"),
+      Flag.withMetavar("WHEN"),
+      Flag.withOptionalValue("always"),
+      Flag.withDefault("auto" as const)
+    ),
+    json: Flag.Boolean("json").pipe(
+      Flag.withDescription("Answer with JSON: one document, or one line for each item of a list"),
+      Flag.withoutNegation,
+      Flag.withDefault(false)
+    )
+  })
+)
+
+interface Flags {
+  readonly root: string | undefined
+  readonly backend: "host" | "memory" | "container"
+  readonly hardlinks: "allow" | "reject"
+  readonly mount: ReadonlyArray<MountFlag>
+  readonly image: string | undefined
+  readonly rootfs: string | undefined
+  readonly engine: string
+  readonly pids: number | undefined
+  readonly journal: string | undefined
+  readonly json: boolean
+}
+
+export const toSettings = (
+  { backend, engine, hardlinks, image, journal, json, mount, pids, root, rootfs }: Flags,
+  command: string
+) => ({
+  command,
+  root: root ?? ".",
+  backend,
+  container: { engine, image, rootfs, pids },
+  hardlinks,
+  mounts: mount,
+  journal,
+  json
+})
+
+export const settingsOf = (command: string) => Effect.map(baseCommand, (flags) => toSettings(flags, command))
 
 export interface About {
   readonly formatSummary: string

@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Completions from "effect/cli/Completions"
-import { normaliseArguments } from "../../src/cli/argv.ts"
-import { foreignFlags } from "../../src/cli/habits.ts"
+import { foreignFlags, normaliseArguments } from "../../src/cli/argv.ts"
 import { command } from "../../src/cli/main.ts"
 
 const program = Completions.fromCommand(command)

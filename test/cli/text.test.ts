@@ -1,9 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as humanise from "../../src/cli/humanise.ts"
 import { editDistance } from "../../src/engine/nearestPaths.ts"
-import { printableLines, printableName, printableText } from "../../src/cli/printable.ts"
-import { quote } from "../../src/cli/shell.ts"
-import { pathInDirectory } from "../../src/cli/commands/transfer.ts"
+import { printableLines, printableName, printableText, quote } from "../../src/cli/look.ts"
+import { pathInDirectory } from "../../src/cli/commands/entries.ts"
 
 describe("printable", () => {
   it("keeps harmless characters", () => {

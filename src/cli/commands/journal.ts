@@ -5,7 +5,7 @@ import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { reportedLayer } from "../failure.ts"
 import * as flags from "../flags.ts"
-import { withJournalComplaints } from "../journal/advice.ts"
+import { withJournalComplaints } from "../advice.ts"
 import { file } from "../journal/file.ts"
 import { withoutJournalFlag } from "../journal/recording.ts"
 import { withoutMountFlag } from "../mounts.ts"
@@ -97,7 +97,7 @@ compare the head. In a journal without a chain, a change that leaves a valid lin
   },
   { file },
   Effect.fnUntraced(function* ({ file }) {
-    const { verify } = yield* Effect.promise(() => import("../journal/verify.ts"))
+    const { verify } = yield* Effect.promise(() => import("../journal/maintenance.ts"))
     yield* withJournalComplaints(file)(verify(file))
   })
 )
@@ -120,7 +120,7 @@ old journal or the new one.`,
     before: flags.requiredText("before", "WHEN", "Remove the entries before this position or time")
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
-    const { compact } = yield* Effect.promise(() => import("../journal/compact.ts"))
+    const { compact } = yield* Effect.promise(() => import("../journal/maintenance.ts"))
     yield* withJournalComplaints(file)(compact(file, options))
   })
 )
@@ -173,7 +173,7 @@ journal.`,
     all: flags.toggle("all", "Show paths that the journal never touched too")
   },
   Effect.fnUntraced(function* ({ file, ...options }) {
-    const { drift } = yield* Effect.promise(() => import("../journal/drift.ts"))
+    const { drift } = yield* Effect.promise(() => import("../journal/undo.ts"))
     yield* withJournalComplaints(file)(drift(file, options))
   })
 )

@@ -1,21 +1,165 @@
-import type * as DateTime from "effect/DateTime"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
-import { Filesystem, type Algebra } from "../../filesystem/Filesystem.ts"
-import { FileEntry, type FileStat } from "../../model/Entry.ts"
+import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
+import { FileEntry, FileStat, GlobMatch } from "../../model/Entry.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { list } from "../answer.ts"
+import { list, withProgress, writeDocument } from "../answer.ts"
+import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { forEachPath } from "../failure.ts"
-import { type TextStyle, styleFor } from "../look.ts"
+import { styleFor, type TextStyle } from "../look.ts"
+import { toPathInRoot } from "../paths.ts"
 import { Screen } from "../screen.ts"
+import * as skipped from "../searching.ts"
+import { appliesGitignore } from "../searching.ts"
 import { Settings } from "../settings.ts"
 import { subcommand } from "../subcommand.ts"
-import * as Stream from "effect/Stream"
+
+const Answer = Schema.Struct({ ...FileStat.fields, version: Schema.optionalKey(Schema.String) })
+
+interface Answer extends FileStat {
+  readonly version?: string
+}
+
+const kindNames = { file: "file", directory: "directory", symlink: "link", other: "not a file, a directory or a link" } as const
+
+const show = (look: TextStyle, stat: Answer): string => {
+  const rows: ReadonlyArray<readonly [string, string | undefined]> = [
+    ["path", look.entry(stat.path, stat.kind)],
+    [
+      "kind",
+      stat.isSymlink === true && stat.kind !== "symlink" ? `${kindNames[stat.kind]}, through a link` : kindNames[stat.kind]
+    ],
+    ["size", stat.isFile ? `${humanise.bytes(stat.sizeBytes)} (${humanise.whole(stat.sizeBytes)} bytes)` : undefined],
+    ["mode", stat.mode === undefined ? undefined : `${humanise.mode(stat.mode)} (${stat.mode.toString(8).padStart(4, "0")})`],
+    ["modified", stat.modifiedAt && DateTime.formatIso(stat.modifiedAt)],
+    ["created", stat.createdAt && DateTime.formatIso(stat.createdAt)],
+    ["version", stat.version]
+  ]
+  return rows
+    .filter(([, value]) => value !== undefined)
+    .map(([label, value]) => `${look.dim(label.padStart(8))}  ${value}\n`)
+    .join("")
+}
+
+export const stat = subcommand(
+  "stat",
+  {
+    formatSummary: "Show the kind, size, times and version of a path",
+    description: `Kind, size, permissions, times and, of a file, its version: the SHA-256 of its bytes, which --if-match of write,
+edit and rm compares, so that no change of others is overwritten.`,
+    examples: [
+      ["README.md", "A file"],
+      ["--json README.md | jq -r .version", "Its version alone"]
+    ]
+  },
+  { paths: flags.paths("The files or directories") },
+  Effect.fnUntraced(function* ({ paths }) {
+    const fs = yield* Filesystem
+    yield* forEachPath(paths, (path) =>
+      Effect.gen(function* () {
+        const stat: FileStat = yield* fs.stat(path)
+        const version = stat.isFile ? yield* fs.version(path).pipe(withProgress(`Hashing ${path}`)) : undefined
+        const answer: Answer = version === undefined ? stat : { ...stat, version }
+        yield* writeDocument(Answer, answer, (look) => show(look, answer))
+      })
+    )
+  })
+)
+
+// Draws everything below a directory. A branch can be drawn only when its last entry is known, so a terminal shows the
+// tree at the end. Programs get the entries line by line.
+
+
+const branchStrokes = (isTerminal: boolean) =>
+  isTerminal
+    ? { item: "├── ", last: "└── ", through: "│   ", empty: "    " }
+    : { item: "|-- ", last: "`-- ", through: "|   ", empty: "    " }
+
+/**
+ * Draws the entries, which are in path order. The last entry that names a directory as its parent is therefore its last child.
+ */
+const drawTree = (look: TextStyle, isTerminal: boolean, base: FsPath.FsPath, entries: ReadonlyArray<GlobMatch>): string => {
+  const stroke = branchStrokes(isTerminal)
+  const lastChild = new Map<string, string>()
+  for (const { path } of entries) lastChild.set(FsPath.parent(path), path)
+  const indents = new Map<string, string>([[base, ""]])
+  return entries
+    .map(({ kind, path, sizeBytes }) => {
+      const parent = FsPath.parent(path)
+      const indent = indents.get(parent) ?? ""
+      const isLast = lastChild.get(parent) === path
+      if (kind === "directory") indents.set(path, indent + (isLast ? stroke.empty : stroke.through))
+      const size = kind === "file" && sizeBytes !== undefined ? look.dim(`  ${humanise.bytes(sizeBytes)}`) : ""
+      return `${look.dim(indent + (isLast ? stroke.last : stroke.item))}${look.entry(FsPath.name(path), kind)}${size}\n`
+    })
+    .join("")
+}
+
+const formatSummary = (look: TextStyle, entries: ReadonlyArray<GlobMatch>): string => {
+  let directories = 0
+  let size = 0
+  for (const entry of entries) {
+    if (entry.kind === "directory") directories++
+    else if (entry.kind === "file") size += entry.sizeBytes ?? 0
+  }
+  const files = entries.length - directories
+  const counts = [humanise.count(directories, "directory"), humanise.count(files, "file"), humanise.bytes(size)]
+  return `\n${look.dim(counts.join(", "))}\n`
+}
+
+export const tree = subcommand(
+  "tree",
+  {
+    formatSummary: "Draw the tree of a directory",
+    description: `Draw everything below a directory, with sizes, hidden files too, but without files that git ignores.
+Entries that were left out or cannot be read are counted at the end.`,
+    examples: [
+      ["", "The project without the files that git ignores"],
+      ["src --depth 2", "Two levels of one directory"],
+      ["--no-ignore -x .git -x node_modules", "Also the files that git ignores, without some directories"]
+    ]
+  },
+  {
+    path: flags.directory("The directory to draw"),
+    depth: flags.natural("depth", "N", "The number of levels (default: all)").pipe(Flag.withAlias("d"), Flag.withAlias("L")),
+    exclude: flags.exclude,
+    gitignore: flags.gitignore
+  },
+  Effect.fnUntraced(function* ({ depth, exclude, gitignore, path: given }) {
+    const fs = yield* Filesystem
+    const path = yield* toPathInRoot(given)
+    const screen = yield* Screen
+    const stat = yield* fs.stat(path)
+    const base = stat.path
+    const shown: Array<GlobMatch> = []
+    const skippedFiles = skipped.makeCollector()
+    // Exclude deeper levels: excluded directories are not entered, so the walk ends there.
+    const deeperExcludes = depth === undefined ? [] : [Array.from({ length: depth + 1 }, () => "*").join("/")]
+    const matches = fs.globStream("*", {
+      path,
+      kinds: ["file", "directory", "symlink", "other"],
+      exclude: [...exclude, ...deeperExcludes],
+      gitignore: gitignore && (yield* appliesGitignore(fs, path)),
+      sizes: true,
+      onSkip: skippedFiles.onSkip
+    })
+    yield* list(GlobMatch, matches, (look) => ({
+      lines: (entries) => {
+        for (const entry of entries) shown.push(entry)
+        return ""
+      },
+      end: () =>
+        `${look.entry(base === FsPath.root ? "." : base, "directory")}\n${drawTree(look, screen.isTerminal, base, shown)}${formatSummary(look, shown)}`
+    })).pipe(withProgress("Reading", () => humanise.count(shown.length, "entry")))
+    yield* skipped.report(skippedFiles)
+  })
+)
 
 const DetailedEntry = Schema.Struct({
   ...FileEntry.fields,

@@ -1,21 +1,110 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
+import * as Argument from "effect/cli/Argument"
 import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
 import type { Details } from "../../history/Snapshots.ts"
-import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
-import { writeDocument, list } from "../answer.ts"
+import { FilesystemSnapshot } from "../../history/snapshots/value.ts"
+import * as FsError from "../../model/FsError.ts"
+import type * as FsPath from "../../model/FsPath.ts"
+import { list, writeDocument, writeRemark } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
-import { errorStyle, type TextStyle } from "../look.ts"
+import { Change, errorStyle, formatChangeCounts, formatSomeChanges, type TextStyle } from "../look.ts"
+import { parsePath, toPathInRoot } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { chooseSnapshot, noSnapshots, shortIds } from "../snapshotChoice.ts"
-import { DescribedSnapshot, describeSnapshot } from "../snapshotDetails.ts"
-import { storeDirectory, type Store, withExistingStore } from "../snapshotStore.ts"
+import { chooseSnapshot, latest, noSnapshots, shortIds, type Store, storeDirectory, withExistingStore, withStore } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
+
+const Count = Schema.optionalKey(Schema.Int)
+
+const DescribedSnapshot = Schema.Struct({
+  ...FilesystemSnapshot.fields,
+  files: Schema.Int,
+  bytes: Schema.Int,
+  /** The number of FIFOs, sockets and devices, which snapshots do not hold. */
+  skipped: Count,
+  filesChanged: Count,
+  linesAdded: Count,
+  linesRemoved: Count,
+  tool: Schema.optionalKey(Schema.String),
+  callId: Schema.optionalKey(Schema.String)
+})
+
+const describeSnapshot = ({ snapshot, ...details }: Details): typeof DescribedSnapshot.Type => {
+  const known = Object.entries({ ...snapshot, ...details }).filter(([, value]) => value !== undefined)
+  return Object.fromEntries(known) as unknown as typeof DescribedSnapshot.Type
+}
+
+/** Formats the changes as `3 files changed, +10 -2`, as far as they are known. */
+const changed = ({ filesChanged, linesAdded, linesRemoved }: Details): ReadonlyArray<string> => [
+  ...(filesChanged === undefined ? [] : [`${humanise.count(filesChanged, "file")} changed`]),
+  ...(linesAdded === undefined || linesRemoved === undefined
+    ? []
+    : [`+${humanise.whole(linesAdded)} -${humanise.whole(linesRemoved)}`])
+]
+
+const formatNumbers = (details: Details): string => {
+  const now = `${humanise.count(details.files, "file")}, ${humanise.bytes(details.bytes)}`
+  const since = changed(details)
+  return since.length === 0 ? now : `${now}; ${since.join(", ")}`
+}
+
+const maxTagCharacters = 1000
+
+/** Reports entries that snapshots cannot hold, because a restore does not bring them back. */
+const reportSkipped = Effect.fnUntraced(function* (skipped: number) {
+  const { yellow } = errorStyle(yield* Screen)
+  yield* writeRemark(`${yellow("skipped:")} ${humanise.whole(skipped)} that no snapshot holds (FIFOs, sockets, devices)`, {
+    skipped
+  })
+})
+
+export const snapshot = subcommand(
+  "snapshot",
+  {
+    formatSummary: "Keep the whole tree as it is now",
+    description: `Keep everything below the root, so that restore brings it back byte for byte: ignored files, empty directories,
+links, permissions, repositories. Content that has not changed since the last snapshot takes no space again.
+Snapshots are kept outside the root, in a git repository that your own git commands never see (the command snapshots
+prints its place); with --store DIR in another one.`,
+    examples: [
+      ["", "Before something is tried"],
+      ["--tag 'works, tests pass'", "With a tag that names it"],
+      ["--json | jq -r .snapshotId", "Its whole id, for a program"]
+    ]
+  },
+  {
+    tag: flags.text("tag", "TEXT", "One line of text that names it"),
+    anyRoot: flags.toggle("any-root", "Allow a snapshot even of a home directory or the whole machine"),
+    store: flags.store
+  },
+  Effect.fnUntraced(function* ({ tag, ...options }) {
+    yield* withStore(
+      options,
+      Effect.fnUntraced(function* ({ withStoreProgress: showing, snapshots }) {
+        const taken = yield* snapshots.snapshot({ tag }).pipe(showing("Taking a snapshot"))
+        const details = yield* snapshots.details(taken).pipe(showing("Counting what has changed"))
+        yield* writeDocument(
+          DescribedSnapshot,
+          describeSnapshot(details),
+          (look) => `Took snapshot ${look.yellow(taken.snapshotId)}\n${look.dim(formatNumbers(details))}\n`
+        )
+        if (details.skipped !== undefined) yield* reportSkipped(details.skipped)
+      })
+    )
+  })
+).pipe(
+  Command.validate(({ tag }) =>
+    tag !== undefined && (tag.length > maxTagCharacters || /[\0-\x1f\x7f]/.test(tag))
+      ? new CliError.ValidationError({ message: "--tag is one line of at most 1,000 characters" })
+      : Effect.void
+  )
+)
 
 const Forgotten = Schema.Struct({
   forgotten: Schema.Array(Schema.String),
@@ -161,5 +250,110 @@ snapshot has, or latest: the newest, not counting the safety snapshots of restor
       return new CliError.ValidationError({ message: "--forget and --keep cannot be combined with --max or --stats" })
     }
     return dryRun && !forgets ? new CliError.ValidationError({ message: "--dry-run needs --forget or --keep" }) : Effect.void
+  })
+)
+
+const Answer = Schema.Struct({
+  snapshot: FilesystemSnapshot,
+  safety: Schema.optionalKey(FilesystemSnapshot),
+  dryRun: Schema.Boolean,
+  changes: Schema.Array(Change)
+})
+
+interface Options {
+  readonly paths: ReadonlyArray<string>
+  readonly dryRun: boolean
+  readonly safety: boolean
+  readonly verify: boolean
+}
+
+/** Refuses a path that exists neither now nor in the snapshot, because it is probably mistyped. */
+const checkPathsExist = Effect.fnUntraced(function* (
+  { snapshots }: Store,
+  from: FilesystemSnapshot,
+  paths: ReadonlyArray<FsPath.FsPath>
+) {
+  if (paths.length === 0) return
+  const fs = yield* Filesystem
+  const view = yield* snapshots.view(from)
+  const stat = (port: typeof fs.port, path: FsPath.FsPath) =>
+    Effect.mapError(port.stat(path), (fault) => FsError.promote(fault, "restore", path))
+  for (const path of paths) {
+    if ((yield* stat(view.port, path)) === undefined && (yield* stat(fs.port, path)) === undefined) {
+      return yield* Effect.fail(new FsError.NotFound({ operation: "restore", path }))
+    }
+  }
+})
+
+/** Returns a hint if the text is an existing path: the user probably left out the snapshot id. */
+const suggestPathHint = ({ line }: Store, text: string) =>
+  Effect.gen(function* () {
+    if (text === "") return undefined
+    const fs = yield* Filesystem
+    const path = yield* toPathInRoot(text)
+    return (yield* fs.exists(path)) ? `The id comes first; of the newest one: ${line("restore", latest, path)}` : undefined
+  }).pipe(Effect.orElseSucceed(() => undefined))
+
+const restoreAndReport = Effect.fnUntraced(function* (store: Store, id: string, options: Options) {
+  const screen = yield* Screen
+  const { json } = yield* Settings
+  const { dryRun } = options
+  // Check all paths before a snapshot is taken or a file is changed.
+  const paths = yield* Effect.forEach(options.paths, parsePath)
+  const from = yield* chooseSnapshot(store, id, suggestPathHint(store, id))
+  yield* checkPathsExist(store, from, paths)
+  const { changes, safety } = yield* store.snapshots
+    .restore(from, { ...options, paths: paths.length > 0 ? paths : undefined })
+    .pipe(store.withStoreProgress(dryRun ? "Comparing" : "Restoring"))
+  const short = shortIds(yield* store.snapshots.list)
+  yield* writeDocument(
+    Answer,
+    { snapshot: from, ...(safety && { safety }), dryRun, changes },
+    (look) =>
+      `${formatSomeChanges(look, changes, dryRun)}${
+        changes.length === 0
+          ? `It is already as in snapshot ${look.yellow(short(from))}`
+          : `${dryRun ? "Would restore" : "Restored"} ${look.yellow(short(from))}, ${formatChangeCounts(changes)}`
+      }\n`
+  )
+  if (json || changes.length === 0) return
+  const { dim } = errorStyle(screen)
+  if (dryRun) yield* screen.warn(dim("nothing has changed"))
+  else if (safety !== undefined) {
+    const undoCommand = store.line("restore", short(safety), ...options.paths)
+    yield* screen.warn(dim(`the previous files are kept as ${short(safety)}; undo this with ${undoCommand}`))
+  } else yield* screen.warn(dim("the previous files are not kept"))
+})
+
+export const restore = subcommand(
+  "restore",
+  {
+    formatSummary: "Restore the tree, or a part of it, from a snapshot",
+    description: `Restore everything below the root, or only the given paths and below, to the state of a snapshot: files that were
+changed or removed since come back, files that were added are removed. All of it changes or nothing, even on a power
+failure. A snapshot is taken first, so that the restore can be undone; --no-safety skips the snapshot.
+An ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists them.`,
+    examples: [
+      ["--dry-run", "The changes that the newest snapshot would make"],
+      ["", "Everything as in the newest snapshot"],
+      ["3fa91c02 src README.md", "One directory and one file as in another snapshot"]
+    ]
+  },
+  {
+    id: Argument.String("id").pipe(
+      Argument.withDescription("The snapshot to restore (default: latest)"),
+      Argument.withDefault(latest)
+    ),
+    paths: Argument.Path("path").pipe(
+      Argument.withDescription("Only these paths and below (default: the whole tree)"),
+      Argument.variadic()
+    ),
+    dryRun: flags.toggle("dry-run", "Show what would change, and change nothing"),
+    safety: flags.negatable("safety", "Take a snapshot first; --no-safety skips it"),
+    verify: flags.toggle("verify", "Compare all files with the snapshot afterwards"),
+    store: flags.store
+  },
+  Effect.fnUntraced(function* ({ id, store, ...options }) {
+    yield* withExistingStore(store, (open) => restoreAndReport(open, id, options), noSnapshots(store))
   })
 )

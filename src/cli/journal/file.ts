@@ -2,12 +2,24 @@
  * Finds the journal of a command: a file of the machine, relative to the working directory and not to the root. Commands that
  * only read open it beside a writer, and never create one.
  */
-import { statSync } from "node:fs"
-import { resolve } from "node:path"
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
+import { statSync } from "node:fs"
+import { resolve } from "node:path"
+import type { Entry, Scrivener } from "../../journal/Journal.ts"
 import { Complaint, exitCodeOf, usage } from "../exit.ts"
+import * as humanise from "../humanise.ts"
 import { Screen } from "../screen.ts"
+
+/** Refuses a position beyond the end, because it is probably mistyped. */
+export const checkPosition = Effect.fnUntraced(function* (journal: Scrivener<Entry>, position: number) {
+  const last = yield* journal.last
+  if (position <= last) return last
+  return yield* usage(
+    `there is no position ${position}: the journal has ${humanise.count(last, "entry")}`,
+    "List them with journal show; 0 is before the first."
+  )
+})
 
 export const file: Argument.Argument<string> = Argument.Path("file").pipe(
   Argument.withDescription("The journal, relative to the current directory")
@@ -21,7 +33,7 @@ const wrongFile = (tag: "NotFound" | "NotAFile", file: string, what: string, hin
     code: exitCodeOf(tag)
   })
 
-export const absolutePathOf = (file: string): Effect.Effect<string, Complaint, Screen> =>
+const absolutePathOf = (file: string): Effect.Effect<string, Complaint, Screen> =>
   Effect.flatMap(Screen, ({ directory }) =>
     file.trim() === ""
       ? Effect.fail(usage("the name of the journal is blank", "Name a file, such as ../work.journal."))

@@ -4,10 +4,10 @@ import * as Layer from "effect/Layer"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { leadsInto } from "../../runtime/openRoots.ts"
 import { type Complaint, usage } from "../exit.ts"
-import { resolveLinks } from "../resolved.ts"
+import { resolveLinks } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { withJournalComplaints } from "./advice.ts"
+import { withJournalComplaints } from "../advice.ts"
 import { hasContent, journalToWrite } from "./file.ts"
 
 const contentsOf = (place: string): string => `${place}.contents`

@@ -8,14 +8,12 @@ import * as Replay from "../../journal/Replay.ts"
 import { GlobMatch } from "../../model/Entry.ts"
 import { Limits, unlimited } from "../../model/Limits.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
-import { writeDocument, list } from "../answer.ts"
+import { list, withProgress, writeDocument } from "../answer.ts"
 import { Complaint, exitCodeOf, systemErrorCode, usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
-import { withProgress } from "../progress.ts"
 import { Screen } from "../screen.ts"
 import { HostOpener } from "../workspace.ts"
-import { openForReading } from "./file.ts"
-import { checkPosition } from "./positions.ts"
+import { checkPosition, openForReading } from "./file.ts"
 
 const Answer = Schema.Struct({ position: Schema.Int, into: Schema.String, files: Schema.Int })
 

@@ -1,22 +1,54 @@
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../../model/bytes.ts"
 import { decode } from "../../engine/text.ts"
-import type { JournalError } from "../../journal/errors.ts"
 import type { Content } from "../../journal/FileSystemEntry.ts"
 import { Entry, type Recorded, type Scrivener } from "../../journal/Journal.ts"
 import * as Replay from "../../journal/Replay.ts"
+import { contentsOf, loadContents, sizeOf } from "../../journal/entries/contents.ts"
+import { describeEntry } from "../../journal/entries/said.ts"
+import type { JournalError } from "../../journal/errors.ts"
+import { isBytes } from "../../model/bytes.ts"
 import { list } from "../answer.ts"
 import * as humanise from "../humanise.ts"
 import type { TextStyle } from "../look.ts"
 import { Settings } from "../settings.ts"
-import { contentsOf, sizeOf, loadContents } from "../../journal/entries/contents.ts"
-import { formatEntry, formatRow } from "./entryLine.ts"
-import { openForReading } from "./file.ts"
-import { positionBeforeLatest, type FilterOptions, entriesOf, filterOf, streamAfter, type Window } from "./filters.ts"
-import { checkPosition } from "./positions.ts"
+import { checkPosition, openForReading } from "./file.ts"
+import { entriesOf, filterOf, type FilterOptions, positionBeforeLatest, streamAfter, type Window } from "./filters.ts"
+
+const tagColumns = "FileMakeDirectory".length
+
+const position = (look: TextStyle, position: number): string => look.yellow(`${position}`.padStart(6))
+
+/** Formats a time as `2026-01-31 23:59:00.123`, in UTC; a number outside the calendar stays a number. */
+const formatTime = (at: number): string => {
+  try {
+    return DateTime.formatIso(DateTime.makeUnsafe(at)).replace("T", " ").replace("Z", "")
+  } catch {
+    return `${at}`
+  }
+}
+
+const formatRow = (look: TextStyle, at: number, millis: number, cells: ReadonlyArray<string>): string =>
+  `${[position(look, at), look.dim(formatTime(millis)), ...cells].join("  ").trimEnd()}\n`
+
+const isFault = (entry: Entry): boolean =>
+  entry._tag === "FileFault" || (entry._tag === "DaemonChanged" && entry.failure !== undefined)
+
+const formatEntry = (look: TextStyle, { at, entry, position }: Recorded<Entry>): string => {
+  const [subject, detail] = describeEntry(entry)
+  const applyColour = isFault(entry) ? look.red : look.cyan
+  const id = "correlationId" in entry ? look.dim(look.name(entry.correlationId)) : ""
+  const cells = [applyColour(entry._tag.padEnd(tagColumns)), look.name(subject), look.name(detail), id]
+  return formatRow(
+    look,
+    position,
+    at,
+    cells.filter((cell) => cell !== "")
+  )
+}
 
 /** An entry as in the file, without the fields that chain the file. */
 const Shown = Schema.Struct({ position: Schema.Int, at: Schema.Finite, entry: Entry })

@@ -4,13 +4,14 @@ import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
-import { ReadBytesResult, ReadResult } from "../../model/Entry.ts"
+import { EditResult, ReadBytesResult, ReadResult, WriteResult } from "../../model/Entry.ts"
 import { NotText } from "../../model/FsError.ts"
-import { writeDocument } from "../answer.ts"
+import { withProgress, writeDocument } from "../answer.ts"
 import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
-import { styleFor } from "../look.ts"
-import { printableLines } from "../printable.ts"
+import * as humanise from "../humanise.ts"
+import { errorStyle, paintDiff, printableLines, styleFor } from "../look.ts"
+import { toPathInRoot } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { subcommand } from "../subcommand.ts"
@@ -114,5 +115,109 @@ characters are shown as escapes. With --json the text, its line count and its ve
     bytes !== undefined && (lines !== undefined || number)
       ? new CliError.ValidationError({ message: "--bytes cannot be combined with --lines or --number" })
       : Effect.void
+  )
+)
+
+const mode = Flag.ChoiceWithValue("mode", [
+  ["create", "create"],
+  ["overwrite", "overwrite"],
+  ["append", "append"],
+  ["replace", "replace"],
+  ["append-existing", "appendExisting"]
+] as const).pipe(
+  Flag.withAlias("m"),
+  Flag.withDescription("Whether the file may exist, as above"),
+  Flag.withMetavar("MODE"),
+  Flag.withDefault("overwrite" as const)
+)
+
+const verbs = {
+  create: "Created",
+  overwrite: "Wrote",
+  append: "Appended to",
+  replace: "Replaced",
+  appendExisting: "Appended to"
+} as const
+
+export const write = subcommand(
+  "write",
+  {
+    formatSummary: "Write a file from --text or standard input",
+    description: `Write a file from --text, or without it from standard input. The old content stays until the new one is
+complete, also if the input or the command is interrupted.
+--mode create needs a new file, replace and append-existing need an existing one, overwrite (the default)
+and append accept both.`,
+    examples: [
+      ["notes.txt --text 'remember the milk'", "From an argument"],
+      ["data/report.json < report.json", "From standard input; directories are made"],
+      ['log.txt --mode append --text "$(date)"', "At the end of a file"],
+      ["notes.txt --if-match VERSION < new.txt", "Only if nobody has changed it since"]
+    ]
+  },
+  {
+    path: flags.path("The file"),
+    text: flags.text("text", "TEXT", "The content, exactly as given (default: standard input)"),
+    mode,
+    ifMatch: flags.ifMatch,
+    parents: flags.negatable("parents", "Make its missing parent directories; --no-parents fails instead")
+  },
+  Effect.fnUntraced(function* ({ ifMatch, mode, parents, path: given, text }) {
+    const fs = yield* Filesystem
+    const path = yield* toPathInRoot(given)
+    const screen = yield* Screen
+    const options = { mode, createParents: parents, version: true as const, ...(ifMatch !== undefined && { ifMatch }) }
+    if (text === undefined && screen.isInteractive) {
+      yield* screen.warn(errorStyle(screen).dim("Type the content; Ctrl-D ends it, Ctrl-C leaves everything as it was."))
+    }
+    const result = yield* text === undefined
+      ? Stream.run(screen.input, fs.sink(path, options)).pipe(withProgress(`Writing ${path}`))
+      : fs.write(path, text, options)
+    yield* writeDocument(WriteResult, result, (look) => {
+      const size = look.green(humanise.bytes(result.bytesWritten))
+      return `${verbs[result.mode]} ${look.name(result.path)}, ${size}\n${look.dim(`version ${result.version}`)}\n`
+    })
+  })
+)
+
+export const edit = subcommand(
+  "edit",
+  {
+    formatSummary: "Replace text in a file and show the difference",
+    description: `Replace a text that occurs exactly once in the file, and print the difference. Everything else keeps its bytes:
+line endings, encoding, byte order mark. The difference goes to standard output, the rest to standard error.`,
+    examples: [
+      ["src/main.ts --old 'port = 80' --new 'port = 8080'", "One passage"],
+      ["README.md --old colour --new color --all --dry-run", "Show all changes without making them"],
+      ["config.yml --old=- --new='* ' --first", "A text that begins with a dash"]
+    ]
+  },
+  {
+    path: flags.path("The file"),
+    oldText: flags.requiredText("old", "TEXT", "The text to replace"),
+    newText: flags.requiredText("new", "TEXT", "The replacement"),
+    all: flags.toggle("all", "Replace every occurrence"),
+    first: flags.toggle("first", "Replace the first occurrence"),
+    dryRun: flags.toggle("dry-run", "Show the difference and change nothing"),
+    ifMatch: flags.ifMatch
+  },
+  Effect.fnUntraced(function* ({ all, dryRun, first, ifMatch, newText, oldText, path }) {
+    const fs = yield* Filesystem
+    const screen = yield* Screen
+    const { json } = yield* Settings
+    const match = all ? "all" : first ? "first" : "unique"
+    const result = yield* fs.edit(
+      yield* toPathInRoot(path),
+      { oldText, newText, match },
+      { dryRun, version: true, ...(ifMatch !== undefined && { ifMatch }) }
+    )
+    yield* writeDocument(EditResult, result, (look) => paintDiff(look, result.diff))
+    if (json) return
+    const { dim, name } = errorStyle(screen)
+    const what = `${humanise.count(result.replacements, "replacement")} in ${name(result.path)}`
+    yield* screen.warn(dim(dryRun ? `${what} to make; nothing has changed` : `${what}, version ${result.version}`))
+  })
+).pipe(
+  Command.validate(({ all, first }) =>
+    all && first ? new CliError.ValidationError({ message: "--all and --first exclude each other" }) : Effect.void
   )
 )

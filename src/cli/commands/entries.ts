@@ -3,17 +3,88 @@ import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
-import { TransferResult } from "../../model/Entry.ts"
+import { DeleteResult, FileStat, TransferResult } from "../../model/Entry.ts"
 import * as FsError from "../../model/FsError.ts"
-import { writeDocument } from "../answer.ts"
+import { withProgress, writeDocument } from "../answer.ts"
 import { Complaint, exitCodeOf, usage } from "../exit.ts"
 import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
+import { quote } from "../look.ts"
 import { toPathInRoot } from "../paths.ts"
-import { withProgress } from "../progress.ts"
-import { quote } from "../shell.ts"
 import { type About, subcommand } from "../subcommand.ts"
+
+export const mkdir = subcommand(
+  "mkdir",
+  {
+    formatSummary: "Make directories",
+    description: "Make directories and their missing parents. An existing directory is no failure.",
+    examples: [
+      ["src/cli docs", "Two directories"],
+      ["--no-exist-ok build", "Fail if it exists already"]
+    ]
+  },
+  {
+    paths: flags.paths("The directories"),
+    parents: flags.negatable("parents", "Make its missing parents; --no-parents fails instead").pipe(Flag.withAlias("p")),
+    existOk: flags.negatable("exist-ok", "Accept an existing directory; --no-exist-ok fails instead")
+  },
+  Effect.fnUntraced(function* ({ existOk, parents, paths }) {
+    const fs = yield* Filesystem
+    yield* forEachPath(paths, (path) =>
+      Effect.gen(function* () {
+        yield* fs.mkdir(path, { parents, existOk })
+        const stat = yield* fs.stat(path)
+        yield* writeDocument(FileStat, stat, (look) => `Made ${look.entry(stat.path, "directory")}\n`)
+      })
+    )
+  })
+)
+
+const counted = ({ deleted, directories }: DeleteResult): string =>
+  [
+    ...(deleted > 0 ? [humanise.count(deleted, "file")] : []),
+    ...(directories > 0 ? [humanise.count(directories, "directory")] : [])
+  ].join(" and ")
+
+export const rm = subcommand(
+  "rm",
+  {
+    formatSummary: "Remove files and directories",
+    description: `Remove files, links and empty directories; with --recursive also directories with all their content. A link is removed
+without its target. The root itself cannot be removed.`,
+    examples: [
+      ["draft.txt", "A file"],
+      ["--recursive build dist", "Two directories with their content"],
+      ["--missing-ok --recursive tmp", "Also if it does not exist"]
+    ]
+  },
+  {
+    paths: flags.paths("The files or directories to remove"),
+    recursive: flags.toggle("recursive", "Remove directories with all their content").pipe(Flag.withAlias("r")),
+    missingOk: flags.toggle("missing-ok", "Do not fail if a path does not exist").pipe(Flag.withAlias("f")),
+    ifMatch: flags.ifMatch
+  },
+  Effect.fnUntraced(function* ({ ifMatch, missingOk, paths, recursive }) {
+    const fs = yield* Filesystem
+    yield* forEachPath(paths, (path) =>
+      Effect.gen(function* () {
+        const result = yield* fs
+          .delete(path, {
+            recursive,
+            missing: missingOk ? "ignore" : "fail",
+            ...(ifMatch !== undefined && { ifMatch })
+          })
+          .pipe(withProgress(`Removing ${path}`))
+        yield* writeDocument(DeleteResult, result, (look) =>
+          result.deleted + result.directories === 0
+            ? `${look.name(path)} does not exist\n`
+            : `Removed ${look.name(path)}${result.deleted + result.directories > 1 ? `, ${counted(result)}` : ""}\n`
+        )
+      })
+    )
+  })
+)
 
 export const pathInDirectory = (from: string, directory: string): string => {
   const name = from.replace(/\/+$/, "").split("/").at(-1)!

@@ -1,0 +1,327 @@
+/** Replaces the whole tree by an archive. A slip could destroy much, so the current tree is first kept as a snapshot. */
+import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
+import * as Argument from "effect/cli/Argument"
+import * as Flag from "effect/cli/Flag"
+import { createReadStream, statSync } from "node:fs"
+import { dirname, resolve } from "node:path"
+import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
+import type { ExportOptions, SkippedEntry } from "../../history/Archive.ts"
+import type { ArchiveError, SnapshotError } from "../../history/errors.ts"
+import { FilesystemSnapshot } from "../../history/snapshots/value.ts"
+import { type FsError, IoError } from "../../model/FsError.ts"
+import { complaintOf } from "../advice.ts"
+import { withProgress, writeDocument } from "../answer.ts"
+import { Complaint, exitCodeOf, usage } from "../exit.ts"
+import * as flags from "../flags.ts"
+import * as humanise from "../humanise.ts"
+import { commandLine, errorStyle, printableName } from "../look.ts"
+import { Screen } from "../screen.ts"
+import { Settings } from "../settings.ts"
+import { chooseSnapshot, noSnapshots, safetyTag, shortIds, type StoreOptions, withExistingStore, withStore } from "../snapshotStore.ts"
+import { subcommand } from "../subcommand.ts"
+
+// Finds the archive of a command: a file of the machine, relative to the working directory and not to the root, or a
+// standard stream. The format follows from the name or a flag.
+
+
+type Format = "zip" | "tar"
+
+const standardStream = "-"
+
+const file = (description: string): Argument.Argument<string> =>
+  Argument.Path("file").pipe(Argument.withDescription(description))
+
+const format: Flag.Flag<Format | undefined> = Flag.Literals("format", ["zip", "tar"]).pipe(
+  Flag.withDescription("The format (default: by the end of its name; zip for -)"),
+  Flag.withMetavar("FORMAT"),
+  Flag.withDefault(undefined)
+)
+
+const formatOf = (file: string, givenFormat: Format | undefined): Effect.Effect<Format, Complaint> => {
+  if (givenFormat !== undefined) return Effect.succeed(givenFormat)
+  if (file === standardStream || /\.zip$/i.test(file)) return Effect.succeed("zip")
+  if (/\.tar$/i.test(file) || isCompressed(file)) return Effect.succeed("tar")
+  return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Give its format: --format zip or --format tar."))
+}
+
+/** Tests for a compressed tar, which can be read but not written. */
+const isCompressed = (file: string): boolean => /\.(tgz|tar\.gz)$/i.test(file)
+
+const absolutePathOf = (file: string): Effect.Effect<string, never, Screen> =>
+  Effect.map(Screen, ({ directory }) => resolve(directory, file))
+
+/**
+ * Returns the kind of a path of the machine. An unreadable path counts as a file, because opening it then reports the error.
+ */
+const kindOfHostPath = (place: string): "file" | "directory" | undefined => {
+  try {
+    const stat = statSync(place, { throwIfNoEntry: false })
+    return stat === undefined ? undefined : stat.isDirectory() ? "directory" : "file"
+  } catch {
+    return "file"
+  }
+}
+
+/** Makes an error about a file of the machine. The usual advice suggests names below the root, which would mislead here. */
+const hostFileError = (
+  tag: "NotFound" | "AlreadyExists" | "NotAFile",
+  file: string,
+  what: string,
+  hint: string
+): Complaint =>
+  new Complaint({
+    error: { _tag: tag, operation: "archive", path: file },
+    message: `"${file}" ${what}`,
+    hint,
+    code: exitCodeOf(tag)
+  })
+
+const Answer = Schema.Struct({
+  file: Schema.String,
+  format: Schema.Literals(["zip", "tar"]),
+  bytes: Schema.Int,
+  files: Schema.optionalKey(Schema.Int),
+  skipped: Schema.Array(Schema.Struct({ path: Schema.String, reason: Schema.String, detail: Schema.String }))
+})
+
+const maxShownEntries = 20
+
+const reportSkipped = Effect.fnUntraced(function* (skipped: ReadonlyArray<SkippedEntry>) {
+  if (skipped.length === 0) return
+  const screen = yield* Screen
+  const { dim, name, yellow } = errorStyle(screen)
+  yield* screen.warn(
+    `${yellow("left out:")} ${humanise.whole(skipped.length)} of the entries, because import would refuse them`
+  )
+  for (const { detail, path } of skipped.slice(0, maxShownEntries)) yield* screen.warn(`  ${name(path)}: ${detail}`)
+  if (skipped.length > maxShownEntries)
+    yield* screen.warn(dim(`  and ${humanise.whole(skipped.length - maxShownEntries)} more; --json lists all`))
+  yield* screen.warn(dim("--strict fails instead; --exclude GLOB leaves entries out silently"))
+})
+
+const loadArchive = Effect.promise(() => import("../../history/Archive.ts"))
+
+const exportToOutput = Effect.fnUntraced(function* (fs: Algebra, format: Format, options: ExportOptions) {
+  const screen = yield* Screen
+  const { json } = yield* Settings
+  if (json) return yield* usage("--json and an archive cannot both be on standard output", "Name a file, or leave out --json.")
+  if (screen.isTerminal)
+    return yield* usage("an archive cannot be printed on a terminal", "Name a file, or send it into a pipe.")
+  const { exportTarOf, exportZipOf } = yield* loadArchive
+  let written = 0
+  const skipped: Array<SkippedEntry> = []
+  const exportOptions = { ...options, onSkipped: (entry: SkippedEntry) => void skipped.push(entry) }
+  const archive = format === "zip" ? exportZipOf(fs, exportOptions) : exportTarOf(fs, exportOptions)
+  yield* Stream.runForEach(archive, (bytes) => {
+    written += bytes.length
+    return screen.write(bytes)
+  }).pipe(withProgress("Exporting", () => humanise.bytes(written)))
+  yield* reportSkipped(skipped)
+})
+
+interface FileOptions extends ExportOptions {
+  readonly overwrite: boolean
+}
+
+const exportToFile = Effect.fnUntraced(function* (fs: Algebra, file: string, format: Format, options: FileOptions) {
+  const { overwrite } = options
+  const skipped: Array<SkippedEntry> = []
+  const exportOptions = { ...options, onSkipped: (entry: SkippedEntry) => void skipped.push(entry) }
+  const { json } = yield* Settings
+  const archivePath = yield* absolutePathOf(file)
+  const kind = kindOfHostPath(archivePath)
+  if (kind === "directory") {
+    return yield* hostFileError("NotAFile", file, "is a directory", "Name a file, such as backup.zip in it.")
+  }
+  if (kind === "file" && !overwrite) {
+    return yield* hostFileError(
+      "AlreadyExists",
+      file,
+      "exists already",
+      "Use --overwrite to replace it, or choose another name."
+    )
+  }
+  if (kindOfHostPath(dirname(archivePath)) === undefined) {
+    return yield* hostFileError(
+      "NotFound",
+      file,
+      "lies in a directory that does not exist",
+      "Make that directory first, or choose another place; it is relative to the current directory and not to the root."
+    )
+  }
+  const { exportArchiveOf, exportTarOf } = yield* loadArchive
+  const { write } = yield* Effect.promise(() => import("../../history/zip/outside.ts"))
+  const { promote } = yield* Effect.promise(() => import("../../model/FsError.ts"))
+  const files = yield* (
+    format === "zip"
+      ? exportArchiveOf(fs, archivePath, exportOptions)
+      : Effect.as(
+          write(
+            archivePath,
+            () => exportTarOf(fs, exportOptions),
+            (fault) => promote(fault, "export", file)
+          ),
+          undefined
+        )
+  ).pipe(withProgress(`Exporting to ${file}`))
+  const answer = { file, format, bytes: statSync(archivePath).size, ...(files !== undefined && { files }), skipped }
+  yield* writeDocument(Answer, answer, (look) => {
+    const fileCountText = files === undefined ? "" : `, ${humanise.count(files, "file")}`
+    return `Exported to ${look.name(file)}${fileCountText}, ${look.green(humanise.bytes(answer.bytes))}\n`
+  })
+  if (!json) yield* reportSkipped(skipped)
+})
+
+export const exportCommand = subcommand(
+  "export",
+  {
+    formatSummary: "Write the whole tree into a ZIP or tar archive",
+    description: `Write everything below the root into one archive: a ZIP, or a tar if the name ends in .tar. Permissions, empty
+directories and links inside the tree are kept. Entries that import would refuse are left out and listed: links out of
+the tree, FIFOs, second spellings of a name; with --strict the export fails instead. A ZIP holds the tree at its top
+level; with --manifest below files/, beside a manifest.json. Both can be imported. FILE is relative to the current
+directory, not to the root; - is standard output. The file appears only when it is complete.`,
+    examples: [
+      ["- > backup.zip", "The current tree"],
+      ["lunch.tar --snapshot 'before lunch'", "The tree of a snapshot"],
+      ["- | ssh host 'cat > backup.zip'", "Into a pipe"]
+    ]
+  },
+  {
+    file: file("The archive to write, relative to the current directory; - for standard output"),
+    snapshot: flags.text("snapshot", "ID", "Export this snapshot (default: the current tree)"),
+    format: format,
+    manifest: flags.toggle("manifest", "Write a ZIP with a manifest.json, and the tree below files/"),
+    strict: flags.toggle("strict", "Fail if an entry would be left out"),
+    exclude: flags.exclude,
+    overwrite: flags.toggle("overwrite", "Replace an existing file"),
+    store: flags.store
+  },
+  Effect.fnUntraced(function* ({ exclude, file, format: given, manifest, overwrite, snapshot, store, strict }) {
+    const fs = yield* Filesystem
+    const format = yield* formatOf(file, given)
+    if (given === undefined && isCompressed(file)) {
+      return yield* usage(
+        `"${file}" is the name of a compressed tar, but export does not compress`,
+        "Name it .tar, or compress the output: fs-algebra export - --format tar | gzip > FILE."
+      )
+    }
+    if (manifest && format === "tar") {
+      return yield* usage("a tar archive has no manifest", "Name the file .zip, or leave out --manifest.")
+    }
+    const options = { exclude, layout: manifest ? "manifest" : "plain", overwrite, strict } as const
+    const write = (from: Algebra) =>
+      file === standardStream ? exportToOutput(from, format, options) : exportToFile(from, file, format, options)
+    if (snapshot === undefined) return yield* write(fs)
+    yield* withExistingStore(
+      store,
+      (open) => Effect.flatMap(chooseSnapshot(open, snapshot), (chosen) => Effect.flatMap(open.snapshots.view(chosen), write)),
+      noSnapshots(store)
+    )
+  })
+)
+
+const ImportAnswer = Schema.Struct({
+  file: Schema.String,
+  format: Schema.Literals(["zip", "tar"]),
+  files: Schema.Int,
+  safety: Schema.optionalKey(FilesystemSnapshot)
+})
+
+const streamHostFile = (file: string, place: string) =>
+  Stream.fromAsyncIterable<Uint8Array, IoError>(
+    createReadStream(place),
+    (error) => new IoError({ operation: "import", path: file, detail: String(error) })
+  )
+
+const checkFile = Effect.fnUntraced(function* (file: string) {
+  const { isInteractive } = yield* Screen
+  if (file === standardStream) {
+    if (isInteractive)
+      return yield* usage("an archive cannot be typed on a terminal", "Name a file, or send one into the command.")
+    return
+  }
+  const kind = kindOfHostPath(yield* absolutePathOf(file))
+  if (kind === undefined) {
+    const hint = "Name a file of the machine, relative to the current directory and not to the root."
+    return yield* hostFileError("NotFound", file, "is not there", hint)
+  }
+  if (kind === "directory") {
+    const hint = "Name an archive; to work on a directory, use --root."
+    return yield* hostFileError("NotAFile", file, "is a directory", hint)
+  }
+})
+
+const replaceTree = Effect.fnUntraced(function* (fs: Algebra, file: string, format: Format) {
+  const screen = yield* Screen
+  const place = yield* absolutePathOf(file)
+  const { importArchiveOf, importTarOf, importZipOf } = yield* Effect.promise(() => import("../../history/Archive.ts"))
+  if (file !== standardStream && format === "zip") return yield* importArchiveOf(fs, place)
+  const bytes = file === standardStream ? screen.input : streamHostFile(file, place)
+  return yield* format === "zip" ? importZipOf(fs, bytes) : importTarOf(fs, bytes)
+})
+
+/** Fails before anything is imported, and names the flag to import without a snapshot. */
+const failSnapshot = (error: SnapshotError | Complaint) =>
+  Effect.gen(function* () {
+    const { command, root } = yield* Settings
+    const { program } = yield* Screen
+    const complaint = error._tag === "Complaint" ? error : complaintOf(error, command, commandLine(program, root))
+    const { code, hint, message } = complaint
+    const hintText = `The safety snapshot failed, so nothing has changed. ${hint} Or import without one: --no-safety.`
+    return yield* new Complaint({ error: complaint.error, message, hint: hintText, code })
+  })
+
+const importWithSnapshot = <R>(options: StoreOptions, file: string, body: Effect.Effect<number, ArchiveError | FsError, R>) =>
+  withStore(
+    options,
+    Effect.fnUntraced(function* ({ line, withStoreProgress: showing, snapshots }) {
+      const tag = safetyTag("importing", printableName(file).slice(0, 200).toWellFormed())
+      const safety = yield* snapshots.snapshot({ tag }).pipe(showing("Taking a snapshot of the current files"))
+      const short = shortIds(yield* snapshots.list)(safety)
+      // A failed import has changed nothing, so its snapshot is not needed.
+      const files = yield* Effect.tapError(body, () => Effect.ignore(snapshots.forget(safety)))
+      return { files, safety, remark: `the previous files are kept as ${short}; undo this with ${line("restore", short)}` }
+    })
+  ).pipe(Effect.catchTag(["SnapshotError", "Complaint"], failSnapshot))
+
+export const importCommand = subcommand(
+  "import",
+  {
+    formatSummary: "Replace the whole tree by the content of an archive",
+    description: `Replace everything below the root by the content of a ZIP or tar archive; files that the archive lacks are removed.
+The whole archive is checked first: if it is damaged, or has a name or a link that leads out, nothing changes. A
+snapshot is taken first, so that the import can be undone; --no-safety skips the snapshot. FILE is relative to
+the current directory, not to the root; - is standard input. With --backend memory only a copy is changed.`,
+    examples: [
+      ["backup.zip", "The tree as it was exported"],
+      ["backup.zip --backend memory", "Check that it can be imported; nothing on disk changes"],
+      ["- --format tar --root new < project.tar.gz", "From a pipe, into another directory"]
+    ]
+  },
+  {
+    file: file("The archive, relative to the current directory; - for standard input"),
+    format: format,
+    safety: flags.negatable("safety", "Take a snapshot first; --no-safety skips it"),
+    anyRoot: flags.toggle("any-root", "Allow a snapshot even of a home directory or the whole machine"),
+    store: flags.store
+  },
+  Effect.fnUntraced(function* ({ file, format: given, safety: isSafe, ...options }) {
+    const fs = yield* Filesystem
+    const screen = yield* Screen
+    const { backend, json } = yield* Settings
+    const format = yield* formatOf(file, given)
+    yield* checkFile(file)
+    const body = replaceTree(fs, file, format).pipe(withProgress(`Importing ${file}`))
+    const kept = isSafe && backend !== "memory" ? yield* importWithSnapshot(options, file, body) : { files: yield* body }
+    const safety = "safety" in kept ? kept.safety : undefined
+    yield* writeDocument(
+      ImportAnswer,
+      { file, format, files: kept.files, ...(safety && { safety }) },
+      (look) => `Imported ${look.name(file)}, ${humanise.count(kept.files, "file")}\n`
+    )
+    if (!json && "remark" in kept) yield* screen.warn(errorStyle(screen).dim(kept.remark))
+  })
+)
