@@ -2,27 +2,136 @@
  * Describes the content of one file: text as text, bytes as base64, and at most as much as a page can show. The shown bytes
  * decide whether a file is text, not its name.
  */
-import * as Effect from "effect/Effect"
 import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import { base64 } from "../agent/text/bytes.ts"
 import { type MediaType, mediaTypeOf as typeByBytes, mediaTypeOfMediaTypes as typeByName } from "../agent/text/mediaType.ts"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { FileStat } from "../model/Entry.ts"
-import * as FsPath from "../model/FsPath.ts"
+import type { FsError } from "../model/FsError.ts"
+import * as FsPathModule from "../model/FsPath.ts"
+import type { FsPath } from "../model/FsPath.ts"
 import { Limits, unlimited } from "../model/Limits.ts"
 import { sha256 } from "../runtime/hash.ts"
-import { type DebugError, toFileError, makeDebugError } from "./errors.ts"
+import { type DebugError, makeDebugError, toFileError } from "./errors.ts"
 import type { FileContent } from "./model.ts"
 import { partOfLine } from "./partOfLine.ts"
-import * as Parts from "./parts.ts"
+
+// Splits a large text into parts that a page shows one at a time, with line numbers. A part ends with a line, unless a
+// single line is longer than a part.
+
+
+/** The start of each part: its byte offset, and the number of its first line from 1. */
+interface Index {
+  readonly offsets: ReadonlyArray<number>
+  readonly firstLines: ReadonlyArray<number>
+  readonly totalLines: number
+  readonly size: number
+}
+
+const lineFeed = 10
+
+export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effect<Index, FsError> =>
+  Effect.suspend(() => {
+    const offsets = [0]
+    const firstLines = [1]
+    let size = 0
+    let line = 1
+    let afterLine = 0
+    const beginPart = (): void => {
+      const begin = offsets.at(-1)!
+      offsets.push(afterLine > begin ? afterLine : begin + maxPart)
+      firstLines.push(line)
+    }
+    const take = (chunk: Uint8Array): void => {
+      for (let at = 0; at < chunk.length;) {
+        // Begin another part only when there are more bytes.
+        if (size + at === offsets.at(-1)! + maxPart) beginPart()
+        const stop = Math.min(chunk.length, offsets.at(-1)! + maxPart - size)
+        for (
+          let found = chunk.indexOf(lineFeed, at);
+          found !== -1 && found < stop;
+          found = chunk.indexOf(lineFeed, found + 1)
+        ) {
+          line++
+          afterLine = size + found + 1
+        }
+        at = stop
+      }
+      size += chunk.length
+    }
+    return Effect.map(
+      Stream.runForEach(fs.stream(path, { chunkSize: 2 ** 20 }), (chunk) => Effect.sync(() => take(chunk))),
+      () => ({ offsets, firstLines, size, totalLines: afterLine === size ? line - 1 : line })
+    )
+  })
+
+const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
+
+/** The largest number of bytes in a UTF-8 character after the first byte. */
+const maxContinuationBytes = 3
+
+/** Reads one part as UTF-8. A character that the end of a part cuts belongs to the next part. */
+export const read = (fs: Algebra, path: FsPath, { offsets, size }: Index, part: number): Effect.Effect<string, FsError> => {
+  const begin = offsets[part]!
+  const end = offsets[part + 1] ?? size
+  const offset = Math.max(0, begin - maxContinuationBytes)
+  return Effect.map(fs.readBytes(path, { offset, limit: end + 1 - offset }), ({ content }) => {
+    const boundary = (given: number): number => {
+      let at = given
+      while (at > 0 && given - at < maxContinuationBytes && isContinuation(content[at])) at--
+      return isContinuation(content[at]) ? given : at
+    }
+    const bytes = content.subarray(boundary(begin - offset), boundary(Math.min(end - offset, content.length)))
+    return new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes)
+  })
+}
+
+interface CachedIndex {
+  readonly stamp: string
+  readonly index: Index
+}
+
+const maxIndexesPerTree = 16
+
+const indexesByTree = new WeakMap<object, Map<string, CachedIndex>>()
+
+const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
+
+/**
+ * Returns the index of a file, and keeps it while the file's size and time stay the same. `tree` identifies the tree of the file, which
+ * several filesystems can show.
+ */
+const cachedIndexOf = (
+  fs: Algebra,
+  path: FsPath,
+  stat: FileStat,
+  maxPart: number,
+  tree: object = fs
+): Effect.Effect<Index, FsError> =>
+  Effect.suspend(() => {
+    const files = indexesByTree.get(tree) ?? new Map<string, CachedIndex>()
+    indexesByTree.set(tree, files)
+    const stamp = stampOf(stat)
+    const cached = files.get(path)
+    if (cached?.stamp === stamp) return Effect.succeed(cached.index)
+    return Effect.tap(indexOf(fs, path, maxPart), (index) =>
+      Effect.sync(() => {
+        files.delete(path)
+        if (files.size >= maxIndexesPerTree) files.delete(files.keys().next().value!)
+        files.set(path, { stamp, index })
+      })
+    )
+  })
 
 const MiB = 1024 * 1024
 
 /** The largest text that is shown at once, in bytes. */
-export const maxTextBytes = 8 * MiB
+const maxTextBytes = 8 * MiB
 
 /** The largest text that is shown in parts, in bytes; its lines must be counted first. */
-export const maxIndexedBytes = 2048 * MiB
+const maxIndexedBytes = 2048 * MiB
 
 /** The largest binary file that is shown, in bytes. */
 export const maxBinaryBytes = 16 * MiB
@@ -131,7 +240,7 @@ const textOf = (bytes: Uint8Array, isWhole: boolean): string | undefined => {
 
 type ContentFields = Pick<FileContent, "kind" | "media_type" | "media_name" | "encoding" | "content" | "truncated">
 
-export interface RequestedPart {
+interface RequestedPart {
   readonly part?: number | undefined
   readonly line?: number | undefined
   /** The identity of the tree in the cache of text parts. @default the filesystem */
@@ -196,12 +305,12 @@ const describeLarge = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, 
 
 const describePart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, { line, part, tree }: RequestedPart) {
   const { path } = stat
-  const index = yield* Parts.cachedIndexOf(fs, path, stat, maxTextBytes, tree)
+  const index = yield* cachedIndexOf(fs, path, stat, maxTextBytes, tree)
   const number = part ?? (line === undefined ? 0 : partOfLine(index.firstLines, line))
   const count = index.offsets.length
   if (number >= count)
     return yield* makeDebugError("missing", `${JSON.stringify(path)} has ${count} parts, counted from 0`, path)
-  const text = yield* Parts.read(fs, path, index, number)
+  const text = yield* read(fs, path, index, number)
   return {
     ...textFields(path, text, true),
     part: { number, first_lines: index.firstLines, total_lines: index.totalLines }
@@ -209,14 +318,14 @@ const describePart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, {
 })
 
 /** Accepts only a path spelled as in the tree, so that each file has one name. */
-const checkPath = (path: string): FsPath.FsPath | DebugError => {
-  const parsed = FsPath.parse(path)
-  return parsed === path && parsed !== FsPath.root
+const checkPath = (path: string): FsPathModule.FsPath | DebugError => {
+  const parsed = FsPathModule.parse(path)
+  return parsed === path && parsed !== FsPathModule.root
     ? parsed
     : makeDebugError("missing", `there is no file ${JSON.stringify(path.slice(0, 200))}: a path is as the tree says it`)
 }
 
-const linkAt = (fs: Algebra, path: FsPath.FsPath): Effect.Effect<string | undefined> =>
+const linkAt = (fs: Algebra, path: FsPathModule.FsPath): Effect.Effect<string | undefined> =>
   fs.port.links === undefined
     ? Effect.succeed(undefined)
     : Effect.catch(fs.port.links.read(path), () => Effect.succeed(undefined))

@@ -6,7 +6,7 @@ import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { DebugError } from "./errors.ts"
 import type { FileJournal } from "./journal.ts"
 import type * as Model from "./model.ts"
-import type { Slice } from "./dump/said.ts"
+import type { Slice } from "./dump/opened.ts"
 import type { Tree } from "./tree.ts"
 
 export interface OpenTree {

@@ -10,7 +10,6 @@ import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Content from "../../src/debug/content.ts"
 import { partOfLine } from "../../src/debug/partOfLine.ts"
-import * as Parts from "../../src/debug/parts.ts"
 import { make as makeWorkspace } from "../../src/debug/workspace.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
@@ -23,8 +22,8 @@ const holding = (log: string) => Effect.map(InMemory.make({ tree: { log } }), ma
 const textsOf = (log: string, maxPart: number) =>
   Effect.gen(function* () {
     const fs = yield* holding(log)
-    const index = yield* Parts.indexOf(fs, path, maxPart)
-    const texts = yield* Effect.forEach(index.offsets, (_, part) => Parts.read(fs, path, index, part))
+    const index = yield* Content.indexOf(fs, path, maxPart)
+    const texts = yield* Effect.forEach(index.offsets, (_, part) => Content.read(fs, path, index, part))
     return { index, texts }
   })
 

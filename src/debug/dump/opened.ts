@@ -2,26 +2,150 @@
  * An open dump: its sessions as they were written, with any slices, and their archive. If one of them is damaged, the other is
  * still shown, and the problem is reported beside it.
  */
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
+import { log } from "../../agent/ToolEvents.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
+import { ArchiveError } from "../../history/errors.ts"
 import { viewOf } from "../../history/snapshotStore/service.ts"
+import type { DirectoryNode } from "../../history/tree.ts"
 import type { Manifest } from "../../history/zip/manifest.ts"
 import { open as openFile } from "../../history/zip/outside.ts"
 import { read } from "../../history/zip/reader.ts"
 import { fromDescriptor } from "../../history/zip/spool.ts"
-import type { DirectoryNode } from "../../history/tree.ts"
-import { ArchiveError } from "../../history/errors.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
-import { SessionError } from "../../model/sessionError.ts"
 import { Limits } from "../../model/Limits.ts"
+import { SessionError } from "../../model/sessionError.ts"
 import { forEachLine } from "../../workspace/session/files.ts"
 import { type OpenArchive, readConsistentPair, type Replaced } from "../../workspace/session/load.ts"
 import { decodeSaved, maxTextBytes, type SavedSession } from "../../workspace/session/saved.ts"
+import type { Event, FilesystemMeta, SessionInfo, SliceInfo } from "../model.ts"
 import * as Tree from "../tree.ts"
-import type { Event } from "../model.ts"
-import { eventsOf } from "./events.ts"
 import type { Place } from "./place.ts"
+
+export const sessionsOf = (sessions: ReadonlyArray<SavedSession>): ReadonlyArray<SessionInfo> =>
+  sessions.map(({ createdAt, parentId, sessionId, slices, tags }) => ({
+    session_id: sessionId,
+    parent_id: parentId ?? null,
+    created_at: DateTime.formatIso(createdAt),
+    tags,
+    slices: slices.length,
+    items: slices.reduce((sum, { items }) => sum + items.length, 0)
+  }))
+
+export const slicesOf = (sessions: ReadonlyArray<SavedSession>): ReadonlyArray<SliceInfo> =>
+  sessions.flatMap(({ sessionId, slices }) =>
+    slices.map(({ items, name, policy }) => ({ session_id: sessionId, name, policy, items: items.length }))
+  )
+
+export interface Slice extends SliceInfo {
+  readonly all: ReadonlyArray<unknown>
+}
+
+export const sliceOf = (
+  sessions: ReadonlyArray<SavedSession>,
+  name: string,
+  session: string | undefined
+): Slice | undefined => {
+  for (const { sessionId, slices } of sessions) {
+    if (session !== undefined && session !== sessionId) continue
+    const found = slices.find((slice) => slice.name === name)
+    if (found !== undefined) {
+      return { session_id: sessionId, name, policy: found.policy, items: found.items.length, all: found.items }
+    }
+  }
+  return undefined
+}
+
+export const manifestOf = ({ bytes, manifest }: Archive): FilesystemMeta => ({
+  name: "Archive",
+  created_at: DateTime.formatIso(manifest.createdAt),
+  file_count: manifest.fileCount,
+  total_bytes: manifest.totalBytes,
+  archive_bytes: bytes,
+  case_sensitive: true
+})
+
+// Collects the timed items in the logs of sessions, mainly calls of tools, in the order of time. Items without a time come
+// last.
+
+
+type Fields = Readonly<Record<string, unknown>>
+
+const fieldsOf = (value: unknown): Fields =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {}
+
+const textIn = (fields: Fields, name: string): string | undefined =>
+  typeof fields[name] === "string" ? fields[name] : undefined
+
+const countIn = (fields: Fields, name: string): number | undefined =>
+  Number.isSafeInteger(fields[name]) && (fields[name] as number) >= 0 ? (fields[name] as number) : undefined
+
+const times = ["at", "timestamp", "time", "createdAt", "created_at"]
+
+/** Reads a time: ISO 8601, or milliseconds since 1970. */
+const millisOf = (value: unknown): number | undefined => {
+  if (typeof value !== "string" && typeof value !== "number") return undefined
+  return Option.getOrUndefined(Option.map(DateTime.make(value), DateTime.toEpochMillis))
+}
+
+const timeOf = (fields: Fields): number | undefined =>
+  times.map((name) => millisOf(fields[name])).find((millis) => millis !== undefined)
+
+const iso = (millis: number): string => DateTime.formatIso(DateTime.makeUnsafe(millis))
+
+type Draft = Omit<Event, "index"> & { readonly millis: number | undefined }
+
+type OptionalFields<A> = { -readonly [K in keyof A]?: A[K] | undefined }
+
+const withoutUndefined = <A extends object>(fields: OptionalFields<A>): A =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as A
+
+type Call = Pick<Event, "call_id" | "success" | "message" | "path" | "mode" | "size_bytes" | "duration_millis">
+
+const callOf = (fields: Fields): Call =>
+  withoutUndefined<Call>({
+    call_id: textIn(fields, "callId"),
+    success: typeof fields["success"] === "boolean" ? fields["success"] : undefined,
+    message: textIn(fields, "message"),
+    path: textIn(fields, "path"),
+    mode: textIn(fields, "mode"),
+    size_bytes: countIn(fields, "sizeBytes"),
+    duration_millis: Number.isFinite(fields["durationMillis"]) ? (fields["durationMillis"] as number) : undefined
+  })
+
+const eventOf = (session: string, slice: string, item: unknown): Draft | undefined => {
+  const fields = fieldsOf(item)
+  const millis = timeOf(fields)
+  const isCall = slice === log.name && typeof fields["tool"] === "string"
+  if (!isCall && millis === undefined) return undefined
+  return {
+    session_id: session,
+    slice,
+    at: millis === undefined ? null : iso(millis),
+    name: isCall ? (fields["tool"] as string) : (textIn(fields, "_tag") ?? textIn(fields, "type") ?? slice),
+    ...(isCall ? callOf(fields) : undefined),
+    item,
+    millis
+  }
+}
+
+const eventsOf = (sessions: ReadonlyArray<SavedSession>): ReadonlyArray<Event> => {
+  const drafts: Array<Draft> = []
+  for (const { sessionId, slices } of sessions) {
+    for (const { items, name, policy } of slices) {
+      if (policy !== "log") continue
+      for (const item of items) {
+        const event = eventOf(sessionId, name, item)
+        if (event !== undefined) drafts.push(event)
+      }
+    }
+  }
+  drafts.sort((a, b) => (a.millis ?? Infinity) - (b.millis ?? Infinity) || 0)
+  return drafts.map(({ millis: _, ...event }, index) => ({ index, ...event }))
+}
 
 export interface Archive {
   readonly file: string

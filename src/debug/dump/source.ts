@@ -12,9 +12,8 @@ import * as Live from "../live.ts"
 import type { Diff, SnapshotInfo } from "../model.ts"
 import type { OpenTree, Source } from "../source.ts"
 import * as Tree from "../tree.ts"
-import { type Archive, open, type OpenDump } from "./opened.ts"
+import { type Archive, manifestOf, open, type OpenDump, sessionsOf, sliceOf, slicesOf } from "./opened.ts"
 import * as Place from "./place.ts"
-import { manifestOf, sessionsOf, sliceOf, slicesOf } from "./said.ts"
 
 const viewOfArchive = (archive: Archive): OpenTree => {
   const { archive_bytes, case_sensitive, created_at, name } = manifestOf(archive)

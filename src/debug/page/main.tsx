@@ -1,9 +1,8 @@
 import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import * as Api from "./api.ts"
-import { ErrorMessage } from "./components.tsx"
+import { ErrorMessage, LazyComponent } from "./components.tsx"
 import { FilesView } from "./files/filesView.tsx"
-import { LazyComponent } from "./files/later.tsx"
 import { Shell } from "./shell/shell.tsx"
 import { journalLast, listen, load, meta, place, problem } from "./store.ts"
 

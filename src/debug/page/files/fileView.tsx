@@ -1,28 +1,74 @@
 import { useEffect, useMemo, useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
+import { partOfLine } from "../../partOfLine.ts"
 import * as Api from "../api.ts"
-import { bytes, Empty, Name, escapeName, Time, ErrorMessage, useRequest } from "../components.tsx"
-import { Drawing } from "../shell/icons.tsx"
+import { bytes, Empty, ErrorMessage, escapeName, LazyComponent, Name, Time, useRequest } from "../components.tsx"
+import { Drawing, FileIcon } from "../shell/icons.tsx"
 import { useKeys } from "../shell/keys.ts"
-import {
-  at,
-  fileHref,
-  go,
-  hereWith,
-  isHistoryShown,
-  isWrapping,
-  meta,
-  place,
-  snapshots,
-  switchHistory,
-  switchWrapping,
-  version
-} from "../store.ts"
+import { at, fileHref, go, hereWith, isHistoryShown, isWrapping, meta, place, snapshots, switchHistory, switchWrapping, version } from "../store.ts"
 import { bytesOf, type Form, formOf, hexOf, imageTypeOf } from "./content.ts"
-import { LazyComponent } from "./later.tsx"
-import { partAsked, Pager } from "./pager.tsx"
 import { shownTree } from "./state.ts"
-import { resolved } from "./tree.ts"
+import { childrenOf, type Node, resolved } from "./tree.ts"
+
+type Part = NonNullable<FileContent["part"]>
+
+/** Returns the part that the address names: `part`, or the part with `line`. If they differ, `line` wins. */
+const partAsked = (part: Part | undefined): number | undefined => {
+  const { line, part: asked } = place.value.params
+  if (part !== undefined && line !== undefined) return partOfLine(part.first_lines, Number(line))
+  return asked === undefined ? undefined : Number(asked)
+}
+
+const shown = (number: number): string => number.toLocaleString("en")
+
+const GoToLine = ({ last }: { readonly last: number }) => {
+  const [text, setText] = useState("")
+  return (
+    <form
+      class="part-line"
+      onSubmit={(event) => {
+        event.preventDefault()
+        const line = Math.min(last, Math.max(1, Math.trunc(Number(text))))
+        if (Number.isFinite(line)) go(hereWith({ line: `${line}`, part: undefined }))
+      }}
+    >
+      <label>
+        Line{" "}
+        <input type="number" min={1} max={last} value={text} onInput={({ currentTarget }) => setText(currentTarget.value)} />
+      </label>
+      <button type="submit">Go</button>
+    </form>
+  )
+}
+
+const Pager = ({ part }: { readonly part: Part }) => {
+  const { first_lines: first, number, total_lines: total } = part
+  const last = first.length - 1
+  const end = number === last ? total : Math.max(first[number]!, first[number + 1]! - 1)
+  const link = (label: string, to: number) => (
+    <button
+      type="button"
+      disabled={to === number || to < 0 || to > last}
+      onClick={() => go(hereWith({ part: to === 0 ? undefined : `${to}`, line: undefined }))}
+    >
+      {label}
+    </button>
+  )
+  return (
+    <nav class="notice-line part-pager" aria-label="Parts of the file">
+      <span role="status">
+        Lines {shown(first[number]!)} to {shown(end)} of {shown(total)}
+      </span>
+      <span class="part-links">
+        {link("First", 0)}
+        {link("Previous", number - 1)}
+        {link("Next", number + 1)}
+        {link("Last", last)}
+      </span>
+      <GoToLine last={total} />
+    </nav>
+  )
+}
 
 const code = () => import("../code/codeView.tsx").then(({ CodeView }) => CodeView)
 const markdown = () => import("./markdown.tsx").then(({ Markdown }) => Markdown)
@@ -33,7 +79,7 @@ const json = () => import("./json.ts")
 /** The sizes above which a form is used only on request, because its layout takes seconds. */
 const maxAutomaticBytes: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000, table: 8_000_000 }
 
-export const Crumbs = ({ path }: { readonly path: string }) => {
+const Crumbs = ({ path }: { readonly path: string }) => {
   const parts = path === "" ? [] : path.split("/")
   return (
     <nav class="crumbs" aria-label="Path">
@@ -448,6 +494,102 @@ export const FileView = ({ path }: { readonly path: string }) => {
             </div>
           </aside>
         ) : null}
+      </div>
+    </section>
+  )
+}
+
+/** The largest number of entries to draw. More would be slow, and the filter finds them better. */
+const maxListedEntries = 500
+
+const formatFileCount = (files: number): string => `${files.toLocaleString("en")} ${files === 1 ? "file" : "files"}`
+
+const Facts = () => {
+  const known = meta.value
+  const filesystem = shownTree.value?.filesystem
+  if (known === undefined) return null
+  const facts: ReadonlyArray<readonly [string, preact.ComponentChildren]> = [
+    ["Files", filesystem === undefined ? "none" : filesystem.file_count.toLocaleString("en")],
+    ["Size", filesystem === undefined ? "—" : bytes(filesystem.total_bytes)],
+    ...(filesystem === undefined ? [] : [["From", <Name text={filesystem.name} />] as const]),
+    ...(known.created_at === undefined ? [] : [["Created", <Time at={known.created_at} />] as const]),
+    ...(known.sessions === 0 ? [] : [["Sessions", known.sessions.toLocaleString("en")] as const]),
+    ...(known.session_id === undefined ? [] : [["Session", <code class="ellipsis">{known.session_id}</code>] as const])
+  ]
+  return (
+    <dl class="overview">
+      {facts.map(([name, value]) => (
+        <div key={name}>
+          <dt>{name}</dt>
+          <dd class="ellipsis">{value}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+const Readme = ({ node }: { readonly node: Node }) => {
+  const readmeRequest = useRequest((signal) => Api.file(node.path, at.value, signal), [node.path, at.value, version.value])
+  if (readmeRequest.value?.kind !== "text" || readmeRequest.value.content === null || readmeRequest.value.content === "")
+    return null
+  return (
+    <section class="readme" aria-label={escapeName(node.name)}>
+      <header>
+        <FileIcon kind="file" name={node.name} />
+        <a href={fileHref(node.path)}>
+          <Name text={node.name} />
+        </a>
+      </header>
+      <LazyComponent load={markdown} with={{ path: node.path, text: readmeRequest.value.content, isPart: true }} />
+    </section>
+  )
+}
+
+export const DirectoryView = ({ node }: { readonly node: Node }) => {
+  const children = childrenOf(node)
+  const readme = children.find(({ kind, name }) => kind === "file" && /^readme\.(?:md|markdown)$/i.test(name))
+  return (
+    <section class="directory" aria-label={node.path === "" ? "All files" : escapeName(node.path)}>
+      <header class="file-head">
+        <div class="file-title">
+          {node.path === "" ? null : (
+            <a class="icon-button back" href={fileHref("")} aria-label="All files">
+              <Drawing of="back" />
+            </a>
+          )}
+          <Crumbs path={node.path} />
+        </div>
+        <p class="file-facts">
+          <span>{formatFileCount(node.files)}</span>
+          <span>{bytes(node.size)}</span>
+        </p>
+      </header>
+      <div class="scroll directory-body" tabIndex={0}>
+        {node.path === "" ? <Facts /> : null}
+        {children.length === 0 ? (
+          <Empty title="Nothing is in it" />
+        ) : (
+          <ul class="listing">
+            {children.slice(0, maxListedEntries).map((child) => (
+              <li key={child.path}>
+                <a href={fileHref(child.path)}>
+                  <FileIcon kind={child.kind} name={child.name} />
+                  <span class="grow ellipsis">
+                    <Name text={child.name} />
+                  </span>
+                  <span class="dim listing-files">{child.kind === "directory" ? formatFileCount(child.files) : ""}</span>
+                  <span class="dim listing-size">{bytes(child.size)}</span>
+                </a>
+              </li>
+            ))}
+          </ul>
+        )}
+        {children.length > maxListedEntries ? (
+          <p class="dim listing-more">
+            and {(children.length - maxListedEntries).toLocaleString("en")} more, which the tree and its filter show.
+          </p>
+        ) : null}
+        {readme === undefined ? null : <Readme node={readme} />}
       </div>
     </section>
   )

@@ -1,16 +1,192 @@
 import type { Extension } from "@codemirror/state"
+import * as TextDiff from "effect/TextDiff"
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { DiffEntry, FileContent } from "../../model.ts"
+import * as Api from "../api.ts"
 import { bytes, ErrorMessage, useRequest } from "../components.tsx"
 import { Drawing } from "../shell/icons.tsx"
 import { useKeys } from "../shell/keys.ts"
 import { hrefOf, isWrapping, switchWrapping, version } from "../store.ts"
-import { isImage, Picture } from "./Content.tsx"
 import type * as EditorsModule from "./editors.ts"
 import type { Compared, Mode } from "./editors.ts"
 import { Copy, Path } from "./parts.tsx"
-import { noExplanation, describeOtherDifferences, type Sides, sidesOf, whyNotComparable } from "./sides.ts"
 import { escapeLine } from "./words.ts"
+
+const isImage = ({ content, media_type }: FileContent): boolean => content !== null && media_type.startsWith("image/")
+
+/** Returns the base64 of the content. An image in a text format (SVG) is encoded as UTF-8 first. */
+const base64Of = ({ content, encoding }: FileContent): string => {
+  if (encoding === "base64") return content ?? ""
+  let binary = ""
+  for (const byte of new TextEncoder().encode(content ?? "")) binary += String.fromCharCode(byte)
+  return btoa(binary)
+}
+
+const Picture = ({ file }: { readonly file: FileContent }) => {
+  const [size, setSize] = useState("")
+  const [isTiny, setTiny] = useState(false)
+  const [isBroken, setBroken] = useState(false)
+  if (isBroken) return <p class="notice">It cannot be shown: it is no {file.media_name} that this browser knows.</p>
+  return (
+    <figure class="picture">
+      <img
+        alt={escapeLine(file.path)}
+        src={`data:${file.media_type.split(";")[0]};base64,${base64Of(file)}`}
+        class={isTiny ? "is-tiny" : undefined}
+        onLoad={({ currentTarget: { naturalHeight, naturalWidth } }) => {
+          setSize(`${naturalWidth} × ${naturalHeight}`)
+          setTiny(naturalWidth > 0 && naturalWidth <= 32 && naturalHeight <= 32)
+        }}
+        onError={() => setBroken(true)}
+      />
+      <figcaption class="faint">{[size, file.media_name, bytes(file.size_bytes)].filter(Boolean).join(" · ")}</figcaption>
+    </figure>
+  )
+}
+
+const Text = ({ path, text }: { readonly path: string; readonly text: string }) => {
+  const element = useRef<HTMLDivElement>(null)
+  const [editor, setEditor] = useState<typeof EditorsModule | undefined>(undefined)
+  const [language, setLanguage] = useState<Extension | undefined>(undefined)
+  useEffect(() => {
+    let isWanted = true
+    void import("./editors.ts").then(async (editor) => {
+      const language = await editor.languageOf(path)
+      if (!isWanted) return
+      setLanguage(language)
+      setEditor(editor)
+    })
+    return () => {
+      isWanted = false
+    }
+  }, [path])
+  useLayoutEffect(() => {
+    if (editor === undefined || language === undefined) return
+    return editor.showText(element.current!, text, language)
+  }, [editor, language, text])
+  return <div class="content-text" ref={element} />
+}
+
+export const Content = ({ file }: { readonly file: FileContent }) => (
+  <figure class="content" aria-label="Content">
+    <figcaption class="json-head">
+      <span>Content</span>
+      <span class="faint">
+        {file.media_name} · {bytes(file.size_bytes)}
+        {file.truncated ? " · the beginning of it" : ""}
+      </span>
+    </figcaption>
+    {isImage(file) ? <Picture file={file} /> : null}
+    {file.content === null ? (
+      <p class="notice">It is too large to be shown.</p>
+    ) : file.encoding === "base64" ? (
+      isImage(file) ? null : (
+        <p class="notice">
+          {file.media_name}, {bytes(file.size_bytes)}: nothing to read.
+        </p>
+      )
+    ) : file.content === "" ? (
+      <p class="notice">It is empty.</p>
+    ) : (
+      <Text path={file.path} text={file.content} />
+    )}
+  </figure>
+)
+
+interface Sides {
+  readonly before: FileContent | undefined
+  readonly after: FileContent | undefined
+}
+
+const undefinedIfMissing = async (asked: Promise<FileContent>): Promise<FileContent | undefined> => {
+  try {
+    return await asked
+  } catch (error) {
+    if (error instanceof Api.ApiError && error.status === 404) return undefined
+    throw error
+  }
+}
+
+const sidesOf = async (
+  { change, from_path, path }: DiffEntry,
+  from: string | undefined,
+  to: string | undefined,
+  signal: AbortSignal
+): Promise<Sides> => {
+  const [before, after] = await Promise.all([
+    change === "added" ? undefined : undefinedIfMissing(Api.file(from_path ?? path, from, signal)),
+    change === "deleted" ? undefined : undefinedIfMissing(Api.file(path, to, signal))
+  ])
+  return { before, after }
+}
+
+/** The largest sum of both texts to compare, in characters. Larger ones take too long. */
+const maxComparedCharacters = 3_000_000
+
+/** The step budget of one comparison, whose cost is lines times differences. */
+const maxSteps = 20_000_000
+
+/** A range that differs, in characters of both texts. The ends are exclusive. */
+interface Difference {
+  readonly fromA: number
+  readonly toA: number
+  readonly fromB: number
+  readonly toB: number
+}
+
+/** Returns the ranges of lines that differ. Beyond the budget, more lines count as changed than were. */
+export const differences = (before: string, after: string): ReadonlyArray<Difference> => {
+  const lines = before.split("\n").length + after.split("\n").length
+  const edits = TextDiff.lines(before, after, { maxEdits: Math.ceil(maxSteps / lines) })
+  const found: Array<Difference> = []
+  let [fromA, toA, fromB, toB] = [0, 0, 0, 0]
+  for (const { _tag, items } of [...edits, { _tag: "Equal", items: [] } as const]) {
+    const length = items.reduce((sum, line) => sum + line.length, 0)
+    if (_tag !== "Insert") toA += length
+    if (_tag !== "Delete") toB += length
+    if (_tag !== "Equal") continue
+    const [endA, endB] = [toA - length, toB - length]
+    if (endA > fromA || endB > fromB) found.push({ fromA, toA: endA, fromB, toB: endB })
+    ;[fromA, fromB] = [toA, toB]
+  }
+  return found
+}
+
+/** The explanation for binary content: empty, because the content itself is shown. */
+const noExplanation = ""
+
+const whyNotComparable = ({ after, before }: Sides): string | undefined => {
+  const all = [before, after].filter((side) => side !== undefined)
+  if (all.some(({ content }) => content === null)) return "It is too large to be compared here."
+  if (all.some(({ encoding }) => encoding === "base64")) return noExplanation
+  if (all.some(({ truncated }) => truncated)) return "It is too large to be compared here: only its beginning can be read."
+  if (all.reduce((sum, { content }) => sum + content!.length, 0) > maxComparedCharacters)
+    return "It is too large to be compared here."
+  return undefined
+}
+
+const endingsOf = (text: string): string => {
+  const [pairs, feeds, returns] = [/\r\n/.test(text), /(?:^|[^\r])\n/.test(text), /\r(?!\n)/.test(text)]
+  const kinds = [pairs && "CRLF", feeds && "LF", returns && "CR"].filter(Boolean)
+  return kinds.length === 0 ? "none" : kinds.join(" and ")
+}
+
+const describeOtherDifferences = ({ after, before }: Sides): ReadonlyArray<string> => {
+  if (before === undefined || after === undefined) return []
+  const remarks: Array<string> = []
+  if (before.kind !== after.kind) remarks.push(`It was ${before.kind}, and is ${after.kind}.`)
+  if (before.mode !== undefined && after.mode !== undefined && before.mode !== after.mode) {
+    remarks.push(`Mode ${before.mode} → ${after.mode}.`)
+  }
+  const [a, b] = [before.content ?? "", after.content ?? ""]
+  if (before.encoding !== "utf-8" || after.encoding !== "utf-8" || a === b) return remarks
+  const [was, is] = [endingsOf(a), endingsOf(b)]
+  if (was !== is && was !== "none" && is !== "none") remarks.push(`Line endings: ${was} → ${is}.`)
+  const [ended, ends] = [/[\r\n]$/.test(a), /[\r\n]$/.test(b)]
+  if (a !== "" && b !== "" && ended !== ends)
+    remarks.push(ends ? "A newline at the end was added." : "The newline at the end is gone.")
+  return remarks
+}
 
 type Editors = typeof EditorsModule
 

@@ -2,16 +2,331 @@
  * Shows the requests to a filesystem and their answers, latest first and live. A request and its answers are visually
  * connected.
  */
-import { useEffect, useMemo, useRef, useState } from "preact/hooks"
-import type { JournalItem } from "../../model.ts"
-import { bytes, Empty, ErrorMessage, VirtualList } from "../components.tsx"
+import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks"
+import type { HistoryItem, JournalItem, JournalPage } from "../../model.ts"
+import * as Api from "../api.ts"
+import { bytes, Empty, ErrorMessage, useRequest, VirtualList } from "../components.tsx"
 import { useKeys } from "../shell/keys.ts"
-import { go, hrefOf, meta, place } from "../store.ts"
-import { JournalChanges } from "./JournalChanges.tsx"
-import { JournalDetail } from "./JournalDetail.tsx"
-import { useJournal } from "./journalHeld.ts"
-import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow, When } from "./parts.tsx"
-import { briefOf, formatCount, escapeLine } from "./words.ts"
+import { go, hrefOf, journalLast, meta, place, version } from "../store.ts"
+import { Content } from "./FileDiff.tsx"
+import { Json } from "./Json.tsx"
+import { Choice, Copy, Fact, Facts, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow, When } from "./parts.tsx"
+import { briefOf, detailOf, escapeLine, escapeText, formatAbsolute, formatCount, formatDuration, millisOf } from "./words.ts"
+
+// Holds the loaded part of the journal, latest first. New entries are added at once while the list is scrolled to the top.
+// Otherwise they wait, so that the list does not move.
+
+
+const pageSize = 200
+const maxPageEntries = 1000
+
+interface JournalQuery {
+  readonly path?: string
+  readonly correlation?: string
+}
+
+class LoadedJournal {
+  items: ReadonlyArray<JournalItem> = []
+  waiting: ReadonlyArray<JournalItem> = []
+  /** The position where older entries begin; `null` if there are none. */
+  next: number | null = null
+  last = 0
+  isBegun = false
+  isAsking = false
+  error: string | undefined
+}
+
+const latestFirst = (items: ReadonlyArray<JournalItem>): ReadonlyArray<JournalItem> => {
+  const sorted = [...items].sort((a, b) => b.position - a.position)
+  return sorted.filter(({ position }, index) => position !== sorted[index - 1]?.position)
+}
+
+/** Loads the journal. `isAtTop` is called when entries arrive. */
+const useJournal = (journalQuery: JournalQuery, isAtTop: () => boolean) => {
+  const [attempt, again] = useReducer<number, void>((n) => n + 1, 0)
+  const [, render] = useReducer<number, void>((n) => n + 1, 0)
+  const ref = useRef(new LoadedJournal())
+  const { correlation, path } = journalQuery
+  const { generation, has_journal } = meta.value ?? {}
+
+  const runRequest = async (
+    held: LoadedJournal,
+    ask: () => Promise<JournalPage>,
+    take: (page: JournalPage) => void
+  ): Promise<void> => {
+    if (held.isAsking) return
+    held.isAsking = true
+    render()
+    try {
+      const page = await ask()
+      take(page)
+      held.error = undefined
+    } catch (error) {
+      held.error = error instanceof Error ? error.message : String(error)
+    }
+    held.isAsking = false
+    // Do not render for a query that is no longer shown.
+    if (held === ref.current) render()
+  }
+
+  useEffect(() => {
+    if (has_journal !== true) return
+    const held = new LoadedJournal()
+    ref.current = held
+    void runRequest(
+      held,
+      () => Api.journal({ ...journalQuery, limit: pageSize }),
+      ({ items, last, next }) => {
+        Object.assign(held, { items: latestFirst(items), last, next, isBegun: true })
+      }
+    )
+  }, [path, correlation, generation, has_journal, attempt])
+
+  const held = ref.current
+  const liveLast = journalLast.value
+  useEffect(() => {
+    if (!held.isBegun || held.isAsking || held.error !== undefined || liveLast === undefined || liveLast <= held.last) return
+    void runRequest(
+      held,
+      () => Api.journal({ ...journalQuery, after: held.last, limit: maxPageEntries }),
+      ({ items, last, next }) => {
+        held.last = Math.max(next ?? last, held.last)
+        held.waiting = latestFirst([...items, ...held.waiting])
+        if (isAtTop()) show(held)
+      }
+    )
+  })
+
+  const show = (held: LoadedJournal): void => {
+    held.items = latestFirst([...held.waiting, ...held.items])
+    held.waiting = []
+  }
+  const loadOlder = (): void => {
+    const before = held.next
+    if (before === null || held.error !== undefined) return
+    void runRequest(
+      held,
+      () => Api.journal({ ...journalQuery, before, limit: maxPageEntries }),
+      ({ items, next }) => {
+        held.items = latestFirst([...held.items, ...items])
+        held.next = items.length === 0 ? null : next
+      }
+    )
+  }
+  return {
+    ...held,
+    again: () => again(),
+    more: loadOlder,
+    show: () => {
+      show(held)
+      render()
+    }
+  }
+}
+
+const pageSizeJournalChanges = 500
+
+const outcomes = { done: "", failed: "failed", unanswered: "no answer" } as const
+
+const JournalChangesRow = ({ item, now }: { readonly item: HistoryItem; readonly now: number }) => (
+  <a class="item entry" href={hrefOf("journal", String(item.position ?? ""), {})}>
+    <span class="entry-position num">{item.position}</span>
+    <span class="entry-kind mono ellipsis">{escapeLine(item.what)}</span>
+    <span class="entry-what ellipsis">
+      {item.outcome === "done" ? null : <span class="badge bad">{outcomes[item.outcome]}</span>}
+      <Path path={item.path} />
+      {item.to_path === undefined ? null : (
+        <>
+          <span class="faint">→</span>
+          <Path path={item.to_path} />
+        </>
+      )}
+      {item.message === undefined ? null : <span class="event-said">{escapeLine(item.message)}</span>}
+    </span>
+    <span class="entry-size num">{item.size_bytes === undefined ? "" : bytes(item.size_bytes)}</span>
+    <span class="entry-time num faint">{item.at === null ? "" : <When at={item.at} now={now} />}</span>
+  </a>
+)
+
+/** The changes loaded so far, latest first, and the position where older ones begin. */
+interface LoadedChanges {
+  readonly items: ReadonlyArray<HistoryItem>
+  readonly next: number | null
+}
+
+const positionOf = ({ position }: HistoryItem): number => position ?? 0
+
+const latestFirstJournalChanges = (items: ReadonlyArray<HistoryItem>): ReadonlyArray<HistoryItem> =>
+  [...new Map(items.map((item) => [positionOf(item), item])).values()].sort((a, b) => positionOf(b) - positionOf(a))
+
+/** Adds the latest page. The known changes are dropped if there may be a gap before the page. */
+const addLatestPage = (loadedChanges: LoadedChanges | undefined, page: LoadedChanges): LoadedChanges => {
+  const newest = loadedChanges?.items[0]
+  const lowest = page.items.at(-1)
+  const isGap = newest !== undefined && lowest !== undefined && positionOf(lowest) > positionOf(newest)
+  if (loadedChanges === undefined || newest === undefined || (page.next !== null && isGap)) return page
+  return { items: latestFirstJournalChanges([...loadedChanges.items, ...page.items]), next: loadedChanges.next }
+}
+
+const useChanges = (path: string | undefined) => {
+  const [loadedChanges, setLoadedChanges] = useState<LoadedChanges>()
+  const [error, setError] = useState<string>()
+  const requestPage = (signal?: AbortSignal, before?: number) =>
+    Api.journalChanges(
+      { limit: pageSizeJournalChanges, ...(path !== undefined && { path }), ...(before !== undefined && { before }) },
+      signal
+    )
+  useEffect(() => setLoadedChanges(undefined), [path, version.value])
+  const asked = useRequest((signal) => requestPage(signal), [path, version.value, journalLast.value])
+  useEffect(() => {
+    const page = asked.value
+    if (page !== undefined && !asked.isLoading) setLoadedChanges((loadedChanges) => addLatestPage(loadedChanges, page))
+  }, [asked.value, asked.isLoading])
+  const loadOlder = (before: number): void => {
+    requestPage(undefined, before).then(
+      ({ items, next }) =>
+        setLoadedChanges((loadedChanges) => ({ items: latestFirstJournalChanges([...(loadedChanges?.items ?? []), ...items]), next })),
+      (error: unknown) => setError(error instanceof Error ? error.message : String(error))
+    )
+  }
+  return { known: loadedChanges, error: asked.error ?? error, again: asked.askAgain, older: loadOlder }
+}
+
+const JournalChanges = ({ path, sought }: { readonly path: string | undefined; readonly sought: string }) => {
+  const isNarrow = useNarrow()
+  const now = useNow(5000)
+  const { again, error, known: loadedChanges, older: loadOlder } = useChanges(path)
+  if (error !== undefined) return <ErrorMessage message={error} retry={again} />
+  if (loadedChanges === undefined) return null
+  const { items, next } = loadedChanges
+  const matchesText = ({ path, to_path, what }: HistoryItem): boolean =>
+    `${what}\n${path}\n${to_path ?? ""}`.toLowerCase().includes(sought)
+  const rows = sought === "" ? items : items.filter(matchesText)
+  return (
+    <div class="rows">
+      <p class="bar-count" role="status">
+        {formatCount(rows.length, "change")}
+        {next === null ? null : (
+          <button type="button" class="mini" onClick={() => loadOlder(next)}>
+            older changes
+          </button>
+        )}
+      </p>
+      {rows.length === 0 ? (
+        <Empty title="No change is recorded" />
+      ) : (
+        <VirtualList
+          label="Changes, the latest first"
+          class="entries changes-only"
+          count={rows.length}
+          rowHeight={isNarrow ? 52 : 32}
+          keyOf={(index) => rows[index]?.position ?? index}
+          row={(index) => {
+            const item = rows[index]
+            return item === undefined ? null : <JournalChangesRow item={item} now={now} />
+          }}
+        />
+      )}
+    </div>
+  )
+}
+
+const File = ({ path }: { readonly path: string }) => (
+  <>
+    <a class="mono" href={hrefOf("files", path)}>
+      <Path path={path} />
+    </a>{" "}
+    <a class="mini" href={hrefOf("journal", "", { path })} title="Only entries of this path">
+      only this
+    </a>
+  </>
+)
+
+const Exchange = ({ id, position }: { readonly id: string; readonly position: number }) => {
+  const { value } = useRequest((signal) => Api.journal({ correlation: id, limit: 100 }, signal), [id, journalLast.value])
+  const steps = [...(value?.items ?? [])].sort((a, b) => a.position - b.position)
+  if (steps.length === 0) return null
+  const begun = millisOf(steps[0]!.at)
+  const after = ({ at }: JournalItem): string => {
+    const millis = millisOf(at)
+    return millis === undefined || begun === undefined ? "" : `+${formatDuration(millis - begun)}`
+  }
+  return (
+    <section class="exchange" aria-label="The exchange">
+      <h3 class="small-head">Exchange</h3>
+      <ol>
+        {steps.map((step, index) => (
+          <li key={step.position}>
+            <a
+              class={step.position === position ? "step is-here" : "step"}
+              aria-current={step.position === position ? "true" : undefined}
+              href={hrefOf("journal", String(step.position), place.value.params)}
+            >
+              <span class="num faint">{step.position}</span>
+              <span class={step.fault === undefined ? "mono" : "mono is-bad-text"}>{escapeLine(step.kind)}</span>
+              <span class="grow ellipsis faint">{escapeLine(detailOf(step))}</span>
+              <span class="num faint">{index === 0 ? "" : after(step)}</span>
+            </a>
+          </li>
+        ))}
+      </ol>
+      {steps.length === 1 && steps[0]!.direction === "request" ? <p class="faint">It has not been answered.</p> : null}
+    </section>
+  )
+}
+
+const JournalDetail = ({ position }: { readonly position: number }) => {
+  const now = useNow(5000)
+  const { askAgain: again, error, value } = useRequest((signal) => Api.entry(position, signal), [position])
+  if (error !== undefined) return <ErrorMessage message={error} retry={again} />
+  if (value === undefined) return <div class="waiting" aria-busy="true" />
+  const { content, entry, item } = value
+  const millis = millisOf(item.at)
+  const detail = briefOf(item)
+  return (
+    <article class="detail" aria-label={`Entry ${item.position}: ${escapeLine(item.kind)}`}>
+      <header class="detail-head">
+        <h2 class="detail-title mono">{escapeLine(item.kind)}</h2>
+        {item.fault === undefined ? null : <span class="badge bad">{escapeLine(item.fault)}</span>}
+        <span class="badge">{item.direction}</span>
+        <span class="detail-number">#{item.position}</span>
+      </header>
+      {detail === "" ? null : <p class={item.fault === undefined ? "said" : "said is-bad"}>{escapeText(detail)}</p>}
+      <Facts>
+        {item.path === undefined ? null : (
+          <Fact name="Path">
+            <File path={item.path} />
+          </Fact>
+        )}
+        {item.to_path === undefined ? null : (
+          <Fact name="To">
+            <File path={item.to_path} />
+          </Fact>
+        )}
+        {millis === undefined ? null : (
+          <Fact name="When">
+            <span class="num">{formatAbsolute(millis)}</span>{" "}
+            <span class="faint">
+              <When at={item.at} now={now} />
+            </span>
+          </Fact>
+        )}
+        {item.size_bytes === undefined ? null : <Fact name="Content">{bytes(item.size_bytes)}</Fact>}
+        {item.correlation_id === undefined ? null : (
+          <Fact name="Exchange">
+            <code class="wrap">{escapeLine(item.correlation_id)}</code> <Copy text={item.correlation_id} label="Copy the id" />{" "}
+            <a class="mini" href={hrefOf("journal", String(position), { correlation: item.correlation_id })}>
+              only this
+            </a>
+          </Fact>
+        )}
+      </Facts>
+      {item.correlation_id === undefined ? null : <Exchange id={item.correlation_id} position={position} />}
+      {content === undefined ? null : <Content file={content} />}
+      <Json label="Entry" value={entry} open={3} />
+    </article>
+  )
+}
 
 const kinds: ReadonlyArray<readonly [value: string, text: string]> = [
   ["", "All kinds"],
