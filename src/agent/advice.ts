@@ -1,5 +1,5 @@
 import * as Effect from "effect/Effect"
-import { findCommonBlocks, type Lines, makeLineNumbering } from "../engine/lineDiff.ts"
+import { findCommonBlocks, type Lines, makeLineNumbering } from "../engine/diff.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import type { AccessDenied, InvalidArgument, NotFound } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { similarNames, maxNearest } from "../engine/nearestPaths.ts"
+import { maxNearest, similarNames } from "../engine/nearest.ts"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { runInSlices } from "../runtime/steps.ts"

@@ -5,7 +5,7 @@
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
-import { nameDistance } from "../engine/nearestPaths.ts"
+import { nameDistance } from "../engine/nearest.ts"
 import { listed } from "../model/words.ts"
 import type { AnyDefinition } from "./definition.ts"
 

@@ -8,8 +8,8 @@ import { walkSortKey } from "../port/order.ts"
 import * as Matcher from "./matcher.ts"
 import { checkCount, type GlobOptions, invalidArgument, isFault, list, type PlanContext } from "./options.ts"
 import * as Skips from "./skips.ts"
+import { SkippedEntry } from "./skips.ts"
 import * as Walk from "./walk.ts"
-import { SkippedEntry } from "./passed.ts"
 
 export interface GlobPlan {
   readonly walk: Walk.Plan

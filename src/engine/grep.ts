@@ -9,7 +9,8 @@ import type { LimitsShape } from "../model/Limits.ts"
 import type { Needles, SearchPattern } from "../model/search.ts"
 import type { Backend } from "../port/Backend.ts"
 import { withContextLines } from "../runtime/scan.ts"
-import { findNeedles } from "./literals.ts"
+import * as Pattern from "./pattern.ts"
+import { findNeedles } from "./pattern.ts"
 import * as Matcher from "./matcher.ts"
 import {
   checkCount,
@@ -21,7 +22,6 @@ import {
   type PlanContext,
   type Why
 } from "./options.ts"
-import * as Pattern from "./pattern.ts"
 import { type Outcome, outcomes } from "./search.ts"
 import * as Skips from "./skips.ts"
 import * as Walk from "./walk.ts"

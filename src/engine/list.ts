@@ -2,10 +2,52 @@ import * as Effect from "effect/Effect"
 import type { FileEntry } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Backend, Child } from "../port/Backend.ts"
+import { type Backend, type Child, keyOf } from "../port/Backend.ts"
+import { changed } from "../port/explorer.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { withResolvedPath } from "./resolve.ts"
-import { measure } from "./sizes.ts"
+
+// Determines the sizes of a directory's children. A missing child was removed, or the whole directory was moved or
+// exchanged, so the directory is listed again.
+
+
+const maxListings = 8
+
+const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
+
+/**
+ * Returns the existing children of the last listing with their sizes.
+ *
+ * A child that every listing contains but that is never found gets the size 0, because some disks list names that
+ * cannot be opened. Fails with Unavailable if the directory keeps changing.
+ */
+export const measure = Effect.fnUntraced(function* (
+  port: Backend,
+  at: FsPath.FsPath,
+  listed: ReadonlyArray<Child>,
+  listAgain: Effect.Effect<ReadonlyArray<Child>, Fault>
+): Effect.fn.Return<ReadonlyMap<Child, number>, Fault> {
+  const knownSizes = new Map<string, number>()
+  let children = listed
+  let neverFound: ReadonlySet<string> | undefined
+  for (let left = maxListings; ; left--) {
+    const sizes = new Map<Child, number>()
+    const missing = new Set<string>()
+    for (const child of children) {
+      const key = keyOf(child)
+      const known = isSized(child) ? (child.sizeBytes ?? 0) : knownSizes.get(key)
+      const size = known ?? (yield* port.stat(FsPath.join(at, key)))?.sizeBytes
+      sizes.set(child, size ?? 0)
+      if (size === undefined) missing.add(key)
+      else if (known === undefined) knownSizes.set(key, size)
+    }
+    if (missing.size === 0) return sizes
+    const before: ReadonlySet<string> = neverFound ?? missing
+    neverFound = new Set([...missing].filter((key) => before.has(key)))
+    if (left === 0) return neverFound.size === missing.size ? sizes : yield* Effect.fail(changed)
+    children = yield* listAgain
+  }
+})
 
 const fileEntryOf = (path: FsPath.FsPath, child: Child, sizeBytes: number): FileEntry => ({
   name: child.name,
@@ -44,8 +86,6 @@ export const list = (port: Backend, path: FsPath.FsPath, maxEntries: number): Ef
         : Effect.map(measure(port, at, children, listed), entries)
     )
   })
-
-const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined
 
 const sortByName = (port: Backend, entries: Array<FileEntry>): ReadonlyArray<FileEntry> =>
   port.info.caseSensitive

@@ -3,10 +3,383 @@
  *
  * The syntax of other dialects is translated, so that a pattern from Python or ripgrep keeps its meaning.
  */
-import { isRegExp } from "../model/bytes.ts"
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
+import { isRegExp } from "../model/bytes.ts"
+
+// Computes texts of which each match of an expression must contain one. So a search can reject other files without running
+// the expression.
+//
+// A part that the parser does not understand counts as unknown.
+
+
+interface Needles {
+  /** The needles: 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
+  readonly texts: ReadonlyArray<string>
+  /** True if the texts, then ASCII only, match letters in either case. */
+  readonly fold: boolean
+}
+
+type Texts = ReadonlyArray<string>
+
+const maxTexts = 16
+const maxNeedleBytes = 64
+const maxJoinedLength = 64
+const maxClassMembers = 4
+const maxDepth = 200
+const maxSourceLength = 10_000
+
+interface Mode {
+  readonly fold: boolean
+  readonly unicode: boolean
+  readonly sets: boolean
+}
+
+type Node =
+  | { readonly _tag: "Text"; readonly texts: Texts }
+  | { readonly _tag: "Unknown" }
+  | { readonly _tag: "All"; readonly parts: ReadonlyArray<Node> }
+  | { readonly _tag: "Some"; readonly parts: ReadonlyArray<Node> }
+  | { readonly _tag: "Repeat"; readonly part: Node; readonly min: number; readonly max: number }
+
+const unknown: Node = { _tag: "Unknown" }
+/** An assertion matches the empty text and does not separate its neighbours. */
+const emptyText: Node = { _tag: "Text", texts: [""] }
+
+const unique = (texts: Texts): Texts => [...new Set(texts)]
+
+const bytesOf = (text: string): number => {
+  let bytes = text.length
+  for (let i = 0; i < text.length; i++) {
+    const unit = text.charCodeAt(i)
+    // Each half of a surrogate pair counts two of its four bytes.
+    if (unit >= 0x80) bytes += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2
+  }
+  return bytes
+}
+
+/**
+ * Characters that no needle may contain.
+ *
+ * A line contains no line feed and no carriage return before it. U+FEFF may have been removed from the start of a text,
+ * and U+FFFD may stand for invalid bytes. A lone surrogate is in no text.
+ */
+const unusable = /[\r\n\uFEFF\uFFFD]|\p{Cs}/u
+/** Characters that no case-insensitive needle may contain: letters beyond ASCII have case rules of their own. */
+const unusableFolded = /[\r\n]|[^\0-\x7F]/u
+/** With `u` and `v`, the Kelvin sign equals k and the long s equals s. */
+const unusableFoldedUnicode = /[\r\nkKsS]|[^\0-\x7F]/u
+
+const textOf = (texts: Texts, { fold }: Mode): Node => ({
+  _tag: "Text",
+  texts: unique(fold ? texts.map((text) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())) : texts)
+})
+
+const truncateNeedle = (text: string): string => {
+  if (text.length * 3 <= maxNeedleBytes) return text
+  let kept = ""
+  let bytes = 0
+  for (const character of text) {
+    bytes += bytesOf(character)
+    if (bytes > maxNeedleBytes) break
+    kept += character
+  }
+  return kept
+}
+
+const longest = (texts: Texts): string =>
+  texts.reduce((best, text) => (text.length * 3 > best.length && bytesOf(text) > bytesOf(best) ? text : best), "")
+
+const needlesOf = (texts: Texts, mode: Mode): Texts | undefined => {
+  const unusableCharacters = !mode.fold ? unusable : mode.unicode ? unusableFoldedUnicode : unusableFolded
+  const pieces = unique(texts.map((text) => truncateNeedle(longest(text.split(unusableCharacters)))))
+  if (pieces.includes("") || pieces.length > maxTexts ** 2) return undefined
+  const needed = pieces.filter((text) => !pieces.some((other) => other !== text && text.includes(other)))
+  return needed.length > maxTexts ? undefined : needed
+}
+
+/** Rates needles: longer ones are rarer, and each additional one costs another search. */
+const rateNeedles = (texts: Texts): number => Math.min(16, ...texts.map(bytesOf)) - (texts.length - 1) / 2
+
+const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
+  let chosen: Texts | undefined
+  for (const texts of all) {
+    if (texts !== undefined && (chosen === undefined || rateNeedles(texts) > rateNeedles(chosen))) chosen = texts
+  }
+  return chosen
+}
+
+interface Known {
+  /** Every match equals one of these texts. */
+  readonly exact?: Texts | undefined
+  /** Every match begins with one of these texts. */
+  readonly starts?: Texts | undefined
+  /** Every match ends with one of these texts. */
+  readonly ends?: Texts | undefined
+  /** Every match contains one of these texts. Absent if `exact` implies them. */
+  readonly needles?: Texts | undefined
+}
+
+const needlesOfKnown = ({ exact, needles }: Known, mode: Mode): Texts | undefined =>
+  needles ?? (exact === undefined ? undefined : needlesOf(exact, mode))
+
+const concatenate = (first: Texts, second: Texts, limit: number): Texts | undefined => {
+  if (first.length * second.length > limit) return undefined
+  const texts = unique(first.flatMap((one) => second.map((other) => one + other)))
+  return texts.every((text) => text.length <= maxJoinedLength) ? texts : undefined
+}
+
+const runsOf = (
+  parts: ReadonlyArray<Known>,
+  limit: number
+): { readonly runs: ReadonlyArray<Texts>; readonly whole: boolean } => {
+  const runs: Array<Texts> = []
+  let run: Texts = [""]
+  let whole = true
+  const end = (next: Texts = [""]): void => {
+    runs.push(run)
+    run = next
+    whole = false
+  }
+  const add = (texts: Texts): void => {
+    const longer = concatenate(run, texts, limit)
+    if (longer === undefined) end(texts)
+    else run = longer
+  }
+  for (const { ends, exact, starts } of parts) {
+    if (exact !== undefined) add(exact)
+    else {
+      if (starts !== undefined) add(starts)
+      end(ends)
+    }
+  }
+  return { runs: [...runs, run], whole }
+}
+
+const knownOfAll = (parts: ReadonlyArray<Known>, mode: Mode): Known => {
+  const { runs, whole } = runsOf(parts, maxTexts)
+  const isSimple = parts.every(({ exact, starts }) => (exact ?? starts ?? []).length <= 1)
+  if (whole && isSimple) return { exact: runs[0] }
+  // If a character class is next to a text, the text alone may be the better needle.
+  const single = isSimple ? [] : runsOf(parts, 1).runs
+  const all = [...runs, ...single].filter(([first]) => first !== "").map((texts) => needlesOf(texts, mode))
+  return { exact: whole ? runs[0] : undefined, needles: best([...all, ...parts.map((part) => part.needles)]) }
+}
+
+const knownOfSome = (parts: ReadonlyArray<Known>, mode: Mode): Known => {
+  const exact = unique(parts.flatMap((part) => part.exact ?? []))
+  if (exact.length <= maxTexts && parts.every((part) => part.exact !== undefined)) return { exact }
+  const needles: Array<string> = []
+  for (const part of parts) {
+    const texts = needlesOfKnown(part, mode)
+    if (texts === undefined) return {}
+    needles.push(...texts)
+  }
+  return { needles: needlesOf(needles, mode) }
+}
+
+const knownOfRepeat = (part: Known, min: number, max: number, mode: Mode): Known => {
+  if (max === 0) return { exact: [""] }
+  if (min === 0) return {}
+  const { exact } = part
+  if (exact === undefined) return max === 1 ? part : { needles: part.needles }
+  let texts = exact
+  let times = 1
+  for (; times < Math.min(min, maxJoinedLength); times++) {
+    const more = concatenate(texts, exact, maxTexts)
+    if (more === undefined) break
+    texts = more
+  }
+  return times === min && times === max ? { exact: texts } : { starts: texts, ends: texts, needles: needlesOf(texts, mode) }
+}
+
+const knownOf = (node: Node, mode: Mode): Known => {
+  switch (node._tag) {
+    case "Text":
+      return { exact: node.texts }
+    case "Unknown":
+      return {}
+    case "All":
+      return knownOfAll(
+        node.parts.map((part) => knownOf(part, mode)),
+        mode
+      )
+    case "Some":
+      return knownOfSome(
+        node.parts.map((part) => knownOf(part, mode)),
+        mode
+      )
+    case "Repeat":
+      return knownOfRepeat(knownOf(node.part, mode), node.min, node.max, mode)
+  }
+}
+
+const fromHex = (digits: string): string => String.fromCodePoint(Number.parseInt(digits, 16))
+
+const controls: Record<string, string> = { t: "\t", n: "\n", v: "\v", f: "\f", r: "\r" }
+
+interface Escape {
+  readonly token: RegExp
+  /** Absent for an escape that matches no character or several. */
+  readonly character?: (match: RegExpExecArray) => string
+}
+
+/** The order matters: the first that applies is taken. */
+const escapes: ReadonlyArray<Escape> = [
+  { token: /\\[dDwWsS]/y },
+  { token: /\\([tnvfr])/y, character: (match) => controls[match[1]!]! },
+  { token: /\\0(?!\d)/y, character: () => "\0" },
+  // Backreferences, or octal numbers if there are fewer groups. All digits are taken, so that every reading is covered.
+  { token: /\\\d+/y },
+  { token: /\\c([A-Za-z])/y, character: (match) => String.fromCharCode(match[1]!.charCodeAt(0) & 31) },
+  { token: /\\c/y },
+  { token: /\\k<[\w$]+>/y },
+  { token: /\\x([0-9A-Fa-f]{2})/y, character: (match) => fromHex(match[1]!) }
+]
+const unicodeEscapes: ReadonlyArray<Escape> = [
+  { token: /\\[pP]\{[^}]*\}/y },
+  { token: /\\u\{([0-9A-Fa-f]+)\}/y, character: (match) => fromHex(match[1]!) },
+  {
+    token: /\\u([Dd][89ABab][0-9A-Fa-f]{2})\\u([Dd][C-Fc-f][0-9A-Fa-f]{2})/y,
+    character: (match) => fromHex(match[1]!) + fromHex(match[2]!)
+  }
+]
+const lastEscapes = (unicode: boolean): ReadonlyArray<Escape> => [
+  { token: /\\u([0-9A-Fa-f]{4})/y, character: (match) => fromHex(match[1]!) },
+  { token: unicode ? /\\([^])/uy : /\\([^])/y, character: (match) => match[1]! }
+]
+const escapesOf = (unicode: boolean): ReadonlyArray<Escape> => [
+  ...escapes,
+  ...(unicode ? unicodeEscapes : []),
+  ...lastEscapes(unicode)
+]
+const escapesByUnit = escapesOf(false)
+const escapesByPoint = escapesOf(true)
+
+const parse = (source: string, mode: Mode): Node | undefined => {
+  if (source.length > maxSourceLength) return undefined
+  let at = 0
+  let hasGivenUp = false
+  const take = (token: RegExp): RegExpExecArray | undefined => {
+    token.lastIndex = at
+    const match = token.exec(source)
+    if (match === null) return undefined
+    at += match[0].length
+    return match
+  }
+  const giveUp = (): Node => {
+    hasGivenUp = true
+    at = source.length
+    return unknown
+  }
+  /** Takes one code unit without `u` and `v`, as the engine does, because a quantifier may apply to half a character. */
+  const character = (): string => take(mode.unicode ? /[^]/uy : /[^]/y)![0]
+  const text = (texts: Texts): Node => textOf(texts, mode)
+
+  const escape = (): string | undefined => {
+    if (source.startsWith("\\k<", at) && !/^\\k<[\w$]+>/.test(source.slice(at, at + 1000))) {
+      giveUp()
+      return undefined
+    }
+    for (const { character, token } of mode.unicode ? escapesByPoint : escapesByUnit) {
+      const match = take(token)
+      if (match !== undefined) return character?.(match)
+    }
+    giveUp()
+    return undefined
+  }
+
+  /** Parses a class under `v`, which may contain nested classes and differences. Understands only the simplest form. */
+  const setOfClasses = (): Node => {
+    const plain = take(/\[([\w .,:;=]{1,4})\]/y)
+    if (plain !== undefined) return text([...plain[1]!])
+    for (let depth = 0; at < source.length;) {
+      const [token] = take(/\\[^]|[^]/y)!
+      if (token === "[") depth++
+      else if (token === "]" && --depth === 0) break
+    }
+    return unknown
+  }
+
+  const classOf = (): Node => {
+    if (mode.sets) return setOfClasses()
+    let isCertain = take(/\[\^/y) === undefined && take(/\[/y) !== undefined
+    const members: Array<string> = []
+    while (at < source.length && take(/\]/y) === undefined) {
+      const isRange = members.length > 0 && /^-(?!\])/.test(source.slice(at, at + 2))
+      const backspace = take(/\\b/y) === undefined ? undefined : "\b"
+      const member = backspace ?? (source[at] === "\\" ? escape() : character())
+      if (isRange || member === undefined) isCertain = false
+      members.push(member ?? "")
+    }
+    return isCertain && members.length > 0 && members.length <= maxClassMembers ? text(members) : unknown
+  }
+
+  const group = (depth: number): Node => {
+    const isAssertion = take(/\(\?<?[=!]/y) !== undefined
+    // Other groups that begin with "(?" change the meaning of their content.
+    if (!isAssertion && take(/\((?:\?:|\?<[^>]*>|(?!\?))/y) === undefined) return giveUp()
+    const inner = disjunction(depth + 1)
+    take(/\)/y)
+    return isAssertion ? emptyText : inner
+  }
+
+  const atom = (depth: number): Node => {
+    if (take(/[\^$]|\\[bB]/y) !== undefined) return emptyText
+    if (take(/\./y) !== undefined) return unknown
+    const next = source[at]
+    if (next === "(") return group(depth)
+    if (next === "[") return classOf()
+    const one = next === "\\" ? escape() : character()
+    return one === undefined ? unknown : text([one])
+  }
+
+  const quantified = (part: Node): Node => {
+    const sign = take(/([*+?])\??/y)?.[1]
+    if (sign !== undefined) return { _tag: "Repeat", part, min: sign === "+" ? 1 : 0, max: sign === "?" ? 1 : Infinity }
+    const counts = take(/\{(\d+)(,?)(\d*)\}\??/y)
+    if (counts === undefined) return part
+    const min = Number(counts[1])
+    const max = counts[2] === "" ? min : counts[3] === "" ? Infinity : Number(counts[3])
+    return { _tag: "Repeat", part, min, max }
+  }
+
+  const sequence = (depth: number): Node => {
+    const parts: Array<Node> = []
+    while (at < source.length && source[at] !== "|" && source[at] !== ")") {
+      const part = quantified(atom(depth))
+      if (part._tag === "All") parts.push(...part.parts)
+      else parts.push(part)
+    }
+    return { _tag: "All", parts }
+  }
+
+  const disjunction = (depth: number): Node => {
+    if (depth > maxDepth) return giveUp()
+    const parts = [sequence(depth)]
+    while (take(/\|/y) !== undefined) parts.push(sequence(depth))
+    return parts.length === 1 ? parts[0]! : { _tag: "Some", parts }
+  }
+
+  const node = disjunction(0)
+  return hasGivenUp ? undefined : node
+}
+
+/**
+ * Returns texts of which every match of the expression contains at least one.
+ *
+ * Returns `undefined` if there are none, or only single letters, digits or spaces, which are in nearly every line.
+ * `literal` is the text that the expression stands for.
+ */
+export const findNeedles = (source: string, flags: string, literal: string | undefined): Needles | undefined => {
+  const sets = flags.includes("v")
+  const mode: Mode = { fold: flags.includes("i"), unicode: sets || flags.includes("u"), sets }
+  const node: Node | undefined = literal === undefined ? parse(source, mode) : textOf([literal], mode)
+  const texts = node === undefined ? undefined : needlesOfKnown(knownOf(node, mode), mode)
+  if (texts === undefined || texts.every((text) => /^[A-Za-z0-9 ]$/.test(text))) return undefined
+  return { texts, fold: mode.fold }
+}
 
 export interface Pattern {
   readonly source: string

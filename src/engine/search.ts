@@ -7,29 +7,76 @@
  * If the backend can search the files of a walk itself, it searches all but the first few.
  */
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import * as Result from "effect/Result"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { GrepMatch } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { LineMatch, Query, SkipReason } from "../model/search.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
-import type { Explorer as Explorer_, DirectoryFiles, Searched } from "../port/explorer.ts"
 import { performing } from "../port/Request.ts"
+import type { DirectoryFiles, Explorer as Explorer_, Searched } from "../port/explorer.ts"
 import { type ContentSearchResult, type Matched, Matching } from "../runtime/matching.ts"
 import * as Eager from "./eager.ts"
-import * as Explorer from "./explorer.ts"
-import { runInOrder } from "./inOrder.ts"
 import type { Base, GrepPlan } from "./grep.ts"
-import type * as Pattern from "./pattern.ts"
 import type { Why } from "./options.ts"
+import type * as Pattern from "./pattern.ts"
 import * as Read from "./read.ts"
+import { SkippedEntry } from "./skips.ts"
 import * as Text from "./text.ts"
-import * as Walk from "./walk.ts"
-import * as Missing from "./missing.ts"
-import { SkippedEntry } from "./passed.ts"
+import * as Explorer from "./walk.ts"
+import * as Missing from "./walker.ts"
 import { type Directory, Walker } from "./walker.ts"
+
+// Runs work concurrently and returns the results in order.
+//
+// Unlike the concurrent stream operators, an interruption waits for all started work, so that the resources it uses can be
+// closed safely.
+
+
+/**
+ * Runs the values of `next` with at most `most` in progress, until `next` fails or returns `undefined`. The returned
+ * effect gives the next output in order on each run, and finally that end.
+ */
+export const runInOrder = <A, B, E>(
+  next: Effect.Effect<A | undefined, E>,
+  run: (value: A) => Effect.Effect<B, E>,
+  concurrency: number
+): Effect.Effect<Effect.Effect<B | undefined, E>, never, Scope.Scope> =>
+  Effect.map(
+    Effect.acquireRelease(
+      Effect.map(Scope.make("parallel"), (scope) => ({ scope, running: [] as Array<Fiber.Fiber<B, E>> })),
+      ({ scope }) => Scope.close(scope, Exit.void)
+    ),
+    ({ running, scope }) => {
+      let end: Effect.Effect<undefined, E> | undefined
+      const nextOutput: Effect.Effect<B | undefined, E> = Effect.suspend(() => {
+        const first = running[0]
+        const isReady = first?.pollUnsafe() !== undefined
+        if (first !== undefined && (isReady || end !== undefined || running.length === concurrency)) {
+          running.shift()
+          return Fiber.join(first)
+        }
+        if (end !== undefined) return end
+        return Effect.flatMap(Effect.result(next), (value) => {
+          if (Result.isFailure(value) || value.success === undefined) {
+            end = Result.isFailure(value) ? Effect.fail(value.failure) : Effect.succeed(undefined)
+            return nextOutput
+          }
+          const started = Effect.forkIn(run(value.success), scope, { startImmediately: true })
+          return Effect.flatMap(started, (fiber) => {
+            running.push(fiber)
+            return nextOutput
+          })
+        })
+      })
+      return nextOutput
+    }
+  )
 
 export interface Outcome {
   readonly path: FsPath.FsPath
@@ -447,7 +494,7 @@ export const outcomes = (
   const task: SearchTask = { port, base, plan: self, query: queryOf(self, limit), hasExpensiveFile: false }
   if (base.kind !== "directory")
     return emitUntilFault(Stream.fromEffect(Missing.searchSingle(base, port.stat(base.at), searched(task, [base]))))
-  const fold = Walk.foldOf(port)
+  const fold = Explorer.foldOf(port)
   const first = self.after && fold(self.after.path)
   return Stream.unwrap(
     Effect.flatMap(Explorer.make(port, true), (explorer) => {
@@ -484,7 +531,7 @@ export const outcomes = (
       const some = batches(self, next, search === undefined ? largest : maxBackendBatch)
       const answers = runInOrder(some, run, search === undefined ? concurrentBatches : concurrentBackendBatches)
       return Effect.map(answers, (answers) =>
-        emitUntilFault(Walk.streamBatches(Effect.map(answers, (answer) => answer && [answer])))
+        emitUntilFault(Explorer.streamBatches(Effect.map(answers, (answer) => answer && [answer])))
       )
     })
   )

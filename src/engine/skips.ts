@@ -2,14 +2,28 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Skipped } from "../model/Entry.ts"
-import { compare, type FsPath } from "../model/FsPath.ts"
+import type * as FsPath from "../model/FsPath.ts"
+import { compare } from "../model/FsPath.ts"
 import type { Why } from "./options.ts"
 
-export interface Skip {
-  (path: FsPath, why: Why, key: string): void
+/** An entry that a walk skipped. `key` is its position in the order of whole paths. */
+export class SkippedEntry {
+  readonly path: FsPath.FsPath
+  readonly why: Why
+  readonly key: string
+
+  constructor(path: FsPath.FsPath, why: Why, key: string) {
+    this.path = path
+    this.why = why
+    this.key = key
+  }
 }
 
-export interface Skips {
+export interface Skip {
+  (path: FsPath.FsPath, why: Why, key: string): void
+}
+
+interface Skips {
   readonly add: Skip
   /**
    * Counts all skipped entries, or only those up to the key `last` if the result is cut. A cut result without items
@@ -37,7 +51,7 @@ export const make = (
   from: string | undefined,
   fold: (key: string) => string
 ): Skips => {
-  const all: Array<{ readonly path: FsPath; readonly why: Why; readonly key: string }> = []
+  const all: Array<{ readonly path: FsPath.FsPath; readonly why: Why; readonly key: string }> = []
   const reportSkip = makeReporter(onSkip, from, fold)
   const first = from === undefined ? undefined : fold(from)
   return {

@@ -11,8 +11,330 @@
  *
  * The input never contains the forms that `braces.ts` rewrites: ranges, named classes and braces with a globstar.
  */
-import { MalformedGlob, maxDepth, maxExpansions, nestedTooDeepDetail, tooManyPatternsDetail } from "./braces.ts"
 import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
+
+// Rewrites a glob for picomatch.
+//
+// Braces that contain `**` expand to one pattern per alternative, so that `**` matches zero or more segments there too.
+// (picomatch requires at least one.)
+//
+// Ranges such as `{1..12}` become alternatives, and classes such as `[[:space:]]` become character ranges. A backslash
+// before a letter or digit is removed, because picomatch would pass the escape to the regular expression.
+
+
+const maxExpansions = 1024
+
+/** Patterns of the standard length stay below this depth, which is far from a stack overflow. */
+const maxDepth = 500
+
+const nestedTooDeepDetail = `it is nested more than ${maxDepth} deep`
+
+const tooManyPatternsDetail = `its braces expand to more than ${maxExpansions} patterns`
+
+export class MalformedGlob extends Error {}
+
+interface ExpandedGlob {
+  readonly patterns: ReadonlyArray<string>
+  /** The reason why the glob may not mean what it looks like. A search accepts such a glob; a policy refuses it. */
+  readonly doubt: string | undefined
+}
+
+type Piece = string | Group
+
+interface Group {
+  readonly opening: string
+  readonly options: ReadonlyArray<ReadonlyArray<Piece>>
+  /** True if the group stands for one of its options: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
+  readonly isAlternative: boolean
+  readonly holdsGlobstar: boolean
+}
+
+interface Level {
+  readonly closing: "}" | ")"
+  holdsGlobstar: boolean
+}
+
+/**
+ * ASCII ranges of the named classes, without "/", which no class matches in a path. Each range is valid at any place
+ * within brackets.
+ */
+const rangesByClass: ReadonlyMap<string, string> = new Map([
+  ["alnum", "a-zA-Z0-9"],
+  ["alpha", "a-zA-Z"],
+  ["ascii", "\x01-.0-\x7f"],
+  ["blank", " - \t"],
+  ["cntrl", "\x01-\x1f\x7f"],
+  ["digit", "0-9"],
+  ["graph", "0-~!-."],
+  ["lower", "a-z"],
+  ["print", " -.0-~"],
+  ["punct", "{-~:-@[-`!-."],
+  ["space", "\t-\r "],
+  ["upper", "A-Z"],
+  ["word", "a-zA-Z0-9_"],
+  ["xdigit", "0-9A-Fa-f"]
+])
+
+const range = /\{(?:(-?\d{1,15})\.\.(-?\d{1,15})|([A-Za-z])\.\.([A-Za-z]))(?:\.\.(-?\d{1,15}))?\}/y
+
+/** Expands a numeric range as bash does: ignores the sign of the step, and pads with zeros if one end is padded. */
+const expandNumbers = (from: string, to: string, step: number): ReadonlyArray<string> => {
+  const width = [from, to].some((end) => /^-?0\d/.test(end)) ? Math.max(from.length, to.length) : 0
+  const [first, last] = [Number(from), Number(to)]
+  const count = Math.floor(Math.abs(last - first) / step) + 1
+  if (count > maxExpansions)
+    throw new MalformedGlob(`the range {${from}..${to}} stands for more than ${maxExpansions} patterns`)
+  return Array.from({ length: count }, (_, index) => {
+    const value = first + (last < first ? -index : index) * step
+    const sign = value < 0 ? "-" : ""
+    return sign + String(Math.abs(value)).padStart(width - sign.length, "0")
+  })
+}
+
+/** Turns a range between single characters into a set, which costs no expansions. */
+const globOfRange = ([, from, to, first, last, by]: RegExpExecArray): string => {
+  const step = Math.abs(Number(by ?? 1)) || 1
+  const [low, high] = [first ?? from!, last ?? to!].sort() as [string, string]
+  if (step === 1 && low.length === 1 && high.length === 1) return `[${low}-${high}]`
+  const names =
+    first === undefined
+      ? expandNumbers(from!, to!, step)
+      : expandNumbers(String(first.charCodeAt(0)), String(last!.charCodeAt(0)), step).map((code) => {
+          const letter = String.fromCharCode(Number(code))
+          return /\w/.test(letter) ? letter : `\\${letter}`
+        })
+  return names.length === 1 ? names[0]! : `{${names.join(",")}}`
+}
+
+class GlobReader {
+  readonly #text: string
+  #at = 0
+  #depth = 0
+  #doubt: string | undefined
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  get doubt(): string | undefined {
+    return this.#doubt
+  }
+
+  noteDoubt(reason: string): void {
+    this.#doubt ??= reason
+  }
+
+  sequence(level: Level | undefined): ReadonlyArray<Piece> {
+    const out: Array<Piece> = []
+    const push = (text: string): void => {
+      const last = out.length - 1
+      if (typeof out[last] === "string") out[last] += text
+      else out.push(text)
+    }
+    let dots = 0
+    let extglob = ""
+    while (this.#at < this.#text.length) {
+      const sign = this.#text[this.#at]!
+      if (level !== undefined && (sign === level.closing || sign === (level.closing === "}" ? "," : "|"))) break
+      if (sign === "{" || sign === "(") {
+        const group = sign === "{" ? this.#braces() : this.#parentheses(extglob)
+        if (typeof group === "string") push(group)
+        else {
+          if (sign === "(" && extglob !== "") out[out.length - 1] = (out.at(-1) as string).slice(0, -1)
+          out.push(group)
+          if (level !== undefined && group.holdsGlobstar) level.holdsGlobstar = true
+        }
+        dots = 0
+        extglob = ""
+        continue
+      }
+      const part = this.#part(sign, level)
+      if (part.startsWith("**") && level !== undefined) level.holdsGlobstar = true
+      dots = part === "." || part === "\\." ? dots + 1 : 0
+      if (dots === 2 && level?.closing === "}") {
+        throw new MalformedGlob('".." in braces is a range between two whole numbers or two letters; write out any other')
+      }
+      extglob = /^(?:[@?!+]|\*+)$/.test(part) ? part.at(-1)! : ""
+      push(part)
+    }
+    return out
+  }
+
+  #part(sign: string, level: Level | undefined): string {
+    const text = this.#text
+    const from = this.#at
+    if (sign === "\\") return this.#escape()
+    if (sign === "[") return this.#brackets()
+    if (sign === '"') return this.#quotation()
+    if (sign === "*") {
+      while (text[this.#at] === "*") this.#at++
+      return text.slice(from, this.#at)
+    }
+    this.#at++
+    if (sign === "]" || sign === "}" || sign === ")") {
+      this.noteDoubt(`"${sign}" closes nothing; write "\\${sign}" for the sign itself`)
+    } else if (sign === "|" && level?.closing !== ")") {
+      this.noteDoubt('"|" stands outside parentheses; give each pattern by itself, or write "\\|" for the sign itself')
+    } else if (sign === "," && level?.closing !== "}") {
+      this.noteDoubt('"," stands outside braces; give each pattern by itself, or write "\\," for the sign itself')
+    }
+    return sign
+  }
+
+  #escape(): string {
+    const next = this.#text[this.#at + 1] ?? ""
+    this.#at += 2
+    if (!/[A-Za-z0-9]/.test(next)) return `\\${next}`
+    this.noteDoubt(`"\\${next}" is the sign "${next}" itself; directories are separated by "/"`)
+    return next
+  }
+
+  #quotation(): string {
+    let out = '"'
+    for (this.#at++; this.#at < this.#text.length;) {
+      const sign = this.#text[this.#at]!
+      if (sign !== "\\") this.#at++
+      out += sign === "\\" ? this.#escape() : sign
+      if (sign === '"') return out
+    }
+    throw new MalformedGlob('a quotation mark is not closed; write "\\"" for the sign itself')
+  }
+
+  #brackets(): string {
+    const text = this.#text
+    let at = this.#at + 1
+    if (text[at] === "!" || text[at] === "^") at++
+    if (text[at] === "]") at++
+    let out = text.slice(this.#at, at)
+    while (at < text.length && text[at] !== "]") {
+      const end = /\[[:.=]/.test(text.slice(at, at + 2)) ? text.indexOf(`${text[at + 1]}]`, at + 2) : -1
+      const body = end !== -1 && text[at + 1] === ":" ? rangesByClass.get(text.slice(at + 2, end)) : undefined
+      if (end !== -1 && body === undefined) this.noteDoubt(`there is no class ${JSON.stringify(text.slice(at, end + 2))}`)
+      if (body !== undefined) {
+        // A class cannot be the end of a range, so escape the dash before it.
+        out = out.replace(/([^[!^\\])-$/, "$1\\-") + body
+        at = end + 2
+        if (text[at] === "-" && text[at + 1] !== "]") out += `\\${text[at++]}`
+      } else if (end !== -1 && text[at + 1] === ":") {
+        out += text.slice(at, end + 2)
+        at = end + 2
+      } else {
+        const part = text.slice(at, at + (text[at] === "\\" ? 2 : 1))
+        out += /^\\[A-Za-z0-9]$/.test(part) ? part[1] : part
+        at += part.length
+      }
+    }
+    this.#at = Math.min(at + 1, text.length)
+    return at < text.length ? `${out}]` : out
+  }
+
+  #braces(): Group | string {
+    range.lastIndex = this.#at
+    const found = range.exec(this.#text)
+    if (found === null) return this.#group("{", "}", '"{" is not closed; write "\\{" for the sign itself')
+    this.#at += found[0].length
+    const text = globOfRange(found)
+    return text.startsWith("{")
+      ? {
+          opening: "{",
+          options: text
+            .slice(1, -1)
+            .split(",")
+            .map((name) => [name]),
+          isAlternative: true,
+          holdsGlobstar: false
+        }
+      : text
+  }
+
+  #parentheses(sign: string): Group {
+    return this.#group(`${sign}(`, ")", '"(" is not closed; write "\\(" for the sign itself')
+  }
+
+  #group(opening: string, closing: "}" | ")", unclosed: string): Group {
+    if (++this.#depth > maxDepth) throw new MalformedGlob(nestedTooDeepDetail)
+    this.#at++
+    if (opening === "(" && /^\?[=!<:]/.test(this.#text.slice(this.#at, this.#at + 2))) {
+      throw new MalformedGlob("it holds a group that no glob has")
+    }
+    const level: Level = { closing, holdsGlobstar: false }
+    const options: Array<ReadonlyArray<Piece>> = [this.sequence(level)]
+    while (this.#at < this.#text.length && this.#text[this.#at] !== closing) {
+      this.#at++
+      options.push(this.sequence(level))
+    }
+    if (this.#at >= this.#text.length) throw new MalformedGlob(unclosed)
+    this.#at++
+    this.#depth--
+    const isAlternative = closing === "}" ? options.length > 1 : /^[@?]?\($/.test(opening)
+    if (closing === "}" && !isAlternative) this.noteDoubt('braces without a comma are text; write "\\{" for the sign itself')
+    if (!isAlternative && level.holdsGlobstar)
+      this.noteDoubt('"**" stands in an extglob, where it asks for at least one directory')
+    return {
+      opening,
+      options: opening === "?(" ? [[], ...options] : options,
+      isAlternative,
+      holdsGlobstar: level.holdsGlobstar
+    }
+  }
+}
+
+const isGroup = (piece: Piece): piece is Group => typeof piece !== "string"
+
+const textOf = (pieces: ReadonlyArray<Piece>): string =>
+  pieces
+    .map((piece) => {
+      if (!isGroup(piece)) return piece
+      const isBrace = piece.opening === "{"
+      const options = piece.opening === "?(" ? piece.options.slice(1) : piece.options
+      return piece.opening + options.map(textOf).join(isBrace ? "," : "|") + (isBrace ? "}" : ")")
+    })
+    .join("")
+
+const width = (pieces: ReadonlyArray<Piece>): number =>
+  pieces.reduce((product, piece) => {
+    if (!isGroup(piece)) return product
+    const isSum = piece.isAlternative && (piece.opening === "{" || piece.holdsGlobstar)
+    return product * piece.options.reduce((all, option) => (isSum ? all + width(option) : all * width(option)), isSum ? 0 : 1)
+  }, 1)
+
+const expandPieces = (pieces: ReadonlyArray<Piece>): ReadonlyArray<string> => {
+  let out: ReadonlyArray<string> = [""]
+  for (const piece of pieces) {
+    const options =
+      isGroup(piece) && piece.isAlternative && piece.holdsGlobstar ? piece.options.flatMap(expandPieces) : [textOf([piece])]
+    out = out.flatMap((head) => options.map((option) => head + option))
+  }
+  return out
+}
+
+const slashUse = (pieces: ReadonlyArray<Piece>): "all" | "some" | "none" => {
+  const each = new Set(
+    pieces.map((piece) => {
+      if (!isGroup(piece)) return piece.includes("/") ? "all" : "none"
+      const options = new Set(piece.options.map(slashUse))
+      return options.size === 1 ? [...options][0] : "some"
+    })
+  )
+  return each.has("all") ? "all" : each.has("some") ? "some" : "none"
+}
+
+/**
+ * Returns the patterns whose union equals the glob. Throws Malformed for an invalid glob.
+ *
+ * If braces contain `**`, each alternative becomes a separate pattern with its own slashes. Other braces stay, and a
+ * slash in one alternative anchors all of them.
+ */
+export const expandGlob = (text: string): ExpandedGlob => {
+  const reading = new GlobReader(text)
+  const pieces = reading.sequence(undefined)
+  if (width(pieces) > maxExpansions) throw new MalformedGlob(tooManyPatternsDetail)
+  const patterns = expandPieces(pieces)
+  if (patterns.length === 1 && slashUse(pieces) === "some") {
+    reading.noteDoubt("a slash in one alternative anchors them all; give each pattern by itself")
+  }
+  return { patterns, doubt: reading.doubt }
+}
 
 const DOT = 46
 const SLASH = -3
@@ -28,9 +350,9 @@ interface Choice {
   readonly set: boolean
 }
 
-export type Segments = ReadonlyArray<ReadonlyArray<Element> | undefined>
+type Segments = ReadonlyArray<ReadonlyArray<Element> | undefined>
 
-export interface Glob {
+interface Glob {
   readonly rows: ReadonlyArray<Segments> | undefined
   /** The leading literal segments. A wide pattern can match only below them. */
   readonly prefix: ReadonlyArray<string>

@@ -1,25 +1,54 @@
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FileEntry, Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend, Child } from "../port/Backend.ts"
-import * as Explorer from "./explorer.ts"
+import type { DirectoryReading, Explorer } from "../port/explorer.ts"
+import { inWalkOrder } from "../port/order.ts"
 import * as Matcher from "./matcher.ts"
-import {
-  checkCount,
-  invalidArgument,
-  isFault,
-  list,
-  type PlanContext,
-  type SearchOptions,
-  type WalkOptions
-} from "./options.ts"
-import type { Skip } from "./skips.ts"
-import { SkippedEntry } from "./passed.ts"
+import { checkCount, invalidArgument, isFault, list, type PlanContext, type SearchOptions, type WalkOptions } from "./options.ts"
+import { type Skip, SkippedEntry } from "./skips.ts"
 import { type Directory, Walker } from "./walker.ts"
+
+const pathOf = ({ at }: Directory) => at
+
+const makeSequential = (port: Backend): Explorer<Directory> => {
+  const { caseSensitive } = port.info
+  let requestedVisit: Directory | undefined
+  let pendingReadings: Array<DirectoryReading<Directory>> = []
+  return {
+    availableReads: () => (requestedVisit === undefined && pendingReadings.length === 0 ? 1 : 0),
+    read: ([visit]) => {
+      requestedVisit = visit
+    },
+    take: () => {
+      const taken = pendingReadings
+      pendingReadings = []
+      return taken
+    },
+    waitForReading: Effect.suspend(() => {
+      const visit = requestedVisit!
+      requestedVisit = undefined
+      return Effect.match(port.list(visit.at), {
+        onSuccess: (children) => void pendingReadings.push({ visit, children: inWalkOrder(children, caseSensitive) }),
+        onFailure: (children) => void pendingReadings.push({ visit, children })
+      })
+    }),
+    keepOpen: () => {},
+    release: () => {}
+  }
+}
+
+/**
+ * Creates the explorer of a backend, or one that lists directories on demand. `searches` is true if the files will be
+ * searched.
+ */
+export const make = (port: Backend, searches = false): Effect.Effect<Explorer<Directory>, never, Scope.Scope> =>
+  port.explore?.(pathOf, searches) ?? Effect.sync(() => makeSequential(port))
 
 export interface Base {
   readonly path: FsPath.FsPath
@@ -121,7 +150,7 @@ const entryOf = (directory: Directory, child: Child): FileEntry => {
 
 export const search = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry | SkippedEntry, Fault> =>
   Stream.unwrap(
-    Effect.map(Explorer.make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, entryOf).next))
+    Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, entryOf).next))
   )
 
 /** Streams at most `most` entries, and calls `skip` for each skipped entry before the last of them. */

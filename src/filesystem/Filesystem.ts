@@ -55,10 +55,7 @@ import type { Backend, Locks } from "../port/Backend.ts"
 import { make as makeLocks } from "../runtime/locks.ts"
 import { deriveAlgebra } from "./derive.ts"
 
-export type {
-  /** @since 0.1.0 */
-  Edit
-} from "../engine/edit.ts"
+export type { Edit } from "../engine/edit.ts"
 export type {
   /** @since 0.1.0 */
   GlobOptions,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as humanise from "../../src/cli/humanise.ts"
-import { editDistance } from "../../src/engine/nearestPaths.ts"
+import { editDistance } from "../../src/engine/nearest.ts"
 import { printableLines, printableName, printableText, quote } from "../../src/cli/look.ts"
 import { pathInDirectory } from "../../src/cli/commands/entries.ts"
 

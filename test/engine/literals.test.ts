@@ -2,9 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { findNeedles } from "../../src/engine/literals.ts"
+import { compile, findNeedles } from "../../src/engine/pattern.ts"
 import { isFault } from "../../src/engine/options.ts"
-import { compile } from "../../src/engine/pattern.ts"
 import { standard } from "../../src/model/Limits.ts"
 
 const lower = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())

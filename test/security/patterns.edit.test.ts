@@ -7,7 +7,7 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { type Edit, applyEditsAtOnce } from "../../src/engine/edit.ts"
+import { applyEditsAtOnce, type Edit } from "../../src/engine/edit.ts"
 import { guarded } from "../interruption/guarded.ts"
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)

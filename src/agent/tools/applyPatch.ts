@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
-import { documentOf, splice } from "../../engine/splice.ts"
+import { documentOf, splice } from "../../engine/edit.ts"
 import { encode } from "../../engine/text.ts"
 import { type FsError, LimitExceeded, promote } from "../../model/FsError.ts"
 import { codePoints, type FsPath } from "../../model/FsPath.ts"

@@ -1,7 +1,7 @@
 import * as Effect from "effect/Effect"
 import * as Glob from "../../engine/glob.ts"
 import * as Grep from "../../engine/grep.ts"
-import { nearestPaths } from "../../engine/nearestPaths.ts"
+import { nearestPaths } from "../../engine/nearest.ts"
 import { resolve } from "../../engine/resolve.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"

@@ -5,7 +5,7 @@
  * merge place an equal change at the same position.
  */
 import { Buffer } from "../../runtime/buffer.ts"
-import { findCommonBlocks, type Lines as Numbered, makeLineNumbering as numberingText } from "../../engine/lineDiff.ts"
+import { findCommonBlocks, type Lines as Numbered, makeLineNumbering as numberingText } from "../../engine/diff.ts"
 import { unitsPerItem, type Steps, maxUnitsPerStep } from "../../runtime/steps.ts"
 
 /** A text whose lines have numbers. Equal numbers mean equal bytes, terminator included. */

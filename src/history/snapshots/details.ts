@@ -1,7 +1,7 @@
 /** Statistics of a snapshot. They are computed on request, so that taking a snapshot stays fast. */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
-import { findCommonBlocks, makeLineNumbering } from "../../engine/lineDiff.ts"
+import { findCommonBlocks, makeLineNumbering } from "../../engine/diff.ts"
 import { wholeAt } from "../../engine/read.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
