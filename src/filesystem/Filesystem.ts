@@ -15,57 +15,32 @@ import type * as Sink from "effect/Sink"
 import type * as Stream from "effect/Stream"
 import type { Edit } from "../engine/edit.ts"
 import type { GlobOptions, GrepOptions, WalkOptions } from "../engine/options.ts"
-import type {
-  DeleteResult,
-  EditResult,
-  FileEntry,
-  FileStat,
-  GlobMatch,
-  GlobResult,
-  GrepMatch,
-  GrepResult,
-  ReadBytesResult,
-  ReadResult,
-  TransferResult,
-  WatchEvent,
-  WriteMode,
-  WriteResult
-} from "../model/Entry.ts"
-import type {
-  BackendError,
-  DeleteError,
-  EditError,
-  GlobError,
-  GrepError,
-  InvalidArgument,
-  LinkError,
-  ListError,
-  MkdirError,
-  NotADirectory,
-  NotText,
-  ReadBytesError,
-  ReadError,
-  StatError,
-  StreamError,
-  TransferError,
-  Unsupported,
-  WriteError
-} from "../model/FsError.ts"
+import type { DeleteResult, EditResult, FileEntry, FileStat, GlobMatch, GlobResult, GrepMatch, GrepResult, ReadBytesResult, ReadResult, TransferResult, WatchEvent, WriteMode, WriteResult } from "../model/Entry.ts"
+import type { BackendError, DeleteError, EditError, GlobError, GrepError, InvalidArgument, LinkError, ListError, MkdirError, NotADirectory, NotText, ReadBytesError, ReadError, StatError, StreamError, TransferError, Unsupported, WriteError } from "../model/FsError.ts"
 import type { Backend, Locks } from "../port/Backend.ts"
 import { make as makeLocks } from "../runtime/locks.ts"
-import { deriveAlgebra } from "./derive.ts"
+import * as Caller from "./operations/call.ts"
+import { contentOperations, entryOperations, searchOperations } from "./operations/reading.ts"
+import { nameOperations, writeOperations } from "./operations/writing.ts"
+
+const deriveAlgebra = (port: Backend): Algebra => {
+  const self = Caller.make(port)
+  return {
+    root: port.info.root,
+    readOnly: !self.isPermitted("write") && !self.isPermitted("delete"),
+    name: port.info.name,
+    port,
+    ...entryOperations(self),
+    ...searchOperations(self),
+    ...contentOperations(self),
+    ...writeOperations(self),
+    ...nameOperations(self)
+  }
+}
 
 export type { Edit } from "../engine/edit.ts"
-export type {
-  /** @since 0.1.0 */
-  GlobOptions,
-  /** @since 0.1.0 */
-  GrepOptions,
-  /** @since 0.1.0 */
-  SearchOptions,
-  /** @since 0.1.0 */
-  WalkOptions
-} from "../engine/options.ts"
+
+export type { GlobOptions, GrepOptions, SearchOptions, WalkOptions } from "../engine/options.ts"
 
 /**
  * A condition on a file that must hold for a change.

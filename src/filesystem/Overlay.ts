@@ -6,17 +6,263 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
-import { type Fault, ListError, TransferError, tagsOf, type Unsupported } from "../model/FsError.ts"
+import * as Read from "../engine/read.ts"
+import { removeWithContent } from "../engine/remove.ts"
+import type { FileStat } from "../model/Entry.ts"
+import { type Fault, ListError, located, tagsOf, TransferError, type Unsupported } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Backend } from "../port/Backend.ts"
-import { withSameCaseRule } from "./caseless.ts"
+import { type Backend, type Child, keyOf } from "../port/Backend.ts"
+import { Buffer } from "../runtime/buffer.ts"
+import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { type Algebra, make } from "./Filesystem.ts"
+import { withSameCaseRule } from "./caseless.ts"
 import { withExclusiveLocks } from "./locking.ts"
 import * as Caller from "./operations/call.ts"
-import { type Difference, differences } from "./overlay/differences.ts"
-import * as Layers from "./overlay/layers.ts"
+import { copyEntry, setMode, setTime, withContent } from "./overlay/carry.ts"
+import * as LayersModule from "./overlay/layers.ts"
+import type { Layers } from "./overlay/layers.ts"
 import * as Port from "./overlay/port.ts"
-import { discardChanges, commitOverlay } from "./overlay/writeDown.ts"
+
+// Finds the differences between the lower tree and the overlay.
+//
+// Only paths with an upper entry, and hidden paths, can differ, so all others are skipped. Entries of both trees are
+// compared, because a file that was copied up may be unchanged.
+
+
+interface Difference {
+  readonly _tag: "Added" | "Modified" | "Removed"
+  readonly path: FsPath.FsPath
+  /**
+   * The most significant difference. `kind` includes entries of one tree only; `mode` includes the spelling of a name.
+   */
+  readonly extent: "kind" | "content" | "mode" | "time"
+}
+
+const compareBlockBytes = 512 * 1024
+
+const sameBytes = (a: Uint8Array, b: Uint8Array): boolean => a.length === b.length && Buffer.compare(a, b) === 0
+
+const sameContent = (self: Backend, that: Backend, path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
+  Effect.scoped(
+    Effect.flatMap(Effect.all([self.open(path), that.open(path)]), ([a, b]) => {
+      const size = a.stat.sizeBytes
+      const from = (offset: number): Effect.Effect<boolean, Fault> =>
+        offset >= size
+          ? Effect.succeed(true)
+          : Effect.flatMap(
+              Effect.zip(
+                Read.range(a, offset, Math.min(compareBlockBytes, size - offset)),
+                Read.range(b, offset, Math.min(compareBlockBytes, size - offset))
+              ),
+              ([left, right]) => (sameBytes(left, right) ? from(offset + compareBlockBytes) : Effect.succeed(false))
+            )
+      return size === b.stat.sizeBytes ? from(0) : Effect.succeed(false)
+    })
+  )
+
+const sameLink = (self: Backend, that: Backend, path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
+  self.links === undefined || that.links === undefined
+    ? Effect.succeed(false)
+    : Effect.zipWith(self.links.read(path), that.links.read(path), (a, b) => a === b)
+
+/** Compares modes. Modes count only if both sides can set them. */
+const sameMode = (layers: Layers, a: FileStat, b: FileStat): boolean =>
+  layers.upper.attributes === undefined ||
+  layers.lower.attributes === undefined ||
+  a.mode === undefined ||
+  b.mode === undefined ||
+  (a.mode & 0o777) === (b.mode & 0o777)
+
+const sameTime = (layers: Layers, a: FileStat, b: FileStat): boolean =>
+  layers.upper.attributes === undefined ||
+  layers.lower.attributes === undefined ||
+  a.modifiedAt === undefined ||
+  b.modifiedAt === undefined ||
+  a.modifiedAt.epochMilliseconds === b.modifiedAt.epochMilliseconds
+
+interface Place {
+  readonly path: FsPath.FsPath
+  readonly inUpper: boolean
+  readonly inLower: boolean
+  /** True if no entry of the lower tree shows here. */
+  readonly isLowerHidden: boolean
+}
+
+const differences = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Return<ReadonlyArray<Difference>, Fault> {
+  const { hidden, keyOf: pathKey, lower, upper } = layers
+  const hiddenAncestors = hidden.ancestors()
+  const isCaseSensitive = upper.info.caseSensitive
+  const out: Array<Difference> = []
+  const stack: Array<Place> = [{ path: FsPath.root, inUpper: true, inLower: true, isLowerHidden: false }]
+
+  const children = Effect.fnUntraced(function* (
+    port: Backend,
+    path: FsPath.FsPath,
+    exists: boolean
+  ): Effect.fn.Return<Map<string, Child>, Fault> {
+    const byName = new Map<string, Child>()
+    for (const child of exists ? yield* port.list(path) : []) {
+      if (!TemporaryNames.isInProgress(child.name)) byName.set(isCaseSensitive ? child.name : FsPath.fold(child.name), child)
+    }
+    return byName
+  })
+
+  const compare = Effect.fnUntraced(function* (
+    path: FsPath.FsPath,
+    above: Child,
+    under: Child
+  ): Effect.fn.Return<Difference["extent"] | undefined, Fault> {
+    const [a, b] = yield* Effect.all([upper.stat(path), lower.stat(path)])
+    if (a === undefined || b === undefined) return undefined
+    if (a.kind !== b.kind) return "kind"
+    if (a.kind === "file" && !(yield* sameContent(upper, lower, path))) return "content"
+    if (a.kind === "symlink" && !(yield* sameLink(upper, lower, path))) return "content"
+    if (above.name !== under.name || (a.kind !== "symlink" && !sameMode(layers, a, b))) return "mode"
+    return a.kind === "file" && !sameTime(layers, a, b) ? "time" : undefined
+  })
+
+  while (stack.length > 0) {
+    const currentPlace = stack.pop()!
+    const above = yield* children(upper, currentPlace.path, currentPlace.inUpper)
+    const under = yield* children(lower, currentPlace.path, currentPlace.inLower)
+    for (const [name, child] of above) {
+      const path = FsPath.join(currentPlace.path, keyOf(child))
+      const other = under.get(name)
+      if (other === undefined) out.push({ _tag: "Added", path, extent: "kind" })
+      else {
+        const extent = yield* compare(path, child, other)
+        if (extent !== undefined) out.push({ _tag: "Modified", path, extent })
+      }
+      const inLower = other?.kind === "directory"
+      if (child.kind === "directory") stack.push({ path, inUpper: true, inLower, isLowerHidden: hidden.covers(path) })
+      else if (inLower) stack.push({ path, inUpper: false, inLower, isLowerHidden: true })
+    }
+    for (const [name, child] of under) {
+      if (above.has(name)) continue
+      const path = FsPath.join(currentPlace.path, keyOf(child))
+      const isLowerHidden = currentPlace.isLowerHidden || hidden.covers(path)
+      if (isLowerHidden) out.push({ _tag: "Removed", path, extent: "kind" })
+      if (child.kind === "directory" && (isLowerHidden || hiddenAncestors.has(pathKey(path)))) {
+        stack.push({ path, inUpper: false, inLower: true, isLowerHidden })
+      }
+    }
+  }
+  return isCaseSensitive
+    ? out.sort((a, b) => FsPath.compare(a.path, b.path))
+    : out.sort((a, b) => FsPath.compare(FsPath.fold(a.path), FsPath.fold(b.path)) || FsPath.compare(a.path, b.path))
+})
+
+// Commits an overlay. New and different entries are written first, parents before children; then entries that replace
+// another kind.
+//
+// Removed entries go last, so a moved entry exists at its new place before it leaves the old one. Each step is atomic, and
+// the overlay keeps all changes until the last step. So an interruption loses nothing, and another commit continues.
+
+
+const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  Effect.flatMap(port.stat(path), (stat) =>
+    stat === undefined
+      ? Effect.void
+      : stat.kind === "directory"
+        ? Effect.asVoid(removeWithContent(port, path))
+        : port.remove(path)
+  )
+
+/** Empties an upper directory that the lower tree has too. Keeps writes in progress, which still need the directory. */
+const emptyUpperDirectory = Effect.fnUntraced(function* (
+  layers: Layers,
+  directory: FsPath.FsPath
+): Effect.fn.Return<void, Fault> {
+  const { lower, upper } = layers
+  for (const child of yield* upper.list(directory)) {
+    if (TemporaryNames.isInProgress(child.name)) continue
+    const path = FsPath.join(directory, keyOf(child))
+    if (child.kind !== "directory" || (yield* lower.stat(path))?.kind !== "directory") yield* removeAll(upper, path)
+    else {
+      yield* emptyUpperDirectory(layers, path)
+      yield* Effect.catch(upper.remove(path), (fault) =>
+        fault._tag === "DirectoryNotEmpty" ? Effect.void : Effect.fail(fault)
+      )
+    }
+  }
+})
+
+const discardChanges = (layers: Layers): Effect.Effect<void, Fault> =>
+  Effect.uninterruptible(
+    Effect.suspend(() => {
+      layers.hidden.clear()
+      return emptyUpperDirectory(layers, FsPath.root)
+    })
+  )
+
+/** Updates a file in place, so that the lower tree keeps its other attributes, such as the owner. */
+const updateFile = (layers: Layers, { extent, path }: Difference, above: FileStat): Effect.Effect<void, Fault> => {
+  const { lower, upper } = layers
+  const content =
+    extent === "content"
+      ? withContent(upper, path, (content) => Effect.asVoid(lower.write(path, content, "replace")))
+      : Effect.void
+  return content.pipe(
+    Effect.andThen(extent === "time" ? Effect.void : setMode(lower, path, above.mode)),
+    Effect.andThen(setTime(lower, path, above))
+  )
+}
+
+const writeDifference = Effect.fnUntraced(function* (layers: Layers, difference: Difference): Effect.fn.Return<void, Fault> {
+  const { lower, upper } = layers
+  const { path } = difference
+  const above = yield* upper.stat(path)
+  if (above === undefined) return
+  const under = yield* lower.stat(path)
+  if (under !== undefined) yield* renameToSpelling(lower, path)
+  if (under?.kind === above.kind && above.kind === "file") return yield* updateFile(layers, difference, above)
+  if (under?.kind === above.kind && above.kind === "directory") return
+  if (under?.kind === "directory" || above.kind === "directory") yield* removeAll(lower, path)
+  yield* copyEntry(upper, path, above, lower, { replace: under !== undefined })
+})
+
+const renameToSpelling = (lower: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  lower.info.caseSensitive
+    ? Effect.void
+    : Effect.flatMap(lower.list(FsPath.parent(path)), (children) => {
+        const name = FsPath.name(path)
+        const other = children.find((child) => child.name !== name && FsPath.fold(child.name) === FsPath.fold(name))
+        return other === undefined
+          ? Effect.void
+          : lower.rename(FsPath.join(FsPath.parent(path), other.name), path, { replace: true })
+      })
+
+const restoreDirectoryMode = Effect.fnUntraced(function* (
+  { lower, upper }: Layers,
+  path: FsPath.FsPath
+): Effect.fn.Return<void, Fault> {
+  const above = yield* upper.stat(path)
+  if (above?.kind === "directory") yield* setMode(lower, path, above.mode)
+})
+
+/**
+ * Sorts the differences: first entries that replace nothing of another kind, then the others with everything in them.
+ */
+const sortForCommit = (all: ReadonlyArray<Difference>): ReadonlyArray<Difference> => {
+  const postponedPaths = new Set<FsPath.FsPath>()
+  const isPostponed = (path: FsPath.FsPath): boolean =>
+    postponedPaths.has(path) || (path !== FsPath.root && isPostponed(FsPath.parent(path)))
+  const written = all.filter(({ _tag }) => _tag !== "Removed")
+  for (const { _tag, extent, path } of written) if (_tag === "Modified" && extent === "kind") postponedPaths.add(path)
+  return [...written.filter(({ path }) => !isPostponed(path)), ...written.filter(({ path }) => isPostponed(path))]
+}
+
+const commitOverlay = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Return<ReadonlyArray<Difference>, Fault> {
+  const all = yield* differences(layers)
+  const written = sortForCommit(all)
+  const withPath = (path: FsPath.FsPath, step: Effect.Effect<void, Fault>) =>
+    Effect.mapError(step, (fault) => located(fault, path))
+  for (const difference of written) yield* withPath(difference.path, writeDifference(layers, difference))
+  for (const { _tag, path } of all) if (_tag === "Removed") yield* withPath(path, removeAll(layers.lower, path))
+  for (const { path } of written.toReversed()) yield* withPath(path, restoreDirectoryMode(layers, path))
+  yield* discardChanges(layers)
+  return all
+})
 
 /**
  * An entry that differs from the lower filesystem.
@@ -28,7 +274,7 @@ export interface Change {
   readonly path: FsPath.FsPath
 }
 
-const overlays = new WeakMap<Backend, Layers.Layers>()
+const overlays = new WeakMap<Backend, LayersModule.Layers>()
 
 /**
  * Creates an overlay: `lower` with the changes in `upper`, where every further change goes.
@@ -58,7 +304,7 @@ const overlays = new WeakMap<Backend, Layers.Layers>()
 export const overlay =
   (upper: Algebra) =>
   (lower: Algebra): Algebra => {
-    const layers = Layers.make(...withSameCaseRule(upper.port, lower.port))
+    const layers = LayersModule.make(...withSameCaseRule(upper.port, lower.port))
     const port = Port.make(layers)
     overlays.set(port, layers)
     return make(port)
@@ -87,14 +333,14 @@ const useLayers = <A, E>(
   self: Algebra,
   operation: string,
   expected: Caller.ErrorTags,
-  use: (layers: Layers.Layers) => Effect.Effect<A, Fault>
+  use: (layers: LayersModule.Layers) => Effect.Effect<A, Fault>
 ): Effect.Effect<A, E> =>
   Caller.make(self.port).run(operation, ".", expected, () => {
     const layers = overlays.get(self.port)
     return layers === undefined ? Effect.fail(Caller.unsupported("overlay")) : use(layers)
   })
 
-const withBothLocks = <A>({ lower, upper }: Layers.Layers, effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
+const withBothLocks = <A>({ lower, upper }: LayersModule.Layers, effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>
   withExclusiveLocks(
     [
       { locks: upper.locks, paths: [FsPath.root] },

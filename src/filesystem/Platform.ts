@@ -12,20 +12,19 @@ import type { Backend, Info } from "../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions, isReadOnly } from "../port/Rules.ts"
 import { type Algebra, Filesystem, layer } from "./Filesystem.ts"
 import * as Bridge from "./platform/bridge.ts"
+import { makeLooking } from "./platform/bridge.ts"
 import * as Changing from "./platform/changing.ts"
-import * as Copy from "./platform/copy.ts"
-import * as Ground from "./platform/ground.ts"
-import * as Looking from "./platform/looking.ts"
-import * as Open from "./platform/open.ts"
+import { makeCopy, makeTemporary } from "./platform/changing.ts"
 import * as Port from "./platform/port.ts"
-import * as Temporary from "./platform/temporary.ts"
+import { makeGround } from "./platform/port.ts"
+import * as Open from "./platform/open.ts"
 
 const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
   const bridge = Bridge.make(fs)
   const { open, publishPending: settle } = Open.make(bridge)
-  const readMethods = Looking.make(bridge)
+  const readMethods = makeLooking(bridge)
   const changeMethods = Changing.make(bridge, open)
-  const copy = Copy.make(bridge)
+  const copy = makeCopy(bridge)
   /** Wraps a call so that open handles first publish their changes to the files at its path. */
   const withSettledPath =
     <Rest extends ReadonlyArray<unknown>, A, E>(
@@ -45,7 +44,7 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
     ...FileSystem.make({
       ...readMethods,
       ...changeMethods,
-      ...Temporary.make(bridge),
+      ...makeTemporary(bridge),
       readFile: withSettledPath(readMethods.readFile),
       stat: withSettledPath(readMethods.stat),
       lstat: withSettledPath(readMethods.lstat, "entry"),
@@ -124,8 +123,8 @@ const openBackend = Effect.fnUntraced(function* (
   options: FileSystemOptions
 ): Effect.fn.Return<Backend, Fault, FileSystem.FileSystem> {
   const fs = yield* FileSystem.FileSystem
-  const realRoot = yield* Ground.toFaults(fs.realPath(options.root), notADirectory)
-  const rootInfo = yield* Ground.toFaults(fs.stat(realRoot))
+  const realRoot = yield* Port.toFaults(fs.realPath(options.root), notADirectory)
+  const rootInfo = yield* Port.toFaults(fs.stat(realRoot))
   if (rootInfo.type !== "Directory") return yield* Effect.fail(notADirectory)
   const rules = fromOptions(options)
   const info: Info = {
@@ -135,7 +134,7 @@ const openBackend = Effect.fnUntraced(function* (
     readOnly: isReadOnly(rules),
     confinement: "best-effort"
   }
-  return enforce(Port.make(yield* Ground.make(fs, realRoot), info, rules))
+  return enforce(Port.make(yield* makeGround(fs, realRoot), info, rules))
 })
 
 /**

@@ -7,9 +7,19 @@
  */
 import type * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
-import type { Fault, Locks } from "../port/Backend.ts"
+import type { Fault, Info, Locks, Rules } from "../port/Backend.ts"
 
-export interface LockRequest {
+const confinements: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free", "virtual"]
+
+export const weakestConfinement = (self: Info, that: Info): Info["confinement"] =>
+  confinements[Math.min(confinements.indexOf(self.confinement), confinements.indexOf(that.confinement))]!
+
+const strictness: ReadonlyArray<NonNullable<Rules["symlinks"]>> = ["follow", "report", "refuse"]
+
+export const strictestSymlinks = (self: Rules | undefined, that: Rules | undefined): NonNullable<Rules["symlinks"]> =>
+  strictness[Math.max(strictness.indexOf(self?.symlinks ?? "follow"), strictness.indexOf(that?.symlinks ?? "follow"))]!
+
+interface LockRequest {
   readonly locks: Locks | undefined
   readonly paths: ReadonlyArray<FsPath>
 }
@@ -46,7 +56,7 @@ export const withExclusiveLocks = <A, E, R>(
     .reduce((inner, [locks, paths]) => locks.exclusive(paths, inner), effect)
 
 /** Runs `effect` with locks that the effect's own calls may take again. */
-export const alone = <A, E, R>(requests: ReadonlyArray<LockRequest>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+const alone = <A, E, R>(requests: ReadonlyArray<LockRequest>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   [...collectLocks(requests, new Map())]
     .sort(([self], [that]) => rankOf(that) - rankOf(self))
     .reduce((inner, [locks, paths]) => locks.alone?.(paths, inner) ?? inner, effect)

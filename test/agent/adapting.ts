@@ -15,7 +15,7 @@ import { log, ToolEvents, type ToolInvoked } from "../../src/agent/ToolEvents.ts
 import * as Slice from "../../src/model/Slice.ts"
 import * as Checkpoint from "../../src/workspace/Checkpoint.ts"
 import * as Session from "../../src/workspace/Session.ts"
-import { Filesystem, type Algebra } from "../../src/filesystem/Filesystem.ts"
+import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 
 export const Notes: Slice.Slice<string> = Slice.make("notes", Schema.String)

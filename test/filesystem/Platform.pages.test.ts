@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema, Stream } from "effect"
 import * as Arbitrary from "effect/Arbitrary"
 import * as InMemory from "../../src/backends/InMemory.ts"
-import * as Pages from "../../src/filesystem/platform/pages.ts"
+import { makePages } from "../../src/filesystem/platform/open.ts"
 
 const page = 64 * 1024
 
@@ -46,7 +46,7 @@ describe("pages", () => {
         Effect.gen(function* () {
           const before = Uint8Array.from({ length: size }, (_, i) => 100 + (i % 91))
           const port = yield* InMemory.make({ tree: { base: before } })
-          const pages = Pages.make(size === 0 ? undefined : yield* port.open("base" as never))
+          const pages = makePages(size === 0 ? undefined : yield* port.open("base" as never))
           const model = modelled(before)
           for (const step of program) {
             if (step._tag === "write") {

@@ -5,12 +5,12 @@ import * as Fs from "node:fs"
 import { createHash } from "node:crypto"
 import { join } from "node:path"
 import type * as Filesystem from "../../src/filesystem/Filesystem.ts"
+import { make } from "../../src/filesystem/Filesystem.ts"
 import * as Entry from "../../src/journal/FileSystemEntry.ts"
 import type * as Journal from "../../src/journal/Journal.ts"
 import type * as Leaf from "../../src/journal/Leaf.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import { around } from "../../src/port/Backend.ts"
-import { make } from "../../src/filesystem/Filesystem.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import {
   type Asking,

@@ -6,25 +6,144 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
 import type { FileStat, WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-import * as FsPath from "../../model/FsPath.ts"
-import {
-  type Attributes,
-  type Backend,
-  type Commit,
-  follow,
-  type Info,
-  type Links,
-  type Rules,
-  type WriteHow
-} from "../../port/Backend.ts"
-import { strictestSymlinks, weakestConfinement } from "../both.ts"
-import { aside, canRename, setMode, writeWithModeOf } from "./carry.ts"
-import { type Layers, failNotADirectory, failNotFound } from "./layers.ts"
-import * as Raise from "./raise.ts"
-import * as Watchers from "./watchers.ts"
+import * as FsPathModule from "../../model/FsPath.ts"
+import { type FsPath, isWithin } from "../../model/FsPath.ts"
+import { type Attributes, type Backend, type Commit, follow, type Info, keyOf, type Links, type Rules, type WriteHow } from "../../port/Backend.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
+import { strictestSymlinks, weakestConfinement } from "../locking.ts"
+import { aside, canRename, copyEntry, setMode, setTime, writeWithModeOf } from "./carry.ts"
+import { failNotADirectory, failNotFound, type Layers } from "./layers.ts"
+
+// The watchers of an overlay. The overlay reports its changes itself, because the upper tree does not see deletions and
+// mistakes copies for changes.
+//
+// Each watcher has an unbounded queue, so a slow one blocks nobody and misses nothing.
+
+
+interface Watchers {
+  readonly notifyWatchers: (tag: WatchEvent["_tag"], path: FsPath) => void
+  readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
+}
+
+const makeWatchers = (keyOf: (path: FsPath) => FsPath): Watchers => {
+  const watchers = new Set<{ readonly base: FsPath; readonly queue: Queue.Queue<WatchEvent> }>()
+  return {
+    notifyWatchers: (tag, path) => {
+      if (watchers.size === 0) return
+      const key = keyOf(path)
+      for (const { base, queue } of watchers) {
+        if (key !== base && isWithin(base, key)) Queue.offerUnsafe(queue, { _tag: tag, path })
+      }
+    },
+    watch: (path) =>
+      Stream.unwrap(
+        Effect.map(
+          Effect.acquireRelease(
+            Effect.map(Queue.unbounded<WatchEvent>(), (queue) => {
+              const watcher = { base: keyOf(path), queue }
+              watchers.add(watcher)
+              return watcher
+            }),
+            (watcher) => {
+              watchers.delete(watcher)
+              return Queue.shutdown(watcher.queue)
+            }
+          ),
+          ({ queue }) => Stream.fromQueue(queue)
+        )
+      )
+  }
+}
+
+// Copies entries up: an entry that is about to change is first copied, unchanged and invisibly, to the upper tree.
+//
+// A fiber that comes second finds the copy and uses it.
+
+
+interface CopyUp {
+  readonly directory: (path: FsPathModule.FsPath) => Effect.Effect<void, Fault>
+  /** Copies up an entry if it exists; otherwise only the directories above it. */
+  readonly entry: (path: FsPathModule.FsPath) => Effect.Effect<void, Fault>
+  readonly tree: (path: FsPathModule.FsPath) => Effect.Effect<void, Fault>
+}
+
+type CreatedDirectories = Array<readonly [path: FsPathModule.FsPath, like: FileStat]>
+
+const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, upper }: Layers): CopyUp => {
+  const copyUpEntry = (path: FsPathModule.FsPath, stat: FileStat): Effect.Effect<void, Fault> =>
+    Effect.catch(
+      Effect.flatMap(spelt(path), (path) => copyEntry(lower, path, stat, upper, { replace: false })),
+      (fault) => (fault._tag === "AlreadyExists" ? Effect.void : Effect.fail(fault))
+    )
+
+  const copyUpDirectories = Effect.fnUntraced(function* (
+    path: FsPathModule.FsPath,
+    created: CreatedDirectories
+  ): Effect.fn.Return<void, Fault> {
+    const missing: Array<FsPathModule.FsPath> = []
+    for (let at = path; at !== FsPathModule.root && (yield* upper.stat(at)) === undefined; at = FsPathModule.parent(at)) missing.push(at)
+    for (let i = missing.length - 1; i >= 0; i--) {
+      const at = missing[i]!
+      const stat = yield* below(at)
+      if (stat === undefined) return yield* failNotFound
+      yield* copyUpEntry(at, stat)
+      created.push([at, stat])
+    }
+  })
+
+  /**
+   * Restores times and modes of new directories last: filling a directory changes its time, and needs permission to
+   * write.
+   */
+  const restoreTimesAndModes = (created: CreatedDirectories): Effect.Effect<void> =>
+    Effect.forEach(
+      created,
+      ([path, like]) => Effect.ignore(Effect.andThen(setMode(upper, path, like.mode), setTime(upper, path, like))),
+      { discard: true }
+    )
+
+  const copyUpLeaf = (path: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
+    Effect.flatMap(upper.stat(path), (found) =>
+      found === undefined
+        ? Effect.flatMap(below(path), (stat) => (stat === undefined ? Effect.void : copyUpEntry(path, stat)))
+        : Effect.void
+    )
+
+  const restoringAfterwards = (run: (created: CreatedDirectories) => Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
+    Effect.suspend(() => {
+      const created: CreatedDirectories = []
+      return Effect.ensuring(run(created), restoreTimesAndModes(created))
+    })
+
+  const tree = Effect.fnUntraced(function* (top: FsPathModule.FsPath, created: CreatedDirectories): Effect.fn.Return<void, Fault> {
+    yield* copyUpDirectories(top, created)
+    const stack = [top]
+    while (stack.length > 0) {
+      const here = stack.pop()!
+      for (const child of yield* list(here)) {
+        if (TemporaryNames.isInProgress(child.name)) continue
+        const path = FsPathModule.join(here, keyOf(child))
+        if (child.kind !== "directory") {
+          yield* copyUpLeaf(path)
+          continue
+        }
+        yield* copyUpDirectories(path, created)
+        stack.push(path)
+      }
+    }
+  })
+
+  return {
+    directory: (path) => restoringAfterwards((created) => copyUpDirectories(path, created)),
+    entry: (path) =>
+      restoringAfterwards((created) => Effect.andThen(copyUpDirectories(FsPathModule.parent(path), created), copyUpLeaf(path))),
+    tree: (path) => restoringAfterwards((created) => tree(path, created))
+  }
+}
 
 const failNotAFile: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotAFile" })
 const failNotEmpty: Effect.Effect<never, Fault> = Effect.fail({ _tag: "DirectoryNotEmpty" })
@@ -50,28 +169,28 @@ const checkReplaceable = (source: FileStat, target: FileStat): Effect.Effect<voi
 
 export const make = (layers: Layers): Backend => {
   const { statLower: below, hidden, keyOf, list, lower, open, toLowerSpelling: spelt, stat, upper } = layers
-  const raise = Raise.make(layers)
-  const { notifyWatchers: tell, watch } = Watchers.make(keyOf)
+  const raise = makeRaise(layers)
+  const { notifyWatchers: tell, watch } = makeWatchers(keyOf)
 
   const notifyAfter = <A, E, R>(effect: Effect.Effect<A, E, R>, notify: () => void): Effect.Effect<A, E, R> =>
     Effect.onExit(effect, (exit) => (Exit.isSuccess(exit) ? Effect.sync(notify) : Effect.void))
 
-  const checkVacant = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+  const checkVacant = (path: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
     Effect.flatMap(stat(path), (found) => (found === undefined ? checkParentDirectory(path) : failExists))
 
-  const checkParentDirectory = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
-    Effect.flatMap(stat(FsPath.parent(path)), (above) =>
+  const checkParentDirectory = (path: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
+    Effect.flatMap(stat(FsPathModule.parent(path)), (above) =>
       above === undefined ? failNotFound : above.kind === "directory" ? Effect.void : failNotADirectory
     )
 
   /** Runs a change of the upper tree and hides the lower entry, if there is one, during and after the change. */
-  const hideLowerWhile = (path: FsPath.FsPath, effect: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
+  const hideLowerWhile = (path: FsPathModule.FsPath, effect: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
     Effect.flatMap(below(path), (stat) => (stat === undefined ? effect : hidden.hideWhile(path, effect)))
 
   /** Returns the path in the existing spelling. An entry of the lower tree only may differ in case. */
   const toExistingSpelling = (
-    path: FsPath.FsPath
-  ): Effect.Effect<{ readonly at: FsPath.FsPath; readonly isBelow: boolean }, Fault> =>
+    path: FsPathModule.FsPath
+  ): Effect.Effect<{ readonly at: FsPathModule.FsPath; readonly isBelow: boolean }, Fault> =>
     Effect.flatMap(upper.stat(path), (above): ReturnType<typeof toExistingSpelling> =>
       above === undefined
         ? Effect.map(spelt(path), (at) => ({ at, isBelow: true }))
@@ -79,7 +198,7 @@ export const make = (layers: Layers): Backend => {
     )
 
   const write = <E, R>(
-    path: FsPath.FsPath,
+    path: FsPathModule.FsPath,
     bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     mode: Mode,
     how?: WriteHow
@@ -89,7 +208,7 @@ export const make = (layers: Layers): Backend => {
       const prepareWrite = Effect.flatMap(stat(path), (now) => {
         found = now
         const admits = now === undefined ? checkParentDirectory(path) : checkWritable(mode, now)
-        return Effect.andThen(admits, raise.directory(FsPath.parent(path)))
+        return Effect.andThen(admits, raise.directory(FsPathModule.parent(path)))
       })
       const copied = mode === "append" ? raise.entry(path) : Effect.void
       const outer = how?.commit
@@ -113,7 +232,7 @@ export const make = (layers: Layers): Backend => {
 
   /** Replaces a file that exists only in the lower tree, and keeps its mode, which the upper tree does not know. */
   const replaceLike = <E, R>(
-    path: FsPath.FsPath,
+    path: FsPathModule.FsPath,
     like: FileStat,
     bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     commit: Commit
@@ -129,8 +248,8 @@ export const make = (layers: Layers): Backend => {
       () => Effect.flatMap(upper.stat(path), (stat) => (stat === undefined ? failNotFound : Effect.succeed(stat)))
     )
 
-  const remove = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
-    path === FsPath.root
+  const remove = (path: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
+    path === FsPathModule.root
       ? failRootDenied
       : Effect.flatMap(stat(path), (found) => {
           if (found === undefined) return failNotFound
@@ -146,16 +265,16 @@ export const make = (layers: Layers): Backend => {
         })
 
   const rename = Effect.fnUntraced(function* (
-    from: FsPath.FsPath,
-    to: FsPath.FsPath,
+    from: FsPathModule.FsPath,
+    to: FsPathModule.FsPath,
     replace: boolean
   ): Effect.fn.Return<void, Fault> {
-    if (from === FsPath.root || to === FsPath.root) return yield* failRootDenied
+    if (from === FsPathModule.root || to === FsPathModule.root) return yield* failRootDenied
     const source = yield* stat(from)
     if (source === undefined) return yield* failNotFound
     if (from === to) return yield* replace ? Effect.void : failExists
     const isSame = keyOf(from) === keyOf(to)
-    if (source.kind === "directory" && !isSame && FsPath.isWithin(keyOf(from), keyOf(to))) return yield* failMoveIntoItself
+    if (source.kind === "directory" && !isSame && FsPathModule.isWithin(keyOf(from), keyOf(to))) return yield* failMoveIntoItself
     const target = isSame ? undefined : yield* stat(to)
     if (target === undefined) yield* checkParentDirectory(to)
     else {
@@ -163,7 +282,7 @@ export const make = (layers: Layers): Backend => {
       yield* checkReplaceable(source, target)
       if (target.kind === "directory" && (yield* list(to)).length > 0) return yield* failNotEmpty
     }
-    yield* raise.directory(FsPath.parent(to))
+    yield* raise.directory(FsPathModule.parent(to))
     if ((yield* below(from)) !== undefined) yield* source.kind === "directory" ? raise.tree(from) : raise.entry(from)
     const { at } = target === undefined ? { at: to } : yield* toExistingSpelling(to)
     yield* notifyAfter(hideLowerWhile(from, upper.rename(from, at, { replace })), () => {
@@ -172,13 +291,13 @@ export const make = (layers: Layers): Backend => {
     })
   })
 
-  const makeAndNotify = (path: FsPath.FsPath, make: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
-    Effect.andThen(checkVacant(path), raise.directory(FsPath.parent(path))).pipe(
+  const makeAndNotify = (path: FsPathModule.FsPath, make: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
+    Effect.andThen(checkVacant(path), raise.directory(FsPathModule.parent(path))).pipe(
       Effect.andThen(notifyAfter(make, () => tell("Created", path)))
     )
 
   const linksOf = (above: Links, under: Links): Links => {
-    const inEither = (path: FsPath.FsPath, read: (side: Links) => Effect.Effect<string, Fault>): Effect.Effect<string, Fault> =>
+    const inEither = (path: FsPathModule.FsPath, read: (side: Links) => Effect.Effect<string, Fault>): Effect.Effect<string, Fault> =>
       Effect.flatMap(upper.stat(path), (found) =>
         found === undefined
           ? Effect.flatMap(below(path), (stat) => (stat === undefined ? failNotFound : read(under)))
@@ -205,10 +324,10 @@ export const make = (layers: Layers): Backend => {
       })
   })
 
-  const showsThrough = (path: FsPath.FsPath): Effect.Effect<boolean, Fault> =>
+  const showsThrough = (path: FsPathModule.FsPath): Effect.Effect<boolean, Fault> =>
     Effect.map(upper.stat(path), (above) => above === undefined && !hidden.covers(path))
 
-  const changesBelow = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>
+  const changesBelow = (path: FsPathModule.FsPath): Stream.Stream<WatchEvent, Fault> =>
     Stream.unwrap(
       Effect.map(below(path), (stat) =>
         stat?.kind !== "directory" || lower.watch === undefined
@@ -217,7 +336,7 @@ export const make = (layers: Layers): Backend => {
       )
     )
 
-  const watchAll = (path: FsPath.FsPath): Stream.Stream<WatchEvent, Fault> =>
+  const watchAll = (path: FsPathModule.FsPath): Stream.Stream<WatchEvent, Fault> =>
     Stream.unwrap(
       Effect.flatMap(stat(path), (found) => {
         if (found === undefined) return failNotFound

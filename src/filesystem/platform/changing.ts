@@ -3,13 +3,209 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type { FileSystem, OpenFlag } from "effect/FileSystem"
 import type { PlatformError } from "effect/PlatformError"
+import * as Random from "effect/Random"
 import * as Sink from "effect/Sink"
+import * as Stream from "effect/Stream"
 import type { Resolved } from "../../engine/resolve.ts"
-import * as FsError from "../../model/FsError.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import * as FsErrorModule from "../../model/FsError.ts"
+import type { FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { deleteActions, moveActions, writeActions } from "../operations/call.ts"
 import { type Bridge, maskMode, permissionBits } from "./bridge.ts"
 import { badArgument, toPlatform } from "./errors.ts"
+
+// Temporary files and directories: ordinary ones with a random name, in the given directory or in the root, because a
+// filesystem has no system directory for them.
+
+
+type Temporary = Pick<FileSystem, "makeTempDirectory" | "makeTempDirectoryScoped" | "makeTempFile" | "makeTempFileScoped">
+
+type DirectoryOptions = Parameters<FileSystem["makeTempDirectory"]>[0]
+type FileOptions = Parameters<FileSystem["makeTempFile"]>[0]
+
+const radix = 36
+const randomName = (digits: number): Effect.Effect<string> =>
+  Effect.map(Random.nextIntBetween(0, radix ** digits), (number) => number.toString(radix).padStart(digits, "0"))
+
+const ownerOnlyMode = 0o700
+
+export const makeTemporary = ({ withPlatformErrors: answer, fs, port }: Bridge): Temporary => {
+  const removeDirectory = (directory: string) => fs.delete(directory, { recursive: true, missing: "ignore" })
+
+  const createPrivateDirectory = (path: string): Effect.Effect<string, FsError> => {
+    const made = Effect.as(fs.mkdir(path, { parents: false, existOk: false }), path)
+    return port.attributes === undefined
+      ? made
+      : Effect.tap(made, () =>
+          Effect.onError(fs.setAttributes(path, { mode: ownerOnlyMode }), () => Effect.ignore(removeDirectory(path)))
+        )
+  }
+
+  const makeDirectory = (method: string, options: DirectoryOptions): Effect.Effect<string, PlatformError> => {
+    const above = (options?.directory ?? "").replace(/\/+$/, "")
+    const randomPath = Effect.map(randomName(6), (name) => `${above}/${options?.prefix ?? ""}${name}`)
+    return answer(
+      method,
+      options?.directory ?? "/",
+      Effect.retry(Effect.flatMap(randomPath, createPrivateDirectory), {
+        times: 16,
+        while: (error) => error._tag === "AlreadyExists"
+      })
+    )
+  }
+
+  const makeFile = (
+    method: string,
+    options: FileOptions
+  ): Effect.Effect<{ readonly directory: string; readonly path: string }, PlatformError> =>
+    Effect.flatMap(makeDirectory(method, options), (directory) =>
+      Effect.flatMap(randomName(10), (name) => {
+        const path = `${directory}/${name}${options?.suffix ?? ""}`
+        const made = answer(method, path, fs.writeBytes(path, new Uint8Array(0), { mode: "create", createParents: false }))
+        return Effect.as(
+          Effect.onError(made, () => Effect.ignore(removeDirectory(directory))),
+          { directory, path }
+        )
+      })
+    )
+
+  /** Removes the directory. A finalizer cannot fail, so a failure is logged. */
+  const release = (directory: string) => Effect.ignore(removeDirectory(directory), { log: "Warn" })
+
+  return {
+    makeTempDirectory: (options) => makeDirectory("makeTempDirectory", options),
+    makeTempDirectoryScoped: (options) => Effect.acquireRelease(makeDirectory("makeTempDirectoryScoped", options), release),
+    makeTempFile: (options) => Effect.map(makeFile("makeTempFile", options), ({ path }) => path),
+    makeTempFileScoped: (options) =>
+      Effect.map(
+        Effect.acquireRelease(makeFile("makeTempFileScoped", options), ({ directory }) => release(directory)),
+        ({ path }) => path
+      )
+  }
+}
+
+// A copy like effect's Node implementation (`cp -r`).
+//
+// The service copies to a free path atomically. An existing target is handled here: directories are merged, and without
+// `overwrite` existing files are silently kept.
+
+
+interface CopyOptions {
+  readonly overwrite: boolean
+  readonly times: boolean
+}
+
+const operation = "copy"
+
+export const makeCopy = ({
+  withPlatformErrors: answer,
+  children,
+  fs,
+  lookUpLink: lookAtLink,
+  port
+}: Bridge): FileSystem["copy"] => {
+  const failInvalidTarget = (path: string, detail: string) =>
+    Effect.fail(new FsErrorModule.InvalidArgument({ operation, path, argument: "to", detail }))
+
+  /** Copies the mode, and the time if requested. The service's own copies have the mode and time of new files. */
+  const copyAttributes = Effect.fnUntraced(function* (
+    from: FsPath.FsPath,
+    to: FsPath.FsPath,
+    copyOptions: CopyOptions
+  ): Effect.fn.Return<void, FsErrorModule.FsError> {
+    const { isFile, mode, modifiedAt } = yield* fs.stat(from)
+    yield* fs.setAttributes(to, {
+      ...(mode === undefined ? undefined : { mode }),
+      ...(copyOptions.times && isFile && modifiedAt !== undefined ? { modifiedAt } : undefined)
+    })
+  })
+
+  /**
+   * Copies the attributes of a tree. Directories come last, because nothing can change in a directory without write
+   * permission.
+   */
+  const copyTreeAttributes = Effect.fnUntraced(function* (
+    from: FsPath.FsPath,
+    to: FsPath.FsPath,
+    copyOptions: CopyOptions
+  ): Effect.fn.Return<void, FsErrorModule.FsError> {
+    const directories: Array<FsPath.FsPath> = [FsPath.root]
+    yield* Stream.runForEach(fs.walk(from), (entry) => {
+      const path = FsPath.relative(from, entry.path)
+      if (entry.isDirectory) directories.push(path)
+      return entry.isFile && entry.addressable ? copyAttributes(entry.path, FsPath.below(to, path), copyOptions) : Effect.void
+    })
+    for (const path of directories.reverse())
+      yield* copyAttributes(FsPath.below(from, path), FsPath.below(to, path), copyOptions)
+  })
+
+  const kept = (
+    from: FsPath.FsPath,
+    source: FileStat,
+    to: FsPath.FsPath,
+    copyOptions: CopyOptions
+  ): Effect.Effect<void, FsErrorModule.FsError> =>
+    port.attributes === undefined || source.kind === "symlink"
+      ? Effect.void
+      : (source.isDirectory ? copyTreeAttributes : copyAttributes)(from, to, copyOptions)
+
+  const copyOrReplace = (
+    from: FsPath.FsPath,
+    source: FileStat,
+    to: FsPath.FsPath,
+    copyOptions: CopyOptions
+  ): Effect.Effect<void, FsErrorModule.FsError> =>
+    Effect.andThen(
+      Effect.catchTag(fs.copy(from, to, { overwrite: true }), "NotAFile", ({ path }) =>
+        failInvalidTarget(path, "neither a FIFO, a socket nor a device can be copied")
+      ),
+      kept(from, source, to, copyOptions)
+    )
+
+  const mergeDirectory = Effect.fnUntraced(function* (
+    from: FsPath.FsPath,
+    to: FsPath.FsPath,
+    copyOptions: CopyOptions
+  ): Effect.fn.Return<void, FsErrorModule.FsError> {
+    for (const { addressable, name } of yield* children(operation, from)) {
+      const path = FsPath.join(from, name)
+      if (!addressable) {
+        return yield* Effect.fail(new FsErrorModule.IoError({ operation, path, detail: "no path can express this name" }))
+      }
+      yield* copyAny(path, FsPath.join(to, name), copyOptions)
+    }
+  })
+
+  const copyAny = Effect.fnUntraced(function* (
+    from: string,
+    to: string,
+    copyOptions: CopyOptions
+  ): Effect.fn.Return<void, FsErrorModule.FsError> {
+    const { path: source, stat } = yield* lookAtLink(operation, from)
+    if (stat === undefined) return yield* Effect.fail(new FsErrorModule.NotFound({ operation, path: from }))
+    const target = yield* lookAtLink(operation, to, writeActions)
+    const found = target.stat
+    if (target.isBlocked) return yield* Effect.fail(new FsErrorModule.NotADirectory({ operation, path: to }))
+    if (FsPath.isWithin(source, target.path)) return yield* failInvalidTarget(to, "nothing can be copied onto or into itself")
+    if (found === undefined) return yield* copyOrReplace(source, stat, target.path, copyOptions)
+    if (stat.isDirectory !== found.isDirectory)
+      return yield* failInvalidTarget(to, "a file and a directory do not replace each other")
+    if (stat.isDirectory) return yield* mergeDirectory(source, target.path, copyOptions)
+    // Node replaces a symlink by a symlink, whatever `overwrite` says, but never a file.
+    if (stat.kind === "symlink" && found.kind !== "symlink") {
+      return yield* Effect.fail(new FsErrorModule.AlreadyExists({ operation, path: to }))
+    }
+    if (copyOptions.overwrite || stat.kind === "symlink") yield* copyOrReplace(source, stat, target.path, copyOptions)
+  })
+
+  return (from, to, options) =>
+    answer(
+      operation,
+      from,
+      copyAny(from, to, { overwrite: options?.overwrite === true, times: options?.preserveTimestamps === true })
+    )
+}
 
 type ChangeMethods = Pick<
   FileSystem,
@@ -42,40 +238,40 @@ const writeModeByFlag: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | 
 export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods => {
   const { withPlatformErrors: answer, failPlatform: failure, fs, lookUp: look, lookUpLink: lookAtLink, port } = bridge
 
-  const notFound = (operation: string, path: string) => new FsError.NotFound({ operation, path })
+  const notFound = (operation: string, path: string) => new FsErrorModule.NotFound({ operation, path })
 
   /** Fails if the parent is no directory. The service creates parents, but effect's FileSystem does not. */
   const requireParent = Effect.fnUntraced(function* (
     method: string,
     path: string,
     target: Resolved
-  ): Effect.fn.Return<void, FsError.FsError> {
+  ): Effect.fn.Return<void, FsErrorModule.FsError> {
     if (target.stat !== undefined) return
     const parent = yield* look(method, FsPath.parent(target.path), writeActions)
     if (parent.stat?.kind === "directory") return
     const operation = method
     return yield* Effect.fail(
-      target.isBlocked || parent.stat !== undefined ? new FsError.NotADirectory({ operation, path }) : notFound(method, path)
+      target.isBlocked || parent.stat !== undefined ? new FsErrorModule.NotADirectory({ operation, path }) : notFound(method, path)
     )
   })
 
   /** Converts the error of an exclusive create: any existing entry means AlreadyExists. */
-  const toExclusiveError = (error: FsError.FsError, mode: string | undefined): FsError.FsError =>
+  const toExclusiveError = (error: FsErrorModule.FsError, mode: string | undefined): FsErrorModule.FsError =>
     mode === "create" && error._tag === "NotAFile"
-      ? new FsError.AlreadyExists({ operation: error.operation, path: error.path })
+      ? new FsErrorModule.AlreadyExists({ operation: error.operation, path: error.path })
       : error
 
   const unsupported = (method: string, path: string, feature: string) =>
     answer(
       method,
       path,
-      Effect.andThen(fs.stat(path), Effect.fail(new FsError.Unsupported({ operation: method, path, feature })))
+      Effect.andThen(fs.stat(path), Effect.fail(new FsErrorModule.Unsupported({ operation: method, path, feature })))
     )
 
   const missingDirectories = Effect.fnUntraced(function* (
     path: string,
     recursive: boolean
-  ): Effect.fn.Return<Array<FsPath.FsPath>, FsError.FsError> {
+  ): Effect.fn.Return<Array<FsPath.FsPath>, FsErrorModule.FsError> {
     const out: Array<FsPath.FsPath> = []
     for (let at = path; ;) {
       const found = yield* lookAtLink("makeDirectory", at, writeActions)
@@ -86,7 +282,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     }
   })
 
-  const makeDirectory = (path: string, recursive: boolean): Effect.Effect<void, FsError.FsError> =>
+  const makeDirectory = (path: string, recursive: boolean): Effect.Effect<void, FsErrorModule.FsError> =>
     Effect.catchTag(fs.mkdir(path, { parents: recursive, existOk: recursive }), "AlreadyExists", (error) =>
       recursive
         ? Effect.flatMap(look("makeDirectory", path), ({ stat }) =>
@@ -99,7 +295,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     path: string,
     recursive: boolean,
     mode: number
-  ): Effect.fn.Return<void, FsError.FsError> {
+  ): Effect.fn.Return<void, FsErrorModule.FsError> {
     const created = yield* missingDirectories(path, recursive)
     yield* makeDirectory(path, recursive)
     for (const directory of created) {
@@ -107,14 +303,14 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     }
   })
 
-  const copyFile = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsError.FsError> {
+  const copyFile = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsErrorModule.FsError> {
     const operation = "copyFile"
     const source = yield* look(operation, from)
     if (source.stat === undefined) return yield* Effect.fail(notFound(operation, from))
-    if (source.stat.kind !== "file") return yield* Effect.fail(new FsError.NotAFile({ operation, path: from }))
+    if (source.stat.kind !== "file") return yield* Effect.fail(new FsErrorModule.NotAFile({ operation, path: from }))
     const target = yield* look(operation, to, writeActions)
     if (target.path === source.path) return
-    if (target.stat?.kind === "directory") return yield* Effect.fail(new FsError.NotAFile({ operation, path: to }))
+    if (target.stat?.kind === "directory") return yield* Effect.fail(new FsErrorModule.NotAFile({ operation, path: to }))
     yield* requireParent(operation, to, target)
     yield* fs.copy(source.path, target.path, { overwrite: true })
     if (source.stat.mode !== undefined && port.attributes !== undefined) {
@@ -126,17 +322,17 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     path: string,
     recursive: boolean,
     force: boolean
-  ): Effect.fn.Return<void, FsError.FsError | PlatformError> {
+  ): Effect.fn.Return<void, FsErrorModule.FsError | PlatformError> {
     const operation = "remove"
     const { isBlocked: blocked, stat } = yield* lookAtLink(operation, path, deleteActions)
     if (stat === undefined) return force && !blocked ? undefined : yield* Effect.fail(notFound(operation, path))
     if (stat.isDirectory && !recursive) {
-      return yield* Effect.fail(toPlatform(new FsError.NotAFile({ operation, path }), operation, path, "Unknown"))
+      return yield* Effect.fail(toPlatform(new FsErrorModule.NotAFile({ operation, path }), operation, path, "Unknown"))
     }
     yield* fs.delete(path, { recursive, missing: force ? "ignore" : "fail" })
   })
 
-  const rename = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsError.FsError> {
+  const rename = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, FsErrorModule.FsError> {
     const operation = "rename"
     const source = yield* lookAtLink(operation, from, moveActions)
     if (source.stat === undefined) return yield* Effect.fail(notFound(operation, from))
@@ -145,12 +341,12 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     yield* requireParent(operation, to, target)
     const isAbove = FsPath.isWithin(target.path, source.path)
     if (target.stat?.isDirectory === true && !source.stat.isDirectory && !isAbove) {
-      return yield* Effect.fail(new FsError.NotAFile({ operation, path: to }))
+      return yield* Effect.fail(new FsErrorModule.NotAFile({ operation, path: to }))
     }
     yield* fs.move(from, to, { overwrite: true })
   })
 
-  const symlink = Effect.fnUntraced(function* (target: string, path: string): Effect.fn.Return<void, FsError.FsError> {
+  const symlink = Effect.fnUntraced(function* (target: string, path: string): Effect.fn.Return<void, FsErrorModule.FsError> {
     yield* requireParent("symlink", path, yield* lookAtLink("symlink", path, writeActions))
     yield* fs.symlink(path, target)
   })

@@ -2,26 +2,365 @@
  * Opens handles. The flag determines what a handle reads and writes, as the documentation of `Platform.toFileSystem` describes:
  * `r` reads the file as it was opened, `r+` and `w` stage changes, and `a` appends at once.
  */
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type { File, FileSystem, OpenFlag } from "effect/FileSystem"
-import type { PlatformError } from "effect/PlatformError"
+import * as FileSystem from "effect/FileSystem"
+import type { File, FileSystem as FileSystemType, OpenFlag } from "effect/FileSystem"
 import * as Option from "effect/Option"
+import type { PlatformError } from "effect/PlatformError"
 import * as Scope from "effect/Scope"
+import * as Semaphore from "effect/Semaphore"
+import * as Stream from "effect/Stream"
 import * as Read from "../../engine/read.ts"
 import { resolveLink } from "../../engine/resolve.ts"
 import * as Version from "../../engine/version.ts"
 import type { FileStat } from "../../model/Entry.ts"
-import * as FsPath from "../../model/FsPath.ts"
 import * as FsError from "../../model/FsError.ts"
-import { Limits } from "../../model/Limits.ts"
+import type { Fault } from "../../model/FsError.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import type { Handle } from "../../port/Backend.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import { writeActions } from "../operations/call.ts"
-import { type Bridge, maskMode, permissionBits } from "./bridge.ts"
-import * as Contents from "./contents.ts"
-import { badArgument } from "./errors.ts"
-import { type Content, make as makeFile } from "./file.ts"
+import { type Bridge, infoOf, maskMode, permissionBits } from "./bridge.ts"
+import { badArgument, systemError } from "./errors.ts"
+
+// Content that changes in place, on a port that can only replace whole files.
+//
+// The content consists of pages of 64 KiB. Written pages are in memory; all others are read from the opened file. So
+// memory depends only on the written pages, and a write costs only the pages that it touches.
+
+
+const pageBytes = 64 * 1024
+
+interface Pages {
+  readonly size: () => number
+  readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
+  /** Writes a copy of the bytes. A gap between the end and `offset` is filled with zeros. */
+  readonly write: (offset: number, bytes: Uint8Array) => Effect.Effect<void, Fault>
+  readonly truncate: (size: number) => Effect.Effect<void>
+  readonly content: Stream.Stream<Uint8Array, Fault>
+}
+
+/** Creates pages over `base`, which must stay open during their use; without it, the content is empty. */
+export const makePages = (base: Handle | undefined): Pages => {
+  const writtenPages = new Map<number, Uint8Array>()
+  let size = base?.stat.sizeBytes ?? 0
+  /** The readable part of `base`. A part that was cut off stays zero if the content grows again. */
+  let visibleBaseBytes = size
+
+  const readBasePage = (index: number): Effect.Effect<Uint8Array, Fault> => {
+    const page = new Uint8Array(pageBytes)
+    const start = index * pageBytes
+    const length = Math.min(pageBytes, visibleBaseBytes - start)
+    return base === undefined || length <= 0
+      ? Effect.succeed(page)
+      : Effect.map(Read.range(base, start, length), (bytes) => {
+          page.set(bytes)
+          return page
+        })
+  }
+  const pageAt = (index: number): Effect.Effect<Uint8Array, Fault> => {
+    const page = writtenPages.get(index)
+    return page === undefined ? readBasePage(index) : Effect.succeed(page)
+  }
+
+  const read = Effect.fnUntraced(function* (offset: number, length: number): Effect.fn.Return<Uint8Array, Fault> {
+    const end = Math.min(offset + length, size)
+    const out = new Uint8Array(Math.max(0, end - offset))
+    for (let at = offset; at < end;) {
+      const index = Math.floor(at / pageBytes)
+      const start = at - index * pageBytes
+      const page = yield* pageAt(index)
+      const part = page.subarray(start, Math.min(pageBytes, start + end - at))
+      out.set(part, at - offset)
+      at += part.length
+    }
+    return out
+  })
+
+  const write = Effect.fnUntraced(function* (offset: number, bytes: Uint8Array): Effect.fn.Return<void, Fault> {
+    if (bytes.length === 0) return
+    const end = offset + bytes.length
+    const last = Math.floor((end - 1) / pageBytes)
+    const touchedPages: Array<readonly [index: number, page: Uint8Array]> = []
+    for (let index = Math.floor(offset / pageBytes); index <= last; index++) {
+      const isWhole = offset <= index * pageBytes && end >= (index + 1) * pageBytes
+      touchedPages.push([index, isWhole ? (writtenPages.get(index) ?? new Uint8Array(pageBytes)) : yield* pageAt(index)])
+    }
+    for (const [index, page] of touchedPages) {
+      const start = Math.max(0, index * pageBytes - offset)
+      page.set(bytes.subarray(start, (index + 1) * pageBytes - offset), Math.max(0, offset - index * pageBytes))
+      writtenPages.set(index, page)
+    }
+    size = Math.max(size, end)
+  })
+
+  const truncate = (length: number): Effect.Effect<void> =>
+    Effect.sync(() => {
+      if (length < size) {
+        for (const index of writtenPages.keys()) if (index * pageBytes >= length) writtenPages.delete(index)
+        writtenPages.get(Math.floor(length / pageBytes))?.fill(0, length % pageBytes)
+        visibleBaseBytes = Math.min(visibleBaseBytes, length)
+      }
+      size = length
+    })
+
+  return {
+    size: () => size,
+    read: (offset, length) => Effect.suspend(() => read(offset, length)),
+    write: (offset, bytes) => Effect.suspend(() => write(offset, bytes)),
+    truncate,
+    content: Stream.unfold(0, (at) =>
+      at >= size ? Effect.undefined : Effect.map(read(at, pageBytes), (bytes) => [bytes, at + pageBytes] as const)
+    )
+  }
+}
+
+type OpenError = FsError.FsError
+
+interface Opened {
+  readonly content: Content
+  /**
+   * Publishes the staged content before another call reads the file. A failure is ignored here; `sync` and closing
+   * report it.
+   */
+  readonly publishBeforeRead?: Effect.Effect<void> | undefined
+  readonly close: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
+}
+
+const toOpenError =
+  (path: string) =>
+  (fault: FsError.Fault): OpenError =>
+    FsError.promote(fault, "open", path)
+
+const pinnedContent = (path: string, handle: Handle): Content => ({
+  stat: Effect.succeed(handle.stat),
+  read: (offset, length) => {
+    const rest = handle.stat.sizeBytes - offset
+    return rest <= 0
+      ? Effect.sync(() => new Uint8Array(0))
+      : Effect.mapError(handle.read(offset, Math.min(length, rest)), toOpenError(path))
+  },
+  sync: Effect.void,
+  isAppending: false
+})
+
+const directoryContent = (path: string, stat: FileStat): Content => ({
+  stat: Effect.succeed(stat),
+  read: () => Effect.fail(new FsError.NotAFile({ operation: "open", path })),
+  sync: Effect.void,
+  isAppending: false
+})
+
+/** Returns the content of the current file of that name, which grows with each write. `truncate` shortens the file. */
+const appendingContent = (
+  { fs }: Bridge,
+  path: string,
+  isReadable: boolean,
+  truncate: NonNullable<Content["truncate"]>
+): Content => ({
+  stat: fs.stat(path),
+  ...(isReadable && {
+    read: (offset: number, limit: number) => Effect.map(fs.readBytes(path, { offset, limit }), ({ content }) => content)
+  }),
+  write: (_, bytes) => Effect.asVoid(fs.writeBytes(path, bytes, { mode: "appendExisting", createParents: false })),
+  truncate,
+  sync: Effect.void,
+  isAppending: true
+})
+
+interface StagingOptions {
+  readonly path: string
+  readonly isReadable: boolean
+  readonly before: FileStat
+  /** The initial content. The handle must stay open while the content is used. */
+  readonly base: Handle | undefined
+  /** The version of `base` when it was opened. Another program may write into the same file later. */
+  readonly version: string | undefined
+  /** True if the initial content differs from the file. */
+  readonly isChanged: boolean
+  /** Runs if the scope fails before a `sync`, with the version that was published last. */
+  readonly discard: (shownVersion: string | undefined) => Effect.Effect<void>
+  readonly limits: LimitsShape
+}
+
+const isConflict = (cause: Cause.Cause<OpenError>): boolean =>
+  Option.match(Cause.findErrorOption(cause), { onNone: () => false, onSome: ({ _tag }) => _tag === "Conflict" })
+
+/** Returns staged changes over `base`. They replace the file at `sync` and when the scope closes successfully. */
+const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions: StagingOptions): Opened => {
+  const { base, before, discard, limits, path, isReadable, version } = stagingOptions
+  const pages = makePages(base)
+  let isChanged = stagingOptions.isChanged
+  let isPublished = false
+
+  const checkSize = (actual: number): Effect.Effect<void, OpenError> =>
+    actual <= limits.maxFileSize
+      ? Effect.void
+      : Effect.fail(
+          new FsError.LimitExceeded({ operation: "open", path, limit: "maxFileSize", allowed: limits.maxFileSize, actual })
+        )
+  const change = (size: number, run: Effect.Effect<void, FsError.Fault>): Effect.Effect<void, OpenError> =>
+    Effect.andThen(
+      checkSize(size),
+      Effect.map(Effect.mapError(run, toOpenError(path)), () => void (isChanged = true))
+    )
+  const content = Stream.mapError(pages.content, toOpenError(path))
+  let current = version
+  /** Replaces only the version that this handle knows. Fails with Conflict if others have written since. */
+  const replace = (ifMatch: string): Effect.Effect<void, OpenError> =>
+    Effect.map(Stream.run(content, fs.sink(path, { mode: "replace", ifMatch, version: true })), (written) => {
+      current = written.version
+    })
+  let shownVersion: string | undefined
+  const overwrite = Effect.suspend(() =>
+    Effect.map(Stream.run(content, fs.sink(path, { mode: "overwrite", createParents: false, version: true })), (written) => {
+      shownVersion = written.version
+    })
+  )
+  // One publication runs at a time. The next one includes bytes written meanwhile.
+  const publishLock = Semaphore.makeUnsafe(1)
+  const publish = publishLock.withPermit(
+    Effect.suspend(() => {
+      if (!isChanged) return Effect.void
+      isChanged = false
+      const take = current === undefined ? overwrite : replace(current)
+      return Effect.onExit(Effect.provideService(take, Limits, limits), (exit) =>
+        Effect.sync(() => {
+          // A Conflict is final: publishing again cannot succeed, and the caller of `sync` has received the error.
+          if (Exit.isFailure(exit) && !isConflict(exit.cause)) isChanged = true
+        })
+      )
+    })
+  )
+
+  return {
+    content: {
+      stat: Effect.sync(() => ({ ...before, sizeBytes: pages.size() })),
+      ...(isReadable && {
+        read: (offset: number, length: number) => Effect.mapError(pages.read(offset, length), toOpenError(path))
+      }),
+      write: (offset, bytes) =>
+        Effect.suspend(() => change(Math.max(pages.size(), offset + bytes.length), pages.write(offset, bytes))),
+      truncate: (size) => change(size, pages.truncate(size)),
+      sync: Effect.map(publish, () => void (isPublished = true)),
+      isAppending: false
+    },
+    publishBeforeRead: current === undefined ? Effect.ignore(publish) : undefined,
+    close: (exit) =>
+      Exit.isSuccess(exit)
+        ? Effect.orDie(answer("close", path, publish))
+        : Effect.suspend(() => (isPublished ? Effect.void : discard(shownVersion)))
+  }
+}
+
+// A file handle: a cursor over a content, with the rules of effect's `File`. After closing, every call fails.
+
+
+interface Content {
+  readonly stat: Effect.Effect<FileStat, FsError.FsError>
+  /** Reads bytes; returns no bytes at the end and beyond. Absent if the file is not open for reading. */
+  readonly read?: (offset: number, length: number) => Effect.Effect<Uint8Array, FsError.FsError>
+  readonly write?: (offset: number, bytes: Uint8Array) => Effect.Effect<void, FsError.FsError>
+  readonly truncate?: (size: number) => Effect.Effect<void, FsError.FsError | PlatformError>
+  readonly sync: Effect.Effect<void, FsError.FsError>
+  /** True if writes go to the end, regardless of the cursor. */
+  readonly isAppending: boolean
+}
+
+const makeFile = (bridge: Bridge, path: string, content: Content, isClosed: () => boolean): FileSystem.File => {
+  let cursor = 0n
+
+  const failSystemError = (method: string, why: string) => Effect.fail(systemError(method, path, "Unknown", why))
+  const call = <A>(method: string, run: () => Effect.Effect<A, FsError.FsError | PlatformError>): Effect.Effect<A, PlatformError> =>
+    Effect.suspend(() =>
+      isClosed()
+        ? failSystemError(method, "the file has been closed")
+        : Effect.catch(run(), (error) =>
+            error._tag === "PlatformError" ? Effect.fail(error) : bridge.failPlatform(method, path, error)
+          )
+    )
+
+  const readAt = (
+    method: string,
+    length: number,
+    options: FileSystem.File.ReadOptions | undefined
+  ): Effect.Effect<Uint8Array, FsError.FsError | PlatformError> => {
+    const explicitPosition = options?.position
+    if (explicitPosition !== undefined && explicitPosition < 0n) {
+      return Effect.fail(badArgument(method, "Cannot read before the start of the file"))
+    }
+    if (content.read === undefined) return failSystemError(method, "the file was not opened for reading")
+    const position = explicitPosition ?? cursor
+    return Effect.map(length === 0 ? readNothing : content.read(Number(position), length), (bytes) => {
+      if (explicitPosition === undefined) cursor = position + BigInt(bytes.length)
+      return bytes
+    })
+  }
+
+  const writeAtCursor = (method: string, bytes: Uint8Array): Effect.Effect<number, FsError.FsError | PlatformError> => {
+    if (content.write === undefined) return failSystemError(method, "the file was not opened for writing")
+    const position = cursor
+    if (!content.isAppending && position > Number.MAX_SAFE_INTEGER) {
+      return Effect.fail(badArgument(method, `position exceeds the safe integer range: ${position}`))
+    }
+    return Effect.map(content.write(Number(position), bytes), () => {
+      if (!content.isAppending) cursor = position + BigInt(bytes.length)
+      return bytes.length
+    })
+  }
+
+  return {
+    [FileSystem.FileTypeId]: FileSystem.FileTypeId,
+    stat: call("stat", () => Effect.map(content.stat, infoOf)),
+    sync: call("sync", () => content.sync),
+    // Effect's type lacks "end", but every file supports it.
+    seek: (offset, from: FileSystem.SeekMode | "end") =>
+      call("seek", () => {
+        const base =
+          from === "start"
+            ? Effect.succeed(0n)
+            : from === "current"
+              ? Effect.succeed(cursor)
+              : Effect.map(content.stat, (stat) => BigInt(stat.sizeBytes))
+        return Effect.flatMap(base, (base) => {
+          const position = base + offset
+          if (position < 0n) return Effect.fail(badArgument("seek", "Cannot seek before the start of the file"))
+          cursor = position
+          return Effect.succeed(position)
+        })
+      }),
+    read: (buffer, options) =>
+      call("read", () =>
+        Effect.map(readAt("read", buffer.length, options), (bytes) => {
+          buffer.set(bytes)
+          return bytes.length
+        })
+      ),
+    readAlloc: (size, options) =>
+      call("readAlloc", () =>
+        Number.isInteger(size) && size >= 0
+          ? Effect.map(readAt("readAlloc", size, options), (bytes) => (bytes.length === 0 ? Option.none() : Option.some(bytes)))
+          : Effect.fail(badArgument("readAlloc", "size must be a non-negative integer"))
+      ),
+    truncate: (length = 0) =>
+      call("truncate", () => {
+        if (!Number.isSafeInteger(length)) return Effect.fail(badArgument("truncate", "the length must be an integer"))
+        if (content.truncate === undefined) return failSystemError("truncate", "the file was not opened for writing")
+        const size = Math.max(0, length)
+        return Effect.map(content.truncate(size), () => {
+          if (!content.isAppending && cursor > size) cursor = BigInt(size)
+        })
+      }),
+    write: (buffer) => call("write", () => writeAtCursor("write", buffer)),
+    writeAll: (buffer) =>
+      call("writeAll", () => (buffer.length === 0 ? Effect.void : Effect.asVoid(writeAtCursor("writeAll", buffer))))
+  }
+}
+
+const readNothing = Effect.sync(() => new Uint8Array(0))
 
 interface Plan {
   readonly isReadable: boolean
@@ -50,12 +389,12 @@ const planByFlag: { readonly [Flag in OpenFlag]: Plan } = {
   "ax+": plan(true, "append", "always")
 }
 
-type Options = Parameters<FileSystem["open"]>[1]
+type Options = Parameters<FileSystemType["open"]>[1]
 
 const noBytes = new Uint8Array(0)
 
-export interface Handles {
-  readonly open: FileSystem["open"]
+interface Handles {
+  readonly open: FileSystemType["open"]
   readonly publishPending: (path: string, extent: PathExtent) => Effect.Effect<void>
 }
 
@@ -97,11 +436,11 @@ export const make = (bridge: Bridge): Handles => {
 
   const openForReading = (path: string, scope: Scope.Scope, noFollow: boolean): Effect.Effect<Content, FsError.FsError> =>
     Effect.catchTag(
-      Effect.map(openPinned(path, scope, noFollow), (handle) => Contents.pinnedContent(path, handle)),
+      Effect.map(openPinned(path, scope, noFollow), (handle) => pinnedContent(path, handle)),
       "NotAFile",
       (error) =>
         Effect.flatMap((noFollow ? lookAtLink : look)("open", path), ({ stat }) =>
-          stat?.kind === "directory" ? Effect.succeed(Contents.directoryContent(path, stat)) : Effect.fail(error)
+          stat?.kind === "directory" ? Effect.succeed(directoryContent(path, stat)) : Effect.fail(error)
         )
     )
 
@@ -136,7 +475,7 @@ export const make = (bridge: Bridge): Handles => {
     scope: Scope.Scope,
     noFollow: boolean,
     mode: number | undefined
-  ): Effect.fn.Return<Contents.Opened, FsError.FsError> {
+  ): Effect.fn.Return<Opened, FsError.FsError> {
     const exclusive = plan.creates === "always"
     const found = yield* (noFollow || exclusive ? lookAtLink : look)("open", path, writeActions)
     const error = checkPlan(path, plan, found.stat)
@@ -151,16 +490,16 @@ export const make = (bridge: Bridge): Handles => {
     const openContent = Effect.gen(function* () {
       if (made && setsMode) yield* setMode(path, mode)
       if (plan.writes === "append") {
-        const content = Contents.appendingContent(bridge, path, plan.isReadable, truncate(path))
+        const content = appendingContent(bridge, path, plan.isReadable, truncate(path))
         return { content, close: (exit: Exit.Exit<unknown, unknown>) => (Exit.isFailure(exit) ? discard() : Effect.void) }
       }
       const base = plan.truncates || made ? undefined : yield* openPinned(path, scope, noFollow)
-      const opened = Contents.stageContent(bridge, {
+      const opened = stageContent(bridge, {
         path,
         isReadable: plan.isReadable,
         before: base?.stat ?? (yield* fs.stat(path)),
         base,
-        version: base === undefined ? undefined : yield* Effect.mapError(Version.ofHandle(base), Contents.toOpenError(path)),
+        version: base === undefined ? undefined : yield* Effect.mapError(Version.ofHandle(base), toOpenError(path)),
         isChanged: plan.truncates && !made,
         discard,
         limits: yield* Limits

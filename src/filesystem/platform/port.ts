@@ -1,23 +1,327 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import type { File } from "effect/FileSystem"
+import * as Exit from "effect/Exit"
+import type { File, FileSystem } from "effect/FileSystem"
 import * as Option from "effect/Option"
+import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
-import type { WatchEvent } from "../../model/Entry.ts"
+import type { FileStat, Kind, WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
+import { join, parent, root } from "../../model/FsPath.ts"
+import { Limits, unlimited } from "../../model/Limits.ts"
+import { isBytes } from "../../model/bytes.ts"
+import type { Attributes, Backend, Child, Handle, Info, Links, Rules, WriteHow } from "../../port/Backend.ts"
 import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
-import type { Attributes, Backend, Child, Handle, Info, Links, Rules } from "../../port/Backend.ts"
-import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Locks from "../../runtime/locks.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { fromPlatform } from "./errors.ts"
-import { toFaults, type RootedFileSystem, kindOf, toStat } from "./ground.ts"
-import * as Staging from "./staging.ts"
+
+// The basis of a port over effect's FileSystem: maps paths, rejects symlinks on the way, and converts errors to faults.
+//
+// Effect's FileSystem cannot confine a path to a directory. So each component is checked before use. A process that
+// replaces one in between can escape, so the confinement is only `best-effort`.
+
+
+const notFound: Fault = { _tag: "NotFound" }
+const notADirectory: Fault = { _tag: "NotADirectory" }
+const reservedNameFault: Fault = { _tag: "InvalidPath", detail: "names of this form are kept for writes in progress" }
+
+interface RootedFileSystem {
+  readonly fs: FileSystem
+  readonly toHostPath: (path: FsPath.FsPath) => string
+  /** Looks up a path whose components were checked before; `undefined` if it is absent. */
+  readonly lstatEntry: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
+  readonly findEntry: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
+  readonly requireEntry: (path: FsPath.FsPath) => Effect.Effect<File.Info, Fault>
+  /** Looks up a path at which an entry could be created: its directory must exist. */
+  readonly findCreatable: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
+  readonly toShownName: (name: string) => string
+}
+
+/**
+ * Converts errors to faults. `wrongKind` is the meaning of a BadResource without a code.
+ *
+ * The caller's limits do not apply here. If `fs` is a filesystem of this library, they would otherwise restrict its own
+ * steps.
+ */
+export const toFaults = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrongKind?: Fault): Effect.Effect<A, Fault, R> =>
+  Effect.provideService(
+    Effect.mapError(effect, (error) => fromPlatform(error, wrongKind)),
+    Limits,
+    unlimited
+  )
+
+/**
+ * Returns the suffix that this port adds to temporary names on `fs`.
+ *
+ * A FileSystem of this library refuses names of writes in progress. There the names get a number at the end, which
+ * users of this port never see. Such filesystems can be stacked, so the first accepted number is used.
+ */
+const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Effect.fn.Return<string> {
+  for (let number = 0; ; number++) {
+    const suffix = number === 0 ? "" : String(number)
+    const isRefused = yield* TemporaryNames.withName((name) =>
+      Effect.match(fs.access(above + name + suffix), {
+        onFailure: ({ reason }) => reason._tag === "BadArgument" && number < 8,
+        onSuccess: () => false
+      })
+    )
+    if (!isRefused) return suffix
+  }
+})
+
+/** Creates the basis for a directory, which must be given by its real path. */
+export const makeGround = (fs: FileSystem, rootPath: string): Effect.Effect<RootedFileSystem> => {
+  const above = rootPath.endsWith("/") ? rootPath : `${rootPath}/`
+  return Effect.map(numberOf(fs, above), (suffix) => {
+    const toShownName = (name: string): string => {
+      const shown = name.slice(0, name.length - suffix.length)
+      return suffix !== "" && name.endsWith(suffix) && TemporaryNames.isOwnName(shown) ? shown : name
+    }
+    const isReserved = (name: string): boolean => toShownName(name) !== name
+    const toHostName = (name: string): string => (TemporaryNames.isOwnName(name) ? name + suffix : name)
+    const toHostPath = (path: FsPath.FsPath): string => {
+      if (path === FsPath.root) return rootPath
+      return above + (suffix === "" || !path.includes(".~") ? path : path.split("/").map(toHostName).join("/"))
+    }
+
+    const lstatEntry = (path: FsPath.FsPath): Effect.Effect<File.Info | undefined, Fault> =>
+      Effect.catch(toFaults(fs.lstat(toHostPath(path)), notFound), (fault) =>
+        fault._tag === "NotFound" || fault._tag === "NotADirectory" ? Effect.undefined : Effect.fail(fault)
+      )
+
+    const findObstacle = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<Fault | undefined, Fault> {
+      for (let end = path.indexOf("/"); end !== -1; end = path.indexOf("/", end + 1)) {
+        const info = yield* lstatEntry(path.slice(0, end) as FsPath.FsPath)
+        if (info === undefined) return notFound
+        if (info.type !== "Directory") return notADirectory
+      }
+      return undefined
+    })
+
+    const checkPath = (path: FsPath.FsPath): Effect.Effect<Fault | undefined, Fault> =>
+      isReserved(FsPath.name(path)) ? Effect.fail(reservedNameFault) : findObstacle(path)
+
+    const findEntry = (path: FsPath.FsPath) =>
+      Effect.flatMap(checkPath(path), (fault) => (fault === undefined ? lstatEntry(path) : Effect.undefined))
+
+    return {
+      fs,
+      toHostPath,
+      lstatEntry,
+      findEntry,
+      requireEntry: (path) =>
+        Effect.flatMap(findEntry(path), (info) => (info === undefined ? Effect.fail(notFound) : Effect.succeed(info))),
+      findCreatable: (path) =>
+        Effect.flatMap(checkPath(path), (fault) => (fault === undefined ? lstatEntry(path) : Effect.fail(fault))),
+      toShownName
+    }
+  })
+}
+
+const kindOf = (type: File.Type): Kind =>
+  type === "File" ? "file" : type === "Directory" ? "directory" : type === "SymbolicLink" ? "symlink" : "other"
+
+const timeOf = (date: Option.Option<Date>): DateTime.Utc | undefined =>
+  Option.isSome(date) ? DateTime.makeUnsafe(date.value.getTime()) : undefined
+
+const permissions = (info: File.Info): number => info.mode & 0o777
+
+const toStat = (path: FsPath.FsPath, info: File.Info): FileStat => {
+  const kind = kindOf(info.type)
+  const createdAt = timeOf(info.birthtime)
+  const modifiedAt = timeOf(info.mtime)
+  return {
+    path,
+    kind,
+    isFile: kind === "file",
+    isDirectory: kind === "directory",
+    sizeBytes: kind === "file" || kind === "symlink" ? Number(info.size) : 0,
+    ...(createdAt === undefined ? undefined : { createdAt }),
+    ...(modifiedAt === undefined ? undefined : { modifiedAt }),
+    mode: permissions(info),
+    ...(kind === "symlink" ? { isSymlink: true } : undefined)
+  }
+}
+
+// Writes on effect's FileSystem: into a temporary file beside the target, which then is renamed.
+//
+// So an observer sees the old file or the new one, and a failed or interrupted write leaves nothing. Every call that
+// changes something runs uninterruptibly.
+
 
 const notAFile: Fault = { _tag: "NotAFile" }
-const notADirectory: Fault = { _tag: "NotADirectory" }
-const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const alreadyExistsFault: Fault = { _tag: "AlreadyExists" }
+
+const noBytes = new Uint8Array(0)
+
+type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
+
+const withCommit = <A, E, R>(how: WriteHow | undefined, publish: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> =>
+  how?.commit === undefined ? publish : how.commit(publish)
+
+const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
+  const { toHostPath: at, fs, lstatEntry: look, findCreatable: place } = ground
+
+  const checkTarget = (found: File.Info | undefined, mode: "create" | "replace" | "append"): Effect.Effect<void, Fault> =>
+    found === undefined
+      ? Effect.void
+      : mode === "create"
+        ? Effect.fail(alreadyExistsFault)
+        : found.type === "File"
+          ? Effect.void
+          : Effect.fail(notAFile)
+
+  const writeWithFlag = (path: FsPath.FsPath, bytes: Uint8Array, flag: "wx" | "a", mode?: number): Effect.Effect<void, Fault> =>
+    Effect.uninterruptible(toFaults(fs.writeFile(at(path), bytes, { flag, mode })))
+
+  const appendStream = <E, R>(path: FsPath.FsPath, stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<void, Fault | E, R> =>
+    Stream.runForEachArray(stream, (arrays) =>
+      Effect.forEach(arrays, (bytes) => writeWithFlag(path, bytes, "a"), { discard: true })
+    )
+
+  const statPublished = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
+    Effect.flatMap(look(path), (info) => (info === undefined ? Effect.fail(notFound) : Effect.succeed(toStat(path, info))))
+
+  const discard = (path: FsPath.FsPath): Effect.Effect<void> => Effect.ignore(toFaults(fs.remove(at(path), { force: true })))
+
+  /**
+   * Calls `use` with a temporary name beside the path, and removes that file afterwards, unless it was renamed to its target.
+   */
+  const withTemporaryFile = <A, E, R>(
+    path: FsPath.FsPath,
+    isRenamedOnSuccess: boolean,
+    use: (aside: FsPath.FsPath) => Effect.Effect<A, E, R>
+  ): Effect.Effect<A, E, R> =>
+    TemporaryNames.withName((name) => {
+      const aside = join(parent(path), name)
+      return Effect.onExit(use(aside), (exit) => (isRenamedOnSuccess && Exit.isSuccess(exit) ? Effect.void : discard(aside)))
+    })
+
+  /** Copies the old file's owner, if permitted, and its permission bits, which a change of owner may clear. */
+  const copyOwnerAndMode = Effect.fnUntraced(function* (path: FsPath.FsPath, old: File.Info): Effect.fn.Return<void, Fault> {
+    const made = yield* look(path)
+    if (made === undefined) return
+    const uid = Option.getOrUndefined(old.uid)
+    const gid = Option.getOrUndefined(old.gid)
+    if (
+      uid !== undefined &&
+      gid !== undefined &&
+      (uid !== Option.getOrUndefined(made.uid) || gid !== Option.getOrUndefined(made.gid))
+    ) {
+      yield* Effect.ignore(toFaults(fs.chown(at(path), uid, gid)))
+    }
+    if (permissions(old) !== permissions(made)) yield* toFaults(fs.chmod(at(path), permissions(old)))
+  }, Effect.uninterruptible)
+
+  const writeTemporary = Effect.fnUntraced(function* <E, R>(
+    aside: FsPath.FsPath,
+    content: Content<E, R>,
+    old: File.Info | undefined
+  ): Effect.fn.Return<void, Fault | E, R> {
+    const isWhole = isBytes(content)
+    yield* writeWithFlag(aside, isWhole ? content : noBytes, "wx", old && permissions(old))
+    if (!isWhole) yield* appendStream(aside, content)
+    if (old !== undefined) yield* copyOwnerAndMode(aside, old)
+  })
+
+  /** Renames without hard links: an empty file takes the name first, and the content replaces it at once. */
+  const reserveAndRename = (aside: FsPath.FsPath, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+    Effect.andThen(
+      writeWithFlag(path, noBytes, "wx"),
+      Effect.onError(toFaults(fs.rename(at(aside), at(path))), () => discard(path))
+    )
+
+  const linkOrReserve = (aside: FsPath.FsPath, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
+    Effect.catch(toFaults(fs.link(at(aside), at(path))), (fault) =>
+      fault._tag === "AlreadyExists" ? Effect.fail(fault) : reserveAndRename(aside, path)
+    )
+
+  const publish = (aside: FsPath.FsPath, path: FsPath.FsPath, mode: "create" | "replace"): Effect.Effect<FileStat, Fault> =>
+    Effect.uninterruptible(
+      Effect.andThen(
+        mode === "create"
+          ? linkOrReserve(aside, path)
+          : Effect.andThen(
+              Effect.flatMap(look(path), (found) => checkTarget(found, mode)),
+              toFaults(fs.rename(at(aside), at(path)))
+            ),
+        statPublished(path)
+      )
+    )
+
+  const writeStaged = <E, R>(
+    path: FsPath.FsPath,
+    content: Content<E, R>,
+    mode: "create" | "replace",
+    how: WriteHow | undefined
+  ): Effect.Effect<FileStat, Fault | E, R> =>
+    Effect.flatMap(
+      Effect.tap(place(path), (found) => checkTarget(found, mode)),
+      (old) =>
+        withTemporaryFile(path, mode === "replace", (aside) =>
+          Effect.andThen(writeTemporary(aside, content, old), withCommit(how, publish(aside, path, mode)))
+        )
+    )
+
+  const appendOrTruncate = <E, R>(
+    path: FsPath.FsPath,
+    add: Effect.Effect<void, Fault | E, R>
+  ): Effect.Effect<FileStat, Fault | E, R> =>
+    Effect.flatMap(
+      Effect.tap(look(path), (found) => checkTarget(found, "append")),
+      (old) =>
+        Effect.andThen(
+          Effect.onExit(add, (exit) =>
+            Exit.isSuccess(exit)
+              ? Effect.void
+              : old === undefined
+                ? discard(path)
+                : Effect.ignore(toFaults(fs.truncate(at(path), Number(old.size))))
+          ),
+          statPublished(path)
+        )
+    )
+
+  const append = <E, R>(
+    path: FsPath.FsPath,
+    content: Content<E, R>,
+    how: WriteHow | undefined
+  ): Effect.Effect<FileStat, Fault | E, R> =>
+    Effect.andThen(
+      Effect.tap(place(path), (found) => checkTarget(found, "append")),
+      isBytes(content)
+        ? withCommit(how, appendOrTruncate(path, writeWithFlag(path, content, "a")))
+        : withTemporaryFile(path, false, (aside) =>
+            Effect.andThen(
+              writeTemporary(aside, content, undefined),
+              withCommit(
+                how,
+                appendOrTruncate(
+                  path,
+                  Effect.andThen(
+                    writeWithFlag(path, noBytes, "a"),
+                    appendStream(
+                      path,
+                      Stream.mapError(fs.stream(at(aside)), (error) => fromPlatform(error))
+                    )
+                  )
+                )
+              )
+            )
+          )
+    )
+
+  return (path, content, mode, how) =>
+    path === root
+      ? Effect.fail(mode === "create" ? alreadyExistsFault : notAFile)
+      : mode === "append"
+        ? append(path, content, how)
+        : writeStaged(path, content, mode, how)
+}
+
+const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const rootDeniedFault: Fault = { _tag: "AccessDenied", why: "root" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 const linkAttributesFault: Fault = {
@@ -237,7 +541,7 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
     stat: (path) => Effect.map(seek(path), (found) => found && toStat(path, found)),
     list,
     open,
-    write: Staging.make(ground),
+    write: makeStaging(ground),
     makeDirectory,
     remove,
     rename,

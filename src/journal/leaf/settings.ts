@@ -1,6 +1,6 @@
 /** The options of a leaf, validated and in one form. Times are in milliseconds. */
 import * as Duration from "effect/Duration"
-import { make as makeAlgebra, type Algebra } from "../../filesystem/Filesystem.ts"
+import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
 import { InvalidArgument, promote } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import * as Limits from "../../model/Limits.ts"

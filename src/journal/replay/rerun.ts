@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
-import { type Algebra } from "../../filesystem/Filesystem.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
 import * as Caller from "../../filesystem/operations/call.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"

@@ -9,7 +9,7 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import * as Container from "../../../src/backends/Container.ts"
 import type { ExecOptions } from "../../../src/filesystem/Sandbox.ts"
-import { cutMark } from "../../../src/filesystem/sandbox/streams.ts"
+import { cutMark } from "../../../src/filesystem/sandbox/bounds.ts"
 import { busyboxRoot, containers, describePodman, directory, gnuRoot, services } from "./podman.ts"
 
 const made = (options: Partial<Container.ContainerOptions> = {}) =>
