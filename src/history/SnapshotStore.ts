@@ -13,8 +13,7 @@ import type * as Scope from "effect/Scope"
 import { join, tmpdir } from "../runtime/node.ts"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import type { SnapshotError } from "./errors.ts"
-import type { Operations, Options } from "./snapshotStore/operations.ts"
-import { make as makeService, toError } from "./snapshotStore/service.ts"
+import { make as makeService, type Operations, type Options, toError } from "./snapshotStore/service.ts"
 import { SnapshotDirectory } from "./snapshotStore/shelf.ts"
 
 export {
@@ -25,22 +24,9 @@ export {
   /** @since 0.1.0 */
   SnapshotRestoreError
 } from "./errors.ts"
-export {
-  /** @since 0.1.0 */
-  SnapshotInfo
-} from "./snapshotStore/operations.ts"
-export type {
-  /** @since 0.1.0 */
-  Operations,
-  /** @since 0.1.0 */
-  Options,
-  /** @since 0.1.0 */
-  TreeEntry
-} from "./snapshotStore/operations.ts"
-export type {
-  /** @since 0.1.0 */
-  Manifest
-} from "./zip/manifest.ts"
+export { SnapshotInfo } from "./snapshotStore/service.ts"
+export type { Operations, Options, TreeEntry } from "./snapshotStore/service.ts"
+export type { Manifest } from "./zip/manifest.ts"
 
 /**
  * The service that keeps archives of the tree in a directory.

@@ -24,10 +24,9 @@ import type { MergeConflicts, MergeOptions, MergeResult } from "./snapshots/fork
 import * as GitStrategy from "./snapshots/git.ts"
 import * as MemoryStrategy from "./snapshots/memory.ts"
 import type { Operations } from "./snapshots/operations.ts"
-import type { LayerOptions } from "./snapshots/options.ts"
+import type { LayerOptions, Problem, Strategy } from "./snapshots/strategy.ts"
 import type { FilesystemSnapshot } from "./snapshots/value.ts"
 import { make as makeService, orSnapshotError } from "./snapshots/service.ts"
-import type { Problem, Strategy } from "./snapshots/strategy.ts"
 
 export {
   /** @since 0.1.0 */
@@ -37,16 +36,7 @@ export {
   /** @since 0.1.0 */
   SnapshotRestoreError
 } from "./errors.ts"
-export {
-  /** @since 0.1.0 */
-  Conflict,
-  /** @since 0.1.0 */
-  Hunk,
-  /** @since 0.1.0 */
-  LineRange,
-  /** @since 0.1.0 */
-  Version
-} from "./merge/conflict.ts"
+export { Conflict, Hunk, LineRange, Version } from "./mergeText.ts"
 export {
   /** @since 0.1.0 */
   MergeConflicts,
@@ -71,20 +61,9 @@ export type {
   /** @since 0.1.0 */
   SnapshotOptions
 } from "./snapshots/operations.ts"
-export type {
-  /** @since 0.1.0 */
-  LayerOptions,
-  /** @since 0.1.0 */
-  Retention
-} from "./snapshots/options.ts"
-export type {
-  /** @since 0.1.0 */
-  SnapshotProgress
-} from "./snapshots/progress.ts"
-export type {
-  /** @since 0.1.0 */
-  Stats
-} from "./snapshots/strategy.ts"
+export type { LayerOptions, Retention } from "./snapshots/strategy.ts"
+export type { SnapshotProgress } from "./snapshots/strategy.ts"
+export type { Stats } from "./snapshots/strategy.ts"
 export {
   /** @since 0.1.0 */
   Change

@@ -12,14 +12,11 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Transactions from "../runtime/transactions.ts"
-import { withCopyingRenames, withRetries } from "./exchange/copying.ts"
-import { inspect } from "./exchange/inspect.ts"
-import { makeToken, probeName, type Region, stagingDirectory } from "./exchange/places.ts"
+import { type CrossDeviceRename, swap, withCopyingRenames, withRetries } from "./exchange/swap.ts"
 import * as Plan from "./exchange/plan.ts"
+import { inspect, makeStaging, makeToken, probeName, type Region, stagingDirectory } from "./exchange/plan.ts"
 import * as Record from "./exchange/record.ts"
 import { type Content, copyAside, type Mismatch, stage } from "./exchange/stage.ts"
-import * as Staging from "./exchange/staging.ts"
-import { type CrossDeviceRename, swap } from "./exchange/swap.ts"
 import type { DirectoryNode } from "./tree.ts"
 
 export type { Content, Mismatch } from "./exchange/stage.ts"
@@ -109,7 +106,7 @@ const tryTransaction = <E>(
   const advanceTo = (next: Transactions.State): Effect.Effect<void, Fault> =>
     Effect.tap(record.advance(state, next), () => Effect.sync(() => void (state = next)))
   const made = Effect.gen(function* () {
-    yield* Staging.make(port, regions, token)
+    yield* makeStaging(port, regions, token)
     const digests = yield* stage(port, plan, token, goal, record.isRecorded)
     yield* copyAside(port, plan, token)
     const since = record.isRecorded ? yield* readStartTimes(port, regions, token) : new Map<number, number>()
@@ -124,7 +121,7 @@ const tryTransaction = <E>(
   const cleared = Effect.suspend(() => {
     if (isRollbackIncomplete) return Effect.succeed(false)
     const settled = state === "preparing" ? Effect.succeed(true) : withRetries(Effect.suspend(() => advanceTo("done")))
-    return Effect.andThen(settled, withRetries(Staging.remove(port, regions, token)))
+    return Effect.andThen(settled, withRetries(Plan.remove(port, regions, token)))
   })
   return withRecord(record, () => state, made, cleared)
 }

@@ -3,19 +3,270 @@
  * change.
  */
 import * as Effect from "effect/Effect"
-import { fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
-import { type Conflict, conflict } from "./merge/conflict.ts"
+import { below, compare, fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
 import { runInSlices } from "../runtime/steps.ts"
-import { mergeText, type Side } from "./merge/text.ts"
-import { type FileMerge, inPathOrder, mergeTrees } from "./merge/trees.ts"
-import { findNode, blobId, type Change, differences, type DirectoryNode, type FileNode, type Node } from "./tree.ts"
+import { type Conflict, conflict, mergeText, type Side, type Versions } from "./mergeText.ts"
+import { blobId, type Change, differences, type DirectoryNode, emptyDirectory, type FileNode, findNode, forEachDifference, isSameNode, type LinkNode, type Node } from "./tree.ts"
+
+// A three-way merge of trees that reads no file.
+//
+// A change of one side is taken and shared with that side's tree. Content, mode, target and spelling of an entry are
+// merged separately.
+
+
+/** A file that both sides changed or added. The merged tree has the preferred side's content and the merged mode. */
+interface FileMerge {
+  readonly path: FsPath
+  readonly base: FileNode | undefined
+  readonly ours: FileNode
+  readonly theirs: FileNode
+}
+
+interface TreeMerge {
+  readonly merged: DirectoryNode
+  readonly toMerge: ReadonlyArray<FileMerge>
+  readonly conflicts: ReadonlyArray<Conflict>
+}
+
+interface MergeState {
+  readonly caseSensitive: boolean
+  readonly prefer: Side
+  readonly toMerge: Array<FileMerge>
+  readonly conflicts: Array<Conflict>
+}
+
+type Maybe<A> = A | undefined
+
+const isDirectory = (node: Maybe<Node>): node is DirectoryNode => node?.kind === "directory"
+const isFile = (node: Maybe<Node>): node is FileNode => node?.kind === "file"
+const isLink = (node: Maybe<Node>): node is LinkNode => node?.kind === "symlink"
+
+/** Tests whether two directories are known to be equal without a comparison. */
+const isKnownEqual = (a: Maybe<DirectoryNode>, b: DirectoryNode): boolean =>
+  a !== undefined && (a.entries === b.entries || (a.id !== undefined && a.id === b.id))
+
+const isEqual = (a: Maybe<Node>, b: Maybe<Node>): boolean => {
+  if (a === b) return true
+  if (a === undefined || b === undefined || !isSameNode(a, b)) return false
+  if (!isDirectory(a) || !isDirectory(b) || isKnownEqual(a, b)) return true
+  if (a.entries.size !== b.entries.size) return false
+  for (const [name, node] of a.entries) if (!isEqual(node, b.entries.get(name))) return false
+  return true
+}
+
+/**
+ * Returns the entries that a side changed in a directory or added to it. Removed entries do not prevent a removal of
+ * the directory.
+ */
+const changedPaths = (path: FsPath, base: DirectoryNode, side: DirectoryNode): ReadonlyArray<FsPath> => {
+  const out: Array<FsPath> = []
+  forEachDifference(base, side, (at, _, after) => {
+    if (after !== undefined) out.push(below(path, at))
+  })
+  return out.sort(compare)
+}
+
+const preferredNode = ({ prefer }: MergeState, { ours, theirs }: Versions): Maybe<Node> => (prefer === "ours" ? ours : theirs)
+
+const mergeKinds = (state: MergeState, path: FsPath, versions: Versions): Maybe<Node> => {
+  const { base, ours, theirs } = versions
+  if (isEqual(base, ours)) return theirs
+  if (ours === theirs || isEqual(base, theirs)) return ours
+  const kept = isDirectory(ours) ? ours : isDirectory(theirs) ? theirs : undefined
+  const paths = isDirectory(base) && kept !== undefined ? changedPaths(path, base, kept) : undefined
+  if (paths?.length === 0) return kept === ours ? theirs : ours
+  const reason = base !== undefined && (ours === undefined || theirs === undefined) ? "deleted" : "kind"
+  state.conflicts.push(conflict(path, reason, versions, paths === undefined ? undefined : { paths }))
+  return preferredNode(state, versions)
+}
+
+type WithMode = FileNode | DirectoryNode
+
+const mergeMode = (state: MergeState, path: FsPath, base: Maybe<WithMode>, ours: WithMode, theirs: WithMode): Maybe<number> => {
+  if (ours.mode === undefined) return theirs.mode
+  if (theirs.mode === undefined || ours.mode === theirs.mode || base?.mode === theirs.mode) return ours.mode
+  if (base?.mode === ours.mode) return theirs.mode
+  state.conflicts.push(conflict(path, "mode", { base, ours, theirs }))
+  return state.prefer === "ours" ? ours.mode : theirs.mode
+}
+
+const withMode = (mode: Maybe<number>) => (mode === undefined ? undefined : { mode })
+
+const mergeFiles = (state: MergeState, path: FsPath, base: Maybe<FileNode>, ours: FileNode, theirs: FileNode): FileNode => {
+  const mode = mergeMode(state, path, base, ours, theirs)
+  const isOurs = ours.id === theirs.id || base?.id === theirs.id
+  if (!isOurs && base?.id !== ours.id) state.toMerge.push({ path, base, ours, theirs })
+  const from = isOurs || (base?.id !== ours.id && state.prefer === "ours") ? ours : theirs
+  return from.mode === mode ? from : { kind: "file", ...withMode(mode), sizeBytes: from.sizeBytes, id: from.id }
+}
+
+const mergeLinks = (state: MergeState, path: FsPath, base: Maybe<LinkNode>, ours: LinkNode, theirs: LinkNode): LinkNode => {
+  if (ours.target === theirs.target || base?.target === theirs.target) return ours
+  if (base?.target === ours.target) return theirs
+  state.conflicts.push(conflict(path, "link", { base, ours, theirs }))
+  return state.prefer === "ours" ? ours : theirs
+}
+
+const mergeDirectories = (
+  state: MergeState,
+  path: FsPath,
+  base: Maybe<DirectoryNode>,
+  ours: DirectoryNode,
+  theirs: DirectoryNode
+): DirectoryNode => {
+  const mode = mergeMode(state, path, base, ours, theirs)
+  const entries =
+    isKnownEqual(ours, theirs) || isKnownEqual(base, theirs)
+      ? ours.entries
+      : isKnownEqual(base, ours)
+        ? theirs.entries
+        : mergeEntries(state, path, base ?? emptyDirectory, ours, theirs)
+  for (const side of [ours, theirs]) if (side.entries === entries && side.mode === mode) return side
+  return { kind: "directory", ...withMode(mode), entries }
+}
+
+const mergeNodes = (state: MergeState, path: FsPath, versions: Versions): Maybe<Node> => {
+  const { base, ours, theirs } = versions
+  if (isDirectory(ours) && isDirectory(theirs)) {
+    return mergeDirectories(state, path, isDirectory(base) ? base : undefined, ours, theirs)
+  }
+  if (isFile(ours) && isFile(theirs)) return mergeFiles(state, path, isFile(base) ? base : undefined, ours, theirs)
+  if (isLink(ours) && isLink(theirs)) return mergeLinks(state, path, isLink(base) ? base : undefined, ours, theirs)
+  return mergeKinds(state, path, versions)
+}
+
+interface NameTriple {
+  readonly base?: string
+  readonly ours?: string
+  readonly theirs?: string
+}
+
+const sides = ["ours", "theirs", "base"] as const
+
+/** Returns folded names that occur twice in one tree. For these names a different spelling means a different entry. */
+const ambiguousNames = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
+  const out = new Set<string>()
+  for (const { entries } of trees) {
+    const seen = new Set<string>()
+    for (const name of entries.keys()) {
+      const key = fold(name)
+      if (seen.has(key)) out.add(key)
+      seen.add(key)
+    }
+  }
+  return out
+}
+
+/** Matches the entries of the three trees by name: first the entries of `ours`, then the others. */
+const matchNames = (caseSensitive: boolean, trees: Record<(typeof sides)[number], DirectoryNode>): Iterable<NameTriple> => {
+  const exact = caseSensitive ? undefined : ambiguousNames([trees.ours, trees.theirs, trees.base])
+  const out = new Map<string, { -readonly [Key in keyof NameTriple]: NameTriple[Key] }>()
+  for (const side of sides) {
+    for (const name of trees[side].entries.keys()) {
+      const folded = exact === undefined ? name : fold(name)
+      const key = exact?.has(folded) ? `/${name}` : folded
+      const triple = out.get(key)
+      if (triple === undefined) out.set(key, { [side]: name })
+      else triple[side] = name
+    }
+  }
+  return out.values()
+}
+
+const mergeSpelling = ({ base, ours, theirs }: NameTriple): Maybe<string> => {
+  if (ours === undefined || theirs === undefined) return ours ?? theirs ?? base
+  return ours === theirs || base === theirs ? ours : base === ours ? theirs : undefined
+}
+
+const isRemovedAndRenamed = ({ base, ours, theirs }: NameTriple): boolean =>
+  base !== undefined && (ours === undefined) !== (theirs === undefined) && (ours ?? theirs) !== base
+
+const mergeEntries = (
+  state: MergeState,
+  path: FsPath,
+  base: DirectoryNode,
+  ours: DirectoryNode,
+  theirs: DirectoryNode
+): ReadonlyMap<string, Node> => {
+  const out = new Map<string, Node>()
+  const get = (from: DirectoryNode, name: Maybe<string>) => (name === undefined ? undefined : from.entries.get(name))
+  for (const triple of matchNames(state.caseSensitive, { base, ours, theirs })) {
+    const versions = { base: get(base, triple.base), ours: get(ours, triple.ours), theirs: get(theirs, triple.theirs) }
+    const name = mergeSpelling(triple)
+    const at = join(path, name ?? triple.ours!)
+    if (name !== undefined && !isRemovedAndRenamed(triple)) {
+      const node = mergeNodes(state, at, versions)
+      if (node !== undefined) out.set(name, node)
+      continue
+    }
+    state.conflicts.push(
+      name === undefined
+        ? conflict(at, "name", versions, { names: [triple.ours!, triple.theirs!] })
+        : conflict(at, "deleted", versions)
+    )
+    const node = preferredNode(state, versions)
+    if (node !== undefined) out.set(triple[state.prefer]!, node)
+  }
+  for (const side of [ours, theirs]) if (isSameEntries(out, side.entries)) return side.entries
+  return out
+}
+
+const isSameEntries = (a: ReadonlyMap<string, Node>, b: ReadonlyMap<string, Node>): boolean => {
+  if (a.size !== b.size) return false
+  for (const [name, node] of a) if (b.get(name) !== node) return false
+  return true
+}
+
+/** Removes names that collide without case. Keeps the name of `ours`, or else the first. */
+const dropCollisions = (state: MergeState, path: FsPath, merged: DirectoryNode, ours: Maybe<Node>): DirectoryNode => {
+  if (merged === ours) return merged
+  const own: ReadonlyMap<string, Node> = isDirectory(ours) ? ours.entries : emptyDirectory.entries
+  const names = [...merged.entries.keys()].sort((a, b) => Number(own.has(b)) - Number(own.has(a)) || compare(a, b))
+  const kept = new Map<string, string>()
+  for (const name of names) {
+    const first = kept.get(fold(name))
+    if (first === undefined) kept.set(fold(name), name)
+    else {
+      const versions = { base: undefined, ours: merged.entries.get(first), theirs: merged.entries.get(name) }
+      state.conflicts.push(conflict(join(path, name), "name", versions, { names: [first, name] }))
+    }
+  }
+  const entries = new Map<string, Node>()
+  for (const [name, node] of merged.entries) {
+    if (kept.get(fold(name)) !== name) continue
+    entries.set(name, isDirectory(node) ? dropCollisions(state, join(path, name), node, own.get(name)) : node)
+  }
+  return isSameEntries(entries, merged.entries) ? merged : { kind: "directory", ...withMode(merged.mode), entries }
+}
+
+/**
+ * Merges the changes from `base` to `theirs` into `ours`.
+ *
+ * @default prefer: "ours"
+ */
+export const mergeTrees = (options: {
+  readonly base: DirectoryNode
+  readonly ours: DirectoryNode
+  readonly theirs: DirectoryNode
+  readonly caseSensitive: boolean
+  readonly prefer?: Side | undefined
+}): TreeMerge => {
+  const { base, caseSensitive, ours, prefer = "ours", theirs } = options
+  const state: MergeState = { caseSensitive, prefer, toMerge: [], conflicts: [] }
+  const mergedRoot = mergeDirectories(state, root, base, ours, theirs)
+  const merged = caseSensitive ? mergedRoot : dropCollisions(state, root, mergedRoot, ours)
+  return { merged, toMerge: state.toMerge, conflicts: inPathOrder(state.conflicts) }
+}
+
+const inPathOrder = (conflicts: ReadonlyArray<Conflict>): ReadonlyArray<Conflict> =>
+  conflicts.toSorted((a, b) => compare(a.path, b.path))
 
 export interface Source<E> {
   readonly tree: DirectoryNode
   readonly read: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
 }
 
-export interface TreeMergeOutcome<E> {
+interface TreeMergeOutcome<E> {
   readonly after: DirectoryNode
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array, E>
   readonly changes: ReadonlyArray<Change>

@@ -12,14 +12,83 @@ import * as Stream from "effect/Stream"
 import { chunks, range } from "../engine/read.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import { type FsPath, join, root } from "../model/FsPath.ts"
-import { type Backend, keyOf } from "../port/Backend.ts"
-import { performing } from "../port/Request.ts"
+import { type Backend, keyOf, type Whole } from "../port/Backend.ts"
+import { extend, performing } from "../port/Request.ts"
 import type { DirectoryReading, Visit } from "../port/explorer.ts"
 import type { DirectoryHistory, StampedChild } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
-import { withReadAhead } from "./ahead.ts"
-import { isSameStamp, type Stamp, stampOf } from "./stamp.ts"
 import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
+
+// Read-ahead for small files. The caller knows which files it reads and in which order, so a backend can read many in one
+// call.
+
+
+const maxPrefetchedFiles = 64
+
+/** Wraps a port for a caller that reads these files in this order. A file that `readMany` declines is read alone. */
+export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
+  const perform = performing(port, "ReadMany")
+  if (perform === undefined) return port
+  const indexByPath = new Map(files.map((path, index) => [path, index]))
+  const prefetched = new Map<FsPath, Whole>()
+  const take = (path: FsPath): Whole | undefined => {
+    const whole = prefetched.get(path)
+    prefetched.delete(path)
+    return whole
+  }
+  const fetch = (from: number, maxBytes: number) => {
+    const paths = files.slice(from, from + maxPrefetchedFiles)
+    return Effect.map(perform({ _tag: "ReadMany", paths, maxBytes }), (found) => {
+      prefetched.clear()
+      for (const [index, whole] of Option.getOrElse(found, () => []).entries()) {
+        if (whole !== undefined) prefetched.set(paths[index]!, whole)
+      }
+    })
+  }
+  let firstUncovered = 0
+  return {
+    ...port,
+    perform: extend(perform, {
+      Read: (request) =>
+        Effect.suspend(() => {
+          const { maxBytes, path } = request
+          const kept = take(path)
+          if (kept !== undefined) return Effect.succeedSome(kept)
+          const place = indexByPath.get(path)
+          if (place === undefined || place < firstUncovered) return perform(request)
+          firstUncovered = place + maxPrefetchedFiles
+          return Effect.flatMap(fetch(place, maxBytes), () => {
+            const whole = take(path)
+            return whole === undefined ? perform(request) : Effect.succeedSome(whole)
+          })
+        })
+    })
+  }
+}
+
+/** The metadata that shows a later scan whether the file has changed. */
+interface Stamp {
+  readonly sizeBytes: number
+  readonly mode: number
+  readonly modified: number
+  readonly changed: number
+  readonly inode: number
+}
+
+export const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamp): Stamp => ({
+  sizeBytes,
+  mode,
+  modified,
+  changed,
+  inode
+})
+
+const isSameStamp = (a: Stamp, b: Stamp): boolean =>
+  a.sizeBytes === b.sizeBytes &&
+  a.modified === b.modified &&
+  a.changed === b.changed &&
+  a.inode === b.inode &&
+  a.mode === b.mode
 
 export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
 

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type FsPath, fold } from "../../src/model/FsPath.ts"
-import { mergeTrees } from "../../src/history/merge/trees.ts"
+import { mergeTrees } from "../../src/history/merge.ts"
 import type { DirectoryNode, Node } from "../../src/history/tree.ts"
 import { type Blob, type Flat, flat, pick, type Random, random, shown, treeOf } from "./mergeSupport.ts"
 

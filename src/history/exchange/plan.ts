@@ -4,14 +4,55 @@
  * Each step puts at most one entry in place and removes at most one, whole subtrees as one. A directory of both trees
  * is never moved, but its mode may change.
  */
+import * as Effect from "effect/Effect"
+import { at as locate } from "../../engine/directories.ts"
+import { removeWithContent } from "../../engine/remove.ts"
+import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import type { Backend } from "../../port/Backend.ts"
+import { type Backend, type Child, keyOf } from "../../port/Backend.ts"
+import { TakingBack } from "../../port/Rules.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type DirectoryNode, isSameNode, type Node } from "../tree.ts"
-import type { Region } from "./places.ts"
+
+// Staged and replaced entries are in one hidden directory at the root, and in one on every other disk in the tree.
+//
+// So renames are enough to put them in place.
+
+
+/** A part of the tree within which renames work. */
+export interface Region {
+  readonly path: FsPath.FsPath
+  /** True if renames work only inside `path` itself; staged entries are then directly in `path`. */
+  readonly isFlat: boolean
+}
+
+export type SlotSide = "new" | "old"
+
+/** Makes the name of a transaction's staging directories, which is in progress until `TemporaryNames.forget`. */
+export const makeToken = (): string => TemporaryNames.make("exchange")
+
+export const stagingDirectory = (region: Region, token: string): FsPath.FsPath => FsPath.join(region.path, token)
+
+const sideDirectory = (region: Region, token: string, side: SlotSide): FsPath.FsPath =>
+  FsPath.join(stagingDirectory(region, token), side)
+
+export const slotPath = (region: Region, token: string, side: SlotSide, slot: number): FsPath.FsPath =>
+  region.isFlat
+    ? FsPath.join(region.path, TemporaryNames.derivePartName(token, `${side}${slot}`))
+    : FsPath.join(sideDirectory(region, token, side), String(slot))
+
+const slotNamePattern = /-((?:new|old)[0-9]+)-[0-9a-f]{32}\.tmp$/
+
+const isSlotName = (token: string, name: string): boolean => {
+  const part = slotNamePattern.exec(name)?.[1]
+  return part !== undefined && TemporaryNames.derivePartName(token, part) === name
+}
+
+export const probeName = (token: string): string => TemporaryNames.derivePartName(token, "probe")
 
 /** The state of an entry at the start of the transaction, to detect later changes by other programs. */
-export interface EntryState {
+interface EntryState {
   readonly kind: Node["kind"]
   readonly sizeBytes: number
   /** Milliseconds since 1970; absent if the backend has no times. */
@@ -68,7 +109,7 @@ const ownerWriteBit = 0o200
 
 export const isUnwritable = (mode: number | undefined): mode is number =>
   mode !== undefined && (mode & ownerWriteExecuteBits) !== ownerWriteExecuteBits
-export const isUnmovable = (mode: number | undefined): mode is number =>
+const isUnmovable = (mode: number | undefined): mode is number =>
   mode !== undefined && (mode & ownerWriteBit) !== ownerWriteBit
 export const withOwnerBits = (mode: number): number => mode | 0o700
 
@@ -198,3 +239,172 @@ export const make = (
 }
 
 export const isFault = (plan: Plan | Fault): plan is Fault => "_tag" in plan
+
+// Inspects every entry that a transaction will remove or replace, before anything is made.
+//
+// Each entry must be as the tree says and contain nothing that the tree lacks, because such content would be lost.
+
+
+const changed: Fault = { _tag: "IoError", code: "ECHANGED", detail: "it has changed since it was looked at" }
+
+const unknownEntry = (name: string): Fault => ({
+  _tag: "IoError",
+  code: "ENOTEMPTY",
+  detail: `it holds ${JSON.stringify(name)}, which the snapshot taken of it does not, and which would be lost`
+})
+
+const occupied: Fault = {
+  _tag: "IoError",
+  code: "EEXIST",
+  detail: "something that no snapshot holds stands there, and would be lost"
+}
+
+const entryStateOf = (stat: FileStat): EntryState | undefined => {
+  const { kind, modifiedAt, sizeBytes } = stat
+  return kind === "other" ? undefined : { kind, sizeBytes, ...(modifiedAt && { modified: modifiedAt.epochMilliseconds }) }
+}
+
+/** Tests whether an entry is unchanged; for a directory, only the kind counts. */
+export const hasEntryState = (stat: FileStat, mark: EntryState): boolean =>
+  stat.kind === mark.kind &&
+  (mark.kind === "directory" ||
+    (stat.sizeBytes === mark.sizeBytes &&
+      (mark.modified === undefined || stat.modifiedAt?.epochMilliseconds === mark.modified)))
+
+const matchesNode = (stat: FileStat, node: Node): boolean =>
+  stat.kind === node.kind && (node.kind !== "file" || node.sizeBytes === stat.sizeBytes)
+
+const findUnexpectedChild = (children: ReadonlyArray<Child>, known: DirectoryNode): Child | undefined =>
+  children.find((child) => !TemporaryNames.isInProgress(child.name) && known.entries.get(keyOf(child))?.kind !== child.kind)
+
+const inspectWhole = Effect.fnUntraced(function* (
+  port: Backend,
+  top: FsPath.FsPath,
+  known: DirectoryNode
+): Effect.fn.Return<void, Fault> {
+  const pending: Array<readonly [path: FsPath.FsPath, known: DirectoryNode]> = [[top, known]]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    const [path, known] = next
+    const children = yield* locate(path, port.list(path))
+    const unexpectedChild = findUnexpectedChild(children, known)
+    if (unexpectedChild !== undefined) return yield* Effect.fail(located(unknownEntry(unexpectedChild.name), path))
+    for (const child of children) {
+      const inside = known.entries.get(keyOf(child))
+      if (inside?.kind === "directory") pending.push([FsPath.join(path, keyOf(child)), inside])
+    }
+  }
+})
+
+const inspectStep = Effect.fnUntraced(function* (port: Backend, step: Step): Effect.fn.Return<void, Fault> {
+  const { before, path } = step
+  const stat = yield* locate(path, port.stat(path))
+  if (before === undefined) {
+    if (stat !== undefined && !step.replacesOtherSpelling) return yield* Effect.fail(located(occupied, path))
+    return
+  }
+  if (stat === undefined || !matchesNode(stat, before)) return yield* Effect.fail(located(changed, path))
+  const mark = entryStateOf(stat)
+  if (mark !== undefined) step.was = mark
+  if (before.kind !== "directory") return
+  if (port.attributes !== undefined && isUnmovable(stat.mode)) step.opens = stat.mode
+  yield* inspectWhole(port, path, before)
+})
+
+/** Inspects the entries of the steps, and records their state in `was` and `opens`. */
+export const inspect = (port: Backend, { steps }: Plan): Effect.Effect<void, Fault> =>
+  Effect.forEach(steps, (step) => inspectStep(port, step), { discard: true })
+
+// The staging directories: created first, private to this user, and removed at the end of every transaction.
+//
+// They stay only if they contain an entry that could not be put back.
+
+
+const whileWritable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> => {
+  const { attributes } = port
+  if (attributes === undefined) return effect
+  return Effect.flatMap(locate(path, port.stat(path)), (stat): Effect.Effect<A, E | Fault> => {
+    const mode = stat?.mode
+    return isUnwritable(mode)
+      ? Effect.acquireUseRelease(
+          Effect.ignore(attributes.set(path, { mode: withOwnerBits(mode) })),
+          () => effect,
+          () => Effect.ignore(attributes.set(path, { mode }))
+        )
+      : effect
+  })
+}
+
+const makeStagingDirectory = Effect.fnUntraced(function* (
+  port: Backend,
+  region: Region,
+  token: string
+): Effect.fn.Return<void, Fault> {
+  const staging = stagingDirectory(region, token)
+  yield* locate(region.path, whileWritable(port, region.path, port.makeDirectory(staging)))
+  if (port.attributes !== undefined) yield* locate(region.path, port.attributes.set(staging, { mode: 0o700 }))
+  yield* locate(region.path, port.makeDirectory(sideDirectory(region, token, "new")))
+  yield* locate(region.path, port.makeDirectory(sideDirectory(region, token, "old")))
+})
+
+export const makeStaging = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>
+  Effect.forEach(regions, (region) => (region.isFlat ? Effect.void : makeStagingDirectory(port, region, token)), {
+    discard: true
+  })
+
+const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
+
+const ignoreNotFound = (fault: Fault): Effect.Effect<void, Fault> =>
+  fault._tag === "NotFound" ? Effect.void : Effect.fail(fault)
+
+/** Makes directories writable, because they cannot be emptied otherwise. */
+const makeWritable = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
+  const pending = [top]
+  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
+    yield* Effect.ignore(port.attributes?.set(path, { mode: 0o700 }) ?? Effect.void)
+    for (const child of yield* port.list(path)) {
+      if (child.kind === "directory") pending.push(FsPath.join(path, keyOf(child)))
+    }
+  }
+})
+
+const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> => {
+  const removed = Effect.suspend(() => Effect.asVoid(removeWithContent(port, path)))
+  return Effect.catch(removed, (fault) =>
+    fault._tag === "AccessDenied" ? Effect.andThen(makeWritable(port, path), removed) : ignoreNotFound(fault)
+  )
+}
+
+const removeSlots = Effect.fnUntraced(function* (
+  port: Backend,
+  { path }: Region,
+  token: string
+): Effect.fn.Return<void, Fault> {
+  const children = yield* Effect.catchIf(port.list(path), isGone, () => Effect.succeed([]))
+  for (const { kind, name } of children) {
+    if (!isSlotName(token, name)) continue
+    const at = FsPath.join(path, name)
+    yield* kind === "directory" ? removeWhole(port, at) : Effect.catch(port.remove(at), ignoreNotFound)
+  }
+})
+
+const removeStagingDirectory = Effect.fnUntraced(function* (
+  port: Backend,
+  region: Region,
+  token: string
+): Effect.fn.Return<void, Fault> {
+  const staging = stagingDirectory(region, token)
+  if (region.isFlat) return yield* removeSlots(port, region, token)
+  if ((yield* port.stat(staging)) === undefined) return
+  yield* removeWhole(port, sideDirectory(region, token, "new"))
+  yield* removeWhole(port, sideDirectory(region, token, "old"))
+  yield* whileWritable(port, region.path, removeWhole(port, staging))
+})
+
+export const remove = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>
+  Effect.provideService(
+    Effect.forEach([...regions].reverse(), (region) => locate(region.path, removeStagingDirectory(port, region, token)), {
+      discard: true
+    }),
+    TakingBack,
+    true
+  )

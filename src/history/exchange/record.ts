@@ -13,9 +13,8 @@ import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import type { HostRoot } from "../../port/hostRoots.ts"
 import * as Transactions from "../../runtime/transactions.ts"
-import type { StagedDigest } from "./digest.ts"
-import type { Region } from "./places.ts"
-import type { ModeChange, Move, Plan } from "./plan.ts"
+import type { StagedDigest } from "./stage.ts"
+import type { ModeChange, Move, Plan, Region } from "./plan.ts"
 
 export interface RecordPart {
   /** The regions by the indexes that steps use; `undefined` for a region in another root. */

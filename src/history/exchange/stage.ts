@@ -4,50 +4,206 @@
  * A replaced file is also copied aside if that is cheap, so that its name shows the old file until it shows the new one.
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type { Hash } from "node:crypto"
-import { isBytes } from "../../model/bytes.ts"
+import type { Hash as HashType } from "node:crypto"
 import { at as locate } from "../../engine/directories.ts"
 import * as Read from "../../engine/read.ts"
-import type { Fault } from "../../model/FsError.ts"
-import * as FsPath from "../../model/FsPath.ts"
-import type { Backend } from "../../port/Backend.ts"
-import { type StagedDigest, digestStaged, makeHasher, type Staged } from "./digest.ts"
+import type { FileStat } from "../../model/Entry.ts"
+import { type Fault, located } from "../../model/FsError.ts"
+import * as FsPathModule from "../../model/FsPath.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/bytes.ts"
+import { type Backend, keyOf, type NewEntry } from "../../port/Backend.ts"
+import { performing } from "../../port/Request.ts"
+import { createHash, type Hash } from "../../runtime/node.ts"
 import { blobHasher, blobId, countFiles, type FileNode, type Node } from "../tree.ts"
-import * as Making from "./making.ts"
-import { modeOf, withOwnerBits, type Plan, type Step } from "./plan.ts"
-import { slotPath } from "./places.ts"
+import { modeOf, type Move, type Plan, slotPath, type Step, withOwnerBits } from "./plan.ts"
+
+// Creates staged entries: many at once if the port supports it, and one by one otherwise or if the port declines.
+
+
+interface PendingEntry<E> {
+  readonly entry: NewEntry
+  readonly path: FsPath
+  readonly createAlone: Effect.Effect<void, E>
+  readonly onCreated: Effect.Effect<void>
+}
+
+interface EntryCreator<E> {
+  readonly add: (making: PendingEntry<E>) => Effect.Effect<void, E | Fault>
+  /** Creates the added entries that do not exist yet. Callers must flush before they use an added entry. */
+  readonly flush: Effect.Effect<void, E | Fault>
+}
+
+const maxPendingEntries = 1024
+const maxPendingBytes = 1024 * 1024
+
+const make = <E>(port: Backend): EntryCreator<E> => {
+  const perform = performing(port, "MakeMany")
+  if (perform === undefined) return { add: ({ createAlone }) => createAlone, flush: Effect.void }
+  let pendingEntries: Array<PendingEntry<E>> = []
+  let bytes = 0
+  const flush = Effect.suspend(() => {
+    const all = pendingEntries
+    const [first] = all
+    if (first === undefined) return Effect.void
+    pendingEntries = []
+    bytes = 0
+    const creation = perform({ _tag: "MakeMany", entries: all.map(({ entry }) => entry) })
+    return Effect.flatMap(
+      Effect.mapError(creation, (fault) => located(fault, first.path)),
+      (answer) => {
+        const isCreated = Option.getOrElse(answer, () => [])
+        return Effect.forEach(
+          all,
+          ({ createAlone, onCreated }, index): Effect.Effect<void, E> => (isCreated[index] === true ? onCreated : createAlone),
+          { discard: true }
+        )
+      }
+    )
+  })
+  return {
+    add: (making) =>
+      Effect.suspend(() => {
+        pendingEntries.push(making)
+        bytes += making.entry.bytes?.length ?? 0
+        return pendingEntries.length < maxPendingEntries && bytes < maxPendingBytes ? Effect.void : flush
+      }),
+    flush
+  }
+}
+
+// The digest of a staged file, symlink or tree: its kinds, names, targets and contents, and its permission bits if all are
+// known.
+//
+// Recovery compares the digest before it puts an entry in place.
+
+
+const makeHasher = (): Hash => createHash("sha256")
+
+interface StagedFields {
+  readonly path: FsPathModule.FsPath
+  readonly mode: number | undefined
+}
+
+type Staged =
+  | (StagedFields & { readonly kind: "file"; readonly hash: string })
+  | (StagedFields & { readonly kind: "symlink"; readonly target: string })
+  | (StagedFields & { readonly kind: "directory" })
+
+const sha256 = (value: unknown): string => makeHasher().update(JSON.stringify(value)).digest("hex")
+
+/** Returns the digest of a tree. In `entries` every directory must come before its contents. */
+const treeDigest = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
+  const inside = new Map<FsPathModule.FsPath, Array<readonly [name: string, digest: string]>>()
+  let digest = ""
+  for (let at = entries.length - 1; at >= 0; at--) {
+    const entry = entries[at]!
+    const bits = hasBits && entry.kind !== "symlink" ? entry.mode : null
+    const content =
+      entry.kind === "file"
+        ? entry.hash
+        : entry.kind === "symlink"
+          ? entry.target
+          : (inside.get(entry.path) ?? []).sort(([a], [b]) => FsPathModule.compare(a, b))
+    inside.delete(entry.path)
+    digest = sha256([entry.kind, bits, content])
+    const above = FsPathModule.parent(entry.path)
+    const siblings = inside.get(above)
+    if (siblings === undefined) inside.set(above, [[FsPathModule.name(entry.path), digest]])
+    else siblings.push([FsPathModule.name(entry.path), digest])
+  }
+  return digest
+}
+
+export type StagedDigest = Required<Pick<Move, "digest" | "hasBits">>
+
+const digestStaged = (entries: ReadonlyArray<Staged>): StagedDigest => {
+  const hasBits = entries.every(({ kind, mode }) => kind === "symlink" || mode !== undefined)
+  return { digest: treeDigest(entries, hasBits), hasBits }
+}
+
+const blockBytes = 1024 * 1024
+
+const hashAt = (port: Backend, path: FsPathModule.FsPath): Effect.Effect<string, Fault> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { read } = yield* port.open(path)
+      const hash = makeHasher()
+      for (let offset = 0; ;) {
+        const bytes = yield* read(offset, blockBytes)
+        if (bytes.length === 0) return hash.digest("hex")
+        hash.update(bytes)
+        offset += bytes.length
+      }
+    })
+  )
+
+const noLinksDigest: Fault = { _tag: "Unsupported", feature: "symbolic links" }
+
+const readStagedEntry = (
+  port: Backend,
+  path: FsPathModule.FsPath,
+  { kind, mode }: FileStat
+): Effect.Effect<Staged | undefined, Fault> => {
+  const common = { path, mode: mode === undefined ? undefined : mode & 0o777 }
+  if (kind === "file") return Effect.map(hashAt(port, path), (hash) => ({ ...common, kind, hash }))
+  if (kind === "directory") return Effect.succeed({ ...common, kind })
+  if (kind !== "symlink") return Effect.succeed(undefined)
+  return Effect.map(port.links?.read(path) ?? Effect.fail(located(noLinksDigest, path)), (target) => ({ ...common, kind, target }))
+}
+
+export const isStagedEntry = Effect.fnUntraced(function* (
+  port: Backend,
+  top: FsPathModule.FsPath,
+  { digest, hasBits = false, next }: Move,
+  stat: FileStat
+): Effect.fn.Return<boolean, Fault> {
+  if (stat.kind !== next || digest === undefined) return false
+  const entries: Array<Staged> = []
+  const pending = [top]
+  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
+    const found = path === top ? stat : yield* locate(path, port.stat(path))
+    const entry = found && (yield* locate(path, readStagedEntry(port, path, found)))
+    if (entry === undefined) return false
+    entries.push(entry)
+    if (entry.kind !== "directory") continue
+    for (const child of yield* locate(path, port.list(path))) pending.push(FsPathModule.join(path, keyOf(child)))
+  }
+  return treeDigest(entries, hasBits) === digest
+})
 
 export interface Mismatch {
   readonly _tag: "Mismatch"
-  readonly path: FsPath.FsPath
+  readonly path: FsPathModule.FsPath
 }
 
 export type Content<E> = (
-  path: FsPath.FsPath,
+  path: FsPathModule.FsPath,
   file: FileNode
 ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
 
-export interface ContentSource<E> {
+interface ContentSource<E> {
   readonly content: Content<E>
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
 }
 
-const mismatch = (path: FsPath.FsPath): Effect.Effect<never, Mismatch> => Effect.fail({ _tag: "Mismatch", path })
+const mismatch = (path: FsPathModule.FsPath): Effect.Effect<never, Mismatch> => Effect.fail({ _tag: "Mismatch", path })
 
 const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
 
 interface StagedPath {
-  readonly at: FsPath.FsPath
-  readonly path: FsPath.FsPath
+  readonly at: FsPathModule.FsPath
+  readonly path: FsPathModule.FsPath
 }
 
 /** Returns the same bytes, but fails as soon as they are too many, and at the end if they are not the file's. */
 const checkContent = <E>(
   content: Stream.Stream<Uint8Array, E>,
   file: FileNode,
-  path: FsPath.FsPath,
-  hash: Hash | undefined
+  path: FsPathModule.FsPath,
+  hash: HashType | undefined
 ): Stream.Stream<Uint8Array, E | Mismatch> =>
   Stream.suspend(() => {
     const hasher = blobHasher(file.sizeBytes)
@@ -71,7 +227,7 @@ const matchesFile = (bytes: Uint8Array, file: FileNode): boolean => bytes.length
 interface StagingContext<E> {
   readonly content: Content<E>
   readonly isRecorded: boolean
-  readonly maker: Making.EntryCreator<Fault | Mismatch | E>
+  readonly maker: EntryCreator<Fault | Mismatch | E>
   readonly done: Effect.Effect<void>
 }
 
@@ -121,7 +277,7 @@ const stageFile = Effect.fnUntraced(function* <E>(
 const isPlain = (error: unknown): error is Readonly<Record<string, unknown>> =>
   typeof error === "object" && error !== null && Object.getPrototypeOf(error) === Object.prototype
 
-const atFinalPath = <E>(error: E, at: FsPath.FsPath, path: FsPath.FsPath): E =>
+const atFinalPath = <E>(error: E, at: FsPathModule.FsPath, path: FsPathModule.FsPath): E =>
   isPlain(error) && (error["path"] === undefined || error["path"] === at) ? { ...error, path } : error
 
 const stageLink = (port: Backend, { at, path }: StagedPath, target: string): Effect.Effect<void, Fault> =>
@@ -155,7 +311,7 @@ const stageDirectory = <E>(
 const stageStep = Effect.fnUntraced(function* <E>(
   port: Backend,
   step: Step,
-  at: FsPath.FsPath,
+  at: FsPathModule.FsPath,
   modes: Array<DeferredMode>,
   staging: StagingContext<E>
 ): Effect.fn.Return<ReadonlyArray<Staged>, Fault | Mismatch | E> {
@@ -172,7 +328,7 @@ const stageStep = Effect.fnUntraced(function* <E>(
       yield* stageDirectory(port, next, deferredMode, staging)
       staged.push({ kind: "directory", path: next.at, mode })
       for (const [name, child] of node.entries) {
-        pending.push({ at: FsPath.join(next.at, name), path: FsPath.join(next.path, name), node: child })
+        pending.push({ at: FsPathModule.join(next.at, name), path: FsPathModule.join(next.path, name), node: child })
       }
     } else if (node.kind === "symlink") {
       yield* staging.maker.flush
@@ -203,7 +359,7 @@ export const stage = Effect.fnUntraced(function* <E>(
   const of = onProgress === undefined ? 0 : steps.reduce((sum, { after }) => sum + countLeaves(after), 0)
   let made = 0
   const done = onProgress === undefined ? Effect.void : Effect.suspend(() => onProgress(++made, of))
-  const maker = Making.make<Fault | Mismatch | E>(port)
+  const maker = make<Fault | Mismatch | E>(port)
   const modes: Array<DeferredMode> = []
   const digests = new Map<number, StagedDigest>()
   for (const step of steps) {
@@ -223,7 +379,7 @@ export const stage = Effect.fnUntraced(function* <E>(
 /** The largest file, in bytes, that is copied aside. A larger one is itself moved aside at its replacement. */
 const maxCopiedBytes = 1024 * 1024
 
-const copyFile = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> =>
+const copyFile = (port: Backend, from: FsPathModule.FsPath, to: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
   Effect.scoped(
     Effect.flatMap(port.open(from), (handle) =>
       Effect.flatMap(Read.range(handle, 0, handle.stat.sizeBytes), (bytes) =>
@@ -236,7 +392,7 @@ const copyFile = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect
   )
 
 /** Copies a symlink with its time, which identifies it after it has been put back. */
-const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect.Effect<void, Fault> => {
+const copyLink = (port: Backend, from: FsPathModule.FsPath, to: FsPathModule.FsPath): Effect.Effect<void, Fault> => {
   const { attributes, links } = port
   if (links === undefined) return Effect.fail(noLinks)
   return Effect.flatMap(Effect.all([links.read(from), port.stat(from)]), ([target, stat]) =>
@@ -245,7 +401,7 @@ const copyLink = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): Effect
 }
 
 /** Copies the old entry aside. If that fails, the entry itself can still be moved aside. */
-const copyStepAside = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Effect<void> => {
+const copyStepAside = (port: Backend, step: Step, to: FsPathModule.FsPath): Effect.Effect<void> => {
   const { path, was } = step
   const copied = was?.kind === "symlink" ? copyLink(port, path, to) : copyFile(port, path, to)
   return Effect.matchEffect(copied, {

@@ -4,24 +4,183 @@
  * A damaged index is refused, because an object that an index lists is not stored again.
  */
 import * as Effect from "effect/Effect"
-import { createHash, Fs, join } from "../../runtime/node.ts"
-import { storeFault, type StoreFault } from "../errors.ts"
-import {
-  fanOutOffset,
-  firstWideOffset,
-  idBytes,
-  namesOffset,
-  packChecksumIn,
-  bytesPerObject,
-  searchIn,
-  trailerBytes,
-  findDefect,
-  writeHeader
-} from "./indexFile.ts"
-import { isId } from "./objects.ts"
 import { codeOf } from "../../model/systemError.ts"
+import { createHash, Fs, join } from "../../runtime/node.ts"
+import { type StoreFault, storeFault } from "../errors.ts"
+import { isId } from "./objects.ts"
 
-export interface PackIndex {
+// The layout of a pack index, version 2: sorted ids, checksums and offsets, searched in place. Only this module reads it;
+// `packIndex.ts` writes it.
+
+
+const signature = 0xff744f63
+const version = 2
+/** The offset of the fan-out table. Entry `n` counts the ids whose first byte is at most `n`. */
+const fanOutOffset = 8
+const namesOffset = fanOutOffset + 256 * 4
+const idBytes = 20
+const bytesPerObject = idBytes + 4 + 4
+const trailerBytes = 2 * idBytes
+
+const firstWideOffset = 2 ** 31
+
+const writeHeader = (index: Buffer): void => {
+  index.writeUInt32BE(signature, 0)
+  index.writeUInt32BE(version, 4)
+}
+
+const countIn = (index: Buffer): number => index.readUInt32BE(namesOffset - 4)
+
+const isConsistent = (index: Buffer): boolean => {
+  let before = 0
+  for (let at = fanOutOffset; at < namesOffset; at += 4) {
+    const sum = index.readUInt32BE(at)
+    if (sum < before) return false
+    before = sum
+  }
+  const wide = index.length - (namesOffset + before * bytesPerObject + trailerBytes)
+  // The first object of a pack never needs a 64-bit offset.
+  return wide >= 0 && wide % 8 === 0 && wide <= Math.max(0, before - 1) * 8
+}
+
+/** Returns the reason why the index cannot be searched, or `undefined`. Does not check the entries of the objects. */
+const findDefect = (index: Buffer): string | undefined => {
+  if (index.length < namesOffset + trailerBytes) return "it is cut off"
+  if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version) return "it is no index of version 2"
+  return isConsistent(index) ? undefined : "its counts contradict each other"
+}
+
+/**
+ * Returns a function that finds the position of an id, or -1. It compares the first four bytes as a number, because
+ * most ids differ there.
+ */
+const searchIn = (index: Buffer): ((id: Buffer) => number) => {
+  const view = new DataView(index.buffer, index.byteOffset, index.length)
+  return (id) => {
+    const head = id.readUInt32BE(0)
+    const first = id[0]!
+    let low = first === 0 ? 0 : view.getUint32(fanOutOffset + (first - 1) * 4)
+    let high = view.getUint32(fanOutOffset + first * 4)
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      const at = namesOffset + middle * idBytes
+      const order = view.getUint32(at) - head || index.compare(id, 0, idBytes, at, at + idBytes)
+      if (order === 0) return middle
+      if (order < 0) low = middle + 1
+      else high = middle
+    }
+    return -1
+  }
+}
+
+const idAt = (index: Buffer, at: number): string =>
+  index.toString("hex", namesOffset + at * idBytes, namesOffset + (at + 1) * idBytes)
+
+/**
+ * Returns the offset of each object in the pack, or `undefined` if an entry points past the table of 64-bit offsets.
+ */
+const offsetsIn = (index: Buffer): Float64Array | undefined => {
+  const count = countIn(index)
+  const places = namesOffset + count * (idBytes + 4)
+  const wide = places + count * 4
+  const wides = (index.length - trailerBytes - wide) / 8
+  const offsets = new Float64Array(count)
+  for (let i = 0; i < count; i++) {
+    const offset = index.readUInt32BE(places + i * 4)
+    if (offset - firstWideOffset >= wides) return undefined
+    offsets[i] = offset < firstWideOffset ? offset : Number(index.readBigUInt64BE(wide + (offset - firstWideOffset) * 8))
+  }
+  return offsets
+}
+
+const packChecksumIn = (index: Buffer): Buffer => index.subarray(index.length - trailerBytes, index.length - idBytes)
+
+// The packs of a store as the collector sees them: the objects of each pack, their sizes, and marks for reachable objects.
+//
+// An object in several packs is marked in the largest one only.
+
+
+export interface Pack {
+  readonly name: string
+  readonly bytes: number
+  readonly count: number
+  readonly find: (id: Buffer) => number
+  readonly id: (at: number) => string
+  /** One byte per object: 1 if the object is reachable. */
+  readonly reachableFlags: Uint8Array
+  /** Returns the share, from 0 to 1, of the pack's object bytes that is unreachable. */
+  readonly unreachableShare: () => number
+}
+
+const corruptPacks = (path: string, detail: string): StoreFault => storeFault("corrupt", `the store is damaged: ${path}: ${detail}`)
+
+const [packHeader, packTrailer] = [12, 20] as const
+
+/** Computes the share of unreachable bytes from the offsets. An object ends where the next one begins. */
+const computeUnreachableShare = (offsets: Float64Array, packBytes: number, reachableFlags: Uint8Array): number => {
+  if (!reachableFlags.includes(1)) return 1
+  const count = offsets.length
+  const sorted = offsets.slice().sort()
+  const ends = new Map<number, number>()
+  for (let i = 0; i < count; i++) ends.set(sorted[i]!, i + 1 < count ? sorted[i + 1]! : packBytes - packTrailer)
+  let bytes = 0
+  for (let i = 0; i < count; i++) if (reachableFlags[i] === 1) bytes += ends.get(offsets[i]!)! - offsets[i]!
+  return 1 - bytes / (packBytes - packHeader - packTrailer)
+}
+
+const loadPack = (directory: string, name: string): Pack | undefined => {
+  const path = join(directory, `${name}.idx`)
+  const stats = Fs.statSync(join(directory, `${name}.pack`), { throwIfNoEntry: false })
+  if (stats === undefined || !Fs.existsSync(path)) return undefined
+  const index = Fs.readFileSync(path)
+  const why = findDefect(index)
+  if (why !== undefined) throw corruptPacks(path, why)
+  const offsets = offsetsIn(index)
+  if (offsets === undefined) throw corruptPacks(path, "its offsets contradict each other")
+  const count = countIn(index)
+  const reachableFlags = new Uint8Array(count)
+  return {
+    name,
+    bytes: stats.size + index.length,
+    count,
+    find: searchIn(index),
+    id: (at) => idAt(index, at),
+    reachableFlags,
+    unreachableShare: () => computeUnreachableShare(offsets, stats.size, reachableFlags)
+  }
+}
+
+/** Returns the names of complete packs. Packs marked to be kept must not change, so they are left out. */
+export const listPacks = (directory: string): ReadonlyArray<string> => {
+  const all = new Set(Fs.readdirSync(directory))
+  return [...all]
+    .filter((file) => /^pack-[0-9a-z]+\.idx$/.test(file))
+    .map((file) => file.slice(0, -4))
+    .filter((name) => all.has(`${name}.pack`) && !all.has(`${name}.keep`) && !all.has(`${name}.promisor`))
+}
+
+export const read = (directory: string): Effect.Effect<ReadonlyArray<Pack>, StoreFault> =>
+  Effect.try({
+    try: () =>
+      listPacks(directory)
+        .flatMap((name) => loadPack(directory, name) ?? [])
+        .sort((a, b) => b.bytes - a.bytes || (a.name < b.name ? -1 : 1)),
+    catch: (error) =>
+      typeof error === "object" && error !== null && "_tag" in error
+        ? (error as StoreFault)
+        : storeFault("io", `the packs in ${directory} cannot be read: ${String(error)}`)
+  })
+
+export const markReachable = (packs: ReadonlyArray<Pack>, id: Buffer): void => {
+  for (const { find, reachableFlags } of packs) {
+    const at = find(id)
+    if (at === -1) continue
+    reachableFlags[at] = 1
+    return
+  }
+}
+
+interface PackIndex {
   readonly has: (id: string) => boolean
   readonly packs: () => ReadonlyArray<string>
   /** Updates the view after packs appeared or disappeared. If it fails, the view stays as it was. */
@@ -29,7 +188,7 @@ export interface PackIndex {
 }
 
 /** The contents of a pack, in any order, as three arrays of the same length. */
-export interface PackContents {
+interface PackContents {
   readonly ids: ReadonlyArray<string>
   readonly offsets: ReadonlyArray<number>
   readonly crcs: ReadonlyArray<number>
@@ -47,7 +206,7 @@ const visitInSlices = Effect.fnUntraced(function* (count: number, visit: (index:
   }
 })
 
-export const sha1 = Effect.fnUntraced(function* (bytes: Buffer) {
+const sha1 = Effect.fnUntraced(function* (bytes: Buffer) {
   const hash = createHash("sha1")
   for (let at = 0; at < bytes.length; at += bytesPerYield) {
     hash.update(bytes.subarray(at, at + bytesPerYield))
@@ -139,7 +298,7 @@ const unreadable = (path: string, error: unknown): StoreFault => {
   )
 }
 
-const read = (path: string): Effect.Effect<Buffer | undefined, StoreFault> =>
+const readPackIndex = (path: string): Effect.Effect<Buffer | undefined, StoreFault> =>
   Effect.callback((resume) => {
     Fs.readFile(path, (error, bytes) => {
       if (error === null) resume(Effect.succeed(bytes))
@@ -193,7 +352,7 @@ export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.R
       for (const file of files) {
         if (next.has(file)) continue
         const path = join(directory, file)
-        const index = yield* read(path)
+        const index = yield* readPackIndex(path)
         if (index === undefined) isSettled = false
         else next.set(file, yield* load(path, index))
       }

@@ -5,25 +5,161 @@
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { Buffer } from "../../runtime/buffer.ts"
-import { isBytes } from "../../model/bytes.ts"
 import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
-import { type Fault, promote, type ReadError } from "../../model/FsError.ts"
-import { compare, root } from "../../model/FsPath.ts"
+import { type Fault, type FsError, promote, type ReadError } from "../../model/FsError.ts"
+import { compare, type FsPath, root } from "../../model/FsPath.ts"
+import { Limits } from "../../model/Limits.ts"
+import { isBytes } from "../../model/bytes.ts"
+import { Buffer } from "../../runtime/buffer.ts"
 import { bringBackArchiveOf, importArchiveOf, keepZipOf } from "../Archive.ts"
 import { ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault, storeFault } from "../errors.ts"
 import { isPermitted } from "../replace.ts"
 import { type DirectoryNode, emptyDirectory, forEachDifference } from "../tree.ts"
 import { make as makeView } from "../view.ts"
+import * as Codec from "../zip/codec.ts"
+import * as ManifestModule from "../zip/manifest.ts"
 import type { Manifest } from "../zip/manifest.ts"
+import { refuse, tryArchive } from "../zip/names.ts"
 import * as Outside from "../zip/outside.ts"
-import type { Archived } from "../zip/reader.ts"
-import { whyInvalidId } from "./names.ts"
-import { contentsOf, manifestOf } from "./opened.ts"
-import type { Operations, SnapshotInfo, TreeEntry } from "./operations.ts"
-import type { Archive, SnapshotDirectory } from "./shelf.ts"
+import { type Archived, read as readArchive } from "../zip/reader.ts"
+import { type CentralEntry, checkLocal, readCentralDirectory, stored, Window } from "../zip/records.ts"
+import { fromDescriptor, type Source } from "../zip/spool.ts"
+import { type Archive, type SnapshotDirectory, whyInvalidId } from "./shelf.ts"
+
+/**
+ * The facts about an archive that need only its manifest.
+ *
+ * @since 0.1.0
+ */
+export interface SnapshotInfo {
+  readonly snapshotId: string
+  /** The absolute path of the archive. */
+  readonly archivePath: string
+  /** The number of files and symlinks. */
+  readonly fileCount: number
+  /** The size of the content; `archiveBytes` is the size of the archive. */
+  readonly totalBytes: number
+  readonly archiveBytes: number
+  readonly createdAt: DateTime.Utc
+}
+/** @since 0.1.0 */
+export const SnapshotInfo = Schema.Struct({
+  snapshotId: Schema.String,
+  archivePath: Schema.String,
+  fileCount: Schema.Int,
+  totalBytes: Schema.Int,
+  archiveBytes: Schema.Int,
+  createdAt: Schema.DateTimeUtc
+})
+
+/**
+ * The directory of the archives and the handling of duplicates.
+ *
+ * @since 0.1.0
+ */
+export interface Options {
+  /**
+   * The absolute path of the directory. The first snapshot creates it, for this user only.
+   *
+   * An existing directory must belong to this user, not be a symlink, not be writable by everybody, and lie outside the
+   * root of every open filesystem.
+   *
+   * @default "fs-algebra-snapshots" in the system's temporary directory
+   */
+  readonly directory?: string | undefined
+  /**
+   * The handling of an earlier snapshot with the same id; `error` fails with SnapshotError `refused`.
+   *
+   * @default "replace"
+   */
+  readonly onDuplicate?: "replace" | "error" | undefined
+}
+
+/**
+ * A file in an archive.
+ *
+ * @since 0.1.0
+ */
+export interface TreeEntry {
+  readonly path: FsPath
+  readonly sizeBytes: number
+}
+
+/**
+ * The operations of a SnapshotStore.
+ *
+ * An id is a text of at most 248 bytes without separators and control characters, and not of dots only. Making or
+ * deleting a snapshot with another id fails with SnapshotError `refused`; all other operations treat it as unknown.
+ *
+ * @since 0.1.0
+ */
+export interface Operations {
+  /** The filesystem that is captured and restored. */
+  readonly filesystem: Algebra
+  /** The absolute path of the directory, which may not exist yet. */
+  readonly directory: string
+  /** Writes an archive, replacing an earlier one with that id. A failure or an interruption keeps the earlier one. */
+  readonly snapshot: (id: string) => Effect.Effect<SnapshotInfo, SnapshotError | ArchiveError | FsError>
+  /**
+   * Restores the tree and returns its number of files. A failure has changed nothing.
+   *
+   * Fails with SnapshotRestoreError: `unknown` if there is no such archive, `readOnly` unless both writing and deleting
+   * are permitted.
+   */
+  readonly rollback: (id: string) => Effect.Effect<number, SnapshotRestoreError | ArchiveError | FsError>
+  /** Restores the tree from any archive on this host. */
+  readonly restore: (archivePath: string) => Effect.Effect<number, SnapshotRestoreError | ArchiveError | FsError>
+  readonly get: (id: string) => Effect.Effect<SnapshotInfo | undefined>
+  /** The snapshots in the order of creation. Invalid archives are left out. */
+  readonly list: Effect.Effect<ReadonlyArray<SnapshotInfo>>
+  /** Deletes a snapshot; returns whether there was one. */
+  readonly delete: (id: string) => Effect.Effect<boolean, SnapshotError>
+  /** Returns the manifest of the archive. */
+  readonly manifest: (id: string) => Effect.Effect<Manifest | undefined, SnapshotError | ArchiveError>
+  /** Returns the files of the archive in path order; none if there is no such snapshot. */
+  readonly tree: (id: string) => Effect.Effect<ReadonlyArray<TreeEntry>, SnapshotError | ArchiveError>
+  /** Returns the text of a file in the archive. */
+  readonly file: (id: string, path: string) => Effect.Effect<string | undefined, SnapshotError | ArchiveError | FsError>
+  /** Returns the content as a read-only Filesystem, for the scope. Fails with SnapshotError `unknown`. */
+  readonly view: (id: string) => Effect.Effect<Algebra, SnapshotError | ArchiveError, Scope.Scope>
+}
+
+const checkContent = ({ crc, size }: CentralEntry, bytes: Uint8Array | undefined): Uint8Array => {
+  if (bytes === undefined || bytes.length !== size || Codec.crc32(bytes) !== crc) {
+    throw refuse("corrupt", "its content is damaged", ManifestModule.manifestName)
+  }
+  return bytes
+}
+
+const manifestIn = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<ManifestModule.Manifest, ArchiveError | Fault> {
+  const { maxArchiveEntries } = yield* Limits
+  const { entries } = yield* readCentralDirectory(source, maxArchiveEntries + 1)
+  const entry = entries.find(({ name }) => name === ManifestModule.manifestName)
+  if (entry === undefined) return yield* Effect.fail(refuse("corrupt", "it has no manifest"))
+  if (entry.size > ManifestModule.maxManifestBytes || entry.packed > ManifestModule.maxManifestBytes) {
+    return yield* Effect.fail(refuse("tooLarge", "the manifest is too large", entry.name))
+  }
+  const data = yield* checkLocal(new Window(source), entry)
+  if (data + entry.packed > source.size) return yield* Effect.fail(refuse("corrupt", "it ends too early", entry.name))
+  const packed = yield* source.read(data, entry.packed)
+  const bytes = entry.method === stored ? packed : yield* Codec.inflate(packed, entry.size)
+  return yield* tryArchive(() => ManifestModule.read(checkContent(entry, bytes)))
+})
+
+const sourceAt = (path: string): Effect.Effect<Source, Fault, Scope.Scope> =>
+  Effect.map(Outside.open(path), ({ descriptor, size }) => fromDescriptor(descriptor, size))
+
+const manifestOf = (path: string): Effect.Effect<ManifestModule.Manifest, ArchiveError | Fault> =>
+  Effect.scoped(Effect.flatMap(sourceAt(path), manifestIn))
+
+/** Opens and checks an archive. For the scope, contents come from the opened file, even if its name changes. */
+const contentsOf = (path: string): Effect.Effect<Archived, ArchiveError | Fault, Scope.Scope> =>
+  Effect.flatMap(Limits, (limits) =>
+    Effect.flatMap(sourceAt(path), (source) => readArchive(source, { limits, policy: undefined }))
+  )
 
 const quoteId = (id: string): string =>
   typeof id === "string" ? JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id) : `what is of type ${typeof id}`
@@ -100,7 +236,7 @@ const filesIn = (top: DirectoryNode): ReadonlyArray<TreeEntry> => {
   return out.sort((a, b) => compare(a.path, b.path))
 }
 
-export interface Contents extends Archived {
+interface Contents extends Archived {
   readonly path: string
 }
 

@@ -11,12 +11,12 @@ import type { Backend } from "../../port/Backend.ts"
 import { storeFault } from "../errors.ts"
 import { runTransaction } from "../exchange.ts"
 import { merge, type Source } from "../merge.ts"
-import { Conflict } from "../merge/conflict.ts"
+import { Conflict } from "../mergeText.ts"
 import { withTreeLock } from "../exchange/turn.ts"
 import { withExclusiveLock, isPermitted, recoverTransactions } from "../replace.ts"
 import { idOf } from "../scan.ts"
 import { findNode, type Change, type DirectoryNode, type Node, withNode } from "../tree.ts"
-import type { StoredSnapshot, Problem, Strategy } from "./strategy.ts"
+import type { Problem, StoredSnapshot, Strategy } from "./strategy.ts"
 
 /**
  * The handling of conflicts in a merge.

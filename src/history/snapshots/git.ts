@@ -4,38 +4,270 @@
  * This library walks the directory itself and writes the captured objects as a pack. Git reads and maintains the
  * objects and lets people inspect them, but it never accesses the directory.
  */
-import { Buffer } from "../../runtime/buffer.ts"
-import { randomUUID } from "../../runtime/node.ts"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
+import { Buffer } from "../../runtime/buffer.ts"
+import * as Installation from "../../runtime/installation.ts"
+import { createHash, Fs, join, randomBytes, randomUUID } from "../../runtime/node.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
+import { encodeCommit, encodeTree, type TreeEntry } from "../git/codec.ts"
 import { collect, needsCollecting } from "../git/collect.ts"
-import { encodeCommit } from "../git/commitObject.ts"
-import { load } from "../git/load.ts"
 import { idOf } from "../git/objects.ts"
 import * as PackIndex from "../git/packIndex.ts"
 import * as PackWriter from "../git/packWriter.ts"
+import { load as loadLoad, treeSourceOf } from "../git/reader.ts"
 import * as Store from "../git/store.ts"
-import { encodeTree, type TreeEntry } from "../git/treeObject.ts"
-import { withExclusiveLock, recoverTransactions, replaceTree } from "../replace.ts"
-import { hashOnlySink, scan, type ScanOptions, type ContentSink, maxWholeFileBytes } from "../scan.ts"
+import { recoverTransactions, replaceTree, withExclusiveLock } from "../replace.ts"
+import { type ContentSink, hashOnlySink, maxWholeFileBytes, type Scan, scan, type ScanOptions, type StampedNode, stampOf } from "../scan.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, type Node } from "../tree.ts"
 import { make as makeView } from "../view.ts"
-import * as Budget from "./budget.ts"
-import { dropGit, excludeGit } from "./excluding.ts"
-import { treeSourceOf } from "./lookingInto.ts"
-import * as Message from "./message.ts"
-import * as Outside from "./outside.ts"
-import type { LayerOptions } from "./options.ts"
-import * as Remembered from "./remembered.ts"
-import { findExpired } from "./retention.ts"
-import { type StoredSnapshot, type Label, type Problem, rootOf, type Strategy, type TakeOptions } from "./strategy.ts"
+import * as Budget from "./strategy.ts"
+import { dropGit, excludeGit, findExpired, type Label, type LayerOptions, type Problem, rootOf, type StoredSnapshot, type Strategy, type TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
+
+// The commit message of a snapshot: a line for people and a line of JSON. A message in another form belongs to no
+// snapshot.
+
+
+interface Said {
+  readonly id: string
+  readonly root: string
+  /** Milliseconds since 1970. */
+  readonly createdAt: number
+  readonly label: Label
+  readonly files: number
+  readonly bytes: number
+  /** The number of directories, without the root. */
+  readonly directories: number
+  /** The number of FIFOs, sockets and devices, which are not captured. */
+  readonly skipped: number
+  readonly previous?: string | undefined
+  readonly excludesGit?: boolean | undefined
+}
+
+const Text = Schema.optionalKey(Schema.String)
+const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
+
+const Line = Schema.fromJsonString(
+  Schema.Struct({
+    version: Schema.Literal(1),
+    id: Schema.String,
+    root: Schema.String,
+    createdAt: Count,
+    files: Count,
+    bytes: Count,
+    directories: Count,
+    skipped: Count,
+    previous: Text,
+    excludesGit: Schema.optionalKey(Schema.Boolean),
+    tag: Text,
+    tool: Text,
+    callId: Text
+  })
+)
+
+const decodeLine = Schema.decodeUnknownOption(Line)
+
+const encode = ({ label, ...said }: Said): string =>
+  `${label.tag ?? "snapshot"}\n\n${JSON.stringify({ version: 1, ...said, ...label })}\n`
+
+const decode = (message: string): Said | undefined => {
+  const line = message.trimEnd().split("\n").at(-1) ?? ""
+  const said = Option.getOrUndefined(decodeLine(line))
+  if (said === undefined || said.createdAt > 8.64e15) return undefined
+  const { callId, tag, tool, version: _, ...rest } = said
+  return {
+    ...rest,
+    label: { ...(tag !== undefined && { tag }), ...(tool !== undefined && { tool }), ...(callId !== undefined && { callId }) }
+  }
+}
+
+// Stores the last scan for the next process, which otherwise would read every file again.
+//
+// The data is only a hint, so a missing, truncated or foreign file is no error. A code of this installation authenticates
+// the data. Otherwise an attacker could prepare a store that claims wrong content for a file.
+
+
+interface SavedScan {
+  readonly scan: Scan
+  readonly packs: ReadonlyArray<string>
+}
+
+const version = 1
+
+const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex")
+
+/** Returns the text to authenticate. The first word separates it from other texts of this installation. */
+const authenticatedText = (text: string): string => `seen ${hashOf(text)}`
+
+const codeLength = 32
+
+/** Flags that do not follow a symlink and do not block on a pipe. */
+const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
+
+const fileOf = (directory: string, root: string): string =>
+  join(directory, `seen-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`)
+
+/** Name, id or ">" with the target, mode, size, and the stamp: two times, inode, mode. Times of -1 never match. */
+type LeafRow = readonly [string, string, number | null, number, number, number, number, number]
+
+const ScanHeader = Schema.Struct({
+  version: Schema.Literal(version),
+  root: Schema.String,
+  began: Schema.Finite,
+  files: Schema.Int,
+  bytes: Schema.Finite,
+  directories: Schema.Int,
+  others: Schema.Int,
+  packs: Schema.Array(Schema.String)
+})
+
+type DirectoryRow = readonly [
+  mode: number | null,
+  id: string,
+  directories: ReadonlyArray<string>,
+  leaves: ReadonlyArray<LeafRow>
+]
+
+const noStamp = { modified: -1, changed: -1, inode: 0, mode: 0 }
+
+const leafOf = (segment: string, node: StampedNode): LeafRow => {
+  const { changed, inode, mode, modified } = node.stamp ?? noStamp
+  return node.kind === "file"
+    ? [segment, node.id, node.mode ?? null, node.sizeBytes, modified, changed, inode, mode]
+    : [segment, `>${node.target}`, null, node.stamp?.sizeBytes ?? 0, modified, changed, inode, mode]
+}
+
+const lineOf = (self: DirectoryNode): DirectoryRow => {
+  const directories: Array<string> = []
+  const leaves: Array<LeafRow> = []
+  for (const [segment, node] of self.entries) {
+    if (node.kind === "directory") directories.push(segment)
+    else leaves.push(leafOf(segment, node))
+  }
+  return [self.mode ?? null, self.id ?? "", directories, leaves]
+}
+
+const lines = function* (top: DirectoryNode): Generator<string> {
+  const pending = [top]
+  for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+    yield JSON.stringify(lineOf(next))
+    for (const node of [...next.entries.values()].reverse()) if (node.kind === "directory") pending.push(node)
+  }
+}
+
+const directoriesPerYield = 200
+
+const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
+
+/** Saves a scan atomically: a process killed meanwhile leaves the old file. */
+const save = (directory: string, root: string, { packs, scan }: SavedScan): Effect.Effect<void> =>
+  Effect.promise(async () => {
+    const { tree, ...counts } = scan
+    const temporary = join(directory, `tmp_seen_${randomBytes(9).toString("hex")}`)
+    try {
+      const parts = [JSON.stringify({ version, root, ...counts, packs })]
+      for (const line of lines(tree)) if (parts.push(line) % directoriesPerYield === 0) await yieldToEventLoop()
+      const text = `${parts.join("\n")}\n`
+      await Fs.promises.writeFile(temporary, `${Installation.signName(authenticatedText(text))}\n${text}`, {
+        mode: 0o600,
+        flag: "wx"
+      })
+      await Fs.promises.rename(temporary, fileOf(directory, root))
+    } catch {
+      await Fs.promises.rm(temporary, { force: true }).catch(() => {})
+    }
+  })
+
+const decodeHead = Schema.decodeUnknownOption(Schema.fromJsonString(ScanHeader))
+
+const nodeOf = ([, idOrTarget, mode, sizeBytes, modified, changed, inode, bits]: LeafRow): StampedNode => {
+  const stamp = stampOf({ sizeBytes, mode: bits, modified, changed, inode })
+  return idOrTarget.startsWith(">")
+    ? { kind: "symlink", target: idOrTarget.slice(1), stamp }
+    : { kind: "file", id: idOrTarget, sizeBytes, ...(mode === null ? undefined : { mode }), stamp }
+}
+
+interface OpenDirectory {
+  readonly entries: Map<string, Node>
+  readonly pendingNames: Array<string>
+  readonly finish: () => DirectoryNode
+}
+
+const openDirectory = ([mode, id, directories, leaves]: DirectoryRow): OpenDirectory => {
+  const entries = new Map<string, Node>()
+  for (const leaf of leaves) entries.set(leaf[0], nodeOf(leaf))
+  return {
+    entries,
+    pendingNames: directories.toReversed(),
+    finish: () => ({
+      kind: "directory",
+      entries,
+      ...(mode === null ? undefined : { mode }),
+      ...(id === "" ? undefined : { id })
+    })
+  }
+}
+
+/** Parses the lines back into a tree. Throws if `save` did not write them. */
+const treeOf = async (text: ReadonlyArray<string>): Promise<DirectoryNode> => {
+  const open: Array<OpenDirectory> = [openDirectory(JSON.parse(text[0]!) as DirectoryRow)]
+  let at = 1
+  for (;;) {
+    const here = open.at(-1)!
+    const name = here.pendingNames.pop()
+    if (name !== undefined) {
+      const below = openDirectory(JSON.parse(text[at++]!) as DirectoryRow)
+      if (at % directoriesPerYield === 0) await yieldToEventLoop()
+      const holder = here.entries
+      const named: OpenDirectory = {
+        ...below,
+        finish: () => {
+          const node = below.finish()
+          holder.set(name, node)
+          return node
+        }
+      }
+      open.push(named)
+      continue
+    }
+    const node = open.pop()!.finish()
+    if (open.length === 0) return node
+  }
+}
+
+const readWhole = async (path: string): Promise<string> => {
+  const handle = await Fs.promises.open(path, readFlags)
+  try {
+    return (await handle.stat()).isFile() ? await handle.readFile("utf8") : ""
+  } finally {
+    await handle.close()
+  }
+}
+
+/** Returns the saved scan of this root, or `undefined` if there is none or this installation did not write it. */
+const load = (directory: string, root: string): Effect.Effect<SavedScan | undefined> =>
+  Effect.promise(async () => {
+    try {
+      const all = await readWhole(fileOf(directory, root))
+      const text = all.slice(codeLength + 1)
+      if (!Installation.isSignatureOf(authenticatedText(text), all.slice(0, codeLength))) return undefined
+      const [first = "", ...rest] = text.trimEnd().split("\n")
+      const head = Option.getOrUndefined(decodeHead(first))
+      if (head === undefined || head.root !== root) return undefined
+      const { packs, root: _, version: __, ...counts } = head
+      return { scan: { tree: await treeOf(rest), ...counts }, packs }
+    } catch {
+      return undefined
+    }
+  })
 
 const treeEntry = (node: Node): TreeEntry =>
   node.kind === "symlink"
@@ -85,15 +317,15 @@ export const make = (
     const top = port.history?._tag === "Directory" ? port.history.root : undefined
     const refused = top === undefined ? undefined : Budget.refuseWideRoot(top, options)
     if (refused !== undefined) return yield* Effect.fail(refused)
-    yield* Outside.checkDirectory("gitDir", directory)
+    yield* Budget.checkDirectory("gitDir", directory)
     const store = yield* Store.open(directory, { avoid: top === undefined ? [] : [top] })
-    yield* Outside.reserveDirectory(store.directory)
+    yield* Budget.reserveDirectory(store.directory)
     yield* withExclusiveLock(port, recoverTransactions(port))
     return yield* makeStrategy(port, store, options, isPersistent)
   })
 
 export const makeScoped = (port: Backend, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
-  Effect.flatMap(Outside.makeTemporaryDirectory("fs-algebra-git-"), (directory) => make(port, directory, options, false))
+  Effect.flatMap(Budget.makeTemporaryDirectory("fs-algebra-git-"), (directory) => make(port, directory, options, false))
 
 /** The most entries that a commit may claim, against forged counts. */
 const maxCommitEntries = 20_000_000
@@ -108,11 +340,11 @@ const makeStrategy = Effect.fnUntraced(function* (
   const index = yield* PackIndex.open(packDirectory)
   const { caseSensitive } = port.info
   const rootPath = rootOf(port)
-  const savedScan = isPersistent ? yield* Remembered.load(store.directory, rootPath) : undefined
+  const savedScan = isPersistent ? yield* load(store.directory, rootPath) : undefined
   let lastScan = savedScan
   if (isPersistent && port.history !== undefined) {
     yield* Effect.addFinalizer(() =>
-      lastScan === savedScan || lastScan === undefined ? Effect.void : Remembered.save(store.directory, rootPath, lastScan)
+      lastScan === savedScan || lastScan === undefined ? Effect.void : save(store.directory, rootPath, lastScan)
     )
   }
   const excludesGit = options.git === "exclude"
@@ -136,7 +368,7 @@ const makeStrategy = Effect.fnUntraced(function* (
           )
 
   const toStoredSnapshot = ({ commit, id, message }: Store.Entry): StoredSnapshot | undefined => {
-    const commitMessage = Message.decode(message)
+    const commitMessage = decode(message)
     if (commitMessage === undefined || commitMessage.id !== id || commitMessage.root !== rootPath) return undefined
     const { bytes, createdAt, excludesGit, files, label, previous, skipped } = commitMessage
     const snapshot = new FilesystemSnapshot({
@@ -175,9 +407,9 @@ const makeStrategy = Effect.fnUntraced(function* (
 
   const treeOf = Effect.fnUntraced(function* (kept: StoredSnapshot): Effect.fn.Return<DirectoryNode, Problem> {
     const { message, tree } = yield* store.commit(kept.snapshot.commitRef)
-    const commitMessage = Message.decode(message)
+    const commitMessage = decode(message)
     const entries = Math.min(maxCommitEntries, (commitMessage?.files ?? 0) + (commitMessage?.directories ?? 0))
-    return withoutGit(yield* load(reader, tree, lastScan?.scan.tree, entries), kept)
+    return withoutGit(yield* loadLoad(reader, tree, lastScan?.scan.tree, entries), kept)
   })
 
   const content = (_: FsPath, file: FileNode): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, StoreFault>, StoreFault> =>
@@ -257,7 +489,7 @@ const makeStrategy = Effect.fnUntraced(function* (
       const snapshotId = randomUUID()
       const createdAt = yield* nextCreationTime()
       const previous = newest?.id
-      const commitMessage: Message.Said = {
+      const commitMessage: Said = {
         id: snapshotId,
         root: rootPath,
         createdAt,
@@ -271,7 +503,7 @@ const makeStrategy = Effect.fnUntraced(function* (
       }
       const commit = writer.add(
         "commit",
-        encodeCommit({ tree: scanned.tree.id!, createdAt, message: Message.encode(commitMessage) })
+        encodeCommit({ tree: scanned.tree.id!, createdAt, message: encode(commitMessage) })
       )
       const pack = yield* writer.finish
       yield* Effect.uninterruptible(
@@ -281,7 +513,7 @@ const makeStrategy = Effect.fnUntraced(function* (
         })
       )
       lastScan = { scan: scanned, packs: pack === undefined ? [...knownPacks] : [...knownPacks, `${pack}.idx`] }
-      return toStoredSnapshot({ id: snapshotId, commit, message: Message.encode(commitMessage) })!
+      return toStoredSnapshot({ id: snapshotId, commit, message: encode(commitMessage) })!
     }).pipe(Effect.ensuring(writer.discard))
   })
 

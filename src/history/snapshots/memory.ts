@@ -13,9 +13,7 @@ import { storeFault } from "../errors.ts"
 import type { Change } from "../tree.ts"
 import { scan } from "../scan.ts"
 import { countIn } from "../view.ts"
-import type { LayerOptions } from "./options.ts"
-import { findExpired } from "./retention.ts"
-import type { StoredSnapshot, Strategy } from "./strategy.ts"
+import { findExpired, type LayerOptions, type StoredSnapshot, type Strategy } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
 interface HeldTree extends StoredSnapshot {

@@ -2,19 +2,121 @@
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
+import { findCommonBlocks, makeLineNumbering } from "../../engine/diff.ts"
+import { wholeAt } from "../../engine/read.ts"
 import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
-import * as FsPath from "../../model/FsPath.ts"
+import * as FsPathModule from "../../model/FsPath.ts"
+import type { FsPath } from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
+import { Buffer } from "../../runtime/buffer.ts"
+import { runInSlices, type Steps } from "../../runtime/steps.ts"
 import { type ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault } from "../errors.ts"
 import type { Mismatch } from "../exchange.ts"
-import { withExclusiveLock, isPermitted } from "../replace.ts"
-import { details } from "./details.ts"
-import { fork, mergeFork, MergeConflicts } from "./fork.ts"
-import type { StoredSnapshot, Label, Problem, Strategy, TakeOptions } from "./strategy.ts"
-import { FilesystemSnapshot } from "./value.ts"
+import { isPermitted, withExclusiveLock } from "../replace.ts"
+import type { Change } from "../tree.ts"
+import { fork, MergeConflicts, mergeFork } from "./fork.ts"
 import type { Details, Operations, RestoreOptions, RestoreResult } from "./operations.ts"
+import type { Label, Problem, StoredSnapshot, Strategy, TakeOptions } from "./strategy.ts"
+import { FilesystemSnapshot } from "./value.ts"
+
+// Statistics of a snapshot. They are computed on request, so that taking a snapshot stays fast.
+
+
+/** The most changed files, and bytes per file, for which lines are counted. */
+const maxFiles = 500
+const maxBytes = 1024 * 1024
+/** The most edits that the diff looks for. Beyond that the counts are approximate. */
+const maxEdits = 100
+
+interface LineCounts {
+  readonly added: number
+  readonly removed: number
+}
+
+const isBinary = (bytes: Uint8Array): boolean => bytes.includes(0)
+
+/** Reads a file. Returns no bytes if the path is no file, and `undefined` if the file is too large. */
+const read = (port: Backend | undefined, path: FsPath): Effect.Effect<Uint8Array | undefined, Fault> =>
+  port === undefined
+    ? Effect.succeed(new Uint8Array())
+    : Effect.flatMap(port.stat(path), (stat): Effect.Effect<Uint8Array | undefined, Fault> =>
+        stat?.kind !== "file"
+          ? Effect.succeed(new Uint8Array())
+          : stat.sizeBytes > maxBytes
+            ? Effect.succeed(undefined)
+            : Effect.map(wholeAt(port, path, maxBytes), ({ bytes }) => bytes)
+      )
+
+const linesOf = function* (before: Uint8Array, after: Uint8Array): Steps<LineCounts> {
+  if (isBinary(before) || isBinary(after)) return { added: 0, removed: 0 }
+  const text = (bytes: Uint8Array): string => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("latin1")
+  const number = makeLineNumbering()
+  const [old, now] = [yield* number(text(before)), yield* number(text(after))]
+  let common = 0
+  for (const { length } of yield* findCommonBlocks(old.ids, now.ids, maxEdits)) common += length
+  return { added: now.ids.length - common, removed: old.ids.length - common }
+}
+
+const countLines = Effect.fnUntraced(function* (
+  changes: ReadonlyArray<Change>,
+  before: Backend | undefined,
+  after: Backend
+): Effect.fn.Return<LineCounts | undefined, Fault> {
+  if (changes.length > maxFiles) return undefined
+  let [added, removed] = [0, 0]
+  for (const { path } of changes) {
+    const [old, now] = [yield* read(before, path), yield* read(after, path)]
+    if (old === undefined || now === undefined) return undefined
+    const lines = yield* runInSlices(() => linesOf(old, now))
+    added += lines.added
+    removed += lines.removed
+    yield* Effect.yieldNow
+  }
+  return { added, removed }
+})
+
+const filesIn = Effect.fnUntraced(function* (
+  changes: ReadonlyArray<Change>,
+  before: Backend | undefined,
+  after: Backend
+): Effect.fn.Return<number, Fault> {
+  let files = 0
+  for (const { _tag, path } of changes) {
+    const stat = _tag === "Removed" ? yield* before!.stat(path) : yield* after.stat(path)
+    if (stat?.kind !== "directory") files++
+  }
+  return files
+})
+
+const details = Effect.fnUntraced(function* (
+  strategy: Strategy,
+  kept: StoredSnapshot
+): Effect.fn.Return<Details, Problem> {
+  const { label, previous, skipped = 0, snapshot } = kept
+  const { bytes, files } = yield* kept.counts
+  const { callId, tool } = label
+  const known = {
+    snapshot,
+    files,
+    bytes,
+    ...(tool !== undefined && { tool }),
+    ...(callId !== undefined && { callId }),
+    ...(skipped > 0 && { skipped })
+  }
+  if (previous === undefined) return { ...known, filesChanged: files }
+  const before = yield* strategy.find(previous)
+  if (before === undefined) return known
+  const changes = yield* strategy.diff(before, kept)
+  const [old, now] = [yield* strategy.view(before), yield* strategy.view(kept)]
+  const lines = yield* countLines(changes, old, now)
+  return {
+    ...known,
+    filesChanged: yield* filesIn(changes, old, now),
+    ...(lines && { linesAdded: lines.added, linesRemoved: lines.removed })
+  }
+})
 
 type Reason = SnapshotError["reason"]
 
@@ -36,7 +138,7 @@ const detailOf = (problem: Problem, operation: string): string =>
       ? problem.message
       : isMismatch(problem)
         ? `what is kept of ${JSON.stringify(problem.path)} is not what was captured`
-        : promote(problem, operation, FsPath.root).message
+        : promote(problem, operation, FsPathModule.root).message
 
 const reasonOf = (problem: Problem): Reason => {
   if (isStoreFault(problem)) return problem.reason
@@ -165,13 +267,13 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
 
   const parsePaths = (
     paths: ReadonlyArray<string> | undefined
-  ): Effect.Effect<ReadonlyArray<FsPath.FsPath> | undefined, Fault> =>
+  ): Effect.Effect<ReadonlyArray<FsPathModule.FsPath> | undefined, Fault> =>
     paths === undefined
       ? Effect.succeed(undefined)
       : Effect.flatMap(Limits, (limits) =>
-          Effect.forEach(paths, (text): Effect.Effect<FsPath.FsPath, Fault> => {
-            const path = FsPath.parse(text, port.rules?.policy)
-            const fault = typeof path === "string" ? FsPath.checkLimits(path, limits) : path
+          Effect.forEach(paths, (text): Effect.Effect<FsPathModule.FsPath, Fault> => {
+            const path = FsPathModule.parse(text, port.rules?.policy)
+            const fault = typeof path === "string" ? FsPathModule.checkLimits(path, limits) : path
             return typeof path !== "string" || fault !== undefined
               ? Effect.fail({ ...(fault as Fault), path: String(text) })
               : Effect.succeed(path)
@@ -179,8 +281,8 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
         )
 
   /** Rejects paths through symlinks: the snapshot holds the symlink, not its target, so the path would be ambiguous. */
-  const rejectLinks = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
-    for (let above = FsPath.parent(path); above !== FsPath.root; above = FsPath.parent(above)) {
+  const rejectLinks = Effect.fnUntraced(function* (path: FsPathModule.FsPath): Effect.fn.Return<void, Fault> {
+    for (let above = FsPathModule.parent(path); above !== FsPathModule.root; above = FsPathModule.parent(above)) {
       if ((yield* port.stat(above))?.kind !== "symlink") continue
       const detail = `${JSON.stringify(above)} is a link; name what it leads to`
       return yield* Effect.fail<Fault>({ _tag: "InvalidArgument", path, argument: "paths", detail })

@@ -14,21 +14,11 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { ArchiveError } from "../errors.ts"
 import { findNode, blobHasher, countFiles, type DirectoryNode, type FileNode, type LinkNode, type Node } from "../tree.ts"
 import * as Codec from "./codec.ts"
-import { Draft } from "./draft.ts"
-import * as Format from "./format.ts"
+import { Budget, checkLink, checkName, Draft, type NameRules, pathOf, refuse, tryArchive } from "./names.ts"
+import * as Format from "./records.ts"
+import { type CentralDirectory, type CentralEntry, checkGap, checkLocal, readCentralDirectory, textOf, Window } from "./records.ts"
 import * as Manifest from "./manifest.ts"
-import { Budget, checkLink, checkName, tryArchive, type NameRules, pathOf, refuse } from "./names.ts"
-import {
-  checkGap,
-  checkLocal,
-  type CentralDirectory,
-  readCentralDirectory,
-  type CentralEntry,
-  textOf,
-  Window
-} from "./records.ts"
 import type { Source } from "./spool.ts"
-import * as Verbatim from "./verbatim.ts"
 import type { Layout } from "./writer.ts"
 
 export interface Contents {
@@ -190,7 +180,7 @@ class Reader {
         if (verbatimEntries.length !== manifest.verbatim.entries) {
           return yield* Effect.fail(corrupt("it counts other verbatim entries than there are", Manifest.manifestName))
         }
-        yield* tryArchive(() => Verbatim.merge(tree, verbatimEntries, restoreTarget.caseSensitive))
+        yield* tryArchive(() => Manifest.merge(tree, verbatimEntries, restoreTarget.caseSensitive))
       }
       return { manifest, tree, content: this.#content(tree, entries) }
     }
@@ -269,15 +259,15 @@ class Reader {
   }
 
   readonly #odd = Effect.fnUntraced({ self: this }, function* (entries: ReadonlyArray<Entry>): Effect.fn.Return<
-    ReadonlyArray<Verbatim.VerbatimEntry>,
+    ReadonlyArray<Manifest.VerbatimEntry>,
     ArchiveError | Fault
   > {
-    const found: Array<Verbatim.VerbatimEntry> = []
+    const found: Array<Manifest.VerbatimEntry> = []
     for (const [i, entry] of entries.entries()) {
       if (i % entriesPerYield === 0) yield* Effect.yieldNow
       const { file, kind, name, size } = entry
-      if (kind !== "file" || !name.startsWith(Verbatim.verbatimPrefix)) continue
-      if (!Verbatim.isLink(name)) found.push({ name, file })
+      if (kind !== "file" || !name.startsWith(Manifest.verbatimPrefix)) continue
+      if (!Manifest.isLink(name)) found.push({ name, file })
       else if (size > maxTargetBytes)
         return yield* Effect.fail(refuse("link", "the link's text is longer than any system takes", name))
       else found.push({ name, file, text: textOf(yield* this.#bytes(entry)) })

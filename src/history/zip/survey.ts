@@ -14,7 +14,7 @@ import { type Backend, type Child, type Handle, keyOf } from "../../port/Backend
 import { inWalkOrder } from "../../port/order.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { ArchiveError } from "../errors.ts"
-import { Budget, checkLink, collisionKey, tryArchive, type NameRules, pathOf, refuse } from "./names.ts"
+import { Budget, checkLink, collisionKey, type NameRules, pathOf, refuse, tryArchive } from "./names.ts"
 
 export type Item = (
   | { readonly kind: "file"; readonly path: FsPath }

@@ -15,10 +15,9 @@ import type { LimitsShape } from "../../model/Limits.ts"
 import type { Backend, Handle } from "../../port/Backend.ts"
 import type { ArchiveError } from "../errors.ts"
 import * as Codec from "./codec.ts"
-import * as Format from "./format.ts"
+import * as Format from "./records.ts"
 import * as Manifest from "./manifest.ts"
-import { Budget, tryArchive, refuse } from "./names.ts"
-import * as Verbatim from "./verbatim.ts"
+import { Budget, refuse, tryArchive } from "./names.ts"
 import { readContent, type Item, streamExactSize, unsteady } from "./survey.ts"
 
 type Bytes<E = never> = Stream.Stream<Uint8Array, E>
@@ -308,7 +307,7 @@ export class Writer {
   }
 
   #nameOf(item: Item): string {
-    if (item.isOdd === true) return Verbatim.nameOf(item)
+    if (item.isOdd === true) return Manifest.nameOf(item)
     return this.#layout === "plain" ? item.path : Manifest.filesPrefix + item.path
   }
 

@@ -6,7 +6,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { decodeName, encodeName } from "../../../src/history/git/names.ts"
+import { decodeName, encodeName } from "../../../src/history/git/codec.ts"
 import { open } from "../../../src/history/git/packWriter.ts"
 import { hasGit, saysNoGit } from "../../differential/engines.ts"
 

@@ -11,12 +11,10 @@ import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { encodeCommit } from "../../../src/history/git/commitObject.ts"
-import { encodeName } from "../../../src/history/git/names.ts"
+import { emptyTreeId, encodeCommit, encodeName, encodeTree, type TreeEntry } from "../../../src/history/git/codec.ts"
 import { idOf } from "../../../src/history/git/objects.ts"
 import * as PackIndex from "../../../src/history/git/packIndex.ts"
 import { open, type PackWriter } from "../../../src/history/git/packWriter.ts"
-import { emptyTreeId, encodeTree, type TreeEntry } from "../../../src/history/git/treeObject.ts"
 import { hasGit, saysNoGit } from "../../differential/engines.ts"
 
 const temporary = Effect.acquireRelease(

@@ -8,9 +8,7 @@ import { createHash } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { decodeCommit, encodeCommit } from "../../../src/history/git/commitObject.ts"
-import { encodeName } from "../../../src/history/git/names.ts"
-import { decodeTree, emptyTreeId, encodeTree, type TreeEntry, withModes } from "../../../src/history/git/treeObject.ts"
+import { decodeCommit, decodeTree, emptyTreeId, encodeCommit, encodeName, encodeTree, type TreeEntry, withModes } from "../../../src/history/git/codec.ts"
 import { hasGit, saysNoGit } from "../../differential/engines.ts"
 
 const between = (minimum: number, maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))

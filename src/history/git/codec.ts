@@ -1,12 +1,109 @@
 /**
- * Encodes a directory as a git tree, plus one extra entry for modes that git cannot store.
- *
- * The decoder accepts only what the encoder writes, so a tree of another program has a harmless meaning or none.
+ * Encodes a snapshot as a commit without parents. `decodeCommit` accepts only this one form, so it rejects commits of
+ * other programs.
  */
 import * as Result from "effect/Result"
+import { isUtf8 } from "../../runtime/node.ts"
 import { storeFault, type StoreFault } from "../errors.ts"
-import { decodeName, modesName, storedName } from "./names.ts"
 import { idOf } from "./objects.ts"
+
+// Maps every entry name of a port to one name in a git tree.
+//
+// Names that git or a disk could reject or misread are stored behind a mark. All other names stay as they are, so that
+// people recognise them.
+
+
+const namePrefix = "%fs-algebra%"
+
+/**
+ * The name of the entry with the modes that git cannot store. No entry of the tree itself is stored under this name.
+ */
+const modesName = `${namePrefix}modes`
+
+/** The prefix of a name that is not text; the bytes follow in hexadecimal. All ports use it. */
+const keyPrefix = "\u0000"
+
+const plainNamePattern = /^[\w+,=@#()[\]-][\w .+,=@#()[\]-]*$/
+
+const controlPattern = /[\u0000-\u001f\u007f]/
+
+/** The characters that HFS+ ignores when it compares names. */
+const ignorableCharacters = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g
+
+/** The noncharacters at which git's check for HFS+ ends a name, and everything after them. */
+const noncharacterTail = /[\ufffe\uffff][^]*/
+
+/**
+ * `.git` and the files that git obeys, in every NTFS spelling: any case, trailing dots and spaces, a stream, a short
+ * name.
+ *
+ * The pattern covers more short names than git's own check.
+ */
+const specialNamePattern = /^(?:\.git|\.gitmodules|\.gitattributes|\.mailmap|(?:[gm][^~]{0,5})?~\d+)[ .]*(?::|$)/i
+
+const needsPrefix = (name: string): boolean =>
+  name.startsWith(namePrefix) || specialNamePattern.test(name.replace(ignorableCharacters, "").replace(noncharacterTail, ""))
+
+/**
+ * Tests for a backslash. Git's check for NTFS splits paths at it, even behind the mark, so such a name is stored in
+ * hexadecimal.
+ */
+const hasBackslash = (name: string): boolean => name.includes("\\")
+
+const isText = (name: string): boolean =>
+  name !== "" && name !== "." && name !== ".." && !name.includes("/") && !controlPattern.test(name) && name.isWellFormed()
+
+const needsKey = (name: Buffer): boolean =>
+  !name.includes(0) && !name.includes("/") && (!isUtf8(name) || controlPattern.test(name.toString()))
+
+const hexadecimalPattern = /^(?:[0-9a-f]{2})+$/
+
+/** Returns the segment for these hexadecimal digits, or `undefined` if its name would not be stored in hexadecimal. */
+const fromHexadecimal = (digits: string): string | undefined => {
+  if (!hexadecimalPattern.test(digits)) return undefined
+  const bytes = Buffer.from(digits, "hex")
+  if (needsKey(bytes)) return keyPrefix + digits
+  const name = bytes.toString()
+  return isText(name) && hasBackslash(name) ? name : undefined
+}
+
+const hexadecimalOf = (segment: string): string | undefined => {
+  const digits = segment.startsWith(keyPrefix)
+    ? segment.slice(1)
+    : hasBackslash(segment)
+      ? Buffer.from(segment).toString("hex")
+      : ""
+  return fromHexadecimal(digits) === segment ? digits : undefined
+}
+
+/** Returns the name of a segment in a git tree, one character per byte. Throws if no port can have this segment. */
+const storedName = (segment: string): string => {
+  if (plainNamePattern.test(segment)) return segment
+  const digits = hexadecimalOf(segment)
+  if (digits !== undefined) return `${namePrefix}~${digits}`
+  if (!isText(segment)) throw new RangeError(`${JSON.stringify(segment)} is no segment of a path`)
+  return Buffer.from(needsPrefix(segment) ? `${namePrefix}=${segment}` : segment).toString("latin1")
+}
+
+export const encodeName = (segment: string): Buffer => Buffer.from(storedName(segment), "latin1")
+
+/** Returns the segment of a stored name, or `undefined` for a name that `encodeName` never returns. */
+export const decodeName = (stored: Buffer): string | undefined => {
+  const bytes = stored.toString("latin1")
+  if (plainNamePattern.test(bytes)) return bytes
+  if (!isUtf8(stored)) return undefined
+  const name = stored.toString()
+  if (!isText(name) || hasBackslash(name)) return undefined
+  if (!name.startsWith(namePrefix)) return needsPrefix(name) ? undefined : name
+  const rest = name.slice(namePrefix.length + 1)
+  if (name[namePrefix.length] === "~") return fromHexadecimal(rest)
+  return name[namePrefix.length] === "=" && isText(rest) && needsPrefix(rest) ? rest : undefined
+}
+
+// Encodes a directory as a git tree, plus one extra entry for modes that git cannot store.
+//
+// The decoder accepts only what the encoder writes, so a tree of another program has a harmless meaning or none.
+
 
 export interface TreeEntry {
   readonly kind: "file" | "directory" | "symlink"
@@ -16,13 +113,13 @@ export interface TreeEntry {
   readonly id: string
 }
 
-export interface EncodedTree {
+interface EncodedTree {
   readonly body: Buffer
   /** The blob with the modes, which must be stored together with the tree. */
   readonly modes: Buffer | undefined
 }
 
-export interface DecodedTree {
+interface DecodedTree {
   readonly entries: ReadonlyMap<string, TreeEntry>
   readonly modes: string | undefined
 }
@@ -132,7 +229,7 @@ export const decodeTree = (body: Buffer): Result.Result<DecodedTree, StoreFault>
   return Result.succeed({ entries, modes })
 }
 
-export interface TreeWithModes {
+interface TreeWithModes {
   readonly mode: number
   readonly entries: ReadonlyMap<string, TreeEntry>
 }
@@ -163,4 +260,43 @@ export const withModes = ({ entries }: DecodedTree, modes: Buffer | undefined): 
   return encodeTree(all, own).modes?.equals(modes) === true
     ? Result.succeed({ mode: own, entries: all })
     : corrupt("the modes of a tree are not in the form that this library writes")
+}
+
+export interface Commit {
+  readonly tree: string
+  /** Whole milliseconds since 1970. */
+  readonly createdAt: number
+  /** Any text without NUL, because git ends a message at NUL. */
+  readonly message: string
+}
+
+const author = "fs-algebra <fs-algebra@localhost>"
+
+/** The header with the milliseconds. Git stores whole seconds, and it keeps and ignores unknown headers. */
+const millisecondsHeader = "fs-algebra-milliseconds"
+
+const commitPattern = new RegExp(
+  `^tree ([0-9a-f]{40})\nauthor ${author} (\\d{1,13}) \\+0000\ncommitter ${author} \\2 \\+0000\n(?:${millisecondsHeader} (\\d{3})\n)?\n`
+)
+
+export const encodeCommit = ({ createdAt, message, tree }: Commit): Buffer => {
+  const time = Math.max(0, Math.floor(createdAt))
+  const rest = time % 1000
+  const signature = `${author} ${Math.floor(time / 1000)} +0000`
+  const millisecondsLine = rest === 0 ? "" : `${millisecondsHeader} ${String(rest).padStart(3, "0")}\n`
+  return Buffer.from(
+    `tree ${tree}\nauthor ${signature}\ncommitter ${signature}\n${millisecondsLine}\n${message.replaceAll("\0", "\ufffd")}`
+  )
+}
+
+const corruptCommitObject: Result.Result<never, StoreFault> = Result.fail(storeFault("corrupt", "it is no snapshot of this library"))
+
+export const decodeCommit = (body: Buffer): Result.Result<Commit, StoreFault> => {
+  if (!isUtf8(body) || body.includes(0)) return corruptCommitObject
+  const text = body.toString()
+  const match = commitPattern.exec(text)
+  if (match === null) return corruptCommitObject
+  const [header, tree, seconds, milliseconds = "0"] = match
+  const createdAt = Number(seconds) * 1000 + Number(milliseconds)
+  return createdAt > 8.64e15 ? corruptCommitObject : Result.succeed({ tree: tree!, createdAt, message: text.slice(header.length) })
 }
