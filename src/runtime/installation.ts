@@ -14,8 +14,7 @@ import type * as NodeCrypto from "node:crypto"
 import type * as NodeFs from "node:fs"
 import type * as NodeOs from "node:os"
 import type * as NodePath from "node:path"
-import { isPrivate, makePrivateDirectory, throwIfTransient } from "./privateDirectory.ts"
-import { stateDirectory } from "./stateDirectory.ts"
+import { isPrivate, makePrivateDirectory, stateDirectory, throwIfTransient } from "./privateDirectory.ts"
 
 const crypto = (): typeof NodeCrypto => process.getBuiltinModule("node:crypto")
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")

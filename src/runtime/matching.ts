@@ -7,7 +7,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Query } from "../model/search.ts"
-import { inlineSearcher, type Searched, shared } from "./crew.ts"
+import { type BatchResult, inlineSearcher, shared } from "./crew.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import { isNode } from "./node.ts"
 import { type FileFound, found, type PackedMatches, startUnpacking, attachTexts } from "./packed.ts"
@@ -105,7 +105,7 @@ const searchByWorkers: Matching["searchInWorkers"] = (query, contents, from) =>
         const batch = { contents: contents.slice(done.length), from: done.length === 0 ? from : 1 }
         if (batch.contents.length === 0) return Effect.succeed(done)
         return Effect.flatMap(
-          awaitJob<Searched>((answer, onReleased) => crew.search(query, batch, query.patternBudgetMillis, answer, onReleased)),
+          awaitJob<BatchResult>((answer, onReleased) => crew.search(query, batch, query.patternBudgetMillis, answer, onReleased)),
           (answer): Effect.Effect<ContentSearchResult> =>
             "_tag" in answer
               ? Effect.succeed({ ...answer, index: done.length + answer.index })

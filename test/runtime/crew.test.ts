@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
-import { type WorkerPool, make, type Searched, shared, type StartWorker } from "../../src/runtime/crew.ts"
+import { type BatchResult, make, shared, type StartWorker, type WorkerPool } from "../../src/runtime/crew.ts"
 import type { Listing } from "../../src/runtime/lister.ts"
 import { found, type PackedMatches } from "../../src/runtime/packed.ts"
 import type { Query } from "../../src/model/search.ts"
@@ -54,10 +54,10 @@ const using = async (crew: WorkerPool, files: Record<string, Uint8Array | string
 
 const never = Number.POSITIVE_INFINITY
 const search = (crew: WorkerPool, query: Query, batch: Batch, budget = never) =>
-  new Promise<Searched>((resolve) => void crew.search(query, batch, budget, resolve))
+  new Promise<BatchResult>((resolve) => void crew.search(query, batch, budget, resolve))
 const list = (crew: WorkerPool, directories: ReadonlyArray<string>) =>
   new Promise<ReadonlyArray<Listing | string>>((resolve) => void crew.list(directories, resolve))
-const foundIn = (answer: Searched) => ("_tag" in answer ? answer : found(answer))
+const foundIn = (answer: BatchResult) => ("_tag" in answer ? answer : found(answer))
 
 const foo = query(question("foo", { literal: "foo" }))
 const hostile = query(question("^(a+)+$"))
@@ -114,7 +114,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
       const crew = make(1, begin)
       await using(crew, { a: "foo" }, async (base) => {
         const withdrawn: Array<number> = []
-        const others: Array<Promise<Searched>> = []
+        const others: Array<Promise<BatchResult>> = []
         for (let i = 0; i < 8; i++) {
           const withdraw = crew.search(foo, batchOf(base, ["a"]), never, () => withdrawn.push(i))
           others.push(search(crew, foo, batchOf(base, ["a"])))
