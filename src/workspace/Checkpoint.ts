@@ -4,20 +4,267 @@
  *
  * @since 0.1.0
  */
+import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Schema from "effect/Schema"
+import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
+import { bringBackBytesOf, importTarOf, keepBytesOf } from "../history/Archive.ts"
+import { Snapshots as SnapshotsType } from "../history/Snapshots.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
-import { Snapshots } from "../history/Snapshots.ts"
-import type { Operations as SnapshotOperations } from "../history/snapshots/operations.ts"
-import type { FilesystemSnapshot } from "../history/snapshots/value.ts"
+import { withExclusiveLock } from "../history/replace.ts"
+import type { Operations as Snapshots } from "../history/snapshots/operations.ts"
+import { FilesystemSnapshot } from "../history/snapshots/value.ts"
 import type { FsError } from "../model/FsError.ts"
-import type { SessionError } from "../model/sessionError.ts"
-import type { Slice } from "../model/Slice.ts"
-import * as External from "./checkpoint/external.ts"
-import * as Service from "./checkpoint/service.ts"
-import * as Session from "./Session.ts"
+import { make as makeSlice, replaceLatest, type Slice } from "../model/Slice.ts"
+import { SessionError } from "../model/sessionError.ts"
+import { randomUUID } from "../runtime/node.ts"
+import * as SessionModule from "./Session.ts"
+import type { Operations as Session, SessionSnapshot } from "./Session.ts"
+
+/** @since 0.1.0 */
+interface ExternalExternalFsSnapshot {
+  /**
+   * A ZIP archive as `Archive.exportBytes` creates it. A tar archive, optionally gzipped, is accepted too. The array must not be changed.
+   */
+  readonly data: Uint8Array
+}
+
+const slice: Slice<ExternalExternalFsSnapshot> = makeSlice(
+  "ExternalFsSnapshot",
+  Schema.Struct({ data: Schema.Uint8ArrayFromBase64 }),
+  { reduce: replaceLatest }
+)
+
+const capture = (
+  session: Pick<Session, "set">,
+  fs: Algebra
+): Effect.Effect<void, ArchiveError | FsError | SessionError> =>
+  Effect.flatMap(withExclusiveLock(fs.port, keepBytesOf(fs)), (data) => session.set(slice, { data }))
+
+const isZip = (bytes: Uint8Array): boolean => bytes[0] === 0x50 && bytes[1] === 0x4b
+
+const restore = (session: Pick<Session, "latest">, fs: Algebra): Effect.Effect<boolean, ArchiveError | FsError> =>
+  Effect.flatMap(session.latest(slice), (latest) => {
+    if (Option.isNone(latest)) return Effect.succeed(false)
+    // Copy the bytes, because they are checked as a whole before they are used.
+    const bytes = latest.value.data.slice()
+    return Effect.as(isZip(bytes) ? bringBackBytesOf(fs, bytes) : importTarOf(fs, Stream.succeed(bytes)), true)
+  })
+
+// Holds the filesystem before the session, as calls that reach the session through the filesystem do. Steps that can fail
+// come before any visible change.
+
+
+interface SessionWithSnapshots {
+  readonly session: Session
+  readonly snapshots: Snapshots
+}
+
+type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+const keepMasked: Unmask = (effect) => effect
+
+const sliceService: Slice<FilesystemSnapshot> = makeSlice("FilesystemSnapshot", FilesystemSnapshot)
+
+/**
+ * Runs the work uninterruptibly while no other caller changes the session or the filesystem. `work` receives the function that allows
+ * interruption.
+ */
+const holdBoth = <A, E, R>(
+  { session, snapshots }: SessionWithSnapshots,
+  work: (unmask: Unmask) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => {
+  const heldWork = session.exclusively(Effect.uninterruptibleMask(work))
+  return snapshots.exclusively?.(heldWork) ?? heldWork
+}
+
+/** Removes a snapshot. A failure is only logged, because a leftover snapshot only takes space. */
+const forgetSnapshot = ({ snapshots }: SessionWithSnapshots, snapshot: FilesystemSnapshot): Effect.Effect<void> =>
+  Effect.ignoreCause(snapshots.forget(snapshot), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
+
+/** Takes a snapshot. An interrupted attempt may have created one that is not recorded anywhere, so this removes it. */
+const captureFilesystem = (
+  sessionWithSnapshots: SessionWithSnapshots,
+  tag: string,
+  isKnown: (id: string) => boolean,
+  unmask: Unmask
+) =>
+  Effect.flatMap(DateTime.now, (since) => {
+    const isUnrecorded = (one: FilesystemSnapshot): boolean =>
+      one.tag === tag && one.createdAt.epochMilliseconds >= since.epochMilliseconds && !isKnown(one.snapshotId)
+    const forgetUnrecorded = Effect.flatMap(sessionWithSnapshots.snapshots.list, (all) =>
+      Effect.forEach(all.filter(isUnrecorded), (one) => forgetSnapshot(sessionWithSnapshots, one), { discard: true })
+    )
+    return Effect.onError(unmask(sessionWithSnapshots.snapshots.snapshot({ tag })), () => Effect.ignoreCause(forgetUnrecorded))
+  })
+
+/**
+ * Tests whether the filesystem was restored. A failure has changed nothing, but after an interruption or a defect the restore may have been
+ * complete.
+ */
+const isRestored = (
+  { snapshots }: SessionWithSnapshots,
+  snapshot: FilesystemSnapshot,
+  cause: Cause.Cause<SnapshotRestoreError>
+): Effect.Effect<boolean> =>
+  Cause.hasInterrupts(cause) || Cause.hasDies(cause)
+    ? Effect.match(Effect.retry(Effect.sandbox(snapshots.diff(snapshot)), { times: 2 }), {
+        onFailure: () => false,
+        onSuccess: (changes) => changes.length === 0
+      })
+    : Effect.succeed(false)
+
+/**
+ * Runs the effect. If the effect returns false, restores the session, because the filesystem may have changed it during the restore and its
+ * rollback.
+ */
+const restoreSessionIfUndone = <E, R>(
+  session: Session,
+  effect: Effect.Effect<boolean, E, R>
+): Effect.Effect<boolean, E | SessionError, R> =>
+  Effect.flatMap(session.snapshot(`rollback ${randomUUID()}`), (now) =>
+    Effect.ensuring(
+      Effect.tap(effect, (isDone) =>
+        isDone ? Effect.void : Effect.ignoreCause(Effect.flatMap(session.prepare(now), ({ commit }) => commit))
+      ),
+      session.forget(now.snapshotId)
+    )
+  )
+
+/** Restores both. The caller must hold them. */
+const restoreBoth = Effect.fnUntraced(function* (
+  sessionWithSnapshots: SessionWithSnapshots,
+  target: SessionSnapshot,
+  filesystem: FilesystemSnapshot | undefined,
+  unmask: Unmask
+): Effect.fn.Return<void, SnapshotRestoreError | SessionError> {
+  if (filesystem === undefined)
+    return yield* Effect.flatMap(sessionWithSnapshots.session.prepare(target), ({ commit }) => commit)
+  let restoreExit: Exit.Exit<unknown, SnapshotRestoreError> = Exit.void
+  const restoring = Effect.gen(function* () {
+    const { commit, discard } = yield* sessionWithSnapshots.session.prepare(target)
+    restoreExit = yield* Effect.exit(unmask(sessionWithSnapshots.snapshots.restore(filesystem)))
+    const isDone = Exit.isSuccess(restoreExit) || (yield* isRestored(sessionWithSnapshots, filesystem, restoreExit.cause))
+    yield* isDone ? commit : discard
+    return isDone
+  })
+  yield* restoreSessionIfUndone(sessionWithSnapshots.session, restoring)
+  if (Exit.isFailure(restoreExit)) return yield* Effect.failCause(restoreExit.cause)
+})
+
+const restoreToSnapshot = (
+  sessionWithSnapshots: SessionWithSnapshots,
+  target: SessionSnapshot
+): Effect.Effect<void, SnapshotRestoreError | SessionError> =>
+  holdBoth(sessionWithSnapshots, (unmask) => restoreBoth(sessionWithSnapshots, target, target.items(sliceService).at(-1), unmask))
+
+const unknownCheckpoint = (id: string): SessionError =>
+  new SessionError({ operation: "rollback", reason: "unknown", detail: `there is no checkpoint ${JSON.stringify(id)}` })
+
+const ignoreUnknown = (error: SnapshotError): Effect.Effect<void, SnapshotError> =>
+  error.reason === "unknown" ? Effect.void : Effect.fail(error)
+
+const makeService = (sessionWithSnapshots: SessionWithSnapshots): Operations => {
+  const { session, snapshots } = sessionWithSnapshots
+  const all = new Map<string, Taken>()
+  /** The ids of running transactions, which `list` does not show. */
+  const transactionIds = new Set<string>()
+
+  const isKnown = (id: string): boolean => [...all.values()].some(({ filesystem }) => filesystem.snapshotId === id)
+
+  const updateRecord = (
+    added: FilesystemSnapshot | undefined,
+    removed: FilesystemSnapshot | undefined
+  ): Effect.Effect<void, SessionError> =>
+    Effect.flatMap(session.all(sliceService), (before) => {
+      const rest = removed === undefined ? before : before.filter(({ snapshotId }) => snapshotId !== removed.snapshotId)
+      return added === undefined && rest.length === before.length
+        ? Effect.void
+        : session.set(sliceService, ...rest, ...(added === undefined ? [] : [added]))
+    })
+
+  const takeCheckpoint = Effect.fnUntraced(function* (
+    id: string,
+    isPassing: boolean,
+    unmask: Unmask
+  ): Effect.fn.Return<Taken, SnapshotError | SessionError> {
+    const old = all.get(id)
+    const filesystem = yield* captureFilesystem(sessionWithSnapshots, id, isKnown, unmask)
+    const before = yield* session.all(sliceService)
+    const completeTake = Effect.gen(function* () {
+      if (!isPassing) yield* updateRecord(filesystem, old?.filesystem)
+      return yield* session.snapshot(id)
+    })
+    const undoTake = Effect.andThen(
+      Effect.ignoreCause(session.set(sliceService, ...before)),
+      forgetSnapshot(sessionWithSnapshots, filesystem)
+    )
+    const taken: Taken = Object.freeze({ id, filesystem, session: yield* Effect.onError(completeTake, () => undoTake) })
+    all.delete(id)
+    all.set(id, taken)
+    if (isPassing) transactionIds.add(id)
+    if (old !== undefined) yield* forgetSnapshot(sessionWithSnapshots, old.filesystem)
+    return taken
+  })
+
+  const forgetCheckpoint = Effect.fnUntraced(function* ({
+    filesystem,
+    id,
+    session: snapshot
+  }: Taken): Effect.fn.Return<void, SnapshotError> {
+    yield* Effect.catch(snapshots.forget(filesystem), ignoreUnknown)
+    all.delete(id)
+    transactionIds.delete(id)
+    // A newer snapshot of the session may have the same id.
+    if ((yield* session.snapshots).includes(snapshot)) yield* session.forget(id)
+    yield* Effect.ignore(updateRecord(undefined, filesystem))
+  })
+
+  const transaction: Operations["transaction"] = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    holdBoth(
+      sessionWithSnapshots,
+      Effect.fnUntraced(function* (
+        unmask: Unmask
+      ): Effect.fn.Return<A, E | SnapshotError | SnapshotRestoreError | SessionError, R> {
+        const taken = yield* takeCheckpoint(`transaction ${randomUUID()}`, true, unmask)
+        const exit = yield* Effect.exit(unmask(effect))
+        if (Exit.isSuccess(exit)) {
+          yield* Effect.ignore(forgetCheckpoint(taken))
+          return exit.value
+        }
+        const rollbackExit = yield* Effect.exit(restoreBoth(sessionWithSnapshots, taken.session, taken.filesystem, keepMasked))
+        if (Exit.isFailure(rollbackExit)) return yield* Effect.failCause(Cause.combine(exit.cause, rollbackExit.cause))
+        yield* Effect.ignore(forgetCheckpoint(taken))
+        return yield* Effect.failCause(exit.cause)
+      })
+    )
+
+  return {
+    session,
+    take: (id) => holdBoth(sessionWithSnapshots, (unmask) => takeCheckpoint(id, false, unmask)),
+    rollback: (id) =>
+      holdBoth(sessionWithSnapshots, (unmask) => {
+        const found = all.get(id)
+        return found === undefined
+          ? Effect.fail(unknownCheckpoint(id))
+          : restoreBoth(sessionWithSnapshots, found.session, found.filesystem, unmask)
+      }),
+    forget: (id) =>
+      holdBoth(sessionWithSnapshots, () => {
+        const found = all.get(id)
+        return found === undefined ? Effect.succeed(false) : Effect.as(forgetCheckpoint(found), true)
+      }),
+    list: Effect.sync(() => [...all.values()].filter(({ id }) => !transactionIds.has(id))),
+    transaction,
+    exclusively: (effect) => holdBoth(sessionWithSnapshots, (unmask) => unmask(effect))
+  }
+}
 
 /**
  * A session and a filesystem at one moment.
@@ -26,7 +273,7 @@ import * as Session from "./Session.ts"
  */
 export interface Taken {
   readonly id: string
-  readonly session: Session.SessionSnapshot
+  readonly session: SessionModule.SessionSnapshot
   readonly filesystem: FilesystemSnapshot
 }
 
@@ -36,7 +283,7 @@ export interface Taken {
  * @since 0.1.0
  */
 export interface Operations {
-  readonly session: Session.Operations
+  readonly session: SessionModule.Operations
   /**
    * Takes a checkpoint. The filesystem's snapshot has the id as its tag, and the session records it in `FilesystemSnapshots`. An existing
    * checkpoint of the same id is replaced once the new one is complete, and stays on failure.
@@ -75,7 +322,7 @@ export class Checkpoint extends Context.Service<Checkpoint, Operations>()("fs-al
  *
  * @since 0.1.0
  */
-export const FilesystemSnapshots: Slice<FilesystemSnapshot> = Service.slice
+export const FilesystemSnapshots: Slice<FilesystemSnapshot> = sliceService
 
 /**
  * Returns the checkpoints of the session and of the filesystem that `snapshots` belongs to. Fails with SessionError `duplicateSlice`.
@@ -84,9 +331,9 @@ export const FilesystemSnapshots: Slice<FilesystemSnapshot> = Service.slice
  * @since 0.1.0
  */
 export const make = (options: {
-  readonly session: Session.Operations
-  readonly snapshots: SnapshotOperations
-}): Effect.Effect<Operations, SessionError> => Effect.as(options.session.install(FilesystemSnapshots), Service.make(options))
+  readonly session: SessionModule.Operations
+  readonly snapshots: Snapshots
+}): Effect.Effect<Operations, SessionError> => Effect.as(options.session.install(FilesystemSnapshots), makeService(options))
 
 /**
  * Provides checkpoints of the session and the snapshots in the context.
@@ -105,10 +352,10 @@ export const make = (options: {
  * @category layers
  * @since 0.1.0
  */
-export const layer: Layer.Layer<Checkpoint, SessionError, Session.Session | Snapshots> = Layer.effect(
+export const layer: Layer.Layer<Checkpoint, SessionError, SessionModule.Session | SnapshotsType> = Layer.effect(
   Checkpoint,
   Effect.gen(function* () {
-    return yield* make({ session: yield* Session.Session, snapshots: yield* Snapshots })
+    return yield* make({ session: yield* SessionModule.Session, snapshots: yield* SnapshotsType })
   })
 )
 
@@ -130,20 +377,20 @@ export const transaction = <A, E, R>(
  * @since 0.1.0
  */
 export const rollbackTo = (
-  session: Session.Operations,
-  snapshot: Session.SessionSnapshot,
-  snapshots: SnapshotOperations
-): Effect.Effect<void, SnapshotRestoreError | SessionError> => Service.restoreToSnapshot({ session, snapshots }, snapshot)
+  session: SessionModule.Operations,
+  snapshot: SessionModule.SessionSnapshot,
+  snapshots: Snapshots
+): Effect.Effect<void, SnapshotRestoreError | SessionError> => restoreToSnapshot({ session, snapshots }, snapshot)
 
 /** @since 0.1.0 */
-export type ExternalFsSnapshot = External.ExternalFsSnapshot
+export type ExternalFsSnapshot = ExternalExternalFsSnapshot
 
 /**
  * The slice with a whole filesystem as an archive, for a session that is saved without its filesystem. The JSON form is base64.
  *
  * @since 0.1.0
  */
-export const ExternalFsSnapshot: Slice<ExternalFsSnapshot> = External.slice
+export const ExternalFsSnapshot: Slice<ExternalFsSnapshot> = slice
 
 /**
  * Stores the current tree of the filesystem in `ExternalFsSnapshot`, and replaces an earlier one. Fails as `Archive.exportBytes` does.
@@ -151,9 +398,9 @@ export const ExternalFsSnapshot: Slice<ExternalFsSnapshot> = External.slice
  * @since 0.1.0
  */
 export const captureExternal = (
-  session: Session.Operations,
+  session: SessionModule.Operations,
   filesystem: Algebra
-): Effect.Effect<void, ArchiveError | FsError | SessionError> => External.capture(session, filesystem)
+): Effect.Effect<void, ArchiveError | FsError | SessionError> => capture(session, filesystem)
 
 /**
  * Restores the filesystem from `ExternalFsSnapshot`. Returns false if the slice is empty. Fails as `Archive.importBytes` does, with nothing
@@ -162,6 +409,6 @@ export const captureExternal = (
  * @since 0.1.0
  */
 export const restoreExternal = (
-  session: Session.Operations,
+  session: SessionModule.Operations,
   filesystem: Algebra
-): Effect.Effect<boolean, ArchiveError | FsError> => External.restore(session, filesystem)
+): Effect.Effect<boolean, ArchiveError | FsError> => restore(session, filesystem)

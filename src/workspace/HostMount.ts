@@ -13,24 +13,11 @@
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { FsError } from "../model/FsError.ts"
-import * as Fingerprint from "./mount/fingerprint.ts"
+import * as Plan from "./mount/plan.ts"
 import { hydrate as hydrateAll } from "./mount/hydrate.ts"
 import type { HostMount, MountError, Options, Preview } from "./mount/model.ts"
-import * as Plan from "./mount/plan.ts"
-import * as Render from "./mount/render.ts"
 
-export {
-  /** @since 0.1.0 */
-  type HostMount,
-  /** @since 0.1.0 */
-  type LeftOut,
-  /** @since 0.1.0 */
-  MountError,
-  /** @since 0.1.0 */
-  type Options,
-  /** @since 0.1.0 */
-  type Preview
-} from "./mount/model.ts"
+export { type HostMount, type LeftOut, MountError, type Options, type Preview } from "./mount/model.ts"
 
 /**
  * Returns what the mounts would copy, in their order. Reads names and sizes, and opens no file. Fails with MountError as `hydrate` does,
@@ -76,7 +63,7 @@ export type Hydrate = typeof hydrate
  *
  * @since 0.1.0
  */
-export const fingerprint: (mounts: ReadonlyArray<HostMount>) => string = Fingerprint.fingerprint
+export const fingerprint: (mounts: ReadonlyArray<HostMount>) => string = Plan.fingerprint
 
 /**
  * Renders the mounts for a prompt: a Markdown list with up to 10 entries of each mount, and the number of further entries. Shows only the
@@ -84,4 +71,4 @@ export const fingerprint: (mounts: ReadonlyArray<HostMount>) => string = Fingerp
  *
  * @since 0.1.0
  */
-export const render: (previews: ReadonlyArray<Preview>) => string = Render.render
+export const render: (previews: ReadonlyArray<Preview>) => string = Plan.render

@@ -10,7 +10,7 @@ import type { FsError } from "../../src/model/FsError.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { capture, type Picture } from "../../src/testing/Files.ts"
 import * as HostMount from "../../src/workspace/HostMount.ts"
-import { OpenDirectory } from "../../src/workspace/mount/source.ts"
+import { OpenDirectory } from "../../src/workspace/mount/survey.ts"
 import { inMemory } from "../scratch.ts"
 
 /** A tree on disk: a string or bytes are a file, an array is the target of a link, `null` is an empty directory. */

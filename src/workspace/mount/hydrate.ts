@@ -4,20 +4,235 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../../model/bytes.ts"
+import * as Read from "../../engine/read.ts"
+import { placeFault, resolve } from "../../engine/resolve.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { runTransaction, type Mismatch } from "../../history/exchange.ts"
+import { type Mismatch, runTransaction } from "../../history/exchange.ts"
 import { withTreeLock } from "../../history/exchange/turn.ts"
-import { withExclusiveLock, recoverTransactions } from "../../history/replace.ts"
+import { recoverTransactions, withExclusiveLock } from "../../history/replace.ts"
+import { idOf } from "../../history/scan.ts"
+import type { DirectoryNode, FileNode, Node } from "../../history/tree.ts"
+import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, type FsError, located, promote } from "../../model/FsError.ts"
-import * as FsPath from "../../model/FsPath.ts"
+import * as FsPathModule from "../../model/FsPath.ts"
+import type { FsPath } from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
+import { isBytes } from "../../model/bytes.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
-import { changed, contentOf, idOfContent, type FileOrigin } from "./content.ts"
-import { type HostMount, MountError, type Options, type Preview } from "./model.ts"
-import { type TargetFile, buildTrees, type CopyTrees } from "./places.ts"
+import { type HostMount, MountError, type Options, type Preview, type Request } from "./model.ts"
 import { pathOf, plan, type PlannedMount, previewOf } from "./plan.ts"
+import { mountErrorOf, type Source, type SourceFile } from "./survey.ts"
+
+// Each file is read twice, once to compute its id and once to copy it, so that a write in between is detected. Large files
+// are streamed.
+
+
+interface FileOrigin {
+  readonly request: Request
+  readonly source: Source
+  readonly file: SourceFile
+  readonly isWholeSource: boolean
+}
+
+/** The size in bytes above which a file is streamed. */
+const maxBufferedBytes = 256 * 1024
+const chunkBytes = 64 * 1024
+
+const nameOf = ({ file, isWholeSource }: FileOrigin): FsPath => (isWholeSource ? ("." as FsPath) : file.path)
+
+const unreadableError = (origin: FileOrigin, fault: Fault): MountError => mountErrorOf(origin.request, nameOf(origin), fault)
+
+const changed = ({ file, isWholeSource, request: { hostPath } }: FileOrigin): MountError => {
+  const detail = "was changed while it was copied"
+  return isWholeSource
+    ? new MountError({ hostPath, reason: "changed", detail: `it ${detail}` })
+    : new MountError({ hostPath, reason: "changed", path: file.path, detail: `${JSON.stringify(file.path)} ${detail}` })
+}
+
+const idOfContent = (origin: FileOrigin): Effect.Effect<string, MountError> => {
+  const { file, source } = origin
+  return Effect.flatMap(
+    Effect.mapError(idOf(source.root.port, file.at), (fault) => unreadableError(origin, fault)),
+    (found) => (found?.sizeBytes === file.sizeBytes ? Effect.succeed(found.id) : Effect.fail(changed(origin)))
+  )
+}
+
+/** Returns the current content. The caller compares it with the content that was expected. */
+const contentOf = (
+  origin: FileOrigin
+): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, MountError>, MountError> => {
+  const { file, source } = origin
+  const { port } = source.root
+  const opened = Effect.mapError(port.open(file.at), (fault) => unreadableError(origin, fault))
+  if (file.sizeBytes > maxBufferedBytes) {
+    const bytes = Stream.unwrap(Effect.map(opened, (handle) => Read.chunks(handle, 0, handle.stat.sizeBytes, chunkBytes)))
+    return Effect.succeed(
+      Stream.mapError(bytes, (error) => (error instanceof MountError ? error : unreadableError(origin, error)))
+    )
+  }
+  return Effect.catch(
+    Effect.map(Read.wholeAt(port, file.at, maxBufferedBytes), ({ bytes }) => bytes),
+    (fault) => Effect.fail(fault._tag === "LimitExceeded" ? changed(origin) : unreadableError(origin, fault))
+  )
+}
+
+// Builds two trees of the affected paths, before and after, as a transaction needs them. Files are placed one by one, as
+// writes would be: the last one wins, and the same entries are obstacles.
+
+
+interface TargetFile {
+  readonly path: FsPathModule.FsPath
+  /** The POSIX permission bits, if they are known. */
+  readonly mode: number | undefined
+  readonly sizeBytes: number
+  /** The mount of the file. Files of one mount may not replace each other. */
+  readonly mountIndex: number
+}
+
+interface PathNode<A extends TargetFile> {
+  readonly at: FsPathModule.FsPath
+  readonly stat: FileStat | undefined
+  readonly below: Map<string, PathNode<A>>
+  /** The target, for a link. */
+  linkTarget?: PathNode<A>
+  file?: A
+}
+
+interface CopyTrees<A extends TargetFile> {
+  /** The files by their real path, without files that later ones have replaced. */
+  readonly files: ReadonlyMap<FsPathModule.FsPath, A>
+  readonly before: DirectoryNode
+  /** Returns the tree after the copy. `idOf` returns the id of git's blob for a file. */
+  readonly after: (idOf: (file: A) => string) => DirectoryNode
+}
+
+const notAFile: Fault = { _tag: "NotAFile" }
+const notADirectory: Fault = { _tag: "NotADirectory" }
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
+
+class TreeBuilder<A extends TargetFile> {
+  readonly #port: Backend
+  readonly #top: PathNode<A>
+
+  constructor(port: Backend, rootNode: PathNode<A>) {
+    this.#port = port
+    this.#top = rootNode
+  }
+
+  readonly addFile = Effect.fnUntraced({ self: this }, function* (file: A): Effect.fn.Return<void, Fault> {
+    const pathNode = yield* this.#walk(file.path)
+    const { stat } = pathNode
+    if (pathNode === this.#top || pathNode.below.size > 0 || (stat !== undefined && stat.kind !== "file")) {
+      return yield* Effect.fail(notAFile)
+    }
+    if (pathNode.file?.mountIndex === file.mountIndex) return yield* Effect.fail(alreadyExists)
+    pathNode.file = file
+  })
+
+  readonly #walk: (path: FsPathModule.FsPath) => Effect.Effect<PathNode<A>, Fault> = Effect.fnUntraced(
+    { self: this },
+    function* (path: FsPathModule.FsPath): Effect.fn.Return<PathNode<A>, Fault> {
+      let pathNode = this.#top
+      for (const segment of FsPathModule.segments(path)) {
+        const next = yield* this.#below(pathNode, segment)
+        pathNode = next.stat?.kind === "symlink" ? (next.linkTarget ??= yield* this.#followLink(next.at)) : next
+      }
+      return pathNode
+    }
+  )
+
+  /** Resolves a link. The result has no link on its path. */
+  readonly #followLink = Effect.fnUntraced({ self: this }, function* (at: FsPathModule.FsPath): Effect.fn.Return<PathNode<A>, Fault> {
+    const found = yield* resolve(this.#port, at)
+    const fault = placeFault(found) ?? (found.stat === undefined ? FsPathModule.checkLimits(found.path, yield* Limits) : undefined)
+    // A backend without links to follow treats a link as an entry of its own.
+    return fault !== undefined || found.path === at ? yield* Effect.fail(fault ?? notAFile) : yield* this.#walk(found.path)
+  })
+
+  readonly #below = Effect.fnUntraced({ self: this }, function* (above: PathNode<A>, segment: string): Effect.fn.Return<
+    PathNode<A>,
+    Fault
+  > {
+    const key = this.#port.info.caseSensitive ? segment : FsPathModule.fold(segment)
+    const known = above.below.get(key)
+    if (known !== undefined) return known
+    const isNew = above.stat === undefined
+    if (above.file !== undefined || (!isNew && above.stat.kind !== "directory")) return yield* Effect.fail(notADirectory)
+    const at = FsPathModule.join(above.at, segment)
+    const pathNode: PathNode<A> = { at, stat: isNew ? undefined : yield* this.#port.stat(at), below: new Map() }
+    above.below.set(key, pathNode)
+    return pathNode
+  })
+}
+
+/** Returns the node of an existing file. Its id only needs to differ from the id of the new content. */
+const fileBefore = ({ mode, sizeBytes }: FileStat): FileNode => ({
+  kind: "file",
+  ...(mode !== undefined && { mode: mode & 0o777 }),
+  sizeBytes,
+  id: ""
+})
+
+const entriesOf = <A extends TargetFile>(
+  pathNode: PathNode<A>,
+  nodeOf: (pathNode: PathNode<A>) => Node | undefined
+): Map<string, Node> => {
+  const entries = new Map<string, Node>()
+  for (const child of pathNode.below.values()) {
+    const node = nodeOf(child)
+    if (node !== undefined) entries.set(FsPathModule.name(child.at), node)
+  }
+  return entries
+}
+
+/** Returns the node before the copy. Directories have no mode, so that their modes stay unchanged. */
+const nodeBefore = <A extends TargetFile>(pathNode: PathNode<A>): Node | undefined => {
+  const { file, stat } = pathNode
+  if (stat?.kind === "directory") return { kind: "directory", entries: entriesOf(pathNode, nodeBefore<A>) }
+  return stat === undefined || file === undefined ? undefined : fileBefore(stat)
+}
+
+const nodeAfter = <A extends TargetFile>(idOf: (file: A) => string) => {
+  const nodeOf = (pathNode: PathNode<A>): Node | undefined => {
+    const { file, stat } = pathNode
+    if (file !== undefined) {
+      const mode = file.mode ?? (stat?.mode === undefined ? undefined : stat.mode & 0o777)
+      return { kind: "file", ...(mode !== undefined && { mode }), sizeBytes: file.sizeBytes, id: idOf(file) }
+    }
+    const entries = entriesOf(pathNode, nodeOf)
+    return stat?.kind === "directory" || entries.size > 0 ? { kind: "directory", entries } : undefined
+  }
+  return nodeOf
+}
+
+const collectFiles = <A extends TargetFile>(rootNode: PathNode<A>): ReadonlyMap<FsPathModule.FsPath, A> => {
+  const files = new Map<FsPathModule.FsPath, A>()
+  const pending = [rootNode]
+  for (let pathNode = pending.pop(); pathNode !== undefined; pathNode = pending.pop()) {
+    if (pathNode.file !== undefined) files.set(pathNode.at, pathNode.file)
+    pending.push(...pathNode.below.values())
+  }
+  return files
+}
+
+/**
+ * Places all files. Fails as a write would, with NotAFile, NotADirectory and the faults of links. Fails with AlreadyExists for two files of
+ * one group at one place. Each fault has the path of the file.
+ */
+const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
+  port: Backend,
+  files: ReadonlyArray<A>
+): Effect.fn.Return<CopyTrees<A>, Fault> {
+  const rootNode: PathNode<A> = { at: FsPathModule.root, stat: yield* port.stat(FsPathModule.root), below: new Map() }
+  const builder = new TreeBuilder(port, rootNode)
+  for (const file of files) yield* Effect.mapError(builder.addFile(file), (fault) => located(fault, file.path))
+  return {
+    files: collectFiles(rootNode),
+    before: nodeBefore(rootNode) as DirectoryNode,
+    after: (idOf) => nodeAfter(idOf)(rootNode) as DirectoryNode
+  }
+})
 
 const operation = "hydrate"
 
@@ -42,10 +257,10 @@ const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 const makePathCheck = Effect.fnUntraced(function* (port: Backend) {
   const { policy, permits } = port.rules ?? {}
   const limits = yield* Limits
-  return (path: FsPath.FsPath): Fault | undefined => {
-    const parsed = FsPath.parse(path, policy)
+  return (path: FsPathModule.FsPath): Fault | undefined => {
+    const parsed = FsPathModule.parse(path, policy)
     if (typeof parsed !== "string") return parsed
-    return FsPath.checkLimits(path, limits) ?? (permits === undefined || permits("write", path) ? undefined : readOnly)
+    return FsPathModule.checkLimits(path, limits) ?? (permits === undefined || permits("write", path) ? undefined : readOnly)
   }
 })
 
@@ -64,7 +279,7 @@ const filesOf = (planned: ReadonlyArray<PlannedMount>): ReadonlyArray<PlannedFil
     })
   )
 
-const contentsOf = (ends: CopyTrees<PlannedFile>["files"]) => (at: FsPath.FsPath) => {
+const contentsOf = (ends: CopyTrees<PlannedFile>["files"]) => (at: FsPathModule.FsPath) => {
   const { origin } = ends.get(at)!
   const asSourceFailure = (error: MountError) => new SourceFailure(error)
   return Effect.map(Effect.mapError(contentOf(origin), asSourceFailure), (content) =>
@@ -76,7 +291,7 @@ const withCallerPath =
   (ends: CopyTrees<PlannedFile>["files"]) =>
   (problem: Fault | Mismatch | SourceFailure): Problem => {
     if (problem instanceof SourceFailure) return problem
-    const plannedFile = ends.get(problem["path"] as FsPath.FsPath)
+    const plannedFile = ends.get(problem["path"] as FsPathModule.FsPath)
     if (plannedFile === undefined) return problem
     return problem._tag === "Mismatch" ? changed(plannedFile.origin) : { ...problem, path: plannedFile.path }
   }
@@ -114,7 +329,7 @@ const copy = Effect.fnUntraced(function* (
 const errorOf = (problem: Problem): MountError | FsError => {
   if (problem instanceof MountError) return problem
   if (problem instanceof SourceFailure) return problem.error
-  return promote(problem as Fault, operation, FsPath.root)
+  return promote(problem as Fault, operation, FsPathModule.root)
 }
 
 export const hydrate = (
@@ -130,5 +345,5 @@ export const hydrate = (
     return planned.map(previewOf)
   })
   const reported = Effect.mapError(Effect.scoped(copyMounts), errorOf)
-  return port.calls === undefined ? reported : port.calls.effect({ operation, path: FsPath.root }, reported)
+  return port.calls === undefined ? reported : port.calls.effect({ operation, path: FsPathModule.root }, reported)
 }

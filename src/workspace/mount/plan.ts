@@ -1,10 +1,62 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import { list } from "../../engine/options.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { type HostMount, MountError, type Options, type Preview } from "./model.ts"
-import { parseMount, type Request } from "./request.ts"
-import * as Source from "./source.ts"
+import { formatCount, formatSize } from "../../model/words.ts"
+import { basename, createHash, isAbsolute } from "../../runtime/node.ts"
+import { type HostMount, MountError, type Options, parseMount, type Preview, type Request } from "./model.ts"
+import * as Source from "./survey.ts"
 import { type Survey, survey } from "./survey.ts"
+
+// The default of `mountPath` stays a default, because it depends on whether the source is a file, which only the disk can
+// tell.
+
+
+/** Returns the mount with its keys in a fixed order. An invalid mount keeps its values as they were written. */
+const canonical = (mount: HostMount): object => {
+  const request = parseMount(mount)
+  const { exclude, followSymlinks, hostPath, include, maxBytes, mountPath } = mount
+  return request instanceof MountError
+    ? { exclude: list(exclude), followSymlinks, hostPath, include: list(include), maxBytes, mountPath }
+    : {
+        exclude: request.exclude,
+        followSymlinks: request.followSymlinks,
+        hostPath,
+        include: request.include,
+        maxBytes: request.maxBytes ?? null,
+        mountPath: request.mountPath === undefined ? null : FsPath.segments(request.mountPath)
+      }
+}
+
+export const fingerprint = (mounts: ReadonlyArray<HostMount>): string =>
+  createHash("sha256")
+    .update(JSON.stringify(mounts.map(canonical)))
+    .digest("hex")
+    .slice(0, 16)
+
+const maxShownEntries = 10
+
+/** Formats text as Markdown code, with a fence longer than any run of backticks in it. */
+const code = (text: string): string => {
+  const longestFence = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
+  const fence = "`".repeat(longestFence + 1)
+  return longestFence > 0 ? `${fence} ${text} ${fence}` : `${fence}${text}${fence}`
+}
+
+const nameOf = (source: string): string => (isAbsolute(source) ? basename(source) || source : source)
+
+const renderMount = ({ bytes, entries, files, leftOut, source, target }: Preview): string => {
+  const shownEntries = entries.slice(0, maxShownEntries)
+  const more = files - shownEntries.length
+  const skippedText = leftOut.count === 0 ? "" : `; ${formatCount(leftOut.count, "entry", "entries")} left out`
+  return [
+    `- ${code(nameOf(source))} → ${code(target)}: ${formatCount(files, "file")}, ${formatSize(bytes)}${skippedText}`,
+    ...shownEntries.map((entry) => `  - ${code(entry)}`),
+    ...(more > 0 ? [`  - +${more} more`] : [])
+  ].join("\n")
+}
+
+export const render = (previews: ReadonlyArray<Preview>): string => previews.map(renderMount).join("\n")
 
 export interface PlannedMount extends Survey {
   readonly request: Request

@@ -1,9 +1,20 @@
 import * as Effect from "effect/Effect"
-import { createHash, Fs } from "../../runtime/node.ts"
-import { sync, syncDirectoryNow } from "../../runtime/host.ts"
+import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { attempt, awaitCall, faultOf, open, type Opened, writeFully } from "../../history/zip/outside.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
+import { sync, syncDirectoryNow } from "../../runtime/host.ts"
+import { createHash, Fs } from "../../runtime/node.ts"
+import type { WithFilesystem } from "../Session.ts"
+
+export type FilesystemSource<E> = Algebra | WithFilesystem<E>
+
+const isAlgebra = <E>(source: FilesystemSource<E>): source is Algebra => "port" in source
+
+export const algebraOf = <E>(source: FilesystemSource<E> | undefined): Effect.Effect<Algebra | undefined, E> => {
+  if (source === undefined) return Effect.succeed(undefined)
+  return isAlgebra(source) ? Effect.succeed(source) : (source.filesystem ?? Effect.succeed(undefined))
+}
 
 const chunkBytes = 1024 * 1024
 

@@ -3,22 +3,25 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as PubSub from "effect/PubSub"
 import * as Stream from "effect/Stream"
-import { randomUUID } from "../../runtime/node.ts"
+import { write } from "../../history/zip/outside.ts"
 import { root } from "../../model/FsPath.ts"
-import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
+import { SessionError } from "../../model/sessionError.ts"
 import type { Participant } from "../../port/slices.ts"
 import * as Locks from "../../runtime/locks.ts"
+import { randomUUID } from "../../runtime/node.ts"
 import type { Operations, Options, SliceChanged } from "../Session.ts"
+import { toError } from "./files.ts"
 import { checkId, invalid, quoteId } from "./ids.ts"
-import { holdAll, resetAll, runAll } from "./participants.ts"
-import { save } from "./save.ts"
-import { type InstalledSlice, type CellHolder, type Items, kept, State } from "./state.ts"
-import { SessionSnapshots } from "./takings.ts"
+import { encode, type SessionRecord } from "./saved.ts"
+import { type CellHolder, holdAll, type InstalledSlice, type Items, kept, resetAll, runAll, SessionSnapshots, State } from "./state.ts"
+
+const save = (path: string, writing: SessionRecord): Effect.Effect<void, SessionError> =>
+  Effect.flatMap(encode("save", writing), (bytes) => write(path, () => Stream.make(bytes), toError("save", path)))
 
 export type SliceItems = readonly [slice: AnySlice, items: Items]
 
-export interface SessionStart {
+interface SessionStart {
   readonly id: string
   readonly createdAt: DateTime.Utc
   readonly tags: Readonly<Record<string, string>>

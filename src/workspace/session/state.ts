@@ -2,12 +2,98 @@
  * Every change is one synchronous step, which computes all new items before it changes any slice. An error during the
  * computation therefore changes nothing.
  */
+import * as Cause from "effect/Cause"
+import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
 import * as PubSub from "effect/PubSub"
-import { SessionError } from "../../model/sessionError.ts"
 import type { AnySlice } from "../../model/Slice.ts"
-import type { SliceChanged } from "../Session.ts"
-import { invalid, quoteId, idFault } from "./ids.ts"
+import { SessionError } from "../../model/sessionError.ts"
+import { type Kept, type Participant, type Prepared, type Unmask, Unmasking } from "../../port/slices.ts"
+import type { SessionSnapshot, SliceChanged } from "../Session.ts"
+import { idFault, invalid, quoteId } from "./ids.ts"
+
+// Steps that can fail come first and are undone on failure. The remaining steps cannot fail.
+
+
+interface Share {
+  readonly participant: Participant
+  readonly kept: Kept
+}
+
+/** Runs all effects even if some die, and then dies with all of their causes. */
+export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const reasons: Array<Cause.Reason<never>> = []
+    for (const effect of effects) {
+      const exit = yield* Effect.exit(effect)
+      if (Exit.isFailure(exit)) reasons.push(...exit.cause.reasons)
+    }
+    if (reasons.length > 0) return yield* Effect.failCause(Cause.fromReasons(reasons))
+  })
+
+/** Holds all participants while the effect runs, including those that join during the wait. The caller holds the session. */
+export const holdAll = <A, E, R>(
+  participants: ReadonlyMap<string, Participant>,
+  effect: Effect.Effect<A, E, R>,
+  held: ReadonlyArray<Participant> = []
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    const next = [...participants.values()].find((one) => !held.includes(one))
+    if (next === undefined) return effect
+    const inner = holdAll(participants, effect, [...held, next])
+    return next.exclusively?.(inner) ?? inner
+  })
+
+/**
+ * Acquires all items in order. Each step is uninterruptible, except where it allows interruption. On a failure, or an interruption between
+ * the steps, undoes the earlier steps.
+ */
+const acquireAll = Effect.fnUntraced(function* <A, B>(
+  items: ReadonlyArray<A>,
+  acquire: (item: A) => Effect.Effect<B, SessionError>,
+  undo: (acquired: B) => Effect.Effect<void>,
+  unmask: Unmask
+): Effect.fn.Return<ReadonlyArray<B>, SessionError> {
+  const acquired: Array<B> = []
+  for (const item of items) {
+    const step = Effect.provideService(acquire(item), Unmasking, unmask)
+    const exit = yield* Effect.exit(Effect.andThen(unmask(Effect.void), step))
+    if (Exit.isFailure(exit)) {
+      yield* runAll(acquired.reverse().map(undo))
+      return yield* Effect.failCause(exit.cause)
+    }
+    acquired.push(exit.value)
+  }
+  return acquired
+})
+
+const captureAll = (
+  participants: ReadonlyArray<Participant>,
+  unmask: Unmask
+): Effect.Effect<ReadonlyArray<Share>, SessionError> =>
+  acquireAll(
+    participants.filter(({ capture }) => capture !== undefined),
+    (participant) => Effect.map(participant.capture!, (kept): Share => ({ participant, kept })),
+    ({ kept }) => kept.release,
+    unmask
+  )
+
+const prepareAll = (
+  shares: ReadonlyArray<Share>,
+  unmask: Unmask
+): Effect.Effect<ReadonlyArray<Prepared>, SessionError> =>
+  acquireAll(
+    shares,
+    ({ kept }) => kept.prepare,
+    ({ discard }) => discard,
+    unmask
+  )
+
+const releaseAll = (shares: ReadonlyArray<Share>): Effect.Effect<void> => runAll(shares.map(({ kept }) => kept.release))
+
+export const resetAll = (participants: ReadonlyArray<Participant>): Effect.Effect<void> =>
+  runAll(participants.map(({ reset }) => reset ?? Effect.void))
 
 export type Items = ReadonlyArray<unknown>
 
@@ -25,7 +111,7 @@ export interface InstalledSlice {
   readonly holders: Set<CellHolder>
 }
 
-export type SliceStep = readonly [entry: InstalledSlice, items: Items]
+type SliceStep = readonly [entry: InstalledSlice, items: Items]
 
 const noItems: Items = Object.freeze([])
 
@@ -146,4 +232,123 @@ const notifyHolders = (entries: ReadonlyArray<InstalledSlice>, except: CellHolde
     }
   }
   if (errors.length > 0) throw errors[0]
+}
+
+interface TakenSnapshot {
+  readonly snapshot: SessionSnapshot
+  readonly items: ReadonlyMap<AnySlice, Items>
+  readonly shares: ReadonlyArray<Share>
+}
+
+const unknownSnapshot = (operation: string, detail: string): SessionError =>
+  new SessionError({ operation, reason: "unknown", detail })
+
+/** The snapshots of one session. Callers of a method that returns an effect must hold the session. */
+export class SessionSnapshots {
+  readonly #sessionId: string
+  readonly #state: State
+  readonly #participants: ReadonlyMap<string, Participant>
+  /** The snapshots in the order in which they were taken. */
+  readonly #taken = new Map<string, TakenSnapshot>()
+
+  constructor(sessionId: string, state: State, participants: ReadonlyMap<string, Participant>) {
+    this.#sessionId = sessionId
+    this.#state = state
+    this.#participants = participants
+  }
+
+  get snapshots(): ReadonlyArray<SessionSnapshot> {
+    return [...this.#taken.values()].map(({ snapshot }) => snapshot)
+  }
+
+  byId(operation: string, id: string): SessionSnapshot | SessionError {
+    return this.#taken.get(id)?.snapshot ?? unknownSnapshot(operation, `there is no snapshot ${quoteId(id)}`)
+  }
+
+  take(snapshotId: string): Effect.Effect<SessionSnapshot, SessionError> {
+    return Effect.uninterruptibleMask((unmask) =>
+      Effect.gen({ self: this }, function* () {
+        const shares = yield* captureAll([...this.#participants.values()], unmask)
+        const snapshot = this.#keep(snapshotId, yield* DateTime.now, shares)
+        return yield* Effect.as(releaseAll(snapshot.replaced), snapshot.value)
+      })
+    )
+  }
+
+  #keep(snapshotId: string, createdAt: DateTime.Utc, shares: ReadonlyArray<Share>) {
+    const stateSlices = this.#state.entries.filter(({ policy }) => policy === "state")
+    const items = new Map(stateSlices.map((entry): [AnySlice, Items] => [entry.slice, entry.items]))
+    const value: SessionSnapshot = Object.freeze({
+      sessionId: this.#sessionId,
+      snapshotId,
+      createdAt,
+      items: <A>(slice: AnySlice) => (items.get(slice) ?? []) as ReadonlyArray<A>
+    })
+    const replaced = this.#taken.get(snapshotId)?.shares ?? []
+    this.#taken.delete(snapshotId)
+    this.#taken.set(snapshotId, { snapshot: value, items, shares })
+    return { value, replaced }
+  }
+
+  forget(id: string): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      const found = this.#taken.get(id)
+      this.#taken.delete(id)
+      return Effect.as(releaseAll(found?.shares ?? []), found !== undefined)
+    })
+  }
+
+  releaseParticipant(participant: Participant): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const its: Array<Share> = []
+      for (const [id, taken] of this.#taken) {
+        its.push(...taken.shares.filter((share) => share.participant === participant))
+        this.#taken.set(id, { ...taken, shares: taken.shares.filter((share) => share.participant !== participant) })
+      }
+      return releaseAll(its)
+    })
+  }
+
+  prepare(operation: string, snapshot: SessionSnapshot): Effect.Effect<Prepared, SessionError> {
+    return Effect.uninterruptibleMask((unmask) => this.#prepare(operation, snapshot, unmask))
+  }
+
+  restore(operation: string, snapshot: SessionSnapshot): Effect.Effect<void, SessionError> {
+    return Effect.uninterruptibleMask((unmask) =>
+      Effect.flatMap(this.#prepare(operation, snapshot, unmask), ({ commit }) => commit)
+    )
+  }
+
+  #prepare(operation: string, snapshot: SessionSnapshot, unmask: Unmask): Effect.Effect<Prepared, SessionError> {
+    const taken = this.#taken.get(snapshot?.snapshotId)
+    if (taken === undefined || taken.snapshot !== snapshot) {
+      const detail = "it is no snapshot of this session, or one that has been forgotten or replaced"
+      return Effect.fail(unknownSnapshot(operation, detail))
+    }
+    return Effect.map(prepareAll(taken.shares, unmask), (prepared) => ({
+      commit: Effect.uninterruptible(
+        runAll([
+          Effect.sync(() => this.#restoreSlices(taken)),
+          ...prepared.map(({ commit }) => commit),
+          Effect.suspend(() => resetAll(this.#newcomers(taken)))
+        ])
+      ),
+      discard: Effect.uninterruptible(runAll(prepared.map(({ discard }) => discard)))
+    }))
+  }
+
+  #restoreSlices({ items }: TakenSnapshot): void {
+    const stateSlices = this.#state.entries.filter(({ policy }) => policy === "state")
+    this.#state.change(
+      "rollback",
+      stateSlices.map((entry) => [entry, items.get(entry.slice) ?? entry.initial])
+    )
+  }
+
+  /** Returns the participants that joined after the snapshot. A restore resets them, like slices that were installed later. */
+  #newcomers({ shares }: TakenSnapshot): ReadonlyArray<Participant> {
+    return [...this.#participants.values()].filter(
+      (one) => one.capture !== undefined && !shares.some(({ participant }) => participant === one)
+    )
+  }
 }

@@ -6,16 +6,75 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/bytes.ts"
 import type { Attributes, Backend, Commit, Info, Locks, Rules } from "../../port/Backend.ts"
-import type { Explore, Explorer, Visit } from "../../port/explorer.ts"
 import * as Request from "../../port/Request.ts"
 import { BringingBack, enforce, TakingBack } from "../../port/Rules.ts"
+import type { Explore, Explorer, Visit } from "../../port/explorer.ts"
+import { isUtf8 } from "../../runtime/node.ts"
 import * as Files from "./files.ts"
-import * as Hint from "./hint.ts"
 import * as Tree from "./tree.ts"
+
+// Detects whether a file's bytes are text while they pass. Text is UTF-8 without NUL.
+
+
+type EncodingHint = "utf-8" | "binary"
+
+interface Sniffer {
+  readonly push: (bytes: Uint8Array) => void
+  readonly sizeBytes: () => number
+  readonly hint: () => EncodingHint
+}
+
+const incompleteTailLength = (bytes: Uint8Array): number => {
+  for (let back = 1; back <= 3 && back <= bytes.length; back++) {
+    const byte = bytes[bytes.length - back]!
+    if ((byte & 0xc0) === 0x80) continue
+    const length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1
+    return length > back ? back : 0
+  }
+  return 0
+}
+
+const makeSniffer = (): Sniffer => {
+  let rest: Uint8Array = new Uint8Array(0)
+  let size = 0
+  let isText = true
+  return {
+    push: (bytes) => {
+      size += bytes.length
+      if (!isText) return
+      const all = rest.length === 0 ? bytes : Buffer.concat([rest, bytes])
+      const end = all.length - incompleteTailLength(all)
+      isText = !bytes.includes(0) && isUtf8(all.subarray(0, end))
+      rest = all.slice(end)
+    },
+    sizeBytes: () => size,
+    hint: () => (isText && rest.length === 0 ? "utf-8" : "binary")
+  }
+}
+
+const passThrough = <E, R>(
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  { push }: Sniffer
+): Uint8Array | Stream.Stream<Uint8Array, E, R> => {
+  if (isBytes(content)) {
+    push(content)
+    return content
+  }
+  return Stream.map(content, (bytes) => {
+    push(bytes)
+    return bytes
+  })
+}
+
+/** Returns the encoding of a file after an append. `before` is `undefined` for a file of unknown encoding. */
+const encodingAfterAppend = (before: string | null | undefined, appended: EncodingHint): string | null =>
+  before === undefined || before === null ? null : before === "utf-8" ? appended : before
 
 export interface TreeSource {
   readonly current: () => Tree.Tree | undefined
@@ -96,7 +155,7 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
     tree: Tree.Tree,
     path: FsPath,
     mode: "create" | "replace" | "append",
-    sniffer: Hint.Sniffer
+    sniffer: Sniffer
   ): Effect.Effect<void> =>
     Effect.gen(function* () {
       const at = yield* DateTime.now
@@ -104,7 +163,7 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
       const before = Files.get(tree.files, path)
       const sizeBytes = stat?.sizeBytes ?? sniffer.sizeBytes()
       const isAdded = mode === "append" && sizeBytes > sniffer.sizeBytes()
-      const encoding = isAdded ? Hint.encodingAfterAppend(before?.encoding, sniffer.hint()) : sniffer.hint()
+      const encoding = isAdded ? encodingAfterAppend(before?.encoding, sniffer.hint()) : sniffer.hint()
       // The kernel's clock is coarser than ours, and the creation time must not be after the modification time.
       const created = stat?.modifiedAt === undefined ? at : DateTime.min(at, stat.modifiedAt)
       setFiles(tree, Files.recordWrite(tree.files, { path, mode, encoding, sizeBytes, at, created }), path)
@@ -194,7 +253,7 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
       ),
     write: (path, content, mode, how) =>
       withTree((tree) => {
-        const sniffer = Hint.makeSniffer()
+        const sniffer = makeSniffer()
         const commit: Commit = <A, E, R>(publish: Effect.Effect<A, E, R>) => {
           const published = Effect.suspend((): Effect.Effect<A, E | Fault, R> =>
             tree.isRetired
@@ -203,7 +262,7 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
           )
           return how?.commit === undefined ? published : how.commit(published)
         }
-        return Effect.map(tree.port.write(path, Hint.passThrough(content, sniffer), mode, { commit }), (stat) =>
+        return Effect.map(tree.port.write(path, passThrough(content, sniffer), mode, { commit }), (stat) =>
           withCreationTime(tree, stat)
         )
       }),
