@@ -6,11 +6,30 @@
  */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
+import type { GrepMatch, Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
-import type { FsPath } from "../model/FsPath.ts"
-import type { GrepMatch } from "../model/Entry.ts"
+import { compare, fold, type FsPath } from "../model/FsPath.ts"
 import type { Query, SkipReason } from "../model/search.ts"
 import type { Child } from "./Backend.ts"
+
+// The order of whole paths in every result: a directory comes directly before its contents.
+
+
+export const walkSortKey = (path: string, kind: Kind): string => (kind === "directory" ? `${path}/` : path)
+
+/** Matches surrogates, which sort differently in UTF-16 and by code point. */
+const surrogatePattern = /[\ud800-\udfff]/
+
+export const inWalkOrder = (children: ReadonlyArray<Child>, caseSensitive: boolean): Array<Child> => {
+  if (children.length < 2) return children.slice()
+  const keyed = children.map((child) => {
+    const key = walkSortKey(child.name, child.kind)
+    return { child, key: caseSensitive ? key : fold(key) }
+  })
+  if (keyed.some(({ key }) => surrogatePattern.test(key))) keyed.sort((a, b) => compare(a.key, b.key))
+  else keyed.sort((a, b) => (a.key < b.key ? -1 : a.key === b.key ? 0 : 1))
+  return keyed.map(({ child }) => child)
+}
 
 /** The failure of a read whose directory was moved or replaced after it was listed. A search skips the directory. */
 export const changed: Fault = {
