@@ -4,13 +4,12 @@
  * @since 0.1.0
  */
 import type { Law } from "./Law.ts"
-import { absoluteLinkLaws } from "./laws/absoluteLinks.ts"
+import { absoluteLinkLaws, linkLaws } from "./laws/links.ts"
 import { accelerationLaws } from "./laws/accelerations.ts"
-import { atomicityLaws, concurrencyLaws } from "./laws/concurrency.ts"
+import { atomicityLaws, concurrencyLaws, wholeChangeLaws } from "./laws/concurrency.ts"
 import { editLaws } from "./laws/edit.ts"
 import { grepLaws } from "./laws/grep.ts"
 import { errorLaws, limitLaws } from "./laws/limits.ts"
-import { linkLaws } from "./laws/links.ts"
 import { otherLaws } from "./laws/others.ts"
 import { pathLaws } from "./laws/paths.ts"
 import { portAbilityLaws } from "./laws/portAbilities.ts"
@@ -21,7 +20,6 @@ import { lookingLaws, readingLaws } from "./laws/reading.ts"
 import { gitignoreLaws, globLaws, walkLaws } from "./laws/search.ts"
 import { sinkLaws, streamLaws } from "./laws/streams.ts"
 import { deleteLaws, mkdirLaws, transferLaws } from "./laws/trees.ts"
-import { wholeChangeLaws } from "./laws/wholeChanges.ts"
 import { attributeLaws, preconditionLaws, writingLaws } from "./laws/writing.ts"
 
 /**
