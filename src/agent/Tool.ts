@@ -7,7 +7,15 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { define, type Definition } from "./definition.ts"
 
-export { type Access, type AnyDefinition, type Call, type Definition, refused, type Requirements, type Touch } from "./definition.ts"
+export {
+  type Access,
+  type AnyDefinition,
+  type Call,
+  type Definition,
+  refused,
+  type Requirements,
+  type Touch
+} from "./definition.ts"
 
 type Defaulted = "parameters" | "does" | "idempotent" | "needsFilesystem" | "examples" | "touches"
 

@@ -23,7 +23,6 @@ import { TakingBack } from "../port/Rules.ts"
 
 // Resolves the paths of changes to two trees of the affected entries, before and after, as a transaction needs them.
 
-
 interface PathChange {
   /** The path as the caller wrote it. */
   readonly path: FsPath.FsPath

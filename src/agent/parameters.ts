@@ -12,7 +12,6 @@ import type { AnyDefinition } from "./definition.ts"
 // Accepts arguments as Claude Code, Codex, Cursor, Gemini and the reference servers spell them, because models send those
 // whatever the schema says. Only arguments that do not decode are rewritten, and only if their meaning is certain.
 
-
 type SentArguments = Readonly<Record<string, unknown>>
 type SchemaNode = Readonly<Record<string, unknown>>
 
@@ -552,7 +551,8 @@ export const describeDecodeError = (definition: AnyDefinition<unknown>, input: u
     const what = isJsonObject(input) ? "as a string that holds JSON" : "as a string"
     return `The arguments of ${name} were sent ${what}, not as an object. ${exampleOf(definition)}`
   }
-  if (!isRecordUndecodable(input)) return `The arguments of ${name} must be an object, and were ${kindOf(input)}. ${exampleOf(definition)}`
+  if (!isRecordUndecodable(input))
+    return `The arguments of ${name} must be an object, and were ${kindOf(input)}. ${exampleOf(definition)}`
   const { all, more } = faultsOf(definition, input, error)
   const rest = more > 0 ? `; and ${more} more` : ""
   return `${name} cannot take these arguments: ${all.join("; ")}${rest}. ${exampleOf(definition)}`

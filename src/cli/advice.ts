@@ -20,7 +20,10 @@ const storeUnavailable: HistoryAdviceAdvice = {
   code: systemErrorCode,
   hint: "Check that the store and its disk exist and no other process holds the store, then try again."
 }
-const systemFailure: HistoryAdviceAdvice = { code: systemErrorCode, hint: "Check the disk and the permissions, then try again." }
+const systemFailure: HistoryAdviceAdvice = {
+  code: systemErrorCode,
+  hint: "Check the disk and the permissions, then try again."
+}
 const storeDamaged: HistoryAdviceAdvice = {
   code: systemErrorCode,
   hint: "Find the damage with git --git-dir STORE fsck; snapshots of another store are reached with --store DIR."
@@ -138,7 +141,9 @@ export const withJournalComplaints =
     self: Effect.Effect<A, E, R>
   ): Effect.Effect<A, Exclude<E, JournalError> | Complaint, R> =>
     Effect.mapError(self, (error) =>
-      error._tag === "JournalError" ? complaintOfAdvice(error as unknown as JournalError, file) : (error as Exclude<E, JournalError>)
+      error._tag === "JournalError"
+        ? complaintOfAdvice(error as unknown as JournalError, file)
+        : (error as Exclude<E, JournalError>)
     )
 
 export const notRecorded = ({ _tag, detail, message, operation, path }: NotRecorded): Complaint =>

@@ -9,7 +9,6 @@ import type { CommandDescriptor, FlagDescriptor } from "effect/cli/Completions"
 // and the help only if the tool of the same name has no other use for them: help in place of an answer would reach the
 // next command of a pipe.
 
-
 /** The flags of other tools by command: `""` if the flag changes nothing, or the name of our flag. */
 export const foreignFlags: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ls: { a: "", all: "", A: "", "almost-all": "", h: "", "human-readable": "", "1": "" },

@@ -7,7 +7,6 @@ import type { ScreenShape } from "./screen.ts"
 // Escapes characters that a terminal would act on: those that move its cursor, change its title or turn the text
 // direction. File names and contents may contain them.
 
-
 /** The unsafe characters: C0 except tab and line feed, DEL, C1, line and paragraph separators, and direction marks. */
 const unsafeCharacters = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
 const unsafeInName = /[\0-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g

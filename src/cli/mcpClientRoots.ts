@@ -23,7 +23,17 @@ import * as Limits from "../model/Limits.ts"
 import { reported } from "./failure.ts"
 import type { McpArguments } from "./mcpArgs.ts"
 import { type ChosenRoots, refusalOf, rootsOf } from "./mcpMain.ts"
-import { checkedOptions, hideRefusedTools, isOffered, makeToolServices, noSnapshots, optionsOf, reportRefusal, toParsedCommand, workspaceServices } from "./mcpServe.ts"
+import {
+  checkedOptions,
+  hideRefusedTools,
+  isOffered,
+  makeToolServices,
+  noSnapshots,
+  optionsOf,
+  reportRefusal,
+  toParsedCommand,
+  workspaceServices
+} from "./mcpServe.ts"
 import { printableName } from "./look.ts"
 import { Screen } from "./screen.ts"
 

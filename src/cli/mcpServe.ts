@@ -38,7 +38,6 @@ import { workspaceLayer } from "./workspace.ts"
 // Provides snapshots to a server, in the same store as the other commands use for this root. The store is opened at first
 // use, because finding git and making a store would delay every client's start.
 
-
 const loadSnapshots = Effect.promise(() => import("../history/Snapshots.ts"))
 
 const toRestoreError =

@@ -16,7 +16,6 @@ import { Screen } from "./screen.ts"
 
 // Reports on standard error which files a search skipped, because "nothing found" is credible only with that list.
 
-
 interface SkippedFiles {
   readonly onSkip: (path: string, why: "ignored" | "binary" | "tooLarge" | "unreadable") => void
   readonly add: (skipped: Skipped) => void

@@ -20,7 +20,6 @@ import { workspaceLayer } from "./workspace.ts"
 // The flags that all commands share. They are separate from the settings, because some programs use the settings without
 // flags.
 
-
 export const baseCommand = Command.make(program).pipe(
   Command.withSharedFlags({
     root: Flag.Directory("root").pipe(

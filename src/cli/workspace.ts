@@ -28,7 +28,6 @@ import { Settings } from "./settings.ts"
 // Copies one filesystem into another, so that later commands work on real files without risk. Entries that cannot be
 // copied (no permission, a link that leads out, a device) are reported.
 
-
 interface HydrateOptions {
   /** True to leave out files that .gitignore and .ignore match, and `.git`. @default false */
   readonly gitignore?: boolean | undefined
@@ -164,7 +163,8 @@ const directoryLayer = Layer.unwrap(
     const open = yield* HostOpener
     if (hardlinks === "reject" && process.platform === "win32") return yield* hardlinksUnsupported("on Windows")
     const openDirectory = (given: string) => {
-      const named = (error: FsErrorModule.FsError): FsErrorModule.FsError => FsErrorModule.promote(FsErrorModule.toFault(error), openOperation, given)
+      const named = (error: FsErrorModule.FsError): FsErrorModule.FsError =>
+        FsErrorModule.promote(FsErrorModule.toFault(error), openOperation, given)
       return Layer.catch(open(toRealPath(resolve(directory, given)), hardlinks), (error) =>
         Layer.effect(Filesystem, Effect.fail(named(error)))
       )

@@ -21,7 +21,6 @@ import { partOfLine } from "./partOfLine.ts"
 // Splits a large text into parts that a page shows one at a time, with line numbers. A part ends with a line, unless a
 // single line is longer than a part.
 
-
 /** The start of each part: its byte offset, and the number of its first line from 1. */
 interface Index {
   readonly offsets: ReadonlyArray<number>

@@ -178,7 +178,6 @@ export const entryAt =
 // Lists the changes of a path: calls of tools that name it, and changes in a journal. A journal change is attributed to a
 // call only if its correlation id is the id of the call. Changes at the same time may be unrelated.
 
-
 /** The tools of this library that change nothing. Any other tool may change something. */
 export const readOnlyTools: ReadonlySet<string> = new Set([
   "ls",

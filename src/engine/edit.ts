@@ -18,7 +18,6 @@ import { decodeSteps, describeSurrogate, encode, maxStringLength } from "./text.
 // The bytes outside the replacements are copied and never re-encoded. So the encoding, the byte order mark, the line
 // endings and the last newline cannot change.
 
-
 interface Document {
   readonly bytes: Uint8Array
   readonly text: string

@@ -10,7 +10,6 @@ import { withResolvedPath } from "./resolve.ts"
 // Determines the sizes of a directory's children. A missing child was removed, or the whole directory was moved or
 // exchanged, so the directory is listed again.
 
-
 const maxListings = 8
 
 const isSized = (child: Child): boolean => child.kind === "directory" || child.sizeBytes !== undefined

@@ -13,7 +13,20 @@ import picomatch from "picomatch"
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
 import { invalidArgument, type PlanContext } from "./options.ts"
-import { ANY, charClass, compileRows, compileTest, type Element, foldCase, GLOBSTAR, makeExactTest, type Positions, type Row, STAR, type Test } from "./segment.ts"
+import {
+  ANY,
+  charClass,
+  compileRows,
+  compileTest,
+  type Element,
+  foldCase,
+  GLOBSTAR,
+  makeExactTest,
+  type Positions,
+  type Row,
+  STAR,
+  type Test
+} from "./segment.ts"
 import { expandGlob, MalformedGlob, parse, unitsOf } from "./syntax.ts"
 
 // Runs the regular expressions that picomatch generates for extglobs and other rare globs, in bounded time.
@@ -22,7 +35,6 @@ import { expandGlob, MalformedGlob, parse, unitsOf } from "./syntax.ts"
 // only whole texts, so the order of alternatives and capture groups do not matter.
 //
 // A pattern with syntax that picomatch does not generate (backreferences, lookbehind) is not a glob.
-
 
 type Node =
   | { readonly _tag: "Unit"; readonly has: (unit: number) => boolean }

@@ -13,7 +13,6 @@ import { isRegExp } from "../model/bytes.ts"
 //
 // A part that the parser does not understand counts as unknown.
 
-
 interface Needles {
   /** The needles: 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
   readonly texts: ReadonlyArray<string>

@@ -37,7 +37,6 @@ import { type Directory, Walker } from "./walker.ts"
 // Unlike the concurrent stream operators, an interruption waits for all started work, so that the resources it uses can be
 // closed safely.
 
-
 /**
  * Runs the values of `next` with at most `most` in progress, until `next` fails or returns `undefined`. The returned
  * effect gives the next output in order on each run, and finally that end.

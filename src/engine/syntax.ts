@@ -21,7 +21,6 @@ import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts
 // Ranges such as `{1..12}` become alternatives, and classes such as `[[:space:]]` become character ranges. A backslash
 // before a letter or digit is removed, because picomatch would pass the escape to the regular expression.
 
-
 const maxExpansions = 1024
 
 /** Patterns of the standard length stay below this depth, which is far from a stack overflow. */

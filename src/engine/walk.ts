@@ -9,7 +9,15 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Backend, Child } from "../port/Backend.ts"
 import { type DirectoryReading, type Explorer, inWalkOrder } from "../port/explorer.ts"
 import * as Matcher from "./matcher.ts"
-import { checkCount, invalidArgument, isFault, list, type PlanContext, type SearchOptions, type WalkOptions } from "./options.ts"
+import {
+  checkCount,
+  invalidArgument,
+  isFault,
+  list,
+  type PlanContext,
+  type SearchOptions,
+  type WalkOptions
+} from "./options.ts"
 import { type Skip, SkippedEntry } from "./skips.ts"
 import { type Directory, Walker } from "./walker.ts"
 
@@ -148,9 +156,7 @@ const entryOf = (directory: Directory, child: Child): FileEntry => {
 }
 
 export const search = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry | SkippedEntry, Fault> =>
-  Stream.unwrap(
-    Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, entryOf).next))
-  )
+  Stream.unwrap(Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, entryOf).next)))
 
 /** Streams at most `most` entries, and calls `skip` for each skipped entry before the last of them. */
 export const streamEntries = <A, E>(

@@ -25,7 +25,6 @@ import type { Base, Plan } from "./walk.ts"
 //
 // A removed file is no error. A file that was moved, alone or with a directory above it, must not be missed silently.
 
-
 /** "moved" includes a child of a directory that was moved or exchanged. */
 type EntryFate = "removed" | "there" | "moved"
 
@@ -581,7 +580,9 @@ export class Walker<A> {
   #isBefore(path: FsPathModule.FsPath): boolean {
     const { from } = this.#plan
     if (from === undefined) return false
-    const [key, first] = this.#port.info.caseSensitive ? [`${path}/`, from] : [FsPathModule.fold(`${path}/`), FsPathModule.fold(from)]
+    const [key, first] = this.#port.info.caseSensitive
+      ? [`${path}/`, from]
+      : [FsPathModule.fold(`${path}/`), FsPathModule.fold(from)]
     return FsPathModule.compare(key, first) < 0 && !first.startsWith(key)
   }
 }

@@ -88,7 +88,7 @@ const changeAccelerationsBelow = (perform: Request.Perform): Request.Handlers =>
 const subdirectoryPort = (self: Backend, base: FsPath.FsPath): Backend => {
   const toOuterPath = (path: FsPath.FsPath): FsPath.FsPath => FsPath.below(base, path)
   const port = mapPath(self, toOuterPath, (path) => FsPath.relative(base, path))
-  const { root: root } = self.info
+  const { root } = self.info
   const { locks } = self
   const depth = FsPath.segments(base).length
   return {

@@ -15,8 +15,42 @@ import type * as Sink from "effect/Sink"
 import type * as Stream from "effect/Stream"
 import type { Edit } from "../engine/edit.ts"
 import type { GlobOptions, GrepOptions, WalkOptions } from "../engine/options.ts"
-import type { DeleteResult, EditResult, FileEntry, FileStat, GlobMatch, GlobResult, GrepMatch, GrepResult, ReadBytesResult, ReadResult, TransferResult, WatchEvent, WriteMode, WriteResult } from "../model/Entry.ts"
-import type { BackendError, DeleteError, EditError, GlobError, GrepError, InvalidArgument, LinkError, ListError, MkdirError, NotADirectory, NotText, ReadBytesError, ReadError, StatError, StreamError, TransferError, Unsupported, WriteError } from "../model/FsError.ts"
+import type {
+  DeleteResult,
+  EditResult,
+  FileEntry,
+  FileStat,
+  GlobMatch,
+  GlobResult,
+  GrepMatch,
+  GrepResult,
+  ReadBytesResult,
+  ReadResult,
+  TransferResult,
+  WatchEvent,
+  WriteMode,
+  WriteResult
+} from "../model/Entry.ts"
+import type {
+  BackendError,
+  DeleteError,
+  EditError,
+  GlobError,
+  GrepError,
+  InvalidArgument,
+  LinkError,
+  ListError,
+  MkdirError,
+  NotADirectory,
+  NotText,
+  ReadBytesError,
+  ReadError,
+  StatError,
+  StreamError,
+  TransferError,
+  Unsupported,
+  WriteError
+} from "../model/FsError.ts"
 import type { Backend, Locks } from "../port/Backend.ts"
 import { make as makeLocks } from "../runtime/locks.ts"
 import * as Caller from "./operations/call.ts"

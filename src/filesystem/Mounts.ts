@@ -24,7 +24,6 @@ import * as Caller from "./operations/call.ts"
 // Each path belongs to one side, with that side's permissions, locks and faults. A rename between the sides is impossible
 // and needs a copy. The directories that lead to the mount point cannot be removed.
 
-
 const failRootDenied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "root" })
 const failCrossDevice: Effect.Effect<never, Fault> = Effect.fail({
   _tag: "IoError",

@@ -28,7 +28,6 @@ import * as Port from "./overlay/port.ts"
 // Only paths with an upper entry, and hidden paths, can differ, so all others are skipped. Entries of both trees are
 // compared, because a file that was copied up may be unchanged.
 
-
 interface Difference {
   readonly _tag: "Added" | "Modified" | "Removed"
   readonly path: FsPath.FsPath
@@ -157,7 +156,6 @@ const differences = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Retu
 //
 // Removed entries go last, so a moved entry exists at its new place before it leaves the old one. Each step is atomic, and
 // the overlay keeps all changes until the last step. So an interruption loses nothing, and another commit continues.
-
 
 const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
   Effect.flatMap(port.stat(path), (stat) =>

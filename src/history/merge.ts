@@ -6,13 +6,24 @@ import * as Effect from "effect/Effect"
 import { below, compare, fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
 import { runInSlices } from "../runtime/steps.ts"
 import { type Conflict, conflict, mergeText, type Side, type Versions } from "./mergeText.ts"
-import { blobId, type Change, differences, type DirectoryNode, emptyDirectory, type FileNode, findNode, forEachDifference, isSameNode, type LinkNode, type Node } from "./tree.ts"
+import {
+  blobId,
+  type Change,
+  differences,
+  type DirectoryNode,
+  emptyDirectory,
+  type FileNode,
+  findNode,
+  forEachDifference,
+  isSameNode,
+  type LinkNode,
+  type Node
+} from "./tree.ts"
 
 // A three-way merge of trees that reads no file.
 //
 // A change of one side is taken and shared with that side's tree. Content, mode, target and spelling of an entry are
 // merged separately.
-
 
 /** A file that both sides changed or added. The merged tree has the preferred side's content and the merged mode. */
 interface FileMerge {

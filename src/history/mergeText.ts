@@ -10,7 +10,6 @@ import type { Node } from "./tree.ts"
 // There are many shortest diffs. This one moves each run of changes down as far as possible, so that both sides of a merge
 // place an equal change at the same position.
 
-
 /** A text whose lines have numbers. Equal numbers mean equal bytes, terminator included. */
 interface Lines extends Numbered {
   readonly bytes: Uint8Array
@@ -158,7 +157,6 @@ const edits = function* (before: Lines, after: Lines): Steps<ReadonlyArray<Edit>
 //
 // A change of one side is taken. Changes of both sides that overlap or touch are a conflict, as in git, unless both sides
 // have the same lines.
-
 
 export type Side = "ours" | "theirs"
 

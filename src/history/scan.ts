@@ -22,7 +22,6 @@ import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, t
 // Read-ahead for small files. The caller knows which files it reads and in which order, so a backend can read many in one
 // call.
 
-
 const maxPrefetchedFiles = 64
 
 /** Wraps a port for a caller that reads these files in this order. A file that `readMany` declines is read alone. */

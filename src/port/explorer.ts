@@ -14,7 +14,6 @@ import type { Child } from "./Backend.ts"
 
 // The order of whole paths in every result: a directory comes directly before its contents.
 
-
 export const walkSortKey = (path: string, kind: Kind): string => (kind === "directory" ? `${path}/` : path)
 
 /** Matches surrogates, which sort differently in UTF-16 and by code point. */

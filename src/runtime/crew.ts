@@ -25,7 +25,6 @@ import { progress, serve, type WorkerOrder, type WorkerReport } from "./serve.ts
 // The build of the package replaces this module by the finished text, because a bundler may rename or wrap the functions
 // and break their sources.
 
-
 const program = (): string => `
 const __name = (target) => target;
 const fs = require("node:fs");

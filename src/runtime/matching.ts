@@ -105,7 +105,9 @@ const searchByWorkers: Matching["searchInWorkers"] = (query, contents, from) =>
         const batch = { contents: contents.slice(done.length), from: done.length === 0 ? from : 1 }
         if (batch.contents.length === 0) return Effect.succeed(done)
         return Effect.flatMap(
-          awaitJob<BatchResult>((answer, onReleased) => crew.search(query, batch, query.patternBudgetMillis, answer, onReleased)),
+          awaitJob<BatchResult>((answer, onReleased) =>
+            crew.search(query, batch, query.patternBudgetMillis, answer, onReleased)
+          ),
           (answer): Effect.Effect<ContentSearchResult> =>
             "_tag" in answer
               ? Effect.succeed({ ...answer, index: done.length + answer.index })

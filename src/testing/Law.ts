@@ -120,7 +120,7 @@ export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-alge
  * @since 0.1.0
  */
 export const absoluteRoot = ({ port }: Algebra): string => {
-  const { root: root } = port.info
+  const { root } = port.info
   return /^[a-z]:/i.test(root) ? `/${root.replaceAll("\\", "/")}` : root
 }
 

@@ -31,8 +31,7 @@ const folded = (self: Model, name: string): string => (self.caseSensitive ? name
 const isBelow = (self: Model, above: Names, names: Names): boolean =>
   above.length <= names.length && above.every((name, i) => folded(self, name) === folded(self, names[i]!))
 
-const isSame = (self: Model, one: Names, other: Names): boolean =>
-  one.length === other.length && isBelow(self, one, other)
+const isSame = (self: Model, one: Names, other: Names): boolean => one.length === other.length && isBelow(self, one, other)
 
 const childOf = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
 

@@ -41,10 +41,7 @@ const slice: Slice<ExternalExternalFsSnapshot> = makeSlice(
   { reduce: replaceLatest }
 )
 
-const capture = (
-  session: Pick<Session, "set">,
-  fs: Algebra
-): Effect.Effect<void, ArchiveError | FsError | SessionError> =>
+const capture = (session: Pick<Session, "set">, fs: Algebra): Effect.Effect<void, ArchiveError | FsError | SessionError> =>
   Effect.flatMap(withExclusiveLock(fs.port, keepBytesOf(fs)), (data) => session.set(slice, { data }))
 
 const isZip = (bytes: Uint8Array): boolean => bytes[0] === 0x50 && bytes[1] === 0x4b
@@ -59,7 +56,6 @@ const restore = (session: Pick<Session, "latest">, fs: Algebra): Effect.Effect<b
 
 // Holds the filesystem before the session, as calls that reach the session through the filesystem do. Steps that can fail
 // come before any visible change.
-
 
 interface SessionWithSnapshots {
   readonly session: Session
@@ -162,7 +158,9 @@ const restoreToSnapshot = (
   sessionWithSnapshots: SessionWithSnapshots,
   target: SessionSnapshot
 ): Effect.Effect<void, SnapshotRestoreError | SessionError> =>
-  holdBoth(sessionWithSnapshots, (unmask) => restoreBoth(sessionWithSnapshots, target, target.items(sliceService).at(-1), unmask))
+  holdBoth(sessionWithSnapshots, (unmask) =>
+    restoreBoth(sessionWithSnapshots, target, target.items(sliceService).at(-1), unmask)
+  )
 
 const unknownCheckpoint = (id: string): SessionError =>
   new SessionError({ operation: "rollback", reason: "unknown", detail: `there is no checkpoint ${JSON.stringify(id)}` })

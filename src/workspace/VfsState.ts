@@ -39,7 +39,6 @@ import * as Tree from "./vfs/tree.ts"
 // A directory is created at the first call, and again at the first call after a reset. A path in the session's slice is
 // never used; every directory was created by this module.
 
-
 /** A set of mounts, which are copied in now and after each reset. */
 interface MountSet {
   readonly mounts: ReadonlyArray<HostMount>

@@ -3,7 +3,17 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { closeSync, openSync, readSync } from "node:fs"
 import { gzipSync, zstdCompressSync } from "node:zlib"
-import { countFitting, diffText, excerpt, excerptDiff, joinFitting, maxLineLength, numberLine, numberLines, withDiff } from "../../src/agent/text/fit.ts"
+import {
+  countFitting,
+  diffText,
+  excerpt,
+  excerptDiff,
+  joinFitting,
+  maxLineLength,
+  numberLine,
+  numberLines,
+  withDiff
+} from "../../src/agent/text/fit.ts"
 import { countsOf, formatCounts, formatEntry } from "../../src/agent/tools/searching.ts"
 import { matchLines } from "../../src/agent/tools/grep.ts"
 import { isViewable, mediaTypeOf } from "../../src/agent/text/mediaType.ts"

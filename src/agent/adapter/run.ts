@@ -87,7 +87,6 @@ const filesystemNotReady = ({ title }: Pick<Section, "title">, { _tag }: Section
 // Chooses the filesystem of a section's tools: the section's own, or else the one of the prompt's workspace. A tool gets
 // the services of both sections, so that snapshot tools keep the files that file tools change.
 
-
 interface ToolSources {
   readonly sectionWithFilesystem: (section: Section<unknown>) => Section<unknown> | undefined
   readonly sourceOf: (section: Section<unknown>) => Effect.Effect<Ground>
@@ -147,7 +146,6 @@ const makeGrounds = (workspace: Section<unknown> | undefined, session: object): 
 
 // Takes a checkpoint of session and filesystem before each tool that may change something, and rolls back failed, dying
 // and interrupted calls. Checkpoints of successful calls stay, named `pre:<tool>:<call id>`.
-
 
 const maxIdLength = 100
 
@@ -213,7 +211,6 @@ const checkpointCalls = ({ checkpoint, keep = 100 }: Options): ((isElsewhere: bo
 
 // Runs a call whose work another program does. Its handler waits for the reported outcome, so policies, the deadline and
 // the rollback apply as to every other call.
-
 
 type CallResult = Result.ToolResult<unknown>
 

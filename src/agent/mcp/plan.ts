@@ -29,7 +29,6 @@ import { uriOf } from "./uri.ts"
 
 // Reports every change below the root to effect from the first subscription on. Effect forwards the subscribed ones.
 
-
 /**
  * Lists the URIs that an event changes. The content of a directory is its list of names, so a new or removed entry changes its
  * parent too.
@@ -61,7 +60,6 @@ export const layer = (subscribed: Effect.Effect<void>): Layer.Layer<never, never
 
 // Finds the memory of the client that makes a call. Over standard input there is one client. Over HTTP the session
 // identifies the client, and in a protocol without sessions the name that the client gives.
-
 
 interface ClientMemories {
   readonly memory: Effect.Effect<Memory.Memory>

@@ -49,7 +49,6 @@ const completePath = Effect.fnUntraced(function* (input: string, { invoke, permi
 
 // Reads a resource as an unlisted tool, so that the same policies, limits and events apply to it.
 
-
 /** The content of a resource. It is empty if there is no such file, because the protocol has an error code for that. */
 const ResourceContent = Schema.Struct({
   media_type: Schema.optionalKey(Schema.String),

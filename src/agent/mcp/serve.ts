@@ -23,7 +23,6 @@ import { guard, type Line, type Pipe } from "./stdio.ts"
 // Asks a client for its roots over the pipe, because effect's server asks only during a request, and the roots decide
 // which requests are possible.
 
-
 type Message = Extract<Line, { readonly _tag: "Message" }>
 
 export interface ClientRoots {
@@ -180,10 +179,7 @@ interface Serving<E, R> {
   readonly ends: Pipe
   readonly flow: Flow
   /** Registers everything with the server. `subscribed` completes when a client subscribes to changes. */
-  readonly register: (
-    subscribed: Effect.Effect<void>,
-    roots: ClientRoots
-  ) => Layer.Layer<never, E, R | McpServer.McpServer>
+  readonly register: (subscribed: Effect.Effect<void>, roots: ClientRoots) => Layer.Layer<never, E, R | McpServer.McpServer>
   /** A tool that will exist, for a greeting before the tools are loaded. */
   readonly certainTool?: string | undefined
 }

@@ -25,7 +25,6 @@ import { pipeOf } from "./stdio.ts"
 
 // Refuses a request body that is not UTF-8. Decoding it leniently would put characters into a file that no client sent.
 
-
 type Request = HttpServerRequest.HttpServerRequest
 
 const notUtf8Response = HttpServerResponse.jsonUnsafe(
@@ -50,7 +49,6 @@ const withText = (request: Request): Effect.Effect<Request | HttpServerResponse.
 // Removes a wrong protocol version from requests. A session has agreed on its version. If a careless client names another
 // version that has sessions, the agreed one applies.
 
-
 const versionsWithSessions: ReadonlySet<string> = new Set(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 
 const withoutWrongVersion = (request: HttpServerRequest.HttpServerRequest): HttpServerRequest.HttpServerRequest => {
@@ -72,7 +70,6 @@ const layer = HttpRouter.middleware((handler) =>
 
 // Bounds the sessions of an HTTP server, because effect/ai keeps each session until its client ends it, and most never do.
 // A session ends through the server's own DELETE route; its client then gets 404 and begins another.
-
 
 interface SessionLimits {
   readonly maxSessions?: number | undefined

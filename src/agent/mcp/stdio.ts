@@ -13,7 +13,6 @@ import type { Flow } from "./flow.ts"
 // Splits standard input into messages, one per line. A line that is no message, or too long, is answered here and not
 // passed on, because the server must survive any input.
 
-
 interface Lines {
   readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>
 }
@@ -160,7 +159,6 @@ export const make = (maxBytes: number = maxLineBytes): Lines => {
 
 // Orders the messages to the server. Cancellations and other notices do not wait behind requests; otherwise a client that
 // floods the server could not cancel.
-
 
 type TurnsMessage = Extract<Line, { readonly _tag: "Message" }>
 

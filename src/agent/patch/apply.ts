@@ -11,7 +11,6 @@ import { type FilePatch, type Hunk, type Line, newLines, oldLines, quoted } from
 // Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely, and is built only when
 // the level before has found nothing.
 
-
 /**
  * The looseness of a comparison. 0: exact; 1: ignores line endings; 2: also ignores blanks at the end of a line; 3: also
  * ignores blanks at its beginning.
@@ -122,7 +121,6 @@ const linesOf = function* (text: string, byteOrderMark: "apart" | "within" = "ap
 // A unified diff comes from a program, and may differ from the file only in line endings. In the other form, which models
 // write, blanks at the end of lines may differ. If that finds nothing, blanks at their beginning may differ too. An `@@`
 // line must stand above the place and selects the first place below it.
-
 
 type HunkPlace =
   | { readonly _tag: "At"; readonly line: number; readonly level: Level }

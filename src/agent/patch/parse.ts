@@ -166,7 +166,6 @@ const commonName = (rest: string): string | undefined => {
 // Models miscount, so a hunk whose counts do not fit ends at the first line that cannot belong to it. A hunk at the very
 // end with fewer lines than stated is refused, because the patch may have been cut off.
 
-
 const signs: ReadonlySet<string> = new Set([" ", "-", "+"])
 
 /** Lines that may follow a hunk; none begins like a line of a hunk. */
@@ -247,7 +246,6 @@ const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk
 
 // Parses unified diffs of git, GNU diff or a model. Text before the first file and between mails is ignored. Any other
 // text outside a hunk is an error, because ignoring it could lose a change.
-
 
 interface FileHeader {
   readonly at: number
@@ -453,7 +451,6 @@ const parseUnified = (lines: ReadonlyArray<string>): ReadonlyArray<FilePatch> | 
 
 // Parses the form that begins with `*** Begin Patch`, as leniently as the reference implementation wherever the meaning is
 // clear. A patch without its end marker is refused, because it may have been cut off.
-
 
 const beginMarker = "*** Begin Patch"
 const endMarker = "*** End Patch"

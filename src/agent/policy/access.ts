@@ -26,7 +26,6 @@ import { type Invocation, layer, type Policy } from "./core.ts"
 
 // Decides access by globs on names alone, without looking at the files.
 
-
 /**
  * Globs of paths, for each kind of access.
  *
@@ -134,7 +133,6 @@ export const make = ({ allow = {}, deny = {} }: AccessOptions, caseSensitive: bo
 
 // Applies the rules in a decorator of the backend port, which no caller can bypass. Links are resolved above it, so the
 // target of a link and each step of a composed operation are judged like any other path.
-
 
 const refusal: Fault = { _tag: "AccessDenied", why: "policy" }
 const denied: Effect.Effect<never, Fault> = Effect.fail(refusal)

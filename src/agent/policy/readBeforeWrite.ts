@@ -1,10 +1,25 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import { resolveLink } from "../../engine/resolve.ts"
-import { type Algebra, type Edit, type EditOptions, type ReadBytesOptions, type ReadOptions, versioning, type WriteOptions } from "../../filesystem/Filesystem.ts"
+import {
+  type Algebra,
+  type Edit,
+  type EditOptions,
+  type ReadBytesOptions,
+  type ReadOptions,
+  versioning,
+  type WriteOptions
+} from "../../filesystem/Filesystem.ts"
 import { withExclusiveLock } from "../../history/replace.ts"
 import type { EditResult, ReadBytesResult, ReadResult, WriteResult } from "../../model/Entry.ts"
-import { AccessDenied, Conflict, type EditError, type ReadBytesError, type ReadError, type WriteError } from "../../model/FsError.ts"
+import {
+  AccessDenied,
+  Conflict,
+  type EditError,
+  type ReadBytesError,
+  type ReadError,
+  type WriteError
+} from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { listed } from "../../model/words.ts"
 import { type Child, keyOf } from "../../port/Backend.ts"
@@ -18,7 +33,6 @@ import { type Invocation, layer, type Policy } from "./core.ts"
 
 // Judges a whole directory before it is removed or moved: every file below it must have been read in the session and be
 // unchanged since. A file that cannot be judged counts as unread.
-
 
 /** The largest number of entries to judge. A session remembers no more files than this. */
 const maxJudgedEntries = 10_000
@@ -113,7 +127,6 @@ const unreadBelow = Effect.fnUntraced(function* (
 
 // A filesystem on which existing files can be changed only at the version this session has seen. The version goes with
 // each change as its precondition, so no other change can come in between.
-
 
 const deniedByPolicy = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
 

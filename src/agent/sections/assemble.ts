@@ -24,7 +24,6 @@ import { overrideFault, type Overrides, withOverride } from "./tree.ts"
 // Makes a value at its first use and keeps it until the scope ends. A failed or interrupted attempt leaves nothing behind,
 // and the next use tries again.
 
-
 const scopeEnded = new Unavailable({ operation: "Section", path: root, detail: "the scope of its section has ended" })
 
 const failIfClosed =
@@ -180,7 +179,6 @@ const renderMounts = (previews: Previews): Effect.Effect<string> =>
 
 // Shares a filesystem between sections: it is opened at the first use by any of them, and closed when the last one ends. A
 // clone for another session can therefore share a directory or a container with its original.
-
 
 export interface OpenedFilesystem {
   readonly filesystem: Algebra

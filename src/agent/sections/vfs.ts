@@ -10,7 +10,16 @@ import type { AnyDefinition } from "../definition.ts"
 import type { Needed, Section, SectionError } from "../Section.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import * as Holder from "./assemble.ts"
-import { assemble, type CommonOptions, copyMounts, forSession, isMounting, type MountOptions, planMounts, type Workspace } from "./assemble.ts"
+import {
+  assemble,
+  type CommonOptions,
+  copyMounts,
+  forSession,
+  isMounting,
+  type MountOptions,
+  planMounts,
+  type Workspace
+} from "./assemble.ts"
 import { four, seven } from "../kits.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"

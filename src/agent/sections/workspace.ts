@@ -13,7 +13,18 @@ import { ToolSettings } from "../ToolSettings.ts"
 import type { AnyDefinition } from "../definition.ts"
 import { seven } from "../kits.ts"
 import * as Holder from "./assemble.ts"
-import { assemble, type CommonOptions, copyMounts, forSession, invalid, isMounting, makeTemporaryDirectory, type MountOptions, planMounts, type Workspace } from "./assemble.ts"
+import {
+  assemble,
+  type CommonOptions,
+  copyMounts,
+  forSession,
+  invalid,
+  isMounting,
+  makeTemporaryDirectory,
+  type MountOptions,
+  planMounts,
+  type Workspace
+} from "./assemble.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
@@ -87,7 +98,9 @@ const buildSectionCustom = <R, T extends AnyDefinition<unknown>, C extends Secti
       sharedFilesystem,
       text: (_, params) => (typeof options.template === "string" ? Effect.succeed(options.template) : options.template(params)),
       clone: (session) =>
-        Tree.releaseOnFailure(Effect.flatMap(forSession(options, session), (other) => buildSectionCustom(other, sharedFilesystem)))
+        Tree.releaseOnFailure(
+          Effect.flatMap(forSession(options, session), (other) => buildSectionCustom(other, sharedFilesystem))
+        )
     },
     options
   )

@@ -15,7 +15,6 @@ import { plural } from "../text/words.ts"
 // Computes the effect of a patch on the tree before anything is changed. A later section of a file works on the result of
 // an earlier one; a name that appears or disappears twice is refused.
 
-
 interface Section {
   readonly patch: FilePatch
   readonly from: FsPath | undefined

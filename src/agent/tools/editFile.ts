@@ -174,7 +174,6 @@ const withModelNumbers = (error: InvalidArgument, { names }: FileEdits, tool: st
 // Edits files. For several files, all new contents are computed first, on bytes, and written at once if the versions are
 // still the same.
 
-
 interface EditedFile {
   readonly path: FsPath
   readonly replacements: number

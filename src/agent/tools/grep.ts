@@ -67,7 +67,6 @@ export const matchLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<str
 // Counts the matching lines of each file, with a search page by page that keeps only the counts. A file is reported when
 // it is counted completely, so the search continues at the end of a file.
 
-
 interface FileCount {
   readonly path: string
   readonly count: number

@@ -11,7 +11,6 @@ import { countsOf, formatCounts, formatEntry } from "./searching.ts"
 
 // Shows the metadata of a path. The version needs a read of the file and is left out for large files.
 
-
 const StatValue = Schema.Struct({
   path: Schema.String,
   kind: Kind,
@@ -27,7 +26,16 @@ const formatMode = (mode: number): string => `0${mode.toString(8).padStart(3, "0
 
 const formatSize = (bytes: number): string => (bytes < 1024 ? size(bytes) : `${size(bytes)} (${plural(bytes, "byte")})`)
 
-const message = ({ created_at, is_symlink, kind, mode, modified_at, path, size_bytes, version }: typeof StatValue.Type): string =>
+const message = ({
+  created_at,
+  is_symlink,
+  kind,
+  mode,
+  modified_at,
+  path,
+  size_bytes,
+  version
+}: typeof StatValue.Type): string =>
   [
     `${path}: ${is_symlink && kind !== "symlink" ? `${kind}, reached through a link` : kind === "other" ? "neither file nor directory" : kind}`,
     ...(size_bytes === undefined ? [] : [`size ${formatSize(size_bytes)}`]),

@@ -18,7 +18,6 @@ import { plural, size } from "../text/words.ts"
 // A page of a text. Its message and its value hold the same lines. A page over the budget ends earlier, and all its fields
 // give that end.
 
-
 type Encoding = "utf-8" | "utf-16le" | "utf-16be"
 
 interface Window {

@@ -1,3 +1,4 @@
+/** The tools eval and shell, which run code and commands in the sandbox. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -11,7 +12,6 @@ import { listed } from "../text/words.ts"
 
 // Accepts environment variables from models. The schema announces a list, because a strict schema cannot name unknown
 // keys. An object by name is accepted too, because many models send one.
-
 
 const Variables = Schema.Array(
   Schema.Struct({
@@ -53,9 +53,7 @@ const touchesEverything: ReadonlyArray<Touch> = [
 
 const noSandbox = refused("No sandbox available.", "Provide a layer of fs-algebra's Sandbox to the tools.")
 
-const withSandbox = <A>(
-  use: (sandbox: typeof Sandbox.Service) => Effect.Effect<A, ExecError>
-): Effect.Effect<A, ToolFailure> =>
+const withSandbox = <A>(use: (sandbox: typeof Sandbox.Service) => Effect.Effect<A, ExecError>): Effect.Effect<A, ToolFailure> =>
   Effect.flatMap(Effect.serviceOption(Sandbox), (sandbox) =>
     Option.isNone(sandbox) ? Effect.fail<ToolFailure>(noSandbox) : use(sandbox.value)
   )

@@ -1,3 +1,4 @@
+/** The tools copy, move and mkdir. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { TransferResult } from "../../model/Entry.ts"

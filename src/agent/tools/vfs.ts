@@ -1,10 +1,21 @@
+/** The four tools on a virtual filesystem: read, write, list and delete. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { decode } from "../../engine/text.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { FileEntry, FileStat, Kind, WriteMode } from "../../model/Entry.ts"
-import { type BackendError, type EditError, InvalidArgument, type ListError, type NotFound, type NotText, type ReadBytesError, type StatError, type StreamError } from "../../model/FsError.ts"
+import {
+  type BackendError,
+  type EditError,
+  InvalidArgument,
+  type ListError,
+  type NotFound,
+  type NotText,
+  type ReadBytesError,
+  type StatError,
+  type StreamError
+} from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 import { type Call, define, refused, type ToolFailure } from "../definition.ts"
@@ -123,7 +134,6 @@ export const deleteFile = define({
 })
 
 // Lists a directory, with the facts about each file that a later write needs. A missing directory counts as empty.
-
 
 /** The number of files whose versions are listed; each version costs a read of the file. */
 const maxVersions = 500

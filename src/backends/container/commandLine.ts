@@ -10,7 +10,6 @@ import type { Plan } from "./options.ts"
 // The scripts that run inside the container. They use only built-in commands of a POSIX shell, because a container may
 // have no other program, or no room for another process.
 
-
 /** Marks every process that a command starts. Child processes inherit the variable. */
 const marker = "FS_ALGEBRA_EXEC"
 

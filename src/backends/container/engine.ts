@@ -12,7 +12,6 @@ import { configuredPath, findProgram } from "../../runtime/programs.ts"
 // Collects the output of processes. The output is read to its end, so that the process never blocks, but only a bounded
 // part is kept.
 
-
 interface Collector {
   /** Failures are ignored, because the process reports how it ended. */
   readonly from: <E>(stream: Stream.Stream<Uint8Array, E>) => Effect.Effect<void>

@@ -46,7 +46,6 @@ export const sweep = (engine: Engine): Effect.Effect<void> =>
 // podman gives a new volume to the user inside. But if the image already has that directory, the volume gets the same
 // owner as it, and the owner is changed here.
 
-
 type ProbeResult = "ready" | "foreign"
 
 const probe = (engine: Engine, name: string): Effect.Effect<ProbeResult, Fault> =>

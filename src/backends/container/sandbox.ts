@@ -8,13 +8,31 @@ import * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { ExecError, ExecOptions, ExecResult, Sandbox } from "../../filesystem/Sandbox.ts"
 import * as bounds from "../../filesystem/sandbox/bounds.ts"
-import { cutBytes, cutCharacters, cutMark, type CutText, textOf, textOfEnd, textOfStart } from "../../filesystem/sandbox/bounds.ts"
+import {
+  cutBytes,
+  cutCharacters,
+  cutMark,
+  type CutText,
+  textOf,
+  textOfEnd,
+  textOfStart
+} from "../../filesystem/sandbox/bounds.ts"
 import * as FsError from "../../model/FsError.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
 import * as CommandLine from "./commandLine.ts"
-import { codeOf, type Engine, engineFault, inRealTime, makeAnnouncement, makeEndsCollector, type OutputEnds, readForwarding, unavailable } from "./engine.ts"
+import {
+  codeOf,
+  type Engine,
+  engineFault,
+  inRealTime,
+  makeAnnouncement,
+  makeEndsCollector,
+  type OutputEnds,
+  readForwarding,
+  unavailable
+} from "./engine.ts"
 import { type Container, gone, random } from "./lifecycle.ts"
 import type { Plan } from "./options.ts"
 
@@ -22,7 +40,6 @@ import type { Plan } from "./options.ts"
 //
 // Killing the engine's client ends nothing inside. So the processes are killed inside, and the client shows that the
 // command is over by its own end.
-
 
 interface Command extends Pick<ExecOptions, "detach" | "onOutput"> {
   readonly directory: string

@@ -31,7 +31,6 @@ import * as Session from "./shell/session.ts"
 //
 // They have a host's confinement, because a container may create symlinks, and work before and after the container.
 
-
 type ContainerError = StatError | NotADirectory | InvalidArgument
 
 const tags = new Set([...FsError.tagsOf(FsError.StatError), "NotADirectory", "InvalidArgument"])

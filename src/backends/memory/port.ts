@@ -23,11 +23,20 @@ import * as Locks from "../../runtime/locks.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import * as Content from "./content.ts"
 import * as Children from "./hashTrie.ts"
-import { type Directory, diskFull, type File, find, forEachDifference, isFault, type Listener, type MemoryTree, type Node } from "./tree.ts"
+import {
+  type Directory,
+  diskFull,
+  type File,
+  find,
+  forEachDifference,
+  isFault,
+  type Listener,
+  type MemoryTree,
+  type Node
+} from "./tree.ts"
 
 // Reports changes to watchers. Each has its own unbounded queue, so a slow one neither blocks others nor misses events.
 // Without watchers, a change costs one comparison.
-
 
 interface Watchers extends Listener {
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
@@ -66,7 +75,6 @@ export const make = (options: { readonly caseInsensitive: boolean }): Watchers =
 
 // The port over a tree in memory. Each operation is one synchronous step, so no other operation can interleave and no
 // interruption leaves it incomplete.
-
 
 const notFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
 const notADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })

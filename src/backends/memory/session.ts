@@ -34,7 +34,6 @@ import { type Captured, type Directory, isFault, type MemoryTree, type Node } fr
 //
 // The JSON form is untrusted input: it decodes to a complete tree or is refused.
 
-
 let rootOf: (state: TreeState) => Directory
 
 /**

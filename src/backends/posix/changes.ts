@@ -17,11 +17,20 @@ import { Fs, isUtf8, readLinkBytes } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { children, isSmall, listSync, removeLeftover } from "./entries.ts"
 import { attempt, fromErrno, isFault } from "./errors.ts"
-import { changeOwner, type Confined, directoriesKeepChanging, type HostDirectory, type HostPath, isSameFile, lstatEntry, maxAttempts, O_PATH } from "./place.ts"
+import {
+  changeOwner,
+  type Confined,
+  directoriesKeepChanging,
+  type HostDirectory,
+  type HostPath,
+  isSameFile,
+  lstatEntry,
+  maxAttempts,
+  O_PATH
+} from "./place.ts"
 import { type Hardlinks, inParent, isRefusedHardLink, kindOf, notFoundBelowFile } from "./read.ts"
 
 // Symlinks, permission bits and modification times. Attributes are never set through a symlink.
-
 
 const notFound: Fault = { _tag: "NotFound" }
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
@@ -154,7 +163,6 @@ export const setAttributes = (
 //
 // The target is inspected directly before, with no other code of this program in between. Another process could still
 // create an entry within the remaining microseconds, which Node has no call to prevent.
-
 
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
 const notAFile: Fault = { _tag: "NotAFile" }

@@ -10,7 +10,23 @@ import type { Info } from "../../port/Backend.ts"
 import { closeQuietly } from "../../runtime/host.ts"
 import { Fs, readLinkBytes } from "../../runtime/node.ts"
 import { isFault, onExhausted } from "./errors.ts"
-import { below, closed, type Confined, directoriesKeepChanging, fromBytes, holdFlags, type HostDirectory, type HostPath, hostPath, isSameFile, lstatEntry, maxAttempts, mayBeLossy, notADirectory, notFound } from "./place.ts"
+import {
+  below,
+  closed,
+  type Confined,
+  directoriesKeepChanging,
+  fromBytes,
+  holdFlags,
+  type HostDirectory,
+  type HostPath,
+  hostPath,
+  isSameFile,
+  lstatEntry,
+  maxAttempts,
+  mayBeLossy,
+  notADirectory,
+  notFound
+} from "./place.ts"
 
 // Confines paths on systems that do not expose descriptors as files.
 //
@@ -19,7 +35,6 @@ import { below, closed, type Confined, directoriesKeepChanging, fromBytes, holdF
 //
 // Another process that may write inside the root can still replace a directory by a symlink between check and use. So the
 // level is `best-effort`.
-
 
 const rootGone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
 
@@ -112,7 +127,6 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
 // Reached directories are cached but never trusted: the kernel is asked for the current path of the directory, and it is
 // used only if that path is the expected one. The cache is cleared every second, so that an idle filesystem holds only its
 // root, and a mount over a directory is noticed.
-
 
 const rootRemoved: Fault = { _tag: "Unavailable", detail: "the root directory has been removed" }
 
@@ -438,9 +452,7 @@ export const open = (directory: string, confinement: Level = level()): Confined 
   const caseSensitive = isCaseSensitive(top)
   const descriptor = Fs.openSync(top, holdFlags)
   try {
-    return confinement === "race-free"
-      ? makeDescriptorWalk(descriptor, caseSensitive)
-      : make(top, descriptor, caseSensitive)
+    return confinement === "race-free" ? makeDescriptorWalk(descriptor, caseSensitive) : make(top, descriptor, caseSensitive)
   } catch (error) {
     closeQuietly(descriptor)
     throw error

@@ -15,14 +15,25 @@ import type { Listing } from "../../runtime/lister.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { attempt, awaitCall, isFault, retryTransient } from "./errors.ts"
-import { childOf, type Confined, directoriesKeepChanging, fromBytes, type HostDirectory, type HostPath, isPlainText, lstatEntry, maxAttempts, mayBeLossy, notFound } from "./place.ts"
+import {
+  childOf,
+  type Confined,
+  directoriesKeepChanging,
+  fromBytes,
+  type HostDirectory,
+  type HostPath,
+  isPlainText,
+  lstatEntry,
+  maxAttempts,
+  mayBeLossy,
+  notFound
+} from "./place.ts"
 import { kindOf } from "./read.ts"
 
 // Lists directories through the thread pool.
 //
 // A large directory, recognized by its own size, is read in slices, so that the program never stalls. Names are read as
 // text, which is fast. If a name may not be valid text, all names are read again as bytes.
-
 
 /** Larger directories are read in slices: bytes as the disk counts them, for some thousand entries. */
 const largeDirectoryBytes = 64 * 1024
@@ -119,7 +130,6 @@ export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
 //
 // Listing a directory or writing in it removes the files whose process has provably ended. A file that is not provably
 // ours stays, however old it is.
-
 
 /** Removes the leftover with this name. Returns true if the name is then free. Directories are kept for their owner. */
 export const removeLeftover = (place: HostDirectory, segment: string): boolean => {

@@ -19,7 +19,6 @@ import { getSystemErrorMessage } from "../../runtime/node.ts"
 //
 // The original error is in `cause`, for the debug log. Its message contains host paths; the other fields never do.
 
-
 type Row = Fault | ((error: SystemError, kind: Kind | undefined, code: string) => Fault)
 
 const permission: Fault = { _tag: "AccessDenied", why: "permission" }

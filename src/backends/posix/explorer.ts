@@ -15,7 +15,16 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, isTemporaryName, root } from "../../model/FsPath.ts"
 import type { Query, SkipReason } from "../../model/search.ts"
 import type { Child } from "../../port/Backend.ts"
-import { type BatchSearchResult, type DirectoryFiles, type DirectoryReading, type Explore, type Explorer, inWalkOrder, type Searched, type Visit } from "../../port/explorer.ts"
+import {
+  type BatchSearchResult,
+  type DirectoryFiles,
+  type DirectoryReading,
+  type Explore,
+  type Explorer,
+  inWalkOrder,
+  type Searched,
+  type Visit
+} from "../../port/explorer.ts"
 import type { BatchResult as Answer, WorkerPool } from "../../runtime/crew.ts"
 import type { Listing } from "../../runtime/lister.ts"
 import { awaitJob, unpacked } from "../../runtime/matching.ts"
@@ -28,7 +37,6 @@ import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts, n
 //
 // A part of the files is searched at a time, so that neither descriptors nor results pile up. Files that a worker did not
 // reach are requested again.
-
 
 interface LendDirectory<V extends Visit> {
   (visit: V): { readonly place: HostDirectory; readonly returnLoan: () => void } | Fault

@@ -21,7 +21,6 @@ import { Fs, isUtf8, platform } from "../../runtime/node.ts"
 // hexadecimal. No caller's path and no name on disk contains NUL. So the port can list, move and remove every entry, and
 // never confuses two.
 
-
 export type HostPath = string | Buffer
 
 const keyPrefix = "\u0000"

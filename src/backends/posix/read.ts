@@ -23,7 +23,6 @@ import { type Confined, directoriesKeepChanging, type HostDirectory, lstatEntry,
 // Few bytes are moved synchronously: 64 KiB from the page cache take 4 µs, a round trip through the thread pool at least
 // 25. More bytes go through the thread pool, so that the program continues meanwhile.
 
-
 export const maxSyncBytes = 64 * 1024
 
 /** Bytes requested by one system call, which moves at most 2 GiB. */

@@ -9,7 +9,14 @@ import * as Installation from "../../runtime/installation.ts"
 import { Fs, isAbsolute } from "../../runtime/node.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
-import { type HostOptions, inStore, promoteRoot, type RootError, tooWeakConfinement, withRecovery as settledIn } from "../hostRoot.ts"
+import {
+  type HostOptions,
+  inStore,
+  promoteRoot,
+  type RootError,
+  tooWeakConfinement,
+  withRecovery as settledIn
+} from "../hostRoot.ts"
 import * as HostRoot from "./confinement.ts"
 import { attempt, isFault } from "./errors.ts"
 import type { Confined } from "./place.ts"

@@ -17,15 +17,36 @@ import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { removeLeftoversOnce } from "./entries.ts"
 import { attempt, isFault } from "./errors.ts"
-import { changeOwnerOfOpen, type Confined, directoriesKeepChanging, type HostDirectory, type HostPath, isSameFile, lstatEntry, maxAttempts } from "./place.ts"
-import { allocate, type Durability, flush, type Hardlinks, inParent, maxBytesPerCall, type Opened, openFile, type Progress, read, toStat, write } from "./read.ts"
+import {
+  changeOwnerOfOpen,
+  type Confined,
+  directoriesKeepChanging,
+  type HostDirectory,
+  type HostPath,
+  isSameFile,
+  lstatEntry,
+  maxAttempts
+} from "./place.ts"
+import {
+  allocate,
+  type Durability,
+  flush,
+  type Hardlinks,
+  inParent,
+  maxBytesPerCall,
+  type Opened,
+  openFile,
+  type Progress,
+  read,
+  toStat,
+  write
+} from "./read.ts"
 
 // Publishes files atomically. All content goes to a hidden temporary file in the same directory. One rename, or one link
 // if nothing may be replaced, then gives the file its name.
 //
 // A failure, a defect or an interruption before that keeps the old file and removes the temporary one. A killed process
 // leaves a hidden leftover, which the next use of the directory removes.
-
 
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notAFile: Fault = { _tag: "NotAFile" }
@@ -245,7 +266,15 @@ interface Target extends Opened, Progress {
   isComplete: boolean
 }
 
-const { O_APPEND, O_CREAT: HostAppendO_CREAT, O_EXCL: HostAppendO_EXCL, O_NOCTTY, O_NOFOLLOW: HostAppendO_NOFOLLOW, O_NONBLOCK, O_WRONLY } = Fs.constants
+const {
+  O_APPEND,
+  O_CREAT: HostAppendO_CREAT,
+  O_EXCL: HostAppendO_EXCL,
+  O_NOCTTY,
+  O_NOFOLLOW: HostAppendO_NOFOLLOW,
+  O_NONBLOCK,
+  O_WRONLY
+} = Fs.constants
 
 const target = (opened: Opened, isNew: boolean): Target => ({ ...opened, isNew, written: 0, isComplete: false })
 

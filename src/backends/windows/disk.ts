@@ -12,7 +12,6 @@ import { fromBytes, toBytes } from "./names.ts"
 //
 // Flags are the `constants` of `node:fs`. Windows has no O_NOFOLLOW, so opening a path follows links.
 
-
 /** Bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
 export type WindowsStats = Pick<
   Fs.BigIntStats,
@@ -74,7 +73,6 @@ export interface WindowsDisk {
 //
 // A name that is not well-formed text is passed as bytes, which Node preserves. Such names are rare, and each call checks
 // for them. A listing whose text has lost something is read again as bytes.
-
 
 const replacementCharacter = "\ufffd"
 

@@ -17,7 +17,6 @@ import { faultOf, isExhausted, isFault } from "../posix/errors.ts"
 // libuv maps most Win32 errors to POSIX codes, which have the same meaning as on other hosts. If a Win32 number is passed
 // through, it is more precise.
 
-
 /** Codes by Win32 error number. libuv reports ENOENT for 123, 161 and 267, and has no code for 258 and 1295. */
 const codesByWin32Number: Readonly<Record<number, string>> = {
   1: "EISDIR",

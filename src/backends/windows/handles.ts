@@ -19,7 +19,16 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { isFault } from "../posix/errors.ts"
 import { directoriesKeepChanging, maxAttempts, notFound } from "../posix/place.ts"
 import { allocate, maxBytesPerCall, maxSyncBytes, notFoundBelowFile, statOf } from "../posix/read.ts"
-import { closeQuietly, read, readSync, unlinkQuietly, type WindowsDisk, type WindowsEntry, type WindowsStats, write } from "./disk.ts"
+import {
+  closeQuietly,
+  read,
+  readSync,
+  unlinkQuietly,
+  type WindowsDisk,
+  type WindowsEntry,
+  type WindowsStats,
+  write
+} from "./disk.ts"
 import { attempt, attemptOnce, awaitCall, retryTransient } from "./errors.ts"
 import { childOf } from "./names.ts"
 import { inspectPath, isSameFile, removeLeftover, retryChanged, type Walker, type WindowsDirectory } from "./walk.ts"
@@ -28,7 +37,6 @@ import { inspectPath, isSameFile, removeLeftover, retryChanged, type Walker, typ
 //
 // A file is opened only after it was inspected, and inspected again once it is open. A listing is repeated if its
 // directory changes meanwhile.
-
 
 const notAFile: Fault = { _tag: "NotAFile" }
 

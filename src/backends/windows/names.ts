@@ -15,7 +15,6 @@ import { escapeName } from "../../runtime/escapedName.ts"
 // The rules are the same for every disk and version. Newer versions allow more (`NUL.txt`), but a name that is a device on
 // some machine is unsafe for a file.
 
-
 const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 
 /** The part that decides whether a name is a device: up to the first dot or colon, without spaces before that. */
@@ -61,7 +60,6 @@ export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"
 //
 // Node uses text for names, which loses lone surrogates. Bytes in WTF-8 (which encodes a surrogate like any other unit of
 // three bytes) preserve them.
-
 
 const mark = "\u0000"
 const control = /[\u0000-\u001f\u007f]/

@@ -30,7 +30,6 @@ import { append, replaceFile } from "./write.ts"
 // Links are never followed here. Their targets are converted to the form of the port, relative and with slashes, and the
 // engine resolves them.
 
-
 const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 

@@ -21,7 +21,6 @@ import { diskPathOf, isWithinRoot, parseRoot, toNative, type WindowsRoot } from 
 // The system always gets paths with the prefix `\\?\`, so that it interprets no name. Node adds the prefix itself. Without
 // `useLongPaths`, paths stay short enough for programs that do not.
 
-
 export interface WindowsDirectory {
   readonly directory: string
   readonly stats: WindowsStats

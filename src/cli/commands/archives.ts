@@ -19,12 +19,19 @@ import * as humanise from "../humanise.ts"
 import { commandLine, errorStyle, printableName } from "../look.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { chooseSnapshot, noSnapshots, safetyTag, shortIds, type StoreOptions, withExistingStore, withStore } from "../snapshotStore.ts"
+import {
+  chooseSnapshot,
+  noSnapshots,
+  safetyTag,
+  shortIds,
+  type StoreOptions,
+  withExistingStore,
+  withStore
+} from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
 // Finds the archive of a command: a file of the machine, relative to the working directory and not to the root, or a
 // standard stream. The format follows from the name or a flag.
-
 
 type Format = "zip" | "tar"
 
@@ -65,12 +72,7 @@ const kindOfHostPath = (place: string): "file" | "directory" | undefined => {
 }
 
 /** Makes an error about a file of the machine. The usual advice suggests names below the root, which would mislead here. */
-const hostFileError = (
-  tag: "NotFound" | "AlreadyExists" | "NotAFile",
-  file: string,
-  what: string,
-  hint: string
-): Complaint =>
+const hostFileError = (tag: "NotFound" | "AlreadyExists" | "NotAFile", file: string, what: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: tag, operation: "archive", path: file },
     message: `"${file}" ${what}`,

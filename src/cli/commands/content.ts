@@ -1,3 +1,4 @@
+/** The commands cat, write and edit. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as CliError from "effect/cli/CliError"

@@ -30,7 +30,6 @@ import { subcommand } from "../subcommand.ts"
 // Writes one change in the format of `git diff` and `git apply`. Text is one character per byte, so that content of any
 // encoding stays exact; only terminals and JSON get it decoded.
 
-
 const maxComparedBytes = 8 * 1024 * 1024
 
 /** The size of the beginning that git tests for binary content. */

@@ -1,3 +1,4 @@
+/** The commands mkdir, rm, cp and mv. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"

@@ -1,3 +1,4 @@
+/** The commands ls, tree and stat. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -74,7 +75,6 @@ edit and rm compares, so that no change of others is overwritten.`,
 
 // Draws everything below a directory. A branch can be drawn only when its last entry is known, so a terminal shows the
 // tree at the end. Programs get the entries line by line.
-
 
 const branchStrokes = (isTerminal: boolean) =>
   isTerminal

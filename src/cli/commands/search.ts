@@ -1,3 +1,4 @@
+/** The commands glob and grep. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -40,7 +41,6 @@ const reportContinuation = Effect.fnUntraced(function* (
 
 // Formats matches: on a terminal grouped by file with line numbers, in a pipe one per line with path, line and text.
 // Shared context lines are shown once, and gaps are marked.
-
 
 interface MatchFormat {
   readonly head: (path: string, isFirst: boolean, hasContext: boolean) => string

@@ -17,7 +17,16 @@ import { Change, errorStyle, formatChangeCounts, formatSomeChanges, type TextSty
 import { parsePath, toPathInRoot } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { chooseSnapshot, latest, noSnapshots, shortIds, type Store, storeDirectory, withExistingStore, withStore } from "../snapshotStore.ts"
+import {
+  chooseSnapshot,
+  latest,
+  noSnapshots,
+  shortIds,
+  type Store,
+  storeDirectory,
+  withExistingStore,
+  withStore
+} from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
 const Count = Schema.optionalKey(Schema.Int)

@@ -1,3 +1,4 @@
+/** The commands journal compact and journal verify. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -76,7 +77,11 @@ const incompleteComplaint = (file: string, { damaged, missing }: Verified["conte
     code: notAsWrittenCode
   })
 
-const formatResultVerify = (look: TextStyle, file: string, { after, chained, contents, entries, head, torn }: Verified): string => {
+const formatResultVerify = (
+  look: TextStyle,
+  file: string,
+  { after, chained, contents, entries, head, torn }: Verified
+): string => {
   const lines = [
     `${look.name(file)} is sound: ${humanise.count(entries, "entry")}, ${humanise.count(contents.referenced, "content")}`,
     ...(after === undefined ? [] : [`compacted: the entries up to ${after} were removed`]),

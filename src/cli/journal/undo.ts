@@ -13,7 +13,16 @@ import * as FsPath from "../../model/FsPath.ts"
 import { list, withProgress, writeDocument } from "../answer.ts"
 import { Complaint, exitCodeOf, usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
-import { Change, commandLine, errorStyle, formatChangeCounts, formatPath, formatSomeChanges, quote, type TextStyle } from "../look.ts"
+import {
+  Change,
+  commandLine,
+  errorStyle,
+  formatChangeCounts,
+  formatPath,
+  formatSomeChanges,
+  quote,
+  type TextStyle
+} from "../look.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { checkPosition, existingJournal, openForReading } from "./file.ts"

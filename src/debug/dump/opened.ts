@@ -71,7 +71,6 @@ export const manifestOf = ({ bytes, manifest }: Archive): FilesystemMeta => ({
 // Collects the timed items in the logs of sessions, mainly calls of tools, in the order of time. Items without a time come
 // last.
 
-
 type Fields = Readonly<Record<string, unknown>>
 
 const fieldsOf = (value: unknown): Fields =>

@@ -22,7 +22,23 @@ import type { Edited, EditPlan } from "../../port/Backend.ts"
 import { relativeTarget } from "../../port/absoluteLinks.ts"
 import { hasher } from "../../runtime/hash.ts"
 import { type Algebra, type EditOptions, type Precondition, versioning, type WriteOptions } from "../Filesystem.ts"
-import { type Action, type Caller, createActions, deleteActions, errorTags, invalidArgument, isFault, isWholeNumber, moveActions, notAFile, notFound, readActions, readOnly, unsupported, writeActions as changing } from "./call.ts"
+import {
+  type Action,
+  type Caller,
+  createActions,
+  deleteActions,
+  errorTags,
+  invalidArgument,
+  isFault,
+  isWholeNumber,
+  moveActions,
+  notAFile,
+  notFound,
+  readActions,
+  readOnly,
+  unsupported,
+  writeActions as changing
+} from "./call.ts"
 
 const writeModes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
 

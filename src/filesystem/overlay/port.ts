@@ -12,7 +12,17 @@ import type { FileStat, WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPathModule from "../../model/FsPath.ts"
 import { type FsPath, isWithin } from "../../model/FsPath.ts"
-import { type Attributes, type Backend, type Commit, follow, type Info, keyOf, type Links, type Rules, type WriteHow } from "../../port/Backend.ts"
+import {
+  type Attributes,
+  type Backend,
+  type Commit,
+  follow,
+  type Info,
+  keyOf,
+  type Links,
+  type Rules,
+  type WriteHow
+} from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { strictestSymlinks, weakestConfinement } from "../locking.ts"
 import { aside, canRename, copyEntry, setMode, setTime, writeWithModeOf } from "./carry.ts"
@@ -22,7 +32,6 @@ import { failNotADirectory, failNotFound, type Layers } from "./layers.ts"
 // mistakes copies for changes.
 //
 // Each watcher has an unbounded queue, so a slow one blocks nobody and misses nothing.
-
 
 interface Watchers {
   readonly notifyWatchers: (tag: WatchEvent["_tag"], path: FsPath) => void
@@ -63,7 +72,6 @@ const makeWatchers = (keyOf: (path: FsPath) => FsPath): Watchers => {
 //
 // A fiber that comes second finds the copy and uses it.
 
-
 interface CopyUp {
   readonly directory: (path: FsPathModule.FsPath) => Effect.Effect<void, Fault>
   /** Copies up an entry if it exists; otherwise only the directories above it. */
@@ -85,7 +93,8 @@ const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, uppe
     created: CreatedDirectories
   ): Effect.fn.Return<void, Fault> {
     const missing: Array<FsPathModule.FsPath> = []
-    for (let at = path; at !== FsPathModule.root && (yield* upper.stat(at)) === undefined; at = FsPathModule.parent(at)) missing.push(at)
+    for (let at = path; at !== FsPathModule.root && (yield* upper.stat(at)) === undefined; at = FsPathModule.parent(at))
+      missing.push(at)
     for (let i = missing.length - 1; i >= 0; i--) {
       const at = missing[i]!
       const stat = yield* below(at)
@@ -119,7 +128,10 @@ const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, uppe
       return Effect.ensuring(run(created), restoreTimesAndModes(created))
     })
 
-  const tree = Effect.fnUntraced(function* (top: FsPathModule.FsPath, created: CreatedDirectories): Effect.fn.Return<void, Fault> {
+  const tree = Effect.fnUntraced(function* (
+    top: FsPathModule.FsPath,
+    created: CreatedDirectories
+  ): Effect.fn.Return<void, Fault> {
     yield* copyUpDirectories(top, created)
     const stack = [top]
     while (stack.length > 0) {
@@ -274,7 +286,8 @@ export const make = (layers: Layers): Backend => {
     if (source === undefined) return yield* failNotFound
     if (from === to) return yield* replace ? Effect.void : failExists
     const isSame = keyOf(from) === keyOf(to)
-    if (source.kind === "directory" && !isSame && FsPathModule.isWithin(keyOf(from), keyOf(to))) return yield* failMoveIntoItself
+    if (source.kind === "directory" && !isSame && FsPathModule.isWithin(keyOf(from), keyOf(to)))
+      return yield* failMoveIntoItself
     const target = isSame ? undefined : yield* stat(to)
     if (target === undefined) yield* checkParentDirectory(to)
     else {
@@ -297,7 +310,10 @@ export const make = (layers: Layers): Backend => {
     )
 
   const linksOf = (above: Links, under: Links): Links => {
-    const inEither = (path: FsPathModule.FsPath, read: (side: Links) => Effect.Effect<string, Fault>): Effect.Effect<string, Fault> =>
+    const inEither = (
+      path: FsPathModule.FsPath,
+      read: (side: Links) => Effect.Effect<string, Fault>
+    ): Effect.Effect<string, Fault> =>
       Effect.flatMap(upper.stat(path), (found) =>
         found === undefined
           ? Effect.flatMap(below(path), (stat) => (stat === undefined ? failNotFound : read(under)))

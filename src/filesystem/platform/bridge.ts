@@ -233,7 +233,9 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
         "lstat",
         path,
         Effect.flatMap(lookAtLink("lstat", path), ({ stat }) =>
-          stat === undefined ? Effect.fail(new FsErrorModule.NotFound({ operation: "lstat", path })) : Effect.succeed(infoOf(stat))
+          stat === undefined
+            ? Effect.fail(new FsErrorModule.NotFound({ operation: "lstat", path }))
+            : Effect.succeed(infoOf(stat))
         )
       ),
     readDirectory: (path, options) =>

@@ -18,7 +18,6 @@ import { badArgument, toPlatform } from "./errors.ts"
 // Temporary files and directories: ordinary ones with a random name, in the given directory or in the root, because a
 // filesystem has no system directory for them.
 
-
 type Temporary = Pick<FileSystem, "makeTempDirectory" | "makeTempDirectoryScoped" | "makeTempFile" | "makeTempFileScoped">
 
 type DirectoryOptions = Parameters<FileSystem["makeTempDirectory"]>[0]
@@ -89,7 +88,6 @@ export const makeTemporary = ({ withPlatformErrors: answer, fs, port }: Bridge):
 //
 // The service copies to a free path atomically. An existing target is handled here: directories are merged, and without
 // `overwrite` existing files are silently kept.
-
 
 interface CopyOptions {
   readonly overwrite: boolean
@@ -251,7 +249,9 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     if (parent.stat?.kind === "directory") return
     const operation = method
     return yield* Effect.fail(
-      target.isBlocked || parent.stat !== undefined ? new FsErrorModule.NotADirectory({ operation, path }) : notFound(method, path)
+      target.isBlocked || parent.stat !== undefined
+        ? new FsErrorModule.NotADirectory({ operation, path })
+        : notFound(method, path)
     )
   })
 

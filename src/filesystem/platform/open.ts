@@ -31,7 +31,6 @@ import { badArgument, systemError } from "./errors.ts"
 // The content consists of pages of 64 KiB. Written pages are in memory; all others are read from the opened file. So
 // memory depends only on the written pages, and a write costs only the pages that it touches.
 
-
 const pageBytes = 64 * 1024
 
 interface Pages {
@@ -258,7 +257,6 @@ const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions
 
 // A file handle: a cursor over a content, with the rules of effect's `File`. After closing, every call fails.
 
-
 interface Content {
   readonly stat: Effect.Effect<FileStat, FsError.FsError>
   /** Reads bytes; returns no bytes at the end and beyond. Absent if the file is not open for reading. */
@@ -274,7 +272,10 @@ const makeFile = (bridge: Bridge, path: string, content: Content, isClosed: () =
   let cursor = 0n
 
   const failSystemError = (method: string, why: string) => Effect.fail(systemError(method, path, "Unknown", why))
-  const call = <A>(method: string, run: () => Effect.Effect<A, FsError.FsError | PlatformError>): Effect.Effect<A, PlatformError> =>
+  const call = <A>(
+    method: string,
+    run: () => Effect.Effect<A, FsError.FsError | PlatformError>
+  ): Effect.Effect<A, PlatformError> =>
     Effect.suspend(() =>
       isClosed()
         ? failSystemError(method, "the file has been closed")

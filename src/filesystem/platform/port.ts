@@ -22,7 +22,6 @@ import { fromPlatform } from "./errors.ts"
 // Effect's FileSystem cannot confine a path to a directory. So each component is checked before use. A process that
 // replaces one in between can escape, so the confinement is only `best-effort`.
 
-
 const notFound: Fault = { _tag: "NotFound" }
 const notADirectory: Fault = { _tag: "NotADirectory" }
 const reservedNameFault: Fault = { _tag: "InvalidPath", detail: "names of this form are kept for writes in progress" }
@@ -150,7 +149,6 @@ const toStat = (path: FsPath.FsPath, info: File.Info): FileStat => {
 // So an observer sees the old file or the new one, and a failed or interrupted write leaves nothing. Every call that
 // changes something runs uninterruptibly.
 
-
 const notAFile: Fault = { _tag: "NotAFile" }
 const alreadyExistsFault: Fault = { _tag: "AlreadyExists" }
 
@@ -176,7 +174,10 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
   const writeWithFlag = (path: FsPath.FsPath, bytes: Uint8Array, flag: "wx" | "a", mode?: number): Effect.Effect<void, Fault> =>
     Effect.uninterruptible(toFaults(fs.writeFile(at(path), bytes, { flag, mode })))
 
-  const appendStream = <E, R>(path: FsPath.FsPath, stream: Stream.Stream<Uint8Array, E, R>): Effect.Effect<void, Fault | E, R> =>
+  const appendStream = <E, R>(
+    path: FsPath.FsPath,
+    stream: Stream.Stream<Uint8Array, E, R>
+  ): Effect.Effect<void, Fault | E, R> =>
     Stream.runForEachArray(stream, (arrays) =>
       Effect.forEach(arrays, (bytes) => writeWithFlag(path, bytes, "a"), { discard: true })
     )

@@ -19,7 +19,6 @@ import { type DirectoryNode, isSameNode, type Node } from "../tree.ts"
 //
 // So renames are enough to put them in place.
 
-
 /** A part of the tree within which renames work. */
 export interface Region {
   readonly path: FsPath.FsPath
@@ -109,8 +108,7 @@ const ownerWriteBit = 0o200
 
 export const isUnwritable = (mode: number | undefined): mode is number =>
   mode !== undefined && (mode & ownerWriteExecuteBits) !== ownerWriteExecuteBits
-const isUnmovable = (mode: number | undefined): mode is number =>
-  mode !== undefined && (mode & ownerWriteBit) !== ownerWriteBit
+const isUnmovable = (mode: number | undefined): mode is number => mode !== undefined && (mode & ownerWriteBit) !== ownerWriteBit
 export const withOwnerBits = (mode: number): number => mode | 0o700
 
 const permissionBits = 0o777
@@ -244,7 +242,6 @@ export const isFault = (plan: Plan | Fault): plan is Fault => "_tag" in plan
 //
 // Each entry must be as the tree says and contain nothing that the tree lacks, because such content would be lost.
 
-
 const changed: Fault = { _tag: "IoError", code: "ECHANGED", detail: "it has changed since it was looked at" }
 
 const unknownEntry = (name: string): Fault => ({
@@ -317,7 +314,6 @@ export const inspect = (port: Backend, { steps }: Plan): Effect.Effect<void, Fau
 // The staging directories: created first, private to this user, and removed at the end of every transaction.
 //
 // They stay only if they contain an entry that could not be put back.
-
 
 const whileWritable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> => {
   const { attributes } = port

@@ -19,7 +19,16 @@ import { isInside } from "../../runtime/openRoots.ts"
 import { pause } from "../../runtime/processLock.ts"
 import * as Transactions from "../../runtime/transactions.ts"
 import * as Staging from "./plan.ts"
-import { hasEntryState, type ModeChange, type Move, probeName, type Region, slotPath, stagingDirectory, withOwnerBits } from "./plan.ts"
+import {
+  hasEntryState,
+  type ModeChange,
+  type Move,
+  probeName,
+  type Region,
+  slotPath,
+  stagingDirectory,
+  withOwnerBits
+} from "./plan.ts"
 import { decode, markDone, type RecordPart, removePart } from "./record.ts"
 import { isStagedEntry } from "./stage.ts"
 import { type CrossDeviceRename, moveAside, openDirectories, putInPlace, setMode } from "./swap.ts"
@@ -29,7 +38,6 @@ import { withRootLocks } from "./turn.ts"
 //
 // A place that has changed since then is later work of another program and stays. Every entry is compared with the record
 // before it is put in place; if one differs, nothing is changed.
-
 
 const modifiedMillis = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
 
@@ -176,12 +184,7 @@ const restoreMode = (port: Backend, { opens, path, was }: ModeChange): Effect.Ef
  * Removes the staged entries of a transaction in this port's root, and its probes. `isUnchanged` means that nothing was
  * put in place.
  */
-const removeStaged = (
-  port: Backend,
-  part: RecordPart,
-  token: string,
-  isUnchanged: boolean
-): Effect.Effect<void, Fault> =>
+const removeStaged = (port: Backend, part: RecordPart, token: string, isUnchanged: boolean): Effect.Effect<void, Fault> =>
   Effect.provideService(
     Effect.gen(function* () {
       yield* Effect.forEach(part.probes, (at) => removeProbe(port, token, at), { discard: true })

@@ -22,7 +22,6 @@ import { modeOf, type Move, type Plan, slotPath, type Step, withOwnerBits } from
 
 // Creates staged entries: many at once if the port supports it, and one by one otherwise or if the port declines.
 
-
 interface PendingEntry<E> {
   readonly entry: NewEntry
   readonly path: FsPath
@@ -78,7 +77,6 @@ const make = <E>(port: Backend): EntryCreator<E> => {
 // known.
 //
 // Recovery compares the digest before it puts an entry in place.
-
 
 const makeHasher = (): Hash => createHash("sha256")
 
@@ -151,7 +149,11 @@ const readStagedEntry = (
   if (kind === "file") return Effect.map(hashAt(port, path), (hash) => ({ ...common, kind, hash }))
   if (kind === "directory") return Effect.succeed({ ...common, kind })
   if (kind !== "symlink") return Effect.succeed(undefined)
-  return Effect.map(port.links?.read(path) ?? Effect.fail(located(noLinksDigest, path)), (target) => ({ ...common, kind, target }))
+  return Effect.map(port.links?.read(path) ?? Effect.fail(located(noLinksDigest, path)), (target) => ({
+    ...common,
+    kind,
+    target
+  }))
 }
 
 export const isStagedEntry = Effect.fnUntraced(function* (

@@ -21,7 +21,6 @@ import { isUnwritable, type ModeChange, type Move, type Region, slotPath, type S
 //
 // A failure keeps the original and removes the copy. Unlike a rename, a killed copy can leave a partial directory.
 
-
 const notFound: Fault = { _tag: "NotFound" }
 const exists: Fault = { _tag: "AlreadyExists" }
 const cannotCopy: Fault = {

@@ -12,7 +12,6 @@ import { idOf } from "./objects.ts"
 // Names that git or a disk could reject or misread are stored behind a mark. All other names stay as they are, so that
 // people recognise them.
 
-
 const namePrefix = "%fs-algebra%"
 
 /**
@@ -103,7 +102,6 @@ export const decodeName = (stored: Buffer): string | undefined => {
 // Encodes a directory as a git tree, plus one extra entry for modes that git cannot store.
 //
 // The decoder accepts only what the encoder writes, so a tree of another program has a harmless meaning or none.
-
 
 export interface TreeEntry {
   readonly kind: "file" | "directory" | "symlink"
@@ -289,7 +287,9 @@ export const encodeCommit = ({ createdAt, message, tree }: Commit): Buffer => {
   )
 }
 
-const corruptCommitObject: Result.Result<never, StoreFault> = Result.fail(storeFault("corrupt", "it is no snapshot of this library"))
+const corruptCommitObject: Result.Result<never, StoreFault> = Result.fail(
+  storeFault("corrupt", "it is no snapshot of this library")
+)
 
 export const decodeCommit = (body: Buffer): Result.Result<Commit, StoreFault> => {
   if (!isUtf8(body) || body.includes(0)) return corruptCommitObject
@@ -298,5 +298,7 @@ export const decodeCommit = (body: Buffer): Result.Result<Commit, StoreFault> =>
   if (match === null) return corruptCommitObject
   const [header, tree, seconds, milliseconds = "0"] = match
   const createdAt = Number(seconds) * 1000 + Number(milliseconds)
-  return createdAt > 8.64e15 ? corruptCommitObject : Result.succeed({ tree: tree!, createdAt, message: text.slice(header.length) })
+  return createdAt > 8.64e15
+    ? corruptCommitObject
+    : Result.succeed({ tree: tree!, createdAt, message: text.slice(header.length) })
 }

@@ -12,7 +12,6 @@ import { isId } from "./objects.ts"
 // The layout of a pack index, version 2: sorted ids, checksums and offsets, searched in place. Only this module reads it;
 // `packIndex.ts` writes it.
 
-
 const signature = 0xff744f63
 const version = 2
 /** The offset of the fan-out table. Entry `n` counts the ids whose first byte is at most `n`. */
@@ -99,7 +98,6 @@ const packChecksumIn = (index: Buffer): Buffer => index.subarray(index.length - 
 //
 // An object in several packs is marked in the largest one only.
 
-
 export interface Pack {
   readonly name: string
   readonly bytes: number
@@ -112,7 +110,8 @@ export interface Pack {
   readonly unreachableShare: () => number
 }
 
-const corruptPacks = (path: string, detail: string): StoreFault => storeFault("corrupt", `the store is damaged: ${path}: ${detail}`)
+const corruptPacks = (path: string, detail: string): StoreFault =>
+  storeFault("corrupt", `the store is damaged: ${path}: ${detail}`)
 
 const [packHeader, packTrailer] = [12, 20] as const
 

@@ -307,7 +307,6 @@ export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
 // Loads trees from the store. A directory whose id is already known is not read again, so comparing similar trees reads
 // little.
 
-
 const bodyOf = (reader: Reader, id: string, kind: "blob" | "tree"): Effect.Effect<Buffer, StoreFault> =>
   Effect.flatMap(reader.object(id), (found) =>
     found.kind === kind

@@ -134,7 +134,9 @@ const checkContent = ({ crc, size }: CentralEntry, bytes: Uint8Array | undefined
   return bytes
 }
 
-const manifestIn = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<ManifestModule.Manifest, ArchiveError | Fault> {
+const manifestIn = Effect.fnUntraced(function* (
+  source: Source
+): Effect.fn.Return<ManifestModule.Manifest, ArchiveError | Fault> {
   const { maxArchiveEntries } = yield* Limits
   const { entries } = yield* readCentralDirectory(source, maxArchiveEntries + 1)
   const entry = entries.find(({ name }) => name === ManifestModule.manifestName)

@@ -18,7 +18,6 @@ import { type StoreFault, storeFault } from "../errors.ts"
 
 // File names of snapshots. The name contains the id, so an id must be valid in a file name.
 
-
 const suffix = ".fs.zip"
 
 /** The longest name, in bytes, that every disk accepts. */
@@ -44,7 +43,6 @@ const idOf = (name: string): string | undefined => {
 //
 // A dump of a session stores its filesystem as `{id}.fs.zip` beside `{id}.jsonl`, which names the archive by its SHA-256.
 // A store in the same directory lists and reads such an archive, but never replaces or removes it.
-
 
 const archiveEnding = ".fs.zip"
 

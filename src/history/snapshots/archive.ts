@@ -25,7 +25,17 @@ import { open as openOutside } from "../zip/outside.ts"
 import { type Archived, read } from "../zip/reader.ts"
 import * as Spool from "../zip/spool.ts"
 import * as Outside from "./strategy.ts"
-import { excludeGit, findExpired, type LayerOptions, type Problem, refuseWideRoot, rootOf, type StoredSnapshot, type Strategy, type TakeOptions } from "./strategy.ts"
+import {
+  excludeGit,
+  findExpired,
+  type LayerOptions,
+  type Problem,
+  refuseWideRoot,
+  rootOf,
+  type StoredSnapshot,
+  type Strategy,
+  type TakeOptions
+} from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
 interface HeldArchive extends StoredSnapshot {

@@ -25,16 +25,35 @@ import * as PackWriter from "../git/packWriter.ts"
 import { load as loadLoad, treeSourceOf } from "../git/reader.ts"
 import * as Store from "../git/store.ts"
 import { recoverTransactions, replaceTree, withExclusiveLock } from "../replace.ts"
-import { type ContentSink, hashOnlySink, maxWholeFileBytes, type Scan, scan, type ScanOptions, type StampedNode, stampOf } from "../scan.ts"
+import {
+  type ContentSink,
+  hashOnlySink,
+  maxWholeFileBytes,
+  type Scan,
+  scan,
+  type ScanOptions,
+  type StampedNode,
+  stampOf
+} from "../scan.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, type Node } from "../tree.ts"
 import { make as makeView } from "../view.ts"
 import * as Budget from "./strategy.ts"
-import { dropGit, excludeGit, findExpired, type Label, type LayerOptions, type Problem, rootOf, type StoredSnapshot, type Strategy, type TakeOptions } from "./strategy.ts"
+import {
+  dropGit,
+  excludeGit,
+  findExpired,
+  type Label,
+  type LayerOptions,
+  type Problem,
+  rootOf,
+  type StoredSnapshot,
+  type Strategy,
+  type TakeOptions
+} from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
 // The commit message of a snapshot: a line for people and a line of JSON. A message in another form belongs to no
 // snapshot.
-
 
 interface Said {
   readonly id: string
@@ -93,7 +112,6 @@ const decode = (message: string): Said | undefined => {
 //
 // The data is only a hint, so a missing, truncated or foreign file is no error. A code of this installation authenticates
 // the data. Otherwise an attacker could prepare a store that claims wrong content for a file.
-
 
 interface SavedScan {
   readonly scan: Scan
@@ -501,10 +519,7 @@ const makeStrategy = Effect.fnUntraced(function* (
         ...(previous !== undefined && { previous }),
         ...(excludesGit && { excludesGit })
       }
-      const commit = writer.add(
-        "commit",
-        encodeCommit({ tree: scanned.tree.id!, createdAt, message: encode(commitMessage) })
-      )
+      const commit = writer.add("commit", encodeCommit({ tree: scanned.tree.id!, createdAt, message: encode(commitMessage) }))
       const pack = yield* writer.finish
       yield* Effect.uninterruptible(
         Effect.map(snapshots.put(snapshotId, commit), () => {

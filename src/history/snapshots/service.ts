@@ -23,7 +23,6 @@ import { FilesystemSnapshot } from "./value.ts"
 
 // Statistics of a snapshot. They are computed on request, so that taking a snapshot stays fast.
 
-
 /** The most changed files, and bytes per file, for which lines are counted. */
 const maxFiles = 500
 const maxBytes = 1024 * 1024
@@ -90,10 +89,7 @@ const filesIn = Effect.fnUntraced(function* (
   return files
 })
 
-const details = Effect.fnUntraced(function* (
-  strategy: Strategy,
-  kept: StoredSnapshot
-): Effect.fn.Return<Details, Problem> {
+const details = Effect.fnUntraced(function* (strategy: Strategy, kept: StoredSnapshot): Effect.fn.Return<Details, Problem> {
   const { label, previous, skipped = 0, snapshot } = kept
   const { bytes, files } = yield* kept.counts
   const { callId, tool } = label

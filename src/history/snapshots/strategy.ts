@@ -166,7 +166,6 @@ export const dropGit = (tree: DirectoryNode): DirectoryNode => {
 
 // Directories for stores, always outside every workspace, so that code in a workspace cannot reach them.
 
-
 const whyRefused = (directory: string): string | undefined => {
   const fault = OpenRoots.reachabilityFault("directory", directory)
   return fault === undefined ? undefined : String(fault["detail"])
@@ -263,8 +262,7 @@ interface StrategyRestoreOptions {
 }
 
 /** Returns the root by which snapshots identify a filesystem; the same for every spelling of a directory. */
-export const rootOf = ({ history, info }: Backend): string =>
-  history?._tag === "Directory" ? history.root : info.root
+export const rootOf = ({ history, info }: Backend): string => (history?._tag === "Directory" ? history.root : info.root)
 
 export interface Strategy {
   readonly name: "memory" | "git" | "archive"

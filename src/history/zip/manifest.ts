@@ -13,7 +13,6 @@ import type { Item } from "./survey.ts"
 // import checks and ignores them. Only a filesystem that restores its own archive puts them in place. The archive is not
 // trusted: unsafe names, parents that are not directories, and duplicates are refused.
 
-
 export const verbatimPrefix = "verbatim/"
 
 const kindLetters = { file: "f", symlink: "l", directory: "d" } as const

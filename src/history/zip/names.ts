@@ -136,7 +136,6 @@ export const maxArchiveFileBytes = ({ maxArchiveBytes, maxArchiveEntries }: Limi
 // Each name is entered under its own spelling and under its collision key. So the second of two names that some disk
 // cannot distinguish is detected, and so is an entry below something that is not a directory.
 
-
 interface MutableDirectory extends DirectoryNode {
   mode?: number | undefined
   readonly entries: Map<string, Node>

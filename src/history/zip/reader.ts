@@ -16,7 +16,15 @@ import { findNode, blobHasher, countFiles, type DirectoryNode, type FileNode, ty
 import * as Codec from "./codec.ts"
 import { Budget, checkLink, checkName, Draft, type NameRules, pathOf, refuse, tryArchive } from "./names.ts"
 import * as Format from "./records.ts"
-import { type CentralDirectory, type CentralEntry, checkGap, checkLocal, readCentralDirectory, textOf, Window } from "./records.ts"
+import {
+  type CentralDirectory,
+  type CentralEntry,
+  checkGap,
+  checkLocal,
+  readCentralDirectory,
+  textOf,
+  Window
+} from "./records.ts"
 import * as Manifest from "./manifest.ts"
 import type { Source } from "./spool.ts"
 import type { Layout } from "./writer.ts"

@@ -16,7 +16,6 @@ import { encodeUtf8 } from "../operations.ts"
 
 // Laws that an accelerated change has the same result, fault and tree as the same change without acceleration.
 
-
 const { law: lawWholeChanges } = lawForms({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
 
 const files: Files = {
@@ -267,9 +266,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
   moving.law("deleting a tree and writing into it do not lock up", "C-42", function* (fs) {
     yield* plantFiles(fs, { "d/a": "1" })
     const seen = yield* outcomes<unknown, { readonly _tag: string }>(
-      numbers.map((n) =>
-        n % 5 === 0 ? fs.delete("d", { recursive: true, missing: "ignore" }) : fs.write(`d/${n}`, "x")
-      )
+      numbers.map((n) => (n % 5 === 0 ? fs.delete("d", { recursive: true, missing: "ignore" }) : fs.write(`d/${n}`, "x")))
     )
     yield* holds(
       seen.every((tag) => tag === "success" || tag === "NotFound" || tag === "DirectoryNotEmpty"),

@@ -27,7 +27,6 @@ import { mountErrorOf, type Source, type SourceFile } from "./survey.ts"
 // Each file is read twice, once to compute its id and once to copy it, so that a write in between is detected. Large files
 // are streamed.
 
-
 interface FileOrigin {
   readonly request: Request
   readonly source: Source
@@ -59,9 +58,7 @@ const idOfContent = (origin: FileOrigin): Effect.Effect<string, MountError> => {
 }
 
 /** Returns the current content. The caller compares it with the content that was expected. */
-const contentOf = (
-  origin: FileOrigin
-): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, MountError>, MountError> => {
+const contentOf = (origin: FileOrigin): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, MountError>, MountError> => {
   const { file, source } = origin
   const { port } = source.root
   const opened = Effect.mapError(port.open(file.at), (fault) => unreadableError(origin, fault))
@@ -79,7 +76,6 @@ const contentOf = (
 
 // Builds two trees of the affected paths, before and after, as a transaction needs them. Files are placed one by one, as
 // writes would be: the last one wins, and the same entries are obstacles.
-
 
 interface TargetFile {
   readonly path: FsPathModule.FsPath
@@ -143,9 +139,13 @@ class TreeBuilder<A extends TargetFile> {
   )
 
   /** Resolves a link. The result has no link on its path. */
-  readonly #followLink = Effect.fnUntraced({ self: this }, function* (at: FsPathModule.FsPath): Effect.fn.Return<PathNode<A>, Fault> {
+  readonly #followLink = Effect.fnUntraced({ self: this }, function* (at: FsPathModule.FsPath): Effect.fn.Return<
+    PathNode<A>,
+    Fault
+  > {
     const found = yield* resolve(this.#port, at)
-    const fault = placeFault(found) ?? (found.stat === undefined ? FsPathModule.checkLimits(found.path, yield* Limits) : undefined)
+    const fault =
+      placeFault(found) ?? (found.stat === undefined ? FsPathModule.checkLimits(found.path, yield* Limits) : undefined)
     // A backend without links to follow treats a link as an entry of its own.
     return fault !== undefined || found.path === at ? yield* Effect.fail(fault ?? notAFile) : yield* this.#walk(found.path)
   })

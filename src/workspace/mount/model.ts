@@ -99,7 +99,6 @@ export interface Preview {
 
 // Parses a mount strictly, without any access to a disk.
 
-
 export interface Request {
   readonly hostPath: string
   readonly isAbsolute: boolean

@@ -11,7 +11,6 @@ import { type Survey, survey } from "./survey.ts"
 // The default of `mountPath` stays a default, because it depends on whether the source is a file, which only the disk can
 // tell.
 
-
 /** Returns the mount with its keys in a fixed order. An invalid mount keeps its values as they were written. */
 const canonical = (mount: HostMount): object => {
   const request = parseMount(mount)

@@ -18,7 +18,6 @@ import { type LeftOut, MountError, type Request } from "./model.ts"
 // Opens the sources of mounts by the real paths of their allowed roots. The allowed root is opened, not the source, so
 // that a directory that is later replaced by a link does not lead outside.
 
-
 interface Root {
   readonly real: string
   readonly port: Backend

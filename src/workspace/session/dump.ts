@@ -15,14 +15,22 @@ import { basename, dirname, Fs, join, randomUUID, resolve } from "../../runtime/
 import type { Operations } from "../Session.ts"
 import { algebraOf, type FilesystemSource, flushDirectory, hashOf, readFirstLine, toError, writeNew } from "./files.ts"
 import { checkId, invalid, quoteId } from "./ids.ts"
-import { createHiddenDirectory, type DumpPaths, dumpPathsIn, hiddenArchive, isLinesFile, maxDumpNameBytes, releaseHiddenDirectory, removeLeftovers } from "./places.ts"
+import {
+  createHiddenDirectory,
+  type DumpPaths,
+  dumpPathsIn,
+  hiddenArchive,
+  isLinesFile,
+  maxDumpNameBytes,
+  releaseHiddenDirectory,
+  removeLeftovers
+} from "./places.ts"
 import { type ArchiveName, encode, maxTextBytes, namedHashesIn, type SessionRecord } from "./saved.ts"
 import { type Session, sessionOf, type SliceItems } from "./session.ts"
 
 // Decides which files of an earlier dump a new dump may replace, because another program may have its own `{id}.fs.zip` in
 // the directory. An archive is replaced only if the `.jsonl` beside it names its hash, as the current archive or as one
 // that an unfinished dump was replacing.
-
 
 interface EarlierDump {
   /** The SHA-256 of the archive, if it belongs to the earlier dump. */
@@ -86,11 +94,7 @@ const ownArchiveHash = (places: DumpPaths): Effect.Effect<string | undefined, Fa
  * Reads the two places of a dump. Fails with SessionError `invalid` if the `.jsonl` is not a dump. If the new dump `hasArchive`, also fails
  * if the file at the archive's place is not named by the `.jsonl`.
  */
-const readEarlierDump = (
-  operation: string,
-  places: DumpPaths,
-  hasArchive: boolean
-): Effect.Effect<EarlierDump, SessionError> =>
+const readEarlierDump = (operation: string, places: DumpPaths, hasArchive: boolean): Effect.Effect<EarlierDump, SessionError> =>
   Effect.gen(function* () {
     const { archive, lines } = places
     const kinds = yield* attempt(() => ({ archive: kindAt(archive), lines: kindAt(lines) }))

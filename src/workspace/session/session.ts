@@ -14,7 +14,17 @@ import type { Operations, Options, SliceChanged } from "../Session.ts"
 import { toError } from "./files.ts"
 import { checkId, invalid, quoteId } from "./ids.ts"
 import { encode, type SessionRecord } from "./saved.ts"
-import { type CellHolder, holdAll, type InstalledSlice, type Items, kept, resetAll, runAll, SessionSnapshots, State } from "./state.ts"
+import {
+  type CellHolder,
+  holdAll,
+  type InstalledSlice,
+  type Items,
+  kept,
+  resetAll,
+  runAll,
+  SessionSnapshots,
+  State
+} from "./state.ts"
 
 const save = (path: string, writing: SessionRecord): Effect.Effect<void, SessionError> =>
   Effect.flatMap(encode("save", writing), (bytes) => write(path, () => Stream.make(bytes), toError("save", path)))

@@ -15,7 +15,6 @@ import { idFault, invalid, quoteId } from "./ids.ts"
 
 // Steps that can fail come first and are undone on failure. The remaining steps cannot fail.
 
-
 interface Share {
   readonly participant: Participant
   readonly kept: Kept
@@ -79,10 +78,7 @@ const captureAll = (
     unmask
   )
 
-const prepareAll = (
-  shares: ReadonlyArray<Share>,
-  unmask: Unmask
-): Effect.Effect<ReadonlyArray<Prepared>, SessionError> =>
+const prepareAll = (shares: ReadonlyArray<Share>, unmask: Unmask): Effect.Effect<ReadonlyArray<Prepared>, SessionError> =>
   acquireAll(
     shares,
     ({ kept }) => kept.prepare,

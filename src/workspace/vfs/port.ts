@@ -21,7 +21,6 @@ import * as Tree from "./tree.ts"
 
 // Detects whether a file's bytes are text while they pass. Text is UTF-8 without NUL.
 
-
 type EncodingHint = "utf-8" | "binary"
 
 interface Sniffer {

@@ -23,7 +23,6 @@ import type { Files } from "./files.ts"
 // Copies a directory into an empty directory of ours, confined to the source because another program may change it
 // meanwhile. Files are cloned or copied, never hard-linked; sockets, FIFOs, devices and writes in progress are skipped.
 
-
 /** The number of files that are copied concurrently, equal to the threads in the pool. */
 const concurrency = 4
 

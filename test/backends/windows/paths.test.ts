@@ -1,5 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
-import { diskPathOf, isWithinRoot, linkTarget, nameFault, parseRoot, toNative, type WindowsRoot } from "../../../src/backends/windows/names.ts"
+import {
+  diskPathOf,
+  isWithinRoot,
+  linkTarget,
+  nameFault,
+  parseRoot,
+  toNative,
+  type WindowsRoot
+} from "../../../src/backends/windows/names.ts"
 import * as Schema from "effect/Schema"
 import { isFault } from "../../../src/backends/posix/errors.ts"
 import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"

@@ -8,7 +8,16 @@ import { createHash } from "node:crypto"
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { decodeCommit, decodeTree, emptyTreeId, encodeCommit, encodeName, encodeTree, type TreeEntry, withModes } from "../../../src/history/git/codec.ts"
+import {
+  decodeCommit,
+  decodeTree,
+  emptyTreeId,
+  encodeCommit,
+  encodeName,
+  encodeTree,
+  type TreeEntry,
+  withModes
+} from "../../../src/history/git/codec.ts"
 import { hasGit, saysNoGit } from "../../differential/engines.ts"
 
 const between = (minimum: number, maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))

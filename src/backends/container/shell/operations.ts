@@ -27,7 +27,6 @@ import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succee
 // A small file arrives with its stat in one answer and is kept in memory. A large file is held open by a process inside,
 // so that all its pieces belong to one file even if its name changes.
 
-
 /** The largest content of one answer in bytes. */
 const maxAnswerBytes = 1024 * 1024
 
@@ -164,7 +163,6 @@ export const open = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Faul
 //
 // Content is written to a hidden name in the same directory, and one step gives the file its final name. A small file
 // takes one request. A large file or a stream is sent in blocks first.
-
 
 const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TemporaryNames.withName((name) => use(join(parent(path), name)))

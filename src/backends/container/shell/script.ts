@@ -397,7 +397,6 @@ touch_() {
 // in a subshell, because the loop would not notice. After `$(take)`, it must set `I=0`. - The status is one of
 // `faults.ts`. Any other status except 0 means that a tool failed, and its message gives the reason.
 
-
 /** The stat format, parsed in `stat.ts`: bytes, permission bits in octal, owner, mode in hexadecimal, times. */
 const statFormat = "%s %a %u:%g %f %Y %W %y/%w"
 

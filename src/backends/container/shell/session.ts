@@ -27,7 +27,6 @@ import { lastAnswer } from "./script.ts"
 //
 // Everything before the end line is arbitrary content: it may contain any bytes, and no length in it is trusted.
 
-
 const maxStatusBytes = 8
 
 interface Answer {

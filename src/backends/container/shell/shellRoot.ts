@@ -35,7 +35,6 @@ export const toStat = (path: FsPath, text: string): FileStat | undefined => {
 //
 // In the C locale, the messages are those of the C library. The tables agree with `errno.ts`.
 
-
 const permission: Fault = { _tag: "AccessDenied", why: "permission" }
 const busy: Fault = { _tag: "AccessDenied", why: "busy" }
 const diskFull: Fault = { _tag: "DiskFull" }

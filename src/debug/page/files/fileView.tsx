@@ -5,7 +5,20 @@ import * as Api from "../api.ts"
 import { bytes, Empty, ErrorMessage, escapeName, LazyComponent, Name, Time, useRequest } from "../components.tsx"
 import { Drawing, FileIcon } from "../shell/icons.tsx"
 import { useKeys } from "../shell/keys.ts"
-import { at, fileHref, go, hereWith, isHistoryShown, isWrapping, meta, place, snapshots, switchHistory, switchWrapping, version } from "../store.ts"
+import {
+  at,
+  fileHref,
+  go,
+  hereWith,
+  isHistoryShown,
+  isWrapping,
+  meta,
+  place,
+  snapshots,
+  switchHistory,
+  switchWrapping,
+  version
+} from "../store.ts"
 import { bytesOf, type Form, formOf, hexOf, imageTypeOf } from "./content.ts"
 import { shownTree } from "./state.ts"
 import { childrenOf, type Node, resolved } from "./tree.ts"

@@ -7,11 +7,23 @@ import { keys } from "../shell/keys.ts"
 import { useFileKeys } from "../shell/shell.tsx"
 import { fileHref, go, meta, place } from "../store.ts"
 import { DirectoryView, FileView } from "./fileView.tsx"
-import { closeAll, filterMatches, marksOf, openDirectories, prepareFilter, query, retryTree, reveal, rows, shownTree, toggle, treeProblem } from "./state.ts"
+import {
+  closeAll,
+  filterMatches,
+  marksOf,
+  openDirectories,
+  prepareFilter,
+  query,
+  retryTree,
+  reveal,
+  rows,
+  shownTree,
+  toggle,
+  treeProblem
+} from "./state.ts"
 import type { Node } from "./tree.ts"
 
 // The divider between tree and file. The mouse or the arrow keys move it, and its position is remembered.
-
 
 const [minWidth, maxWidth, defaultWidth] = [180, 640, 288]
 const key = "fs-algebra.tree-width"
@@ -70,7 +82,6 @@ const Divider = () => {
 }
 
 // Shows the tree, or the matches of the filter. The list handles keys as a whole, because most rows have no elements.
-
 
 const archiveProblem = (): string | undefined =>
   meta.value?.problems.find((problem) => problem.startsWith("The files cannot be shown"))

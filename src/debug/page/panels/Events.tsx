@@ -4,7 +4,21 @@ import { bytes, Empty, ErrorMessage, VirtualList } from "../components.tsx"
 import { go, hrefOf, meta, place, snapshots } from "../store.ts"
 import { Json } from "./Json.tsx"
 import { type Span, Timeline, useEvents } from "./Timeline.tsx"
-import { Choice, Copy, Fact, Facts, Outcome, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow, When } from "./parts.tsx"
+import {
+  Choice,
+  Copy,
+  Fact,
+  Facts,
+  Outcome,
+  Path,
+  Search,
+  Split,
+  useFocus,
+  useListKeys,
+  useNarrow,
+  useNow,
+  When
+} from "./parts.tsx"
 import { escapeLine, escapeText, formatAbsolute, formatCount, formatDuration, formatSince, millisOf } from "./words.ts"
 
 const fieldOf = (item: unknown, name: string): unknown =>

@@ -16,7 +16,6 @@ import { briefOf, detailOf, escapeLine, escapeText, formatAbsolute, formatCount,
 // Holds the loaded part of the journal, latest first. New entries are added at once while the list is scrolled to the top.
 // Otherwise they wait, so that the list does not move.
 
-
 const pageSize = 200
 const maxPageEntries = 1000
 
@@ -185,7 +184,10 @@ const useChanges = (path: string | undefined) => {
   const loadOlder = (before: number): void => {
     requestPage(undefined, before).then(
       ({ items, next }) =>
-        setLoadedChanges((loadedChanges) => ({ items: latestFirstJournalChanges([...(loadedChanges?.items ?? []), ...items]), next })),
+        setLoadedChanges((loadedChanges) => ({
+          items: latestFirstJournalChanges([...(loadedChanges?.items ?? []), ...items]),
+          next
+        })),
       (error: unknown) => setError(error instanceof Error ? error.message : String(error))
     )
   }

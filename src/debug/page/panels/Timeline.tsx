@@ -8,7 +8,6 @@ import { formatAbsolute, formatClock, formatCount, formatDuration } from "./word
 
 // Loads all events in pages of a thousand, the first page at once. They are kept until the source is read again.
 
-
 interface EventsState {
   readonly items: ReadonlyArray<Event>
   readonly total: number

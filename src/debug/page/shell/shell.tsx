@@ -3,7 +3,27 @@ import { type ComponentChildren, createRef } from "preact"
 import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { bytes, escapeName, Name, Time } from "../components.tsx"
 import { query, shownTree, stepFile } from "../files/state.ts"
-import { at, dumps, failure, fileHref, go, hereWith, hrefOf, isConnected, isStale, journalLast, meta, place, reload, snapshots, switchTheme, switchTo, theme, type View, views } from "../store.ts"
+import {
+  at,
+  dumps,
+  failure,
+  fileHref,
+  go,
+  hereWith,
+  hrefOf,
+  isConnected,
+  isStale,
+  journalLast,
+  meta,
+  place,
+  reload,
+  snapshots,
+  switchTheme,
+  switchTo,
+  theme,
+  type View,
+  views
+} from "../store.ts"
 import { Drawing, Mark } from "./icons.tsx"
 import { keys, useKeys } from "./keys.ts"
 
