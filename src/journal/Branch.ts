@@ -9,33 +9,185 @@ import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
+import type * as Stream from "effect/Stream"
 import { type Algebra, Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
-import { InvalidArgument } from "../model/FsError.ts"
+import type { FileStat } from "../model/Entry.ts"
+import { type Fault, InvalidArgument } from "../model/FsError.ts"
+import * as FsPath from "../model/FsPath.ts"
 import type { PathPolicy } from "../model/FsPath.ts"
-import type { JournalError } from "./errors.ts"
+import { type Attributes, type Backend, type Handle, type Links as PortLinks, mapPath, type Seen, type WriteHow } from "../port/Backend.ts"
+import { extend, type Handlers } from "../port/Request.ts"
+import * as Locks from "../runtime/locks.ts"
+import { FileDelete, type FileFault, FileList, FileMakeDirectory, FileMakeLink, FileMove, FileSetAttributes, FileStat as Stat } from "./FileSystemEntry.ts"
 import { Journal } from "./Journal.ts"
+import * as BranchAccelerations from "./branch/calls.ts"
+import { type Calls, faultOf, faultOfRequestError, unsupported } from "./branch/calls.ts"
 import type { Requests } from "./branch/model.ts"
-import * as Port from "./branch/port.ts"
+import * as Pieces from "./branch/pieces.ts"
 import * as RequestClients from "./branch/requests.ts"
+import type { RequestClient } from "./branch/requests.ts"
+import * as Names from "./branch/stats.ts"
+import { childOf, describeLinkItself, type Metadata, resolutionTargetOf, sizedStat, statOf, targetOf } from "./branch/stats.ts"
+import { createModes } from "./entries/kinds.ts"
+import type { JournalError } from "./errors.ts"
 
-export type {
-  /** @since 0.1.0 */
-  Answer,
-  /** @since 0.1.0 */
-  RequestError,
-  /** @since 0.1.0 */
-  RequestOptions,
-  /** @since 0.1.0 */
-  Requests,
-  /** @since 0.1.0 */
-  Sending,
-  /** @since 0.1.0 */
-  SendOptions,
-  /** @since 0.1.0 */
-  Single,
-  /** @since 0.1.0 */
-  WaitOptions
-} from "./branch/model.ts"
+// Follows symbolic links on this side, in the combined tree of all leaves, as for links that lead out of a mount. A leaf
+// that serves a part of the tree would follow a link to files that are not visible here. The text of a link comes from the
+// leaf and is not trusted.
+
+
+const linkRefusal: Fault = { _tag: "AccessDenied", why: "link" }
+
+const succeedOrFail = (text: string | Fault): Effect.Effect<string, Fault> =>
+  typeof text === "string" ? Effect.succeed(text) : Effect.fail(text)
+
+const makeLinks = ({ ask, links }: Calls): PortLinks => {
+  const metadata = (path: FsPath.FsPath) => ask(Stat, { path, ...links })
+  return {
+    read: (path) => Effect.flatMap(metadata(path), (found) => succeedOrFail(targetOf(found))),
+    follow: (path) =>
+      Effect.flatMap(metadata(path), (found) =>
+        found.noFollow === true ? Effect.fail(linkRefusal) : succeedOrFail(resolutionTargetOf(found))
+      ),
+    make: (path, target) => Effect.asVoid(ask(FileMakeLink, { path, target, ...links }))
+  }
+}
+
+const lookupOf = (path: FsPath.FsPath, found: Metadata): Seen => {
+  const stat: FileStat = statOf(path, describeLinkItself(found))
+  const target = stat.kind === "symlink" && found.noFollow !== true ? resolutionTargetOf(found) : undefined
+  return typeof target === "string" ? { stat, target } : { stat }
+}
+
+/** Tests whether the request got no answer at all. After any other fault, the caller resolves the path step by step. */
+const isUnanswered = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
+
+/**
+ * Asks for the metadata of all components of a path in one request. Declines if the leaf does not support this: an older leaf,
+ * or one that has only the parent directories of other leaves at this path.
+ */
+const lookUpComponents =
+  ({ ask, links }: Calls): NonNullable<Handlers["Look"]> =>
+  ({ path }) =>
+    Effect.matchEffect(ask(Stat, { path: Names.toLeafPath(path), ...links, way: true }), {
+      onFailure: (fault) => (isUnanswered(fault) ? Effect.fail(fault) : Effect.succeedNone),
+      onSuccess: ({ way }) => {
+        const names = FsPath.segments(path)
+        if (way === undefined || way.length === 0 || way.length > names.length + 1) return Effect.succeedNone
+        return Effect.succeedSome(way.map((found, i) => lookupOf(FsPath.fromSegments(names.slice(0, i)), found)))
+      }
+    })
+
+// A backend whose operations are requests to a leaf. The result of a read does not change later, because large contents
+// are read from the content store.
+
+
+interface PortOptions {
+  readonly extended: boolean
+  readonly caseSensitive: boolean
+  readonly name: string
+  readonly root: string
+  readonly policy: PathPolicy | undefined
+  readonly streamingThreshold: number
+}
+
+const notFound: Fault = { _tag: "NotFound" }
+const alreadyExists: Fault = { _tag: "AlreadyExists" }
+
+type Mode = "create" | "replace" | "append"
+
+/**
+ * Maps NotAFile to AlreadyExists: when creating over a directory, a leaf reports a directory, and a port must report that the entry exists.
+ */
+const createFault = (fault: FileFault): Fault => {
+  const found = faultOf(fault)
+  return found._tag === "NotAFile" ? alreadyExists : found
+}
+
+const makePort = (asking: RequestClient, options: PortOptions): Backend => {
+  const { caseSensitive, extended, name, policy, root, streamingThreshold } = options
+  const { journal } = asking
+  const links = extended ? BranchAccelerations.unfollowedLinks : BranchAccelerations.followedLinks
+  const calls = BranchAccelerations.make(asking, streamingThreshold, links)
+  const { ask, stat } = calls
+
+  const handleOf = (path: FsPath.FsPath, pieces: Pieces.Pieces): Handle => {
+    const read = Pieces.makeReader(journal, pieces)
+    const version = Pieces.versionOf(pieces)
+    return {
+      stat: pieces.stat ?? sizedStat(path, pieces.size),
+      read: (offset, length) => Effect.mapError(read(offset, length), faultOfRequestError),
+      ...(version !== undefined && { version: Effect.succeed(version) })
+    }
+  }
+
+  const write = <E, R>(
+    path: FsPath.FsPath,
+    bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    mode: Mode,
+    how?: WriteHow
+  ): Effect.Effect<FileStat, Fault | E, R> => {
+    if (!extended) return Effect.fail(unsupported("writing without making parents"))
+    return Effect.flatMap(
+      calls.write(
+        {
+          path,
+          createMode: createModes[mode],
+          createParents: false,
+          ...links,
+          fault: mode === "create" ? createFault : undefined
+        },
+        bytes,
+        how?.commit
+      ),
+      (written) =>
+        written.stat === undefined
+          ? Effect.flatMap(stat(path), (found) => (found === undefined ? Effect.fail(notFound) : Effect.succeed(found)))
+          : Effect.succeed(written.stat)
+    )
+  }
+
+  const attributes: Attributes = {
+    set: (path, { isCopy, mode, modifiedAt }) =>
+      Effect.asVoid(
+        ask(FileSetAttributes, { path, ...links, mode, modified: modifiedAt, isCopy: isCopy === true ? isCopy : undefined })
+      )
+  }
+
+  const list: Backend["list"] = (path) => Effect.map(ask(FileList, { path, ...links }), ({ entries }) => entries.map(childOf))
+
+  const backend: Backend = {
+    info: { name, root: root, caseSensitive, readOnly: false, confinement: "virtual" },
+    stat,
+    list,
+    open: (path) => Effect.map(calls.read(path, links), (pieces) => handleOf(path, pieces)),
+    write,
+    makeDirectory: (path) =>
+      extended
+        ? Effect.asVoid(ask(FileMakeDirectory, { path, ...links, parents: false, existOk: false }))
+        : Effect.fail(unsupported("making of directories")),
+    remove: (path) => Effect.asVoid(ask(FileDelete, { path, ...links })),
+    rename: (path, to, { replace }) =>
+      extended
+        ? Effect.asVoid(ask(FileMove, { path, to, ...links, createParents: false, overwrite: replace ? true : undefined }))
+        : Effect.fail(unsupported("moving")),
+    ...(extended && { attributes, links: makeLinks(calls) }),
+    // Each leaf decides by its own setting.
+    rules: { policy, decidesModeOfCopies: extended },
+    locks: Locks.make({ caseSensitive }),
+    perform: BranchAccelerations.makeWhole({
+      calls,
+      journal,
+      extended,
+      list,
+      links: extended ? BranchAccelerations.refusedLinks : BranchAccelerations.followedLinks
+    })
+  }
+  const mapped = mapPath(backend, Names.toLeafPath, Names.fromLeafPath)
+  return extended ? { ...mapped, perform: extend(mapped.perform, { Look: lookUpComponents(calls) }) } : mapped
+}
+
+export type { Answer, RequestError, RequestOptions, Requests, Sending, SendOptions, Single, WaitOptions } from "./branch/model.ts"
 
 /**
  * The service that sends requests as journal entries and waits for their answers.
@@ -142,7 +294,7 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
 export const make = (options: Options = {}): Effect.Effect<Algebra, JournalError | InvalidArgument, Journal | Scope.Scope> =>
   Effect.map(requestClient(options), (requestClient) =>
     makeAlgebra(
-      Port.make(requestClient, {
+      makePort(requestClient, {
         caseSensitive: options.caseSensitive !== false,
         extended: options.extended === true,
         name: options.name ?? "Branch",

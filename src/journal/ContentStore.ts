@@ -6,8 +6,7 @@
  */
 import type * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
-import * as Directory from "./content/directory.ts"
-import * as Memory from "./content/memory.ts"
+import * as Directory from "./content.ts"
 import type { JournalError } from "./errors.ts"
 import type { ContentRef } from "./FileSystemEntry.ts"
 
@@ -54,7 +53,7 @@ export interface DirectoryOptions {
  * @category constructors
  * @since 0.1.0
  */
-export const makeMemory: () => ContentStore = Memory.make
+export const makeMemory: () => ContentStore = Directory.make
 
 /**
  * Opens a content store in a directory, which is created with the first content. Any number of processes may use the directory at once.
@@ -64,4 +63,4 @@ export const makeMemory: () => ContentStore = Memory.make
  * @since 0.1.0
  */
 export const makeDirectory = (directory: string, options: DirectoryOptions = {}): Effect.Effect<ContentStore, JournalError> =>
-  Directory.make(directory, { fsync: options.fsync === true, removesLeftovers: true })
+  Directory.makeDirectory(directory, { fsync: options.fsync === true, removesLeftovers: true })

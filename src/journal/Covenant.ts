@@ -18,24 +18,14 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import * as Check from "./covenant/check.ts"
-import type { Declared, DeclaredBranch, DeclaredRoute, Routable } from "./covenant/declared.ts"
-import { runRoute, type Settled } from "./covenant/pump.ts"
+import * as Check from "./routes.ts"
+import { type Declared, type DeclaredBranch, type DeclaredRoute, type Routable, runRoute, type Settled } from "./routes.ts"
 import * as Daemon from "./Daemon.ts"
 import type { Journal, Recorded, Scrivener } from "./Journal.ts"
 
-export {
-  /** @since 0.1.0 */
-  RouteError
-} from "./covenant/pump.ts"
-export type {
-  /** @since 0.1.0 */
-  Problem
-} from "./covenant/check.ts"
-export type {
-  /** @since 0.1.0 */
-  Routable
-} from "./covenant/declared.ts"
+export { RouteError } from "./routes.ts"
+export type { Problem } from "./routes.ts"
+export type { Routable } from "./routes.ts"
 
 /**
  * An invalid declaration, with all of its problems.

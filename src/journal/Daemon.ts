@@ -7,19 +7,12 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import type { DaemonError } from "./daemon/errors.ts"
-import * as Lifecycle from "./daemon/lifecycle.ts"
-import type { DaemonChanged } from "./entries/daemon.ts"
+import { type DaemonError, makeLifecycle } from "./lifecycle.ts"
+import type { DaemonChanged } from "./entries/status.ts"
 import type { Journal } from "./Journal.ts"
 
-export {
-  /** @since 0.1.0 */
-  DaemonError
-} from "./daemon/errors.ts"
-export {
-  /** @since 0.1.0 */
-  DaemonChanged
-} from "./entries/daemon.ts"
+export { DaemonError } from "./lifecycle.ts"
+export { DaemonChanged } from "./entries/status.ts"
 
 /**
  * The status of a daemon.
@@ -103,7 +96,7 @@ export interface DaemonOptions<E, R> {
  * @since 0.1.0
  */
 export const make: <E, R>(options: DaemonOptions<E, R>) => Effect.Effect<Daemon, never, Journal | Scope.Scope | R> =
-  Lifecycle.make
+  makeLifecycle
 
 /**
  * Several daemons that start in order and shut down in reverse order.

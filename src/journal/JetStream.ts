@@ -21,17 +21,46 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
-import type { JournalError } from "./errors.ts"
-import type { Options } from "./jetStream/options.ts"
-import * as JetStreamStore from "./jetStream/store.ts"
 import * as Journal from "./Journal.ts"
+import type { Store } from "./Journal.ts"
+import { JournalError } from "./errors.ts"
+import * as Connection from "./jetStream/connection.ts"
+import { checkOptions, loadPackages, type Options } from "./jetStream/connection.ts"
+import * as Contents from "./jetStream/contents.ts"
+import * as Log from "./jetStream/log.ts"
+import * as Following from "./jetStream/reading.ts"
+import * as Writing from "./jetStream/writing.ts"
 
-export type {
-  /** @since 0.1.0 */
-  Authentication,
-  /** @since 0.1.0 */
-  Options
-} from "./jetStream/options.ts"
+const invalid = (detail: string): JournalError => new JournalError({ operation: "JetStream.append", reason: "invalid", detail })
+
+const makeJetStream = <E, Encoded>(
+  schema: Schema.Codec<E, Encoded>,
+  options: Options
+): Effect.Effect<Store<E>, JournalError, Scope.Scope> =>
+  Effect.gen(function* () {
+    yield* checkOptions(options)
+    const connection = yield* Connection.make(yield* loadPackages, options)
+    const log = yield* Log.open(connection, options)
+    const contents = yield* Contents.open(connection, options)
+    const codec = Log.codec(schema)
+    const following = yield* Following.makeFollowing(connection, log, yield* log.end)
+    const write = yield* Writing.make(connection, log, contents)
+    const { read, readBackward } = Following.make(log, following, contents, codec)
+    return {
+      append: (entries, at) =>
+        Effect.flatMap(
+          Effect.try({ try: () => entries.map((entry) => codec.encode(entry, at)), catch: (cause) => invalid(String(cause)) }),
+          write
+        ),
+      read,
+      readBackward,
+      last: log.end,
+      changed: following.changed,
+      contents
+    }
+  })
+
+export type { Authentication, Options } from "./jetStream/connection.ts"
 
 /**
  * Opens a store of entries of any kind, and creates the stream and the object store if they do not exist. Fails with `unavailable` if the
@@ -43,7 +72,7 @@ export type {
 export const makeStore: <E, Encoded>(
   schema: Schema.Codec<E, Encoded>,
   options: Options
-) => Effect.Effect<Journal.Store<E>, JournalError, Scope.Scope> = JetStreamStore.make
+) => Effect.Effect<Journal.Store<E>, JournalError, Scope.Scope> = makeJetStream
 
 /**
  * Opens a journal of entries of any kind. Fails as `makeStore` does.

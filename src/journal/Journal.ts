@@ -14,27 +14,20 @@ import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import type { ContentStore } from "./ContentStore.ts"
-import { LeafCheckpoint } from "./entries/checkpoint.ts"
-import { DaemonChanged } from "./entries/daemon.ts"
+import { DaemonChanged, LeafCheckpoint } from "./entries/status.ts"
 import { JournalError } from "./errors.ts"
 import * as FileSystemEntry from "./FileSystemEntry.ts"
-import * as Compacting from "./journal/compacting.ts"
-import * as FileStore from "./journal/fileStore.ts"
-import * as Following from "./journal/following.ts"
-import * as MemoryStore from "./journal/memoryStore.ts"
-import * as Reading from "./journal/reading.ts"
-import * as Verifying from "./journal/verifying.ts"
+import * as Compacting from "./store/maintenance.ts"
+import * as FileStore from "./store/fileStore.ts"
+import { makeFollowing } from "./store/fileStore.ts"
+import * as MemoryStore from "./store/scrivener.ts"
+import { makeReading } from "./store/scrivener.ts"
 
 export {
   /** @since 0.1.0 */
   JournalError
 } from "./errors.ts"
-export {
-  /** @since 0.1.0 */
-  record,
-  /** @since 0.1.0 */
-  type RecordOptions
-} from "./record/record.ts"
+export { record, type RecordOptions } from "./record/record.ts"
 
 /**
  * An entry of a journal, with its position and its time.
@@ -124,7 +117,7 @@ export class Journal extends Context.Service<Journal, Scrivener<Entry>>()("fs-al
  * @category constructors
  * @since 0.1.0
  */
-export const make: <E>(store: Store<E>) => Scrivener<E> = Reading.make
+export const make: <E>(store: Store<E>) => Scrivener<E> = makeReading
 
 /**
  * Returns a journal in memory, of entries of any kind.
@@ -197,7 +190,7 @@ export const makeFile = <E, I>(
   const directory = contents ?? `${path}.contents`
   return Effect.map(
     readOnly
-      ? Following.make(schema, { path, contents: directory })
+      ? makeFollowing(schema, { path, contents: directory })
       : FileStore.make(schema, { path, contents: directory, fsync, chained }),
     make
   )
@@ -237,7 +230,7 @@ export interface Verified {
  * @since 0.1.0
  */
 export const verify = (path: string, options: Pick<FileOptions, "contents"> = {}): Effect.Effect<Verified, JournalError> =>
-  Verifying.verify(Entry, path, options.contents ?? `${path}.contents`)
+  Compacting.verify(Entry, path, options.contents ?? `${path}.contents`)
 
 /**
  * The options of a compaction.

@@ -21,44 +21,108 @@
  *
  * @since 0.1.0
  */
+import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
 import * as SchemaIssue from "effect/SchemaIssue"
 import type * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
 import * as InMemory from "../backends/InMemory.ts"
 import * as PosixHost from "../backends/PosixHost.ts"
 import * as WindowsHost from "../backends/WindowsHost.ts"
 import { type Algebra, Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
-import {
-  InvalidArgument,
-  type NotADirectory,
-  type PathTooLong,
-  type InvalidPath,
-  type StatError,
-  type Unsupported
-} from "../model/FsError.ts"
-import type { LimitsShape } from "../model/Limits.ts"
+import * as Caller from "../filesystem/operations/call.ts"
+import { InvalidArgument, type InvalidPath, type NotADirectory, type PathTooLong, type StatError, type Unsupported } from "../model/FsError.ts"
+import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import * as Daemon from "./Daemon.ts"
-import type { Journal } from "./Journal.ts"
-import { MockFS, PosixFS, WindowsFS } from "./leaf/configs.ts"
-import * as Run from "./leaf/run.ts"
-import * as Settings from "./leaf/settings.ts"
+import type { DaemonOptions, Running } from "./Daemon.ts"
+import { type Entry, Journal, type Recorded } from "./Journal.ts"
+import type { JournalError } from "./errors.ts"
+import type { Answered } from "./leaf/answered.ts"
+import * as Dispatch from "./leaf/dispatch.ts"
+import * as Executor from "./leaf/hands.ts"
+import type { LeafContext } from "./leaf/model.ts"
+import * as SettingsModule from "./leaf/settings.ts"
+import { MockFS, PosixFS, type Settings, WindowsFS } from "./leaf/settings.ts"
+import * as Checkpoints from "./leaf/survey.ts"
 
-export {
-  /** @since 0.1.0 */
-  LeafCheckpoint
-} from "./entries/checkpoint.ts"
-export {
-  /** @since 0.1.0 */
-  MockFS,
-  /** @since 0.1.0 */
-  PosixFS,
-  /** @since 0.1.0 */
-  WindowsFS
-} from "./leaf/configs.ts"
+const superseded = Symbol()
+
+interface LeafState {
+  readonly dispatch: Dispatch.Dispatch
+  readonly answered: Answered
+  readonly checkpoints: Checkpoints.Checkpoints
+}
+
+/** Processes the entries one at a time, and waits for an entry's effect before the next entry. */
+const processPage = (
+  state: LeafState,
+  page: ReadonlyArray<Recorded<Entry>>,
+  from = 0
+): Effect.Effect<void, typeof superseded> =>
+  Effect.suspend(() => {
+    for (let i = from; i < page.length; i++) {
+      state.answered.advanceTo(page[i]!)
+      state.checkpoints.observe(page[i]!)
+      const action = state.dispatch.processEntry(page[i]!)
+      if (action === "superseded") return Effect.fail(superseded)
+      if (action !== undefined) return Effect.flatMap(action, () => processPage(state, page, i + 1))
+    }
+    const [decided, due] = [state.dispatch.runPostponed(), state.checkpoints.appendIfDue()]
+    return Effect.andThen(decided ?? Effect.void, due ?? Effect.void)
+  })
+
+const makeRun = (fs: Algebra, settings: Settings): DaemonOptions<JournalError, Journal> => {
+  let executor: Executor.Executor | undefined
+
+  const run = Effect.fnUntraced(function* ({ instance, position }: Running): Effect.fn.Return<void, JournalError, Journal> {
+    const journal = yield* Journal
+    const { extended, graceMillis: grace, name, prefix } = settings
+    const me = { daemon: name, instance, prefix, extended, grace, position }
+    // An ending leaf drops the requests that have not begun after one timeout. A request that began just before may take another timeout.
+    const survey = yield* Checkpoints.make(journal, me, 2 * settings.timeoutMillis)
+    if (survey === undefined) return
+    const clock = yield* Clock.Clock
+    const context = Context.add(yield* Effect.context<never>(), Limits, settings.limits)
+    const activeExecutor = (executor = Executor.make({
+      journal,
+      settings,
+      caseSensitive: fs.port.info.caseSensitive,
+      clock,
+      context,
+      answered: survey.answered
+    }))
+    const serving: LeafContext = { fs, caller: Caller.make(fs.port), journal, settings, instance, tell: activeExecutor.tell }
+    const dispatch = Dispatch.make(serving, activeExecutor, survey, me, clock)
+    const { answered, checkpoint: from } = survey
+    const state = { dispatch, answered, checkpoints: Checkpoints.makeCheckpoints(journal, me, answered, from) }
+    const reading = Effect.catchIf(
+      Stream.runForEachArray(journal.tail(from.position), (page) => processPage(state, page)),
+      (error) => error === superseded,
+      () => Effect.void
+    ) as Effect.Effect<void, JournalError>
+    yield* Effect.raceAllFirst([reading, activeExecutor.journalFailure, activeExecutor.watch, dispatch.watch])
+  })
+
+  return {
+    name: settings.name,
+    says: { prefix: settings.prefix, extended: settings.extended, grace: settings.graceMillis },
+    run,
+    stop: Effect.suspend(() =>
+      executor === undefined
+        ? Effect.void
+        : Effect.raceAllFirst([executor.waitUntilIdle, executor.journalFailure, executor.watch])
+    )
+  }
+}
+
+export { LeafCheckpoint } from "./entries/status.ts"
+
+export { MockFS, PosixFS, WindowsFS } from "./leaf/settings.ts"
 
 /**
  * The name of a leaf, the paths that it claims, and the way it processes requests.
@@ -125,10 +189,10 @@ export const make = (
   options: LeafOptions = {}
 ): Effect.Effect<Daemon.Daemon, InvalidArgument, Journal | Scope.Scope> =>
   Effect.suspend(() => {
-    const settings = Settings.parseOptions(fs, options)
+    const settings = SettingsModule.parseOptions(fs, options)
     return settings instanceof InvalidArgument
       ? Effect.fail(settings)
-      : Daemon.make(Run.make(Settings.applyOptions(fs, options), settings))
+      : Daemon.make(makeRun(SettingsModule.applyOptions(fs, options), settings))
   })
 
 /**
@@ -160,7 +224,7 @@ const decode = <Config, Encoded>(
 ): Effect.Effect<Config, InvalidArgument> =>
   Effect.mapError(Schema.decodeUnknownEffect(schema)(config, { onExcessProperty: "error" }), ({ issue }) => {
     const [first] = formatIssue(issue).issues
-    return Settings.invalid(first?.path?.map(String).join(".") || "config", first?.message ?? "it is not one")
+    return SettingsModule.invalid(first?.path?.map(String).join(".") || "config", first?.message ?? "it is not one")
   })
 
 const layerOver = <E>(

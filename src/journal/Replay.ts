@@ -21,36 +21,15 @@ import * as Changes from "./replay/changes.ts"
 import type { ContentError } from "./replay/contents.ts"
 import * as RecordedBackend from "./replay/double.ts"
 import * as Drifting from "./replay/drift.ts"
-import { NotRecorded } from "./replay/errors.ts"
+import { type Change, type Difference, type Drift, NotRecorded } from "./replay/values.ts"
 import type { Filter } from "./replay/filter.ts"
 import * as Rerun from "./replay/rerun.ts"
 import * as Tree from "./replay/tree.ts"
 import * as Undo from "./replay/undo.ts"
-import type { Change, Difference, Drift } from "./replay/values.ts"
 
-export {
-  /** @since 0.1.0 */
-  NotRecorded
-} from "./replay/errors.ts"
-export {
-  type Filter,
-  /**
-   * Filters the entries of a stream (`stored`, `tail`). An answer passes the filter if its request does.
-   *
-   * @since 0.1.0
-   */
-  select
-} from "./replay/filter.ts"
-export type {
-  /** @since 0.1.0 */
-  Change,
-  /** @since 0.1.0 */
-  Difference,
-  /** @since 0.1.0 */
-  Drift,
-  /** @since 0.1.0 */
-  State
-} from "./replay/values.ts"
+export { NotRecorded } from "./replay/values.ts"
+export { type Filter, select } from "./replay/filter.ts"
+export type { Change, Difference, Drift, State } from "./replay/values.ts"
 
 type Files = Scrivener<Entry>
 

@@ -22,30 +22,11 @@ import type { DaemonError } from "./Daemon.ts"
 import type { JournalError } from "./errors.ts"
 import { Journal, makeMemory, type Scrivener } from "./Journal.ts"
 import * as InvocationLog from "./spells/book.ts"
-import { definitions, type Parameters, type Result } from "./spells/definitions.ts"
-import { type SpellEntry, SpellFault, SpellInvocation, type SpellName, type SpellResult } from "./spells/entries.ts"
+import { definitions, type DefinitionsResult, type Parameters, type SpellEntry, SpellFault, SpellInvocation, type SpellName, type SpellResult } from "./spells/definitions.ts"
 import * as SpellCovenant from "./spells/covenant.ts"
 
-export {
-  /** @since 0.1.0 */
-  SpellEntry,
-  /** @since 0.1.0 */
-  SpellFault,
-  /** @since 0.1.0 */
-  SpellFaultKind,
-  /** @since 0.1.0 */
-  SpellInvocation,
-  /** @since 0.1.0 */
-  SpellName,
-  /** @since 0.1.0 */
-  SpellResult
-} from "./spells/entries.ts"
-export {
-  /** @since 0.1.0 */
-  definitions,
-  type Parameters,
-  type Result
-} from "./spells/definitions.ts"
+export { SpellEntry, SpellFault, SpellFaultKind, SpellInvocation, SpellName, SpellResult } from "./spells/definitions.ts"
+export { definitions, type Parameters, type DefinitionsResult as Result } from "./spells/definitions.ts"
 
 /**
  * The service for the journal of spells.
@@ -223,11 +204,11 @@ const unexpectedResult = ({ correlationId, spell }: SpellResult): SpellFault =>
 export const call = Effect.fnUntraced(function* <Name extends SpellName>(
   spell: Name,
   parameters: Parameters<Name>
-): Effect.fn.Return<Result<Name>, SpellFault | CastError, Spells> {
+): Effect.fn.Return<DefinitionsResult<Name>, SpellFault | CastError, Spells> {
   const answer = yield* cast(yield* invocation(spell, parameters))
   if (answer._tag === "SpellFault") return yield* Effect.fail(answer)
-  const decode = Schema.decodeUnknownEffect<Schema.Codec<Result<Name>>>(
-    definitions[spell].result as unknown as Schema.Codec<Result<Name>>
+  const decode = Schema.decodeUnknownEffect<Schema.Codec<DefinitionsResult<Name>>>(
+    definitions[spell].result as unknown as Schema.Codec<DefinitionsResult<Name>>
   )
   return yield* Effect.mapError(decode(answer.result), () => unexpectedResult(answer))
 })

@@ -86,7 +86,7 @@ describe("the guide to errors", () => {
   })
 
   it("has each problem of a covenant, each kind of fault and each conflict of a merge", () => {
-    assert.sameMembers([...named("CovenantError")], [...literalsOf("journal/covenant/check.ts")])
+    assert.sameMembers([...named("CovenantError")], [...literalsOf("journal/routes.ts")])
     assert.sameMembers([...named("MergeConflicts")], [...literalsOf("history/mergeText.ts")])
     assert.sameMembers([...named("FileFault")], [...FileSystemEntry.FaultKind.literals])
   })

@@ -11,12 +11,12 @@ import * as Scope from "effect/Scope"
 import * as TestClock from "effect/testing/TestClock"
 import * as Branch from "../../src/journal/Branch.ts"
 import type * as Daemon from "../../src/journal/Daemon.ts"
-import { DaemonChanged } from "../../src/journal/entries/daemon.ts"
+import { DaemonChanged } from "../../src/journal/entries/status.ts"
 import { JournalError } from "../../src/journal/errors.ts"
 import * as Entry from "../../src/journal/FileSystemEntry.ts"
 import * as Journal from "../../src/journal/Journal.ts"
 import * as Leaf from "../../src/journal/Leaf.ts"
-import * as Deadlines from "../../src/journal/leaf/deadlines.ts"
+import { makeDeadlines } from "../../src/journal/leaf/hands.ts"
 import {
   asked,
   asking,
@@ -162,7 +162,7 @@ describe("a request without a leaf", () => {
       let back = 0
       const wall = (): number => clock.currentTimeMillisUnsafe() - back
       const expired: Array<string> = []
-      const deadlines = Deadlines.make<string>({ ...clock, currentTimeMillisUnsafe: wall }, 5_000, (key) =>
+      const deadlines = makeDeadlines<string>({ ...clock, currentTimeMillisUnsafe: wall }, 5_000, (key) =>
         Effect.sync(() => void expired.push(key))
       )
       yield* fork(deadlines.run)

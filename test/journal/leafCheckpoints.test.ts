@@ -1,10 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
-import { LeafCheckpoint } from "../../src/journal/entries/checkpoint.ts"
-import { DaemonChanged } from "../../src/journal/entries/daemon.ts"
+import { DaemonChanged, LeafCheckpoint } from "../../src/journal/entries/status.ts"
 import * as Entry from "../../src/journal/FileSystemEntry.ts"
 import * as Journal from "../../src/journal/Journal.ts"
-import * as MemoryStore from "../../src/journal/journal/memoryStore.ts"
+import * as MemoryStore from "../../src/journal/store/scrivener.ts"
 import * as Answered from "../../src/journal/leaf/answered.ts"
 import { asking, bytes, id, memory, quiet, read, started, stat, write } from "./leafBench.ts"
 

@@ -20,7 +20,7 @@ import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import { around } from "../../src/port/Backend.ts"
 import * as Daemon from "../../src/journal/Daemon.ts"
-import { DaemonChanged } from "../../src/journal/entries/daemon.ts"
+import { DaemonChanged } from "../../src/journal/entries/status.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import {
   type Asking,

@@ -9,7 +9,7 @@ import * as Stream from "effect/Stream"
 import { TestClock } from "effect/testing"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { DaemonError } from "../../src/journal/daemon/errors.ts"
+import { DaemonError } from "../../src/journal/lifecycle.ts"
 import { JournalError } from "../../src/journal/errors.ts"
 import {
   FaultKind,

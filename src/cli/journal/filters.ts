@@ -3,14 +3,14 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { Entry, type Scrivener } from "../../journal/Journal.ts"
 import { type Filter, select } from "../../journal/Replay.ts"
-import { type Entries, entriesOf, readAfter } from "../../journal/replay/window.ts"
+import { type Entries, entriesOf, readAfter } from "../../journal/replay/filter.ts"
 import type { FsError } from "../../model/FsError.ts"
 import { type Complaint, usage } from "../exit.ts"
 import { parsePath } from "../paths.ts"
 import type { Screen } from "../screen.ts"
 import type { Settings } from "../settings.ts"
 
-export { entriesOf, type Window } from "../../journal/replay/window.ts"
+export { entriesOf, type Window } from "../../journal/replay/filter.ts"
 
 const tags: ReadonlyArray<string> = Entry.members.map((entry) => entry.fields._tag.schema.literal)
 

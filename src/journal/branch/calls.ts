@@ -1,20 +1,67 @@
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../../model/bytes.ts"
-import type { FileStat } from "../../model/Entry.ts"
-import { type Fault, InvalidArgument, Timeout } from "../../model/FsError.ts"
+import { hunksOf } from "../../engine/diff.ts"
+import { isFault } from "../../engine/directories.ts"
+import * as Edit from "../../engine/edit.ts"
+import * as Version from "../../engine/version.ts"
+import type { DeleteResult, FileStat, TransferResult } from "../../model/Entry.ts"
+import { type Fault, InvalidArgument, located, Timeout, toFault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import type { Commit } from "../../port/Backend.ts"
+import * as Limits from "../../model/Limits.ts"
+import { isBytes } from "../../model/bytes.ts"
+import type { Backend, Child, Commit, Edited, EditPlan, Whole } from "../../port/Backend.ts"
+import * as Request from "../../port/Request.ts"
+import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Correlation from "../Correlation.ts"
+import { type CreateMode, type FaultKind, FileDelete, FileEdit, FileFault, FileMakeDirectory, FileMove, FileRead, FileStat as Stat, FileWrite, type FileWritten } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../Journal.ts"
 import { defined, type EntryClass, type Fields } from "../entries/kinds.ts"
 import { JournalError } from "../errors.ts"
-import { type CreateMode, FileFault, FileRead, FileStat as Stat, FileWrite, type FileWritten } from "../FileSystemEntry.ts"
-import { faultOf, faultOfRequestError } from "./faults.ts"
 import type { Answer, RequestError, Sending, Single } from "./model.ts"
+import * as PiecesModule from "./pieces.ts"
 import type { Pieces } from "./pieces.ts"
-import type { RequestClient } from "./requests.ts"
-import { firstChunkFields } from "./sending.ts"
-import { describeLinkItself, statOf } from "./stats.ts"
+import { firstChunkFields, type RequestClient } from "./requests.ts"
+import { describeLinkItself, sizedStat, statOf } from "./stats.ts"
+
+const faultsByKind: Record<FaultKind, (detail: string) => Fault> = {
+  NotFound: () => ({ _tag: "NotFound" }),
+  AlreadyExists: () => ({ _tag: "AlreadyExists" }),
+  AccessDenied: () => ({ _tag: "AccessDenied", why: "permission" }),
+  InvalidPath: (detail) => ({ _tag: "InvalidPath", detail }),
+  DirectoryNotEmpty: () => ({ _tag: "DirectoryNotEmpty" }),
+  NotADirectory: () => ({ _tag: "NotADirectory" }),
+  NotAFile: () => ({ _tag: "NotAFile" }),
+  DiskFull: () => ({ _tag: "DiskFull" }),
+  IoError: (detail) => ({ _tag: "IoError", detail }),
+  PathTooLong: (detail) => ({ _tag: "PathTooLong", detail }),
+  Timeout: (detail) => ({ _tag: "Timeout", detail })
+}
+
+/** Removes the operation and the path from the leaf's message, because the error of this side adds them again. */
+const detailOf = ({ message, path }: FileFault): string => {
+  const prefix = `${JSON.stringify(path)}: `
+  const at = message.indexOf(prefix)
+  return at < 0 ? message : message.slice(at + prefix.length)
+}
+
+export const faultOf = (fault: FileFault): Fault =>
+  fault.error === undefined ? faultsByKind[fault.faultKind](detailOf(fault)) : toFault(fault.error)
+
+const locatedFaultOf = (fault: FileFault): Fault => located(faultOf(fault), fault.error?.path ?? fault.path)
+
+export const faultOfRequestError = (error: RequestError): Fault =>
+  error._tag === "Timeout"
+    ? { _tag: "Timeout", detail: error.detail }
+    : error._tag === "JournalError"
+      ? { _tag: "Unavailable", detail: error.message }
+      : { _tag: "IoError", detail: error.message }
+
+export const unsupported = (feature: string): Fault => ({
+  _tag: "Unsupported",
+  feature,
+  detail: `the thirteen entries have no ${feature}; give both ends \`extended\``
+})
 
 export interface Calls {
   readonly links: LinkTreatment
@@ -37,13 +84,13 @@ export interface Calls {
 }
 
 /** The treatment of links by the leaf. A leaf that knows only the thirteen basic entries always follows them. */
-export type LinkTreatment = { readonly links?: "refuse" | "leave" }
+type LinkTreatment = { readonly links?: "refuse" | "leave" }
 
 export const refusedLinks: LinkTreatment = { links: "refuse" }
 export const unfollowedLinks: LinkTreatment = { links: "leave" }
 export const followedLinks: LinkTreatment = {}
 
-export interface WriteRequest extends Omit<Sending, "correlationId" | "createMode"> {
+interface WriteRequest extends Omit<Sending, "correlationId" | "createMode"> {
   readonly path: FsPath
   readonly createMode: CreateMode
   /** Maps a FileFault of the leaf to a fault of the port. @default the fault of the leaf's backend */
@@ -118,4 +165,225 @@ export const make = (asking: RequestClient, streamingThreshold: number, links: L
       return commit === undefined ? written : commit(written)
     }
   }
+}
+
+type Handler<T extends Request.Tag> = NonNullable<Request.Handlers[T]>
+
+interface CallContext {
+  readonly calls: Calls
+  readonly journal: Scrivener<Entry>
+  readonly extended: boolean
+  readonly list: Backend["list"]
+  readonly links: LinkTreatment
+}
+
+/** Tests whether a link is on the path. The engine then follows it on this side and continues step by step. */
+const isLink = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "link"
+
+const undefinedForLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<Option.Option<A>, Fault | E, R> =>
+  Effect.catchIf(
+    Effect.asSome(effect),
+    (error): error is Fault => isFault(error) && isLink(error),
+    () => Effect.succeedNone
+  )
+
+const unsupportedPreconditions = Effect.fail(unsupported("preconditions"))
+
+const makeRead =
+  ({ calls, journal, links }: CallContext): Handler<"Read"> =>
+  ({ maxBytes, path }) =>
+    Effect.flatMap(undefinedForLink(calls.read(path, links)), (answer): Effect.Effect<Option.Option<Whole>, Fault> => {
+      if (Option.isNone(answer) || answer.value.size > maxBytes) return Request.declined
+      const found = answer.value
+      const version = PiecesModule.versionOf(found)
+      return Effect.mapBoth(PiecesModule.readWhole(journal, found), {
+        onFailure: faultOfRequestError,
+        onSuccess: (bytes) =>
+          Option.some({
+            stat: found.stat ?? sizedStat(path, bytes.length),
+            bytes,
+            ...(version !== undefined && { version: Effect.succeed(version) })
+          })
+      })
+    })
+
+/** Returns the fault of a call on one path. The fault names a path only if that differs from the path of the call. */
+const faultForPath =
+  (path: FsPath) =>
+  (fault: FileFault): Fault =>
+    fault.error === undefined || fault.error.path === path ? faultOf(fault) : locatedFaultOf(fault)
+
+const isMissingItself = (fault: Fault): boolean => fault._tag === "NotFound" && fault["path"] === undefined
+
+const makeWrite =
+  ({ calls, extended, links }: CallContext): Handler<"Write"> =>
+  <E, R>({ bytes, how, path, plan: { createParents, ifMatch, mode, version } }: Request.Write<E, R>) => {
+    if (!extended) {
+      if (ifMatch !== undefined) return unsupportedPreconditions
+      if (!createParents) return Effect.fail(unsupported("writing without making parents"))
+      if (version && (mode === "append" || mode === "appendExisting")) return Effect.fail(unsupported("version of an append"))
+    }
+    const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
+    const written = calls.write(write, bytes, how?.commit)
+    // A stream has already been consumed, so the call cannot continue step by step.
+    return isBytes(bytes) ? undefinedForLink(written) : Effect.asSome(written)
+  }
+
+const tooLarge = (allowed: number, actual: number): Fault => ({
+  _tag: "LimitExceeded",
+  limit: "maxReadBytes",
+  allowed: Math.floor(allowed),
+  actual
+})
+
+const maxEditRetries = 8
+
+/**
+ * Edits a file by a read and a write, for the thirteen basic entries, and for a caller whose limits are narrower than those of
+ * the leaf. With `extended`, the write requires the version that was read. If the file has changed, the edit is tried again,
+ * unless `ifMatch` is set.
+ */
+const editByReading = (
+  means: CallContext,
+  path: FsPath,
+  edits: ReadonlyArray<Edit.Edit>,
+  plan: EditPlan
+): Effect.Effect<Edited, Fault> => {
+  const { calls, extended } = means
+  const { ifMatch, limits, version } = plan
+  const whole = Effect.flatMap(calls.read(path, means.links), (found): Effect.Effect<Uint8Array, Fault> =>
+    found.size > limits.maxReadBytes
+      ? Effect.fail(tooLarge(limits.maxReadBytes, found.size))
+      : Effect.mapError(PiecesModule.readWhole(means.journal, found), faultOfRequestError)
+  )
+  const read = Effect.catch(whole, (fault) =>
+    Effect.fail<Fault>(
+      fault._tag === "NotFound" && typeof ifMatch === "string" ? { _tag: "Conflict", expected: ifMatch, actual: null } : fault
+    )
+  )
+  const attempt = (retriesLeft: number): Effect.Effect<Edited, Fault> =>
+    Effect.gen(function* (): Effect.fn.Return<Edited, Fault> {
+      const bytes = yield* read
+      const before = extended ? Version.ofBytes(bytes) : undefined
+      if (ifMatch !== undefined && before !== ifMatch) {
+        return yield* Effect.fail<Fault>({ _tag: "Conflict", expected: ifMatch, actual: before })
+      }
+      const edited = yield* Edit.applyEdits(bytes, edits, path, limits.maxFileSize)
+      if ("_tag" in edited) return yield* Effect.fail(edited)
+      const answer: Edited = {
+        bytesWritten: edited.bytes.length,
+        replacements: edited.replacements,
+        hunks: hunksOf(edited.diff),
+        ...(version && { version: Version.ofBytes(edited.bytes) })
+      }
+      const write = { path, createMode: "replace", ifMatch: before, ...means.links } as const
+      const written = calls.write<never, never>(write, edited.bytes, undefined)
+      return yield* Effect.catch(Effect.as(written, answer), (fault) =>
+        fault._tag === "Conflict" && ifMatch === undefined && retriesLeft > 0 ? attempt(retriesLeft - 1) : Effect.fail(fault)
+      )
+    })
+  return extended || ifMatch === undefined ? attempt(maxEditRetries) : unsupportedPreconditions
+}
+
+/** Tests whether the caller's limits are at least the standard ones. A leaf then may apply its own limits to the edit. */
+const hasStandardLimits = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
+  maxFileSize >= Limits.standard.maxFileSize && maxReadBytes >= Limits.standard.maxReadBytes
+
+const makeEdit =
+  (means: CallContext): Handler<"Edit"> =>
+  ({ edits, path, plan }) => {
+    if (!means.extended || !hasStandardLimits(plan.limits)) return undefinedForLink(editByReading(means, path, edits, plan))
+    const { ifMatch, version } = plan
+    const edited = Effect.map(
+      means.calls.ask(FileEdit, {
+        path,
+        ...means.links,
+        edits: edits.map(({ match, newText, oldText }) => ({ oldText, newText, ...(match !== undefined && { match }) })),
+        ifMatch,
+        version: version ? true : undefined
+      }),
+      ({ bytesWritten, diff, replacements, version }): Edited => ({
+        bytesWritten,
+        replacements,
+        hunks: hunksOf(diff),
+        ...(version !== undefined && { version })
+      })
+    )
+    return undefinedForLink(edited)
+  }
+
+/** Tests whether the two paths belong to different leaves. The engine then moves step by step, by copying. */
+const isAcrossLeaves = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
+
+const nothingDeleted: DeleteResult = { deleted: 0, directories: 0 }
+
+/** The placeholder for a listing that failed, so that the directory does not count as empty. */
+const unlistedChildren: ReadonlyArray<Child> = [{ name: "?", kind: "file", addressable: true }]
+
+const makeRemove =
+  ({ calls, extended, links, list }: CallContext): Handler<"Remove"> =>
+  ({ path, plan: { ifMatch, missing, recursive } }) => {
+    if (!extended && ifMatch !== undefined) return unsupportedPreconditions
+    const removed = Effect.map(
+      calls.ask(FileDelete, { path, ...links, recursive: recursive ? true : undefined, ifMatch }, faultForPath(path)),
+      ({ deletedCount, directories = 0 }) => ({ deleted: deletedCount, directories })
+    )
+    return Effect.catch(Effect.asSome(removed), (fault): Effect.Effect<Option.Option<DeleteResult>, Fault> => {
+      if (missing === "ignore" && isMissingItself(fault)) return Effect.succeedSome(nothingDeleted)
+      if (isLink(fault)) return Request.declined
+      if (fault._tag !== "DirectoryNotEmpty" || recursive) return Effect.fail(fault)
+      // A directory that shows no entries is empty on this side. The engine removes it step by step.
+      return Effect.flatMap(
+        Effect.orElseSucceed(list(path), () => unlistedChildren),
+        (children) => (children.every(({ name }) => TemporaryNames.isOwnName(name)) ? Request.declined : Effect.fail(fault))
+      )
+    })
+  }
+
+export const makeWhole = (means: CallContext): Request.Perform => {
+  const { calls, extended, links } = means
+  return Request.handlers({
+    Read: makeRead(means),
+    Write: makeWrite(means),
+    Edit: makeEdit(means),
+    Remove: makeRemove(means),
+    RemoveTree: ({ path }) =>
+      Effect.map(
+        calls.ask(FileDelete, { path, ...links, recursive: true }, faultForPath(path)),
+        ({ deletedCount, directories = 0 }) => Option.some({ deleted: deletedCount, directories })
+      ),
+    MakeDirectory: ({ path, plan: { existOk, parents } }) =>
+      extended
+        ? undefinedForLink(
+            Effect.asVoid(
+              calls.ask(FileMakeDirectory, {
+                path,
+                ...links,
+                parents: parents ? undefined : false,
+                existOk: existOk ? undefined : false
+              })
+            )
+          )
+        : Effect.fail(unsupported("making of directories")),
+    Move: ({ path, plan: { createParents, overwrite }, to }) =>
+      extended
+        ? Effect.catch(
+            Effect.map(
+              calls.ask(
+                FileMove,
+                {
+                  path,
+                  to,
+                  ...links,
+                  overwrite: overwrite ? true : undefined,
+                  createParents: createParents ? undefined : false
+                },
+                locatedFaultOf
+              ),
+              ({ bytes, directories, files }) => Option.some<TransferResult>({ files, directories, bytes })
+            ),
+            (fault) => (isAcrossLeaves(fault) || isLink(fault) ? Request.declined : Effect.fail(fault))
+          )
+        : Effect.fail(unsupported("moving"))
+  })
 }

@@ -1,26 +1,360 @@
+import * as Cause from "effect/Cause"
+import * as Clock from "effect/Clock"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { InvalidArgument } from "../../model/FsError.ts"
+import { InvalidArgument, Timeout } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { kinds } from "../entries/kinds.ts"
-import type { JournalError } from "../errors.ts"
-import {
-  type Afferent,
-  type FileContentChunk,
-  type FileFault,
-  type FileRead,
-  type FileWritten,
-  isTerminal,
-  type Terminal
-} from "../FileSystemEntry.ts"
+import { type Afferent, type FileContentChunk, type FileFault, type FileRead, FileWriteChunk, type FileWritten, isAfferent, isTerminal, type Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
-import type { Answer, RequestError, RequestOptions, Requests, SendOptions, Sending as Write, Single } from "./model.ts"
+import { kinds } from "../entries/kinds.ts"
+import { JournalError } from "../errors.ts"
+import type { Answer, RequestError, RequestOptions, Requests, Sending, SendOptions, Single } from "./model.ts"
 import * as Pieces from "./pieces.ts"
-import * as Sending from "./sending.ts"
-import * as Waiting from "./waiting.ts"
+
+/**
+ * Passes full chunks of `size` bytes to `put`, and returns the rest: at most one chunk, and empty only if the stream was empty. Holds one
+ * chunk in memory. The array belongs to `put` only until `put` ends.
+ */
+const splitIntoChunks = <E, R, E2, R2>(
+  content: Stream.Stream<Uint8Array, E, R>,
+  size: number,
+  put: (chunk: Uint8Array) => Effect.Effect<unknown, E2, R2>
+): Effect.Effect<Uint8Array, E | E2, R | R2> =>
+  Effect.suspend(() => {
+    const buffer = new Uint8Array(size)
+    let length = 0
+    const take = (arrays: ReadonlyArray<Uint8Array>, index: number, from: number): Effect.Effect<void, E2, R2> =>
+      Effect.suspend(() => {
+        for (let i = index, at = from; i < arrays.length; i++, at = 0) {
+          const bytes = arrays[i]!
+          while (at < bytes.length) {
+            if (length === size) {
+              length = 0
+              const resumeOffset = at
+              return Effect.flatMap(put(buffer), () => take(arrays, i, resumeOffset))
+            }
+            const copiedBytes = Math.min(size - length, bytes.length - at)
+            buffer.set(bytes.subarray(at, at + copiedBytes), length)
+            length += copiedBytes
+            at += copiedBytes
+          }
+        }
+        return Effect.void
+      })
+    return Effect.map(
+      Stream.runForEachArray(content, (arrays) => take(arrays, 0, 0)),
+      () => buffer.subarray(0, length)
+    )
+  })
+
+const corrupt = (detail: string): JournalError => new JournalError({ operation: "request", reason: "corrupt", detail })
+
+const unexpectedAnswer = (tag: string, end: Terminal): JournalError =>
+  corrupt(`${tag} ${JSON.stringify(end.correlationId)} has been answered by ${end._tag}`)
+
+interface SendContext {
+  readonly journal: Scrivener<Entry>
+  readonly waiting: Waiting
+  readonly extended: boolean
+}
+
+interface ChunkedSend<E, R, A, E2, R2> {
+  readonly waiter: Waiter
+  readonly write: Sending
+  readonly content: Stream.Stream<Uint8Array, E, R>
+  readonly finish: (publish: Effect.Effect<FileWritten | FileFault, RequestError>) => Effect.Effect<A, E2, R2>
+  readonly timeout: Duration.Duration
+  readonly chunkSize: number
+}
+
+/** The signal that the leaf has answered before the last chunk was sent. */
+class EarlyAnswer {
+  readonly _tag = "Early"
+}
+
+const earlyAnswer = new EarlyAnswer()
+const isEarlyAnswer = (error: unknown): error is EarlyAnswer => error === earlyAnswer
+
+const noBytes = new Uint8Array(0)
+
+/** Returns the fields of a write without its content. Options with their default value are left out. */
+export const firstChunkFields = ({
+  createMode = "overwrite",
+  createParents,
+  ifMatch,
+  links,
+  path,
+  version
+}: Omit<Sending, "correlationId">) => ({
+  path,
+  createMode,
+  ...(ifMatch !== undefined && { ifMatch }),
+  ...(createParents === false && { createParents }),
+  ...(version === true && { version }),
+  ...(links !== undefined && { links })
+})
+
+const send = <E, R, A, E2, R2>(
+  { extended, journal, waiting }: SendContext,
+  { chunkSize, content, finish, timeout, waiter, write }: ChunkedSend<E, R, A, E2, R2>
+): Effect.Effect<A | FileFault, RequestError | E | E2, R | R2> =>
+  Effect.suspend(() => {
+    const { correlationId } = write
+    let sentBytes = 0
+    let hasBegun = false
+    let isComplete = false
+    const appendChunk = (data: Uint8Array, isFinal: boolean): Effect.Effect<number, JournalError | EarlyAnswer> =>
+      Effect.suspend((): Effect.Effect<number, JournalError | EarlyAnswer> => {
+        if (waiter.end !== undefined) return Effect.fail(earlyAnswer)
+        const head = hasBegun ? undefined : firstChunkFields(write)
+        const offset = sentBytes
+        hasBegun = true
+        isComplete = isFinal
+        sentBytes += data.length
+        return journal.append(new FileWriteChunk({ correlationId, offset, data, isFinal, ...head }))
+      })
+    const awaitAnswer = waiting.awaitEnd(waiter, timeout)
+    const awaitWritten = Effect.flatMap(awaitAnswer, (end): Effect.Effect<FileWritten | FileFault, JournalError> =>
+      end._tag === "FileWritten" || end._tag === "FileFault"
+        ? Effect.succeed(end)
+        : Effect.fail(unexpectedAnswer("FileWriteChunk", end))
+    )
+    const awaitFault = Effect.flatMap(awaitAnswer, (end): Effect.Effect<FileFault, JournalError> =>
+      end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(unexpectedAnswer("a part of a FileWriteChunk", end))
+    )
+    // The last chunk cannot be taken back once it is being appended.
+    const publish = (rest: Uint8Array): Effect.Effect<FileWritten | FileFault, RequestError> =>
+      Effect.andThen(
+        Effect.catchIf(Effect.uninterruptible(appendChunk(rest, true)), isEarlyAnswer, () => Effect.void),
+        awaitWritten
+      )
+    /**
+     * Tells the leaf to drop the chunks that it has. An older leaf would take this entry for the end of the write, so it gets none; it
+     * drops the chunks after its idle time.
+     */
+    const discard = Effect.suspend(() =>
+      extended && hasBegun && !isComplete && waiter.end === undefined
+        ? Effect.ignore(
+            journal.append(
+              new FileWriteChunk({ correlationId, offset: sentBytes, data: noBytes, isFinal: true, discard: true })
+            )
+          )
+        : Effect.void
+    )
+    const sendAll = Effect.flatMap(
+      splitIntoChunks(content, chunkSize, (chunk) => appendChunk(chunk, false)),
+      (rest) => finish(publish(rest))
+    )
+    return Effect.onExit(
+      Effect.catchIf(sendAll, isEarlyAnswer, () => awaitFault),
+      (exit) => (Exit.isSuccess(exit) ? Effect.void : discard)
+    )
+  })
+
+// Waits for answers. All requests share one tail of the journal, which delivers each answer by its correlation id. One
+// fiber watches all timeouts, because a timer per request would cost as much as the request itself.
+
+
+type RequestExit = Exit.Exit<Terminal, JournalError | Timeout>
+
+interface Waiter {
+  readonly id: string
+  readonly path: string
+  /** Receives the entries before the end of the answer, which are chunks. */
+  readonly onChunk: ((entry: Afferent) => void) | undefined
+  /** True if an entry has arrived for the request since its deadline was set. */
+  hasProgress: boolean
+  /** The longest time without any entry, in milliseconds. */
+  timeout: number
+  /** The deadline in milliseconds since 1970, set when the wait begins. */
+  deadline: number
+  end: RequestExit | undefined
+  resume: ((end: RequestExit) => void) | undefined
+}
+
+interface Waiting {
+  /** Registers a waiter for the id. No entry that is appended afterwards is missed. Fails if the id already has a waiter. */
+  readonly register: (
+    id: string,
+    path: string,
+    onChunk: ((entry: Afferent) => void) | undefined
+  ) => Effect.Effect<Waiter, JournalError | InvalidArgument>
+  /** Waits for the end of the answer, as long as entries keep arriving. */
+  readonly awaitEnd: (waiter: Waiter, timeout: Duration.Duration) => Effect.Effect<Terminal, JournalError | Timeout>
+  readonly unregister: (waiter: Waiter) => void
+  readonly size: () => number
+}
+
+const closedError = new JournalError({ operation: "Branch", reason: "closed", detail: "the branch has ended" })
+
+const noAnswerError = (path: string, timeout: Duration.Duration): Timeout =>
+  new Timeout({ operation: "request", path, detail: `no leaf has answered within ${Duration.format(timeout)}` })
+
+const duplicateIdError = (path: string): InvalidArgument => {
+  const detail = "somebody waits for the answer to this id already; each request needs its own"
+  return new InvalidArgument({ operation: "request", path, argument: "correlationId", detail })
+}
+
+const reason = (cause: Cause.Cause<JournalError>): JournalError =>
+  Option.getOrElse(Cause.findErrorOption(cause), () =>
+    Cause.hasInterruptsOnly(cause)
+      ? closedError
+      : new JournalError({ operation: "Branch", reason: "io", detail: Cause.pretty(cause) })
+  )
+
+const noDeadline = Number.POSITIVE_INFINITY
+
+/** Delivers answers until the scope ends. Answers that are already in the journal are ignored. */
+const makeWaiting = Effect.fnUntraced(function* (
+  journal: Scrivener<Entry>
+): Effect.fn.Return<Waiting, JournalError, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const waiters = new Map<string, Waiter>()
+  let lastPosition = yield* journal.last
+  let isTailing = false
+  let isClosed = false
+
+  const finish = (waiter: Waiter, end: RequestExit): void => {
+    waiters.delete(waiter.id)
+    waiter.end = end
+    waiter.resume?.(end)
+  }
+  /** Fails all waiters. A resumed waiter runs at once and may register again, so the list is copied first. */
+  const finishAll = (error: JournalError): void => {
+    const all = [...waiters.values()]
+    for (const waiter of all) finish(waiter, Exit.fail(error))
+  }
+  const deliver = (entry: Entry): void => {
+    if (waiters.size === 0 || !("correlationId" in entry)) return
+    const waiter = waiters.get(entry.correlationId)
+    if (waiter === undefined || !isAfferent(entry)) return
+    waiter.hasProgress = true
+    waiter.onChunk?.(entry)
+    if (isTerminal(entry)) finish(waiter, Exit.succeed(entry))
+  }
+  /** Tails the journal. All waiters fail when the tail ends; the next request starts a new tail. */
+  const tail = Effect.suspend(() =>
+    Effect.onExit(
+      Stream.runForEachArray(journal.tail(lastPosition), (recorded) =>
+        Effect.sync(() => {
+          for (const { entry, position } of recorded) {
+            lastPosition = position
+            deliver(entry)
+          }
+        })
+      ),
+      (exit) =>
+        Effect.sync(() => {
+          isTailing = false
+          finishAll(Exit.isFailure(exit) ? reason(exit.cause) : closedError)
+        })
+    )
+  )
+  const startTail = Effect.suspend(() => {
+    isTailing = true
+    return Effect.forkIn(Effect.exit(tail), scope, { startImmediately: true })
+  })
+
+  let watcher: Fiber.Fiber<void> | undefined
+  /** The time of the next check of deadlines, in milliseconds since 1970. */
+  let nextCheckAt = noDeadline
+  const checkDeadlines = (now: number): void => {
+    const expired: Array<Waiter> = []
+    nextCheckAt = noDeadline
+    for (const waiter of waiters.values()) {
+      if (waiter.deadline <= now && !waiter.hasProgress) {
+        expired.push(waiter)
+        continue
+      }
+      if (waiter.deadline <= now) {
+        waiter.hasProgress = false
+        waiter.deadline = now + waiter.timeout
+      }
+      nextCheckAt = Math.min(nextCheckAt, waiter.deadline)
+    }
+    for (const waiter of expired) finish(waiter, Exit.fail(noAnswerError(waiter.path, Duration.millis(waiter.timeout))))
+  }
+  const watchDeadlines = (clock: Clock.Clock): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      if (nextCheckAt === noDeadline) {
+        watcher = undefined
+        return Effect.void
+      }
+      return Effect.flatMap(Effect.sleep(Math.max(0, nextCheckAt - clock.currentTimeMillisUnsafe())), () => {
+        checkDeadlines(clock.currentTimeMillisUnsafe())
+        return watchDeadlines(clock)
+      })
+    })
+  /** Ensures that the deadlines are checked no later than `deadline`. Not interruptible, because other waiters rely on the watcher too. */
+  const ensureWatcher = (clock: Clock.Clock, deadline: number): Effect.Effect<unknown> =>
+    Effect.uninterruptible(
+      Effect.suspend(() => {
+        if (watcher !== undefined && nextCheckAt <= deadline) return Effect.void
+        watcher?.interruptUnsafe()
+        nextCheckAt = Math.min(nextCheckAt, deadline)
+        return Effect.map(Effect.forkIn(watchDeadlines(clock), scope), (fiber) => {
+          watcher = fiber
+        })
+      })
+    )
+
+  const waitForEnd = (waiter: Waiter): Effect.Effect<Terminal, JournalError | Timeout> =>
+    Effect.callback((resume) => {
+      if (waiter.end !== undefined) return resume(waiter.end)
+      waiter.resume = resume
+      return Effect.sync(() => {
+        waiter.resume = undefined
+      })
+    })
+
+  yield* Effect.addFinalizer(() =>
+    Effect.sync(() => {
+      isClosed = true
+      finishAll(closedError)
+    })
+  )
+  yield* startTail
+
+  return {
+    register: (id, path, onChunk) =>
+      Effect.suspend((): Effect.Effect<Waiter, JournalError | InvalidArgument> => {
+        if (isClosed) return Effect.fail(closedError)
+        if (waiters.has(id)) return Effect.fail(duplicateIdError(path))
+        const waiter: Waiter = {
+          id,
+          path,
+          onChunk,
+          hasProgress: false,
+          timeout: noDeadline,
+          deadline: noDeadline,
+          end: undefined,
+          resume: undefined
+        }
+        waiters.set(id, waiter)
+        return isTailing ? Effect.succeed(waiter) : Effect.as(startTail, waiter)
+      }),
+    awaitEnd: (waiter, timeout) =>
+      Effect.withFiber((fiber) => {
+        if (waiter.end !== undefined) return waiter.end
+        const clock = fiber.getRef(Clock.Clock)
+        waiter.hasProgress = false
+        waiter.timeout = Duration.toMillis(timeout)
+        waiter.deadline = clock.currentTimeMillisUnsafe() + waiter.timeout
+        return waiter.deadline < nextCheckAt || watcher === undefined
+          ? Effect.andThen(ensureWatcher(clock, waiter.deadline), waitForEnd(waiter))
+          : waitForEnd(waiter)
+      }),
+    unregister: (waiter) => {
+      if (waiters.get(waiter.id) === waiter) waiters.delete(waiter.id)
+    },
+    size: () => waiters.size
+  }
+})
 
 export interface Settings {
   readonly timeout: Duration.Duration
@@ -33,7 +367,7 @@ export interface RequestClient extends Requests {
   readonly readPieces: (entry: FileRead, options?: RequestOptions) => Effect.Effect<Pieces.Pieces | FileFault, RequestError>
   /** Sends a content in chunks. `finish` receives the step that makes the content visible, and runs it. */
   readonly sendChunks: <E, R, A, E2, R2>(
-    write: Write,
+    write: Sending,
     content: Stream.Stream<Uint8Array, E, R>,
     finish: (publish: Effect.Effect<FileWritten | FileFault, RequestError>) => Effect.Effect<A, E2, R2>,
     options?: SendOptions
@@ -45,7 +379,7 @@ const isAnswerTo = (tag: Single["_tag"], { _tag }: Terminal): boolean =>
   _tag === "FileFault" || kinds[tag].answers.some((answer) => answer === _tag)
 
 const chunkOrderError = (path: string): JournalError =>
-  Sending.corrupt(`the chunks that were answered for ${JSON.stringify(path)} do not follow one another`)
+  corrupt(`the chunks that were answered for ${JSON.stringify(path)} do not follow one another`)
 
 const invalid = (operation: string, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation, path: FsPath.root, argument, detail })
@@ -72,7 +406,7 @@ export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   settings: Settings
 ): Effect.fn.Return<RequestClient, JournalError, Scope.Scope> {
-  const waiting = yield* Waiting.make(journal)
+  const waiting = yield* makeWaiting(journal)
   const timeoutFor = (options: RequestOptions | undefined): Duration.Duration | InvalidArgument =>
     options?.timeout === undefined ? settings.timeout : parseTimeout(options.timeout, "request")
 
@@ -82,7 +416,7 @@ export const make = Effect.fnUntraced(function* (
     id: string,
     path: string,
     part: ((entry: Afferent) => void) | undefined,
-    use: (waiter: Waiting.Waiter) => Effect.Effect<A, E, R>
+    use: (waiter: Waiter) => Effect.Effect<A, E, R>
   ): Effect.Effect<A, E | RequestError, R> =>
     Effect.uninterruptibleMask((restore) =>
       Effect.flatMap(waiting.register(id, path, part), (waiter) =>
@@ -103,7 +437,7 @@ export const make = Effect.fnUntraced(function* (
     return withWaiter(entry.correlationId, entry.path, part, (waiter) =>
       Effect.flatMap(
         Effect.flatMap(journal.append(entry), () => waiting.awaitEnd(waiter, timeout)),
-        (end) => (isAnswerTo(entry._tag, end) ? Effect.succeed(end) : Effect.fail(Sending.unexpectedAnswer(entry._tag, end)))
+        (end) => (isAnswerTo(entry._tag, end) ? Effect.succeed(end) : Effect.fail(unexpectedAnswer(entry._tag, end)))
       )
     )
   }
@@ -141,7 +475,7 @@ export const make = Effect.fnUntraced(function* (
     const chunkSize = parseWholeNumber("chunkSize", options?.chunkSize ?? settings.chunkSize, 1, "send")
     if (chunkSize instanceof InvalidArgument) return Effect.fail(chunkSize)
     return withWaiter(write.correlationId, write.path, undefined, (waiter) =>
-      Sending.send(sendContext, { waiter, write, content, finish, timeout, chunkSize })
+      send(sendContext, { waiter, write, content, finish, timeout, chunkSize })
     )
   }
 
@@ -165,7 +499,7 @@ export const make = Effect.fnUntraced(function* (
       const isEnd = (entry: Entry): entry is Terminal => isTerminal(entry) && entry.correlationId === correlationId
       return Effect.timeoutOrElse(
         Effect.map(journal.waitFor(options?.after ?? 0, isEnd), ({ entry }) => entry),
-        { duration: timeout, orElse: () => Effect.fail(Waiting.noAnswerError(correlationId, timeout)) }
+        { duration: timeout, orElse: () => Effect.fail(noAnswerError(correlationId, timeout)) }
       )
     }
   }

@@ -5,15 +5,81 @@
 import type { ObjectInfo, ObjectStore, StorageType } from "@nats-io/obj"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { Buffer } from "../../runtime/buffer.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
+import { FsPromises as Fs, join, tmpdir } from "../../runtime/node.ts"
 import type { ContentStore } from "../ContentStore.ts"
-import { JournalError } from "../errors.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
-import { type Connection, creationRetryOptions } from "./connection.ts"
-import type { Options } from "./options.ts"
-import * as Spool from "./spool.ts"
+import { JournalError } from "../errors.ts"
+import { type Connection, creationRetryOptions, type Options } from "./connection.ts"
+
+const maxMemoryBytes = 1_048_576
+const readSizeBytes = 65_536
+
+interface Spool {
+  readonly ref: ContentRef
+  /** Iterates over all bytes. It can be called repeatedly. */
+  readonly bytes: () => AsyncIterable<Uint8Array>
+}
+
+const problem = (cause: unknown): JournalError =>
+  new JournalError({ operation: "ContentStore.put", reason: "io", detail: `no place for a large content: ${String(cause)}` })
+
+const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, JournalError> => Effect.tryPromise({ try: work, catch: problem })
+
+const openTemporaryFile = Effect.acquireRelease(
+  attempt(async () => {
+    const directory = await Fs.mkdtemp(join(tmpdir(), "fs-algebra-content-"))
+    return { directory, handle: await Fs.open(join(directory, "content"), "wx+", 0o600) }
+  }),
+  ({ directory, handle }) =>
+    Effect.ignore(
+      attempt(async () => {
+        await handle.close()
+        await Fs.rm(directory, { recursive: true, force: true })
+      })
+    )
+)
+
+async function* readFileChunks(handle: Fs.FileHandle): AsyncIterable<Uint8Array> {
+  for (let at = 0; ;) {
+    const { buffer, bytesRead } = await handle.read(new Uint8Array(readSizeBytes), 0, readSizeBytes, at)
+    if (bytesRead === 0) return
+    at += bytesRead
+    yield buffer.subarray(0, bytesRead)
+  }
+}
+
+async function* iterateChunks(chunks: ReadonlyArray<Uint8Array>): AsyncIterable<Uint8Array> {
+  yield* chunks
+}
+
+const make = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Spool, JournalError | E, R | Scope.Scope> =>
+  Effect.gen(function* () {
+    const hash = hasher()
+    let chunks: Array<Uint8Array> = []
+    let size = 0
+    let handle: Fs.FileHandle | undefined
+    yield* Stream.runForEach(bytes, (chunk) =>
+      Effect.gen(function* () {
+        hash.update(chunk)
+        size += chunk.length
+        if (handle === undefined && size > maxMemoryBytes) handle = (yield* openTemporaryFile).handle
+        chunks.push(handle === undefined ? chunk.slice() : chunk)
+        if (handle === undefined) return
+        const [target, pending] = [handle, chunks]
+        chunks = []
+        for (const part of pending) yield* attempt(() => target.writeFile(part))
+      })
+    )
+    const openHandle = handle
+    return {
+      ref: { sha256: hash.digest(), size },
+      bytes: () => (openHandle === undefined ? iterateChunks(chunks) : readFileChunks(openHandle))
+    }
+  })
 
 const partBytes = 131_072
 const pieceBytes = 65_536
@@ -32,7 +98,7 @@ async function* singleChunk(bytes: Uint8Array): AsyncIterable<Uint8Array> {
 
 const concatenate = (parts: ReadonlyArray<Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat(parts))
 
-const make = (connection: Connection, objects: ObjectStore, { name }: Options): ContentStore => {
+const makeContents = (connection: Connection, objects: ObjectStore, { name }: Options): ContentStore => {
   const { manager, nats } = connection
   const stream = `OBJ_${name}`
 
@@ -146,7 +212,7 @@ const make = (connection: Connection, objects: ObjectStore, { name }: Options): 
         const copy = bytes.slice()
         return store({ sha256: sha256(copy), size: copy.length }, () => singleChunk(copy))
       }),
-    putStream: (bytes) => Effect.scoped(Effect.flatMap(Spool.make(bytes), (spool) => store(spool.ref, spool.bytes))),
+    putStream: (bytes) => Effect.scoped(Effect.flatMap(make(bytes), (spool) => store(spool.ref, spool.bytes))),
     get: (ref) => Effect.map(Stream.runCollect(read(ref)), concatenate),
     stream: read,
     has: (ref) => Effect.map(info("ContentStore.has", ref), (found) => found !== undefined && found.size === ref.size)
@@ -162,6 +228,6 @@ export const open = (connection: Connection, options: Options): Effect.Effect<Co
   return create.pipe(
     Effect.retry(creationRetryOptions),
     Effect.mapError((error) => (error._tag === "Refusal" ? failure("unavailable", error.message) : error)),
-    Effect.map((objects) => make(connection, objects, options))
+    Effect.map((objects) => makeContents(connection, objects, options))
   )
 }

@@ -1,12 +1,163 @@
+import type { JsMsg } from "@nats-io/jetstream"
 import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
 import type { ContentStore } from "../ContentStore.ts"
 import type { Recorded } from "../Journal.ts"
 import { JournalError } from "../errors.ts"
-import type { Following } from "./following.ts"
-import type { Log } from "./log.ts"
-import * as Messages from "./messages.ts"
+import * as Signal from "../store/signal.ts"
+import type { Connection } from "./connection.ts"
+import * as Messages from "./log.ts"
+import { endOf, type Log, type Message } from "./log.ts"
 
-export interface Reading<E> {
+interface Recent {
+  /** The position before the first cached one. `end` is the last cached position. */
+  readonly positionBefore: () => number
+  readonly end: () => number
+  readonly add: (message: Message) => void
+  /** Returns at most `limit` messages from the one that holds the position. The position must be after `before()`. */
+  readonly messagesFrom: (position: number, limit: number) => ReadonlyArray<Message>
+}
+
+const maxCachedBytes = 8 * 1024 * 1024
+const messageOverheadBytes = 300
+
+const makeRecent = (start: number): Recent => {
+  let messages: Array<Message> = []
+  let firstIndex = 0
+  let positionBefore = start
+  let end = start
+  let bytes = 0
+
+  const evictOldest = (): void => {
+    while (bytes > maxCachedBytes && firstIndex < messages.length - 1) {
+      const dropped = messages[firstIndex++]!
+      bytes -= dropped.data.length + messageOverheadBytes
+      positionBefore = endOf(dropped)
+    }
+    if (firstIndex > 1024 && firstIndex > messages.length / 2) {
+      messages = messages.slice(firstIndex)
+      firstIndex = 0
+    }
+  }
+
+  const indexOf = (position: number): number => {
+    let low = firstIndex
+    let high = messages.length - 1
+    while (low < high) {
+      const middle = (low + high) >>> 1
+      if (endOf(messages[middle]!) < position) low = middle + 1
+      else high = middle
+    }
+    return low
+  }
+
+  return {
+    positionBefore: () => positionBefore,
+    end: () => end,
+    add: (message) => {
+      messages.push(message)
+      bytes += message.data.length + messageOverheadBytes
+      end = endOf(message)
+      evictOldest()
+    },
+    messagesFrom: (position, limit) => {
+      const index = indexOf(position)
+      return messages.slice(index, index + limit)
+    }
+  }
+}
+
+// Follows the stream with an ordered consumer that starts at the end of the stream. The consumer is re-created after every
+// reconnection, and when the server has messages that it did not deliver.
+
+
+interface Following {
+  readonly recent: Recent
+  readonly changed: (after: number) => Effect.Effect<void, JournalError>
+}
+
+/** The time after which the server is asked whether it has undelivered messages. */
+const checkInterval = "5 seconds"
+/** The time allowed for messages in flight. */
+const deliveryGrace = "1 second"
+
+export const makeFollowing = (connection: Connection, log: Log, start: number): Effect.Effect<Following, JournalError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const recent = makeRecent(start)
+    const signal = Signal.make()
+    const { endError: ended } = connection
+    let lastSequence = start
+    let isBroken = false
+
+    /** Accepts a message, and tests whether there was no gap before it. */
+    const take = ({ data, headers, seq }: JsMsg): boolean => {
+      if (seq <= lastSequence) return true
+      if (seq !== lastSequence + 1) return false
+      lastSequence = seq
+      // A place keeper at or before the end belongs to entries that have already arrived.
+      if (seq > recent.end()) {
+        recent.add(Messages.make(seq, data.slice(), headers))
+        signal.wake()
+      }
+      return true
+    }
+
+    const consume = connection.ask("JetStream.tail", async () => {
+      const consumer = await connection.jetstream.consumers.getPushConsumer(log.name, { opt_start_seq: lastSequence + 1 })
+      isBroken = false
+      const messages = await consumer.consume({
+        callback: (message) => {
+          if (isBroken || take(message)) return
+          isBroken = true
+          connection.changes.wake()
+        }
+      })
+      return { consumer, messages }
+    })
+    /** Deletes the consumer. If the server cannot be reached, it removes the consumer by itself after a while. */
+    const release = ({ consumer, messages }: Effect.Success<typeof consume>) =>
+      Effect.andThen(
+        Effect.sync(() => messages.stop()),
+        Effect.ignore(connection.sendOnce("JetStream.tail", () => consumer.delete()))
+      )
+
+    /** Ends if a message that the server had some time ago has still not arrived. */
+    const waitUntilBehind: Effect.Effect<void, JournalError> = Effect.sleep(checkInterval).pipe(
+      Effect.andThen(log.last),
+      Effect.tap(() => Effect.sleep(deliveryGrace)),
+      Effect.flatMap((last) => (last !== undefined && last.sequence > lastSequence ? Effect.void : waitUntilBehind))
+    )
+
+    const consumeUntilOver = Effect.gen(function* () {
+      const epoch = connection.epoch()
+      yield* Effect.acquireRelease(consume, release)
+      const isOver = (): boolean => isBroken || connection.epoch() !== epoch || ended() !== undefined
+      const waitUntilOver: Effect.Effect<void> = Effect.flatMap(connection.changes.wait(isOver), () =>
+        isOver() ? Effect.void : waitUntilOver
+      )
+      yield* Effect.raceFirst(waitUntilOver, waitUntilBehind)
+    })
+
+    yield* Effect.whileLoop({
+      while: () => ended() === undefined,
+      // Pause between attempts, so that a server that only refuses is not flooded.
+      body: () => Effect.catch(Effect.scoped(consumeUntilOver), () => Effect.sleep(deliveryGrace)),
+      step: () => {}
+    }).pipe(Effect.forkScoped)
+    connection.endListeners.add(signal.wake)
+
+    const changed = (after: number): Effect.Effect<void, JournalError> =>
+      Effect.suspend(() => {
+        if (recent.end() > after) return Effect.void
+        const error = ended()
+        const wait = signal.wait(() => recent.end() > after || ended() !== undefined)
+        return error === undefined ? Effect.flatMap(wait, () => changed(after)) : Effect.fail(error)
+      })
+
+    return { recent, changed }
+  })
+
+interface Reading<E> {
   readonly read: (after: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
   readonly readBackward: (before: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
 }

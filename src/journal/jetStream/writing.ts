@@ -13,8 +13,8 @@ import { randomBytes } from "../../runtime/node.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
 import type { Connection, Refusal } from "./connection.ts"
+import * as Messages from "./log.ts"
 import type { Log } from "./log.ts"
-import * as Messages from "./messages.ts"
 
 interface PendingAppend {
   readonly entries: ReadonlyArray<string>

@@ -1,37 +1,68 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { withResolvedLock } from "../../engine/directories.ts"
-import { placeFault, type Resolved, resolve, resolveLink } from "../../engine/resolve.ts"
+import { placeFault, resolve, type Resolved, resolveLink } from "../../engine/resolve.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import * as Call from "../../filesystem/operations/call.ts"
 import type { FileStat, WriteResult } from "../../model/Entry.ts"
 import type { Fault, FsError, ListError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { invalidTargetReason } from "../entries/links.ts"
+import { isBytes } from "../../model/bytes.ts"
+import { hasher, sha256 } from "../../runtime/hash.ts"
+import { type Content, FileAttributesSet, type FileDelete, FileDeleted, FileDirectoryMade, type FileEdit, FileEdited, FileLinkMade, type FileMakeDirectory, type FileMakeLink, type FileMove, FileMoved, type FileSetAttributes, FileStarted, type FileWrite, type FileWriteChunk, FileWritten, type Terminal } from "../FileSystemEntry.ts"
+import type { Entry, Recorded, Scrivener } from "../Journal.ts"
 import { make } from "../entries/kinds.ts"
+import { invalidTargetReason } from "../entries/links.ts"
+import { sizeOf } from "../entries/said.ts"
 import type { JournalError } from "../errors.ts"
-import {
-  FileAttributesSet,
-  type FileDelete,
-  FileDeleted,
-  FileDirectoryMade,
-  type FileEdit,
-  FileEdited,
-  FileLinkMade,
-  type FileMakeDirectory,
-  type FileMakeLink,
-  type FileMove,
-  FileMoved,
-  type FileSetAttributes,
-  FileStarted,
-  type FileWrite,
-  type FileWriteChunk,
-  FileWritten,
-  type Terminal
-} from "../FileSystemEntry.ts"
-import * as Incoming from "./incoming.ts"
-import type { AnswerEffect, LeafContext, Work } from "./model.ts"
-import { retryWhileBusy } from "./retrying.ts"
+import { type AnswerEffect, type IncomingContent, type LeafContext, retryWhileBusy, type Transfer, type Work } from "./model.ts"
+
+const streamOf = (journal: Scrivener<Entry>, content: Content): Stream.Stream<Uint8Array, JournalError> =>
+  isBytes(content) ? Stream.succeed(content) : journal.contents.stream(content)
+
+const fromContent = (journal: Scrivener<Entry>, content: Content): IncomingContent => ({
+  size: sizeOf(content),
+  stream: streamOf(journal, content),
+  bytes: isBytes(content) ? Effect.succeed(content) : journal.bytes(content),
+  sha256: isBytes(content) ? Effect.sync(() => sha256(content)) : Effect.succeed(content.sha256)
+})
+
+export const digestOf = <E>(stream: Stream.Stream<Uint8Array, E>): Effect.Effect<string, E> =>
+  Effect.suspend(() => {
+    const hash = hasher()
+    return Effect.map(
+      Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(hash.update))),
+      hash.digest
+    )
+  })
+
+const readAll = (stream: Stream.Stream<Uint8Array, JournalError>, size: number): Effect.Effect<Uint8Array, JournalError> =>
+  Effect.suspend(() => {
+    const out = new Uint8Array(size)
+    let at = 0
+    const put = (chunk: Uint8Array): void => {
+      out.set(chunk, at)
+      at += chunk.length
+    }
+    return Effect.as(
+      Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(put))),
+      out
+    )
+  })
+
+const fromTransfer = (
+  journal: Scrivener<Entry>,
+  { first, nextOffset: size, position }: Transfer,
+  last: number
+): IncomingContent => {
+  const isPart = ({ entry }: Recorded<Entry>): boolean =>
+    entry._tag === "FileWriteChunk" && entry.correlationId === first.correlationId
+  const between = Stream.takeWhile(journal.stored(position - 1), (recorded) => recorded.position <= last)
+  const stream = Stream.flatMap(Stream.filter(between, isPart), ({ entry }) =>
+    entry._tag === "FileWriteChunk" ? streamOf(journal, entry.data) : Stream.empty
+  )
+  return { size, stream, bytes: readAll(stream, size), sha256: digestOf(stream) }
+}
 
 type FoundState = Pick<FileStarted, "size" | "after" | "removes" | "edits">
 
@@ -49,7 +80,7 @@ const lookUp = (
 export const statThroughLinks = (self: LeafContext, path: FsPath) => lookUp(self, path, resolve)
 export const statLinkItself = (self: LeafContext, path: FsPath) => lookUp(self, path, resolveLink)
 
-const sizeOf = (stat: FileStat | null | undefined): FoundState =>
+const sizeOfChanging = (stat: FileStat | null | undefined): FoundState =>
   stat === undefined ? {} : { size: stat === null ? null : stat.sizeBytes }
 
 /** Carries out the change. An extended leaf first appends the state that it found. */
@@ -72,8 +103,8 @@ const after = <E, E2>(
 
 export const contentOf = (self: LeafContext, work: Work, intent: FileWrite | FileWriteChunk) =>
   intent._tag === "FileWrite"
-    ? Incoming.fromContent(self.journal, intent.content)
-    : Incoming.fromTransfer(self.journal, work.transfer!, work.position)
+    ? fromContent(self.journal, intent.content)
+    : fromTransfer(self.journal, work.transfer!, work.position)
 
 /** Returns the request with the path and mode, which is the first chunk of a chunked write. */
 export const firstEntryOf = (work: Work, intent: FileWrite | FileWriteChunk): FileWrite | FileWriteChunk =>
@@ -109,7 +140,7 @@ export const write = (self: LeafContext, work: Work, intent: FileWrite | FileWri
   return after(
     self,
     work,
-    Effect.map(statThroughLinks(self, work.path), sizeOf),
+    Effect.map(statThroughLinks(self, work.path), sizeOfChanging),
     Effect.flatMap(put, ({ bytesWritten, version }) => writtenAnswer(self, work, bytesWritten, version))
   )
 }
@@ -128,7 +159,7 @@ export const edit = (self: LeafContext, work: Work, intent: FileEdit): Effect.Ef
     Effect.map(
       fs.edit(work.path, edits, { ...(ifMatch !== undefined && { ifMatch }), version: true, dryRun: true }),
       ({ bytesWritten, diff, replacements, version }): FoundState => ({
-        ...sizeOf(stat),
+        ...sizeOfChanging(stat),
         ...(version === undefined ? {} : { after: version }),
         edits: { bytesWritten, replacements, diff }
       })
@@ -142,7 +173,7 @@ export const edit = (self: LeafContext, work: Work, intent: FileEdit): Effect.Ef
   return after(self, work, before, change)
 }
 
-export interface TreeCount {
+interface TreeCount {
   readonly deleted: number
   readonly directories: number
   readonly bytes: number
@@ -178,10 +209,10 @@ export const removes = ({ deleted, directories }: TreeCount): Pick<TreeCount, "d
 const stateBeforeRemove = (self: LeafContext, work: Work): Effect.Effect<FoundState> =>
   Effect.flatMap(statLinkItself(self, work.path), (stat) =>
     stat === undefined || stat === null
-      ? Effect.succeed(sizeOf(stat))
+      ? Effect.succeed(sizeOfChanging(stat))
       : Effect.match(count(self, work.path, stat), {
-          onSuccess: (count) => ({ ...sizeOf(stat), removes: removes(count) }),
-          onFailure: () => sizeOf(stat)
+          onSuccess: (count) => ({ ...sizeOfChanging(stat), removes: removes(count) }),
+          onFailure: () => sizeOfChanging(stat)
         })
   )
 
@@ -206,7 +237,7 @@ export const makeDirectory = (self: LeafContext, work: Work, intent: FileMakeDir
   after(
     self,
     work,
-    Effect.map(statThroughLinks(self, work.path), sizeOf),
+    Effect.map(statThroughLinks(self, work.path), sizeOfChanging),
     Effect.map(self.fs.mkdir(work.path, { parents: intent.parents, existOk: intent.existOk }), () => directoryMadeAnswer(work))
   )
 
@@ -229,7 +260,7 @@ export const move = (self: LeafContext, work: Work, intent: FileMove): Effect.Ef
     after(
       self,
       work,
-      Effect.map(statLinkItself(self, work.path), sizeOf),
+      Effect.map(statLinkItself(self, work.path), sizeOfChanging),
       Effect.map(self.fs.move(work.path, work.to!, { overwrite: intent.overwrite }), (result) =>
         movedAnswer(work, intent, result)
       )
@@ -262,7 +293,7 @@ export const makeLink = (self: LeafContext, work: Work, intent: FileMakeLink): E
   after(
     self,
     work,
-    Effect.map(statLinkItself(self, work.path), sizeOf),
+    Effect.map(statLinkItself(self, work.path), sizeOfChanging),
     Effect.map(
       self.showsLinks === true ? makeUncheckedLink(self, work, intent.target) : self.fs.symlink(work.path, intent.target),
       () => linkMadeAnswer(work)
@@ -292,6 +323,6 @@ export const setAttributes = (self: LeafContext, work: Work, intent: FileSetAttr
   after(
     self,
     work,
-    Effect.map(statThroughLinks(self, work.path), sizeOf),
+    Effect.map(statThroughLinks(self, work.path), sizeOfChanging),
     Effect.map(applyAttributes(self, work, intent), () => attributesSetAnswer(self, work, intent))
   )

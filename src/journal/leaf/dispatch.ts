@@ -7,19 +7,19 @@ import * as Effect from "effect/Effect"
 import { isBytes } from "../../model/bytes.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import * as Instance from "../daemon/instance.ts"
-import { DaemonChanged } from "../entries/daemon.ts"
+import * as Instance from "../lifecycle.ts"
+import { DaemonChanged } from "../entries/status.ts"
 import { type Efferent, FileFault, FileWriteChunk, isEfferent, isMutation, isTerminal } from "../FileSystemEntry.ts"
 import type { Entry, Recorded } from "../Journal.ts"
 import * as Assignment from "./charge.ts"
-import * as Deadlines from "./deadlines.ts"
-import * as Faults from "./faults.ts"
-import type { Executor } from "./hands.ts"
+import type * as Deadlines from "./hands.ts"
+import { type Executor, makeDeadlines } from "./hands.ts"
+import * as Faults from "./model.ts"
 import type { EarlierWork, LeafContext, PathOwnership, Transfer, Work } from "./model.ts"
-import { performRequest, settingsFault, pathFault } from "./operations.ts"
+import * as Views from "./operations.ts"
+import { pathFault, performRequest, settingsFault } from "./operations.ts"
 import * as Registry from "./registry.ts"
 import type { Survey } from "./survey.ts"
-import * as Views from "./views.ts"
 
 type Action = Effect.Effect<void> | undefined
 
@@ -95,14 +95,14 @@ export const make = (
       }
     })
 
-  const graceDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = Deadlines.make(clock, me.grace, (request) => {
+  const graceDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = makeDeadlines(clock, me.grace, (request) => {
     request.isDue = true
     return decideWhenDue(request)
   })
   const decideWhenDue = (request: Assignment.OpenRequest): Effect.Effect<void> =>
     postpone(() => (isOpen(request) && isMine(request) && request.isDue ? answerUnserved(request) : undefined))
   const pulseMillis = Math.max(me.grace, minPulseMillis)
-  const pulseDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = Deadlines.make(clock, pulseMillis, (request) =>
+  const pulseDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = makeDeadlines(clock, pulseMillis, (request) =>
     postpone(() => {
       if (!isOpen(request) || pulseDeadlines.has(request)) return undefined
       if (isMine(request)) {
@@ -113,7 +113,7 @@ export const make = (
       return reportDead(request.leafInCharge)
     })
   )
-  const idleDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = Deadlines.make(clock, settings.idleMillis, (request) =>
+  const idleDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = makeDeadlines(clock, settings.idleMillis, (request) =>
     postpone(() =>
       isOpen(request) && isMine(request) && !idleDeadlines.has(request)
         ? dropWith(request, { _tag: "Timeout", detail: `its next part did not come within ${settings.idleMillis} ms` })

@@ -12,17 +12,65 @@ import type * as Fiber from "effect/Fiber"
 import * as Latch from "effect/Latch"
 import * as Option from "effect/Option"
 import * as Semaphore from "effect/Semaphore"
-import { fold, type FsPath, isWithin } from "../../model/FsPath.ts"
 import { type FsError, IoError } from "../../model/FsError.ts"
+import { fold, type FsPath, isWithin } from "../../model/FsPath.ts"
 import * as Locks from "../../runtime/locks.ts"
-import { JournalError } from "../errors.ts"
 import { type Afferent, isMutation, type Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
+import { JournalError } from "../errors.ts"
 import type { Answered } from "./answered.ts"
-import * as Deadlines from "./deadlines.ts"
-import * as Faults from "./faults.ts"
+import * as Faults from "./model.ts"
 import type { AnswerEffect, Work } from "./model.ts"
 import type { Settings } from "./settings.ts"
+
+// Deadlines of equal duration. They expire in the order in which they were set, so one sleeping fiber serves all of them.
+// Setting or dropping a deadline costs one change of a map.
+
+
+const nanosPerMilli = 1_000_000
+
+export interface Deadlines<Key> {
+  readonly renew: (key: Key) => void
+  readonly drop: (key: Key) => void
+  readonly has: (key: Key) => boolean
+  /** Runs the handler for each key whose deadline passes, and forgets the key. Never ends. */
+  readonly run: Effect.Effect<never>
+}
+
+export const makeDeadlines = <Key>(
+  clock: Clock.Clock,
+  durationMillis: number,
+  onExpired: (key: Key) => Effect.Effect<void>
+): Deadlines<Key> => {
+  const dueTimes = new Map<Key, number>()
+  const nonEmptyLatch = Latch.makeUnsafe(false)
+  // The monotonic clock, because a wall clock that is set back would postpone all deadlines.
+  const now = (): number => Number(clock.monotonicTimeNanosUnsafe())
+
+  const waitForNext: Effect.Effect<void> = Effect.suspend(() => {
+    const next = dueTimes.entries().next().value
+    if (next === undefined) {
+      nonEmptyLatch.closeUnsafe()
+      return nonEmptyLatch.await
+    }
+    const [key, at] = next
+    const remainingNanos = at - now()
+    if (remainingNanos > 0) return Effect.sleep(Math.ceil(remainingNanos / nanosPerMilli))
+    dueTimes.delete(key)
+    return onExpired(key)
+  })
+
+  return {
+    renew: (key) => {
+      dueTimes.delete(key)
+      dueTimes.set(key, now() + durationMillis * nanosPerMilli)
+      if (dueTimes.size === 1) nonEmptyLatch.openUnsafe()
+    },
+    drop: (key) => void dueTimes.delete(key),
+    has: (key) => dueTimes.has(key),
+    run: Effect.forever(waitForNext)
+  }
+}
 
 const maxAcceptedRequests = 256
 
@@ -41,7 +89,7 @@ export interface Executor {
   readonly journalFailure: Effect.Effect<never, JournalError>
 }
 
-export interface Options {
+interface Options {
   readonly journal: Scrivener<Entry>
   readonly settings: Settings
   readonly caseSensitive: boolean
@@ -133,7 +181,7 @@ export const make = (options: Options): Executor => {
   const isHanging = (work: Work): boolean =>
     work.hasBegun || stuck.size >= settings.concurrency || [...stuck].some((other) => hasOverlap(work, other))
 
-  const deadlines = Deadlines.make<Work>(options.clock, settings.timeoutMillis, (work) =>
+  const deadlines = makeDeadlines<Work>(options.clock, settings.timeoutMillis, (work) =>
     Effect.suspend(() => {
       if (!isHanging(work)) {
         deadlines.renew(work)

@@ -22,12 +22,10 @@ import {
   type FileStat,
   type Terminal
 } from "../FileSystemEntry.ts"
-import { type Metadata, metadataOf } from "../entries/contents.ts"
+import { type Metadata, metadataOf } from "../entries/said.ts"
 import { make } from "../entries/kinds.ts"
 import { maxTargetUnits } from "../entries/links.ts"
-import type { LeafContext, Work } from "./model.ts"
-import { errorOf } from "./faults.ts"
-import { retryWhileBusy } from "./retrying.ts"
+import { errorOf, type LeafContext, retryWhileBusy, type Work } from "./model.ts"
 
 const contentOf = (
   self: LeafContext,

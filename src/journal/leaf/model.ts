@@ -1,14 +1,56 @@
-import type * as Effect from "effect/Effect"
+import * as Effect from "effect/Effect"
+import * as Random from "effect/Random"
 import type * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { Caller } from "../../filesystem/operations/call.ts"
-import type { FsError } from "../../model/FsError.ts"
+import { type Fault, FsError, IoError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Links } from "../../port/Backend.ts"
-import type { JournalError } from "../errors.ts"
-import type { Afferent, Efferent, FileStarted, FileWriteChunk, Terminal } from "../FileSystemEntry.ts"
+import { type Afferent, type Efferent, FaultKind, FileFault, type FileStarted, type FileWriteChunk, type Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
+import { kinds, make } from "../entries/kinds.ts"
+import type { JournalError } from "../errors.ts"
 import type { Settings } from "./settings.ts"
+
+const faultKinds: ReadonlySet<string> = new Set(FaultKind.literals)
+
+const kindOf = (error: FsError): FaultKind => (faultKinds.has(error._tag) ? (error._tag as FaultKind) : "IoError")
+
+export const errorOf = (fault: Fault, intent: Efferent, path: string): FsError =>
+  promote(fault, kinds[intent._tag].operation, path)
+
+export const ioError = (detail: string, intent: Efferent, path: string): IoError =>
+  new IoError({ operation: kinds[intent._tag].operation, path, detail })
+
+export const faultAnswer = (error: FsError, correlationId: string, path: string, extended: boolean): FileFault =>
+  make(FileFault, {
+    correlationId,
+    faultKind: kindOf(error),
+    path,
+    message: error.message,
+    error: extended ? error : undefined
+  })
+
+const isBusy = (error: unknown): boolean =>
+  typeof error === "object" && error !== null && "why" in error && error.why === "busy"
+
+const firstDelayMillis = 50
+
+/**
+ * Retries while another program has the file open. Each delay is twice the one before, varied by up to a fifth. A first attempt that
+ * succeeds costs only one error handler.
+ */
+export const retryWhileBusy = <A, E, R>(maxRetries: number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+  const attempt = (retriesLeft: number, delayMillis: number): Effect.Effect<A, E, R> =>
+    Effect.catch(effect, (error) =>
+      retriesLeft > 0 && isBusy(error)
+        ? Effect.flatMap(Random.next, (random) =>
+            Effect.delay(attempt(retriesLeft - 1, delayMillis * 2), delayMillis * (0.8 + 0.4 * random))
+          )
+        : Effect.fail(error)
+    )
+  return attempt(maxRetries, firstDelayMillis)
+}
 
 /** The content of a write, readable in constant memory. */
 export interface IncomingContent {

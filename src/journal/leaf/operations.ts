@@ -1,15 +1,159 @@
 import * as Effect from "effect/Effect"
 import { nameFault } from "../../backends/windows/names.ts"
+import * as Matcher from "../../engine/matcher.ts"
+import { isFault } from "../../engine/options.ts"
+import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
+import * as Caller from "../../filesystem/operations/call.ts"
+import type { FileEntry } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-import * as FsPath from "../../model/FsPath.ts"
-import { type Intents, kinds } from "../entries/kinds.ts"
-import type { Efferent, FileStarted } from "../FileSystemEntry.ts"
+import * as FsPaths from "../../model/FsPath.ts"
+import type { FsPath } from "../../model/FsPath.ts"
+import type { Backend, Links } from "../../port/Backend.ts"
+import { type Efferent, type FileList, FileListing, FileMetadata, type FileStarted } from "../FileSystemEntry.ts"
+import { type Intents, kinds, make as makeKinds } from "../entries/kinds.ts"
 import * as Changing from "./changing.ts"
-import * as Composing from "./composing.ts"
+import { directoryMadeAnswer } from "./changing.ts"
 import * as Looking from "./looking.ts"
-import type { AnswerEffect, LeafContext, Work } from "./model.ts"
+import { type AnswerEffect, errorOf, type LeafContext, type Work } from "./model.ts"
 import * as Recovery from "./recovery.ts"
 import type { Settings } from "./settings.ts"
+
+// Views of a leaf's filesystem for a branch that follows links itself. The branch resolves links in the whole tree, and
+// this leaf may serve only a part of it. So the leaf follows no link: it refuses a link, or treats it as an entry of its
+// own.
+
+
+interface Views {
+  readonly viewFor: (intent: Efferent) => LeafContext
+}
+
+const contextOver = (self: LeafContext, port: Backend): LeafContext => ({
+  ...self,
+  fs: makeAlgebra(port),
+  caller: Caller.make(port)
+})
+
+const refuseLinks = (self: LeafContext): LeafContext =>
+  contextOver(self, { ...self.fs.port, rules: { ...self.fs.port.rules, symlinks: "refuse" } })
+
+const showLinks = (self: LeafContext): LeafContext => {
+  const { links, rules } = self.fs.port
+  const follow: Links["follow"] =
+    rules?.symlinks === "refuse" ? () => Effect.fail({ _tag: "AccessDenied", why: "link" }) : links?.follow
+  return { ...contextOver(self, { ...self.fs.port, links: undefined }), showsLinks: true, links: links && { ...links, follow } }
+}
+
+/** Returns the views, each created on first use. A leaf that is not extended has only its plain view. */
+export const make = (self: LeafContext): Views => {
+  let refusingView: LeafContext | undefined
+  let leavingView: LeafContext | undefined
+  return {
+    viewFor: (intent) => {
+      if (!self.settings.extended || intent.links === undefined) return self
+      return intent.links === "refuse" ? (refusingView ??= refuseLinks(self)) : (leavingView ??= showLinks(self))
+    }
+  }
+}
+
+// Directories that lead to the prefixes of leaves. They exist as if the leaves were mounted there, whatever the owner of
+// the path has. They appear in their parents' listings, and show the prefixes together with the owner's entries.
+
+
+const directoryMetadata = ({ intent }: Work): FileMetadata =>
+  makeKinds(FileMetadata, { correlationId: intent.correlationId, size: 0, isDirectory: true, kind: "directory" })
+
+const entryOf = (name: string): FileEntry => ({
+  name,
+  path: name as FsPath,
+  kind: "directory",
+  isFile: false,
+  isDirectory: true,
+  addressable: true
+})
+
+const fail = (work: Work, fault: Fault): AnswerEffect => Effect.fail(errorOf(fault, work.intent, work.givenPath))
+
+/** Returns the owner's answer for the path; the fallback if this leaf does not own the path, or has no directory there. */
+const ownAnswerOr = <A>(
+  work: Work,
+  execute: AnswerEffect,
+  fallback: A
+): Effect.Effect<Effect.Success<AnswerEffect> | A, Effect.Error<AnswerEffect>> =>
+  work.isOwn
+    ? Effect.catch(execute, (error) =>
+        error._tag === "NotFound" || error._tag === "NotADirectory" ? Effect.succeed(fallback) : Effect.fail(error)
+      )
+    : Effect.succeed(fallback)
+
+const list = (
+  self: LeafContext,
+  work: Work,
+  { correlationId, pattern, recursive }: FileList,
+  execute: AnswerEffect
+): AnswerEffect => {
+  if (recursive === true && work.mounts.length > 0) {
+    return fail(work, { _tag: "IoError", detail: "several leaves serve what is below it; list each directory by itself" })
+  }
+  const matcher =
+    pattern === undefined
+      ? undefined
+      : Matcher.compile(
+          [pattern],
+          { argument: "pattern" },
+          { limits: self.settings.limits, caseSensitive: self.fs.port.info.caseSensitive }
+        )
+  if (matcher !== undefined && isFault(matcher)) return fail(work, matcher)
+  const mountEntries = work.mounts.filter((name) => matcher === undefined || Matcher.test(matcher, name, true)).map(entryOf)
+  return Effect.map(ownAnswerOr(work, execute, undefined), (listing) => {
+    const ownEntries = listing?._tag === "FileListing" ? listing.entries.filter(({ name }) => !work.mounts.includes(name)) : []
+    const entries = [...ownEntries, ...mountEntries].sort((one, other) => FsPaths.compare(one.path, other.path))
+    return makeKinds(FileListing, { correlationId, entries })
+  })
+}
+
+/** Treats the leaf's prefix as an existing directory if the leaf has nothing there. */
+const orPrefixDirectory = (self: LeafContext, work: Work, execute: AnswerEffect): AnswerEffect => {
+  const { intent } = work
+  if (intent._tag !== "FileStat" && intent._tag !== "FileList") return execute
+  return Effect.catch(execute, (error) =>
+    error._tag !== "NotFound"
+      ? Effect.fail(error)
+      : intent._tag === "FileStat"
+        ? Effect.succeed(directoryMetadata(work))
+        : list(self, work, intent, Effect.fail(error))
+  )
+}
+
+/** Answers a request at a directory that leads to prefixes, or at this leaf's own prefix. Any other request is carried out unchanged. */
+const answerWithMounts = (self: LeafContext, work: Work, execute: AnswerEffect): AnswerEffect => {
+  const { intent, mounts, path } = work
+  const { prefix } = self.settings
+  if (mounts.length === 0) {
+    if (prefix === FsPaths.root) return execute
+    if (path === prefix) return orPrefixDirectory(self, work, execute)
+    const needsParent =
+      ("createParents" in intent && intent.createParents === false) || ("parents" in intent && intent.parents === false)
+    return needsParent && self.settings.allowWrite
+      ? Effect.andThen(Effect.ignore(self.fs.mkdir(prefix, { parents: true, existOk: true })), execute)
+      : execute
+  }
+  switch (intent._tag) {
+    case "FileStat":
+      return Effect.map(ownAnswerOr(work, execute, directoryMetadata(work)), (found) =>
+        found._tag === "FileMetadata" && found.isDirectory ? found : directoryMetadata(work)
+      )
+    case "FileList":
+      return list(self, work, intent, execute)
+    case "FileMakeDirectory":
+      return intent.existOk === false ? fail(work, { _tag: "AlreadyExists" }) : Effect.succeed(directoryMadeAnswer(work))
+    case "FileSetAttributes":
+      return work.isOwn ? execute : fail(work, { _tag: "AccessDenied", why: "root" })
+    case "FileMakeLink":
+      return fail(work, { _tag: "AlreadyExists" })
+    default:
+      return fail(work, { _tag: "NotAFile" })
+  }
+}
 
 const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
@@ -27,10 +171,10 @@ export const settingsFault = (settings: Settings, intent: Efferent): Fault | und
  * Returns the fault of a path that cannot exist here. Too long paths are rejected before they are locked, since locking them would take
  * long too.
  */
-export const pathFault = (settings: Settings, path: FsPath.FsPath): Fault | undefined => {
-  const tooLong = FsPath.checkLimits(path, settings.limits)
+export const pathFault = (settings: Settings, path: FsPaths.FsPath): Fault | undefined => {
+  const tooLong = FsPaths.checkLimits(path, settings.limits)
   if (tooLong !== undefined || !settings.windowsNames) return tooLong
-  for (const name of FsPath.segments(path)) {
+  for (const name of FsPaths.segments(path)) {
     const fault = nameFault(name)
     if (fault !== undefined) return fault
   }
@@ -60,7 +204,7 @@ const rows: { readonly [K in keyof Intents]: Row<Intents[K]> } = {
 export const performRequest = (self: LeafContext, work: Work): AnswerEffect => {
   const { intent, earlierWork: left } = work
   const { execute, judge } = rows[intent._tag] as Row<Efferent>
-  const executed = Effect.suspend(() => Composing.answerWithMounts(self, work, execute(self, work, intent)))
+  const executed = Effect.suspend(() => answerWithMounts(self, work, execute(self, work, intent)))
   return left === undefined || judge === undefined
     ? executed
     : Recovery.recover(self, work, left, (started) => judge(self, work, intent, started), executed)

@@ -23,9 +23,8 @@ import {
   type Terminal
 } from "../FileSystemEntry.ts"
 import * as Changing from "./changing.ts"
-import { ioError } from "./faults.ts"
-import { digestOf } from "./incoming.ts"
-import type { AnswerEffect, EarlierWork, LeafContext, Work } from "./model.ts"
+import { digestOf } from "./changing.ts"
+import { type AnswerEffect, type EarlierWork, ioError, type LeafContext, type Work } from "./model.ts"
 
 /** The result of a comparison: the answer of a change that was made, `notMade`, or `unclear`. */
 type Verdict = Terminal | "notMade" | "unclear"

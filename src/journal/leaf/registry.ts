@@ -3,7 +3,7 @@
  * prefix owns a path. The first leaf answers for paths without an owner.
  */
 import * as FsPath from "../../model/FsPath.ts"
-import type { DaemonChanged } from "../entries/daemon.ts"
+import type { DaemonChanged } from "../entries/status.ts"
 
 export interface AnnouncedLeaf {
   readonly daemon: string

@@ -18,7 +18,7 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import { JournalError } from "../errors.ts"
 import type { Content, Removed } from "../FileSystemEntry.ts"
-import { maxInlineBytes } from "../journal/holding.ts"
+import { maxInlineBytes } from "../store/entryCopies.ts"
 
 const chunkSize = 65_536
 

@@ -2,16 +2,52 @@
  * Records each step: the request before it, and the result after it. If a step is interrupted, the file is examined. If its state is
  * unclear, the request stays without an answer.
  */
-import type * as Cause from "effect/Cause"
+import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
+import { isFault } from "../../engine/directories.ts"
 import * as Eager from "../../engine/eager.ts"
-import type { Fault } from "../../model/FsError.ts"
+import { type Fault, type FsError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { kinds } from "../entries/kinds.ts"
-import type { JournalError } from "../errors.ts"
-import type { Efferent, FileWriteChunk } from "../FileSystemEntry.ts"
+import { type Efferent, FaultKind, FileFault, type FileWriteChunk } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
-import * as Faults from "./faults.ts"
+import { kinds, make } from "../entries/kinds.ts"
+import type { JournalError } from "../errors.ts"
+
+const kindsFaults: ReadonlySet<string> = new Set(FaultKind.literals)
+
+const isKind = (tag: string): tag is FaultKind => kindsFaults.has(tag)
+
+/** Returns the fault of a cause; `undefined` for an interruption or a defect. */
+export const faultOf = (cause: Cause.Cause<unknown>): Fault | undefined => {
+  const error = Option.getOrUndefined(Cause.findErrorOption(cause))
+  return isFault(error) ? error : undefined
+}
+
+/** Returns the error of a fault. A backend that breaks its contract may give values that no error accepts; then returns `undefined`. */
+const errorOf = (fault: Fault, operation: string, path: FsPath): FsError | undefined => {
+  try {
+    return promote(fault, operation, path)
+  } catch {
+    return undefined
+  }
+}
+
+export const faultAnswer = (correlationId: string, operation: string, path: FsPath, fault: Fault): FileFault => {
+  const error = errorOf(fault, operation, path)
+  const message = error?.message ?? fault._tag
+  const faultKind = isKind(fault._tag) ? fault._tag : "IoError"
+  return make(FileFault, { correlationId, faultKind, path, message, error })
+}
+
+/** Returns the answer to a change that was interrupted and is known not to be done. */
+export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Cause.Cause<unknown>): FileFault =>
+  make(FileFault, {
+    correlationId,
+    faultKind: "IoError",
+    path,
+    message: Cause.hasInterrupts(cause) ? "it was interrupted, and not done" : "it ended in a defect, and was not done"
+  })
 
 export interface StepRecorder {
   readonly journal: Scrivener<Entry>
@@ -39,7 +75,7 @@ export type DoneCheck = Effect.Effect<boolean | undefined, Fault>
 /** The faults after which the change may have been made all the same. */
 const uncertainTags: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["IoError", "Timeout", "Unavailable"])
 
-export interface Step<A, E, R> {
+interface Step<A, E, R> {
   readonly request: Exclude<Efferent, FileWriteChunk>
   readonly run: Effect.Effect<A, E, R>
   /** Returns the entry for a completed step. The value is missing if only the later check has shown that the step is done. */
@@ -53,16 +89,16 @@ const recordFailure = <A, E, R>(
   { answer, request, checkDone }: Step<A, E, R>,
   cause: Cause.Cause<E>
 ): Effect.Effect<void> => {
-  const fault = Faults.faultOf(cause)
+  const fault = faultOf(cause)
   const { _tag, correlationId } = request
   const path = request.path as FsPath
   const answerFor = (isDone: boolean | undefined): Entry | undefined =>
     isDone === true
       ? answer()
       : fault !== undefined
-        ? Faults.faultAnswer(correlationId, kinds[_tag].operation, path, fault)
+        ? faultAnswer(correlationId, kinds[_tag].operation, path, fault)
         : isDone === false
-          ? Faults.interruptedAnswer(correlationId, path, cause)
+          ? interruptedAnswer(correlationId, path, cause)
           : undefined
   const examined =
     fault !== undefined && !uncertainTags.has(fault._tag)

@@ -5,24 +5,93 @@
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
-import type * as Stream from "effect/Stream"
-import { isBytes } from "../../model/bytes.ts"
+import * as Stream from "effect/Stream"
 import * as Eager from "../../engine/eager.ts"
+import { statAt } from "../../engine/read.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/bytes.ts"
 import type { Backend, Commit, WriteHow } from "../../port/Backend.ts"
-import { sizeOf } from "../entries/contents.ts"
-import { createModes, make } from "../entries/kinds.ts"
-import type { JournalError } from "../errors.ts"
-import { type Content, FileStarted, FileWrite, FileWritten } from "../FileSystemEntry.ts"
+import { type Content, type CreateMode, FileStarted, FileWrite, FileWriteChunk, FileWritten } from "../FileSystemEntry.ts"
 import type { Entry } from "../Journal.ts"
-import { maxInlineBytes } from "../journal/holding.ts"
-import * as Chunks from "./chunks.ts"
-import * as Faults from "./faults.ts"
-import { statAt } from "../../engine/read.ts"
-import { previousContent, hasExactBytes, type Previous } from "./previous.ts"
-import { recordRequest, type DoneCheck, orNothingDone, step, type StepRecorder, recordAnswer } from "./story.ts"
+import { createModes, make as makeEntry } from "../entries/kinds.ts"
+import { sizeOf } from "../entries/said.ts"
+import type { JournalError } from "../errors.ts"
+import { maxInlineBytes } from "../store/entryCopies.ts"
+import { hasExactBytes, type Previous, previousContent } from "./previous.ts"
+import * as Faults from "./story.ts"
+import { type DoneCheck, orNothingDone, recordAnswer, recordRequest, step, type StepRecorder } from "./story.ts"
+
+const chunkSize = 65_536
+
+interface Chunks {
+  /** Passes the bytes through unchanged. All chunks are recorded before the stream ends. */
+  readonly passThrough: <E, R>(source: Stream.Stream<Uint8Array, E, R>) => Stream.Stream<Uint8Array, E | Fault, R>
+  /** Records that the incomplete write is cancelled; does nothing if no chunk was recorded. */
+  readonly discard: Effect.Effect<void, Fault>
+  /** Records an empty write if no chunk was recorded, so that a fault has a request to answer. */
+  readonly ensureBegun: Effect.Effect<unknown, Fault>
+  readonly size: () => number
+  readonly hasEnded: () => boolean
+  readonly hasFailed: () => boolean
+}
+
+const make = (recorder: StepRecorder, id: string, path: FsPath, createMode: CreateMode): Chunks => {
+  let buffer: Uint8Array | undefined
+  let filled = 0
+  let offset = 0
+  let hasBegun = false
+  let hasEnded = false
+  let hasFailed = false
+
+  const recordChunk = (data: Uint8Array, isFinal: boolean, discard = false): Effect.Effect<unknown, Fault> =>
+    Effect.suspend(() => {
+      const at = offset
+      offset += data.length
+      hasEnded = isFinal
+      const chunk = { correlationId: id, offset: at, data, isFinal, discard: discard ? discard : undefined }
+      const entry = hasBegun ? chunk : { ...chunk, path, createMode, createParents: false }
+      hasBegun = true
+      return recordRequest(recorder, makeEntry(FileWriteChunk, entry))
+    })
+
+  const flush = (isFinal: boolean): Effect.Effect<unknown, Fault> =>
+    Effect.suspend(() => {
+      const data = buffer?.subarray(0, filled) ?? new Uint8Array(0)
+      filled = 0
+      return recordChunk(data, isFinal)
+    })
+
+  const take = Effect.fnUntraced(function* (arrays: ReadonlyArray<Uint8Array>): Effect.fn.Return<void, Fault> {
+    buffer ??= new Uint8Array(chunkSize)
+    for (const bytes of arrays) {
+      for (let at = 0; at < bytes.length;) {
+        if (filled === chunkSize) yield* flush(false)
+        const copiedBytes = Math.min(chunkSize - filled, bytes.length - at)
+        buffer.set(bytes.subarray(at, at + copiedBytes), filled)
+        filled += copiedBytes
+        at += copiedBytes
+      }
+    }
+  })
+
+  return {
+    passThrough: (source) =>
+      Stream.concat(
+        Stream.mapArrayEffect(
+          Stream.onError(source, () => Effect.sync(() => void (hasFailed = true))),
+          (arrays) => Effect.as(take(arrays), arrays)
+        ),
+        Stream.drain(Stream.fromEffect(Effect.suspend(() => flush(true))))
+      ),
+    discard: Effect.suspend(() => (hasBegun ? Effect.asVoid(recordChunk(new Uint8Array(0), true, true)) : Effect.void)),
+    ensureBegun: Effect.suspend(() => (hasBegun ? Effect.void : recordChunk(new Uint8Array(0), true))),
+    size: () => offset + filled,
+    hasEnded: () => hasEnded,
+    hasFailed: () => hasFailed
+  }
+}
 
 type Mode = "create" | "replace" | "append"
 
@@ -50,7 +119,7 @@ const written = (
   previous: Previous,
   version: string | undefined,
   stat: FileStat | undefined
-): FileWritten => make(FileWritten, { correlationId, path, bytesWritten, previous, version, stat })
+): FileWritten => makeEntry(FileWritten, { correlationId, path, bytesWritten, previous, version, stat })
 
 const checkWritten = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode, previous: Previous): DoneCheck => {
   if (mode !== "append") {
@@ -71,7 +140,7 @@ const storeIfLarge = ({ journal }: RecordContext, bytes: Uint8Array): Effect.Eff
   bytes.length > maxInlineBytes ? journal.contents.put(bytes) : Exit.succeed(bytes)
 
 const writeRequest = (id: string, path: FsPath, content: Content, mode: Mode): FileWrite =>
-  make(FileWrite, { correlationId: id, path, content, createMode: createModes[mode], createParents: false })
+  makeEntry(FileWrite, { correlationId: id, path, content, createMode: createModes[mode], createParents: false })
 
 /** Writes all bytes in one step, within the lock that the caller holds. */
 const writeInOneStep = (writing: RecordContext, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
@@ -131,7 +200,7 @@ const recordingCommit = (
         Effect.andThen(
           progress.isCommitted
             ? Effect.void
-            : recordRequest(writing, make(FileStarted, { correlationId: id, instance: "commit" })),
+            : recordRequest(writing, makeEntry(FileStarted, { correlationId: id, instance: "commit" })),
           Effect.suspend(() => {
             progress.isCommitted = true
             return recordedCommit(publish)
@@ -192,7 +261,7 @@ const writeStream = <E, R>(
 ): Effect.Effect<FileStat, Fault | E, R> =>
   Effect.suspend(() => {
     const id = writing.nextId()
-    const chunks = Chunks.make(writing, id, path, createModes[mode])
+    const chunks = make(writing, id, path, createModes[mode])
     const progress: Progress = { isCommitted: false, hasBegunPublishing: false, isAnswerRecorded: false }
     const commit = recordingCommit(writing, id, path, mode, how, progress, (previous) =>
       written(id, path, chunks.size(), previous, undefined, undefined)

@@ -1,15 +1,120 @@
 import * as Stream from "effect/Stream"
+import * as FsPath from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
 import { sha256 } from "../../runtime/hash.ts"
-import { sizeOf } from "../entries/contents.ts"
-import type { JournalError } from "../errors.ts"
 import { isMutation } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
-import type { Filter } from "./filter.ts"
-import { isChangeSelected } from "./filter.ts"
+import { sizeOf } from "../entries/said.ts"
+import type { JournalError } from "../errors.ts"
+import { type Filter, isChangeSelected } from "./filter.ts"
 import { type Operation, operations } from "./operations.ts"
-import { VisibleChanges } from "./visible.ts"
+import { HiddenNames } from "./paths.ts"
 import type { Change } from "./values.ts"
+
+// Reports changes by their effect on visible names. A transaction stages entries under hidden names. A rename from a
+// hidden name creates the staged entry, and a rename to a hidden name removes an entry.
+
+
+interface StagedEntry {
+  kind: "FileWrite" | "FileMakeDirectory" | "FileMakeLink"
+  bytes?: number | undefined
+  version?: string | undefined
+  readonly entries: Map<string, StagedEntry>
+}
+
+const stagedEntry = (kind: StagedEntry["kind"], fields: Pick<StagedEntry, "bytes" | "version"> = {}): StagedEntry => ({
+  kind,
+  ...fields,
+  entries: new Map()
+})
+
+const kinds: ReadonlySet<string> = new Set<StagedEntry["kind"]>(["FileWrite", "FileMakeDirectory", "FileMakeLink"])
+const isCreationKind = (kind: Change["kind"]): kind is StagedEntry["kind"] => kinds.has(kind)
+
+const stagedByMove = ({ answered }: Operation): StagedEntry => {
+  const answer = answered?.answer
+  return answer?._tag === "FileMoved" && answer.directories > 0
+    ? stagedEntry("FileMakeDirectory")
+    : stagedEntry("FileWrite", answer?._tag === "FileMoved" ? { bytes: answer.bytes } : {})
+}
+
+/** Translates changes, which must come in their order. */
+class VisibleChanges {
+  readonly #top = stagedEntry("FileMakeDirectory")
+  readonly #hidden = new HiddenNames()
+
+  take(change: Change, operation: Operation): ReadonlyArray<Change> {
+    const { outcome, path, to } = change
+    this.#hidden.observe(operation)
+    if (to === undefined) {
+      if (!this.#hidden.has(path)) return [change]
+      if (outcome === "done") this.#prepare(change)
+      return []
+    }
+    if (this.#hidden.has(path)) {
+      const node = outcome === "done" ? this.#remove(path) : this.#at(path)
+      if (!this.#hidden.has(to)) return this.#made(change, to, node ?? stagedByMove(operation))
+      if (outcome === "done") this.#set(to, node ?? stagedByMove(operation))
+      return []
+    }
+    if (!this.#hidden.has(to)) return [change]
+    if (outcome === "done") this.#set(to, stagedByMove(operation))
+    const { bytes: _, to: __, ...rest } = change
+    return [{ ...rest, kind: "FileDelete" }]
+  }
+
+  #prepare({ bytes, kind, path, version }: Change): void {
+    if (kind === "FileDelete") this.#remove(path)
+    else if (isCreationKind(kind)) this.#set(path, stagedEntry(kind, { bytes, version }))
+  }
+
+  #made({ answered, at, correlationId, fault, message, outcome, position }: Change, to: FsPath.FsPath, top: StagedEntry) {
+    const out: Array<Change> = []
+    const pending: Array<readonly [path: FsPath.FsPath, node: StagedEntry]> = [[to, top]]
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      const [path, { bytes, entries, kind, version }] = next
+      out.push({
+        position,
+        ...(answered === undefined ? {} : { answered }),
+        at,
+        correlationId,
+        kind,
+        path,
+        outcome,
+        ...(fault === undefined ? {} : { fault }),
+        ...(message === undefined ? {} : { message }),
+        ...(bytes === undefined ? {} : { bytes }),
+        ...(version === undefined ? {} : { version })
+      })
+      for (const [name, node] of [...entries].reverse()) pending.push([FsPath.join(path, name), node])
+    }
+    return out
+  }
+
+  #at(path: FsPath.FsPath): StagedEntry | undefined {
+    let node: StagedEntry | undefined = this.#top
+    for (const name of FsPath.segments(path)) node = node?.entries.get(name)
+    return node
+  }
+
+  #set(path: FsPath.FsPath, node: StagedEntry): void {
+    const names = [...FsPath.segments(path)]
+    const last = names.pop()!
+    let directory = this.#top
+    for (const name of names) {
+      const next = directory.entries.get(name) ?? stagedEntry("FileMakeDirectory")
+      directory.entries.set(name, next)
+      directory = next
+    }
+    directory.entries.set(last, node)
+  }
+
+  #remove(path: FsPath.FsPath): StagedEntry | undefined {
+    const node = this.#at(path)
+    this.#at(FsPath.parent(path))?.entries.delete(FsPath.name(path))
+    return node
+  }
+}
 
 const versionOf = ({ asked, parts }: Operation): string | undefined => {
   const mode = "createMode" in asked ? asked.createMode : undefined

@@ -1,16 +1,17 @@
 /** Streams the content of a file from its recorded parts, so that a large content is never in memory as a whole. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../../model/bytes.ts"
-import * as Edit from "../../engine/edit.ts"
 import { isFault } from "../../engine/directories.ts"
+import * as Edit from "../../engine/edit.ts"
 import type { Fault } from "../../model/FsError.ts"
+import * as FsPathModule from "../../model/FsPath.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/bytes.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import type { JournalError } from "../errors.ts"
-import { NotRecorded } from "./errors.ts"
-import type { File, Part } from "./world.ts"
+import { NotRecorded } from "./values.ts"
+import type { Beginning, Directory, File, Node, Part } from "./world.ts"
 
 export type ContentError = JournalError | NotRecorded | Fault
 
@@ -20,7 +21,7 @@ export interface Source {
   readonly beginning: (path: FsPath) => Stream.Stream<Uint8Array, ContentError>
 }
 
-export const concatenate = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
+const concatenate = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
   const [only] = chunks
   if (only !== undefined && chunks.length === 1) return only
   const out = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
@@ -78,7 +79,7 @@ const streamOf = (source: Source, path: FsPath, parts: ReadonlyArray<Part>): Str
 export const content = (source: Source, path: FsPath, { parts }: File): Stream.Stream<Uint8Array, ContentError> =>
   streamOf(source, path, parts)
 
-export interface Digest {
+interface Digest {
   readonly sizeBytes: number
   readonly version: string
 }
@@ -104,4 +105,43 @@ export const digest = (source: Source, path: FsPath, file: File): Effect.Effect<
       () => ({ sizeBytes, version: hash.digest() })
     )
   })
+}
+
+export const beginningSource = (operation: string, contents: ContentStore, beginning: Beginning): Source => ({
+  operation,
+  contents,
+  beginning: (path) => {
+    const known = beginning.known.get(path)
+    const content = known?.kind === "file" ? known.content : undefined
+    return content === undefined
+      ? Stream.fail(notRecorded(operation, path, "what it held in the beginning was not recorded"))
+      : isBytes(content)
+        ? Stream.make(content)
+        : contents.stream(content)
+  }
+})
+
+export const nodeAt = (beginning: Beginning, path: FsPathModule.FsPath, key: (name: string) => string): Node | undefined => {
+  const known = beginning.known.get(path)
+  const attributes = beginning.attributesAt(path)
+  switch (known?.kind) {
+    case "nothing":
+      return { kind: "nothing" }
+    case "other":
+      return { kind: "unknown" }
+    case "symlink":
+      return known
+    case "file":
+      return { kind: "file", parts: [{ origin: path }], attributes }
+    default: {
+      const entries: Directory["entries"] = new Map()
+      for (const name of beginning.namesIn(path)) {
+        const node = nodeAt(beginning, FsPathModule.join(path, name), key)
+        if (node !== undefined) entries.set(key(name), { name, node })
+      }
+      return known === undefined && entries.size === 0 && path !== FsPathModule.root
+        ? undefined
+        : { kind: "directory", entries, attributes, isTouched: false }
+    }
+  }
 }

@@ -18,8 +18,7 @@ import { portModes } from "../entries/kinds.ts"
 import type { FileContent, FileMetadata, Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { isStep } from "../record/ids.ts"
-import { digestOf } from "./answers.ts"
-import { type Operation, operations } from "./operations.ts"
+import { digestOf, type Operation, operations } from "./operations.ts"
 import { HiddenNames } from "./paths.ts"
 
 export interface Options {

@@ -1,25 +1,164 @@
 /** Carries out a recorded session again on another filesystem: steps at the port, and calls as a leaf does. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../../model/bytes.ts"
+import * as Read from "../../engine/read.ts"
+import { removeWithContent } from "../../engine/remove.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import * as Caller from "../../filesystem/operations/call.ts"
-import * as FsPath from "../../model/FsPath.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
-import { JournalError } from "../errors.ts"
-import type { FileContentChunk } from "../FileSystemEntry.ts"
+import * as FsPath from "../../model/FsPath.ts"
+import { isBytes } from "../../model/bytes.ts"
+import type { Backend } from "../../port/Backend.ts"
+import type { CreateMode, FileContentChunk, FileRead, FileSetAttributes, Terminal } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
+import { portModes } from "../entries/kinds.ts"
+import { JournalError } from "../errors.ts"
 import type { LeafContext, Work } from "../leaf/model.ts"
+import * as Views from "../leaf/operations.ts"
 import { performRequest } from "../leaf/operations.ts"
 import * as Settings from "../leaf/settings.ts"
-import * as Views from "../leaf/views.ts"
 import { isStep } from "../record/ids.ts"
-import { type AnswerFields, fieldsOf } from "./answers.ts"
 import { type Filter, isSelected } from "./filter.ts"
 import { pathsOf } from "./load.ts"
-import { type Operation, operations } from "./operations.ts"
-import { runStep } from "./steps.ts"
+import { type AnswerFields, digestOf, fieldsOf, type Operation, operations } from "./operations.ts"
 import type { Difference } from "./values.ts"
+
+const linksUnsupported: Fault = { _tag: "Unsupported", feature: "symbolic links" }
+const attributesUnsupported: Fault = { _tag: "Unsupported", feature: "attributes" }
+const notFoundFields: AnswerFields = { answer: "fault", kind: "NotFound" }
+
+/**
+ * Returns the length to read. A read may return fewer bytes than requested, even before the end of the file, and then the recorded length
+ * counts.
+ */
+const readLength = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead): number => {
+  const answer = answered?.answer
+  if (answer?._tag !== "FileContent") return length
+  const size = isBytes(answer.content) ? answer.content.length : answer.content.size
+  return offset + size < answer.totalSize ? size : length
+}
+
+/** Reads a link if the request has no length, otherwise a file. Opening was recorded as a read of no bytes. */
+const read = (
+  journal: Scrivener<Entry>,
+  port: Backend,
+  operation: Operation,
+  asked: FileRead
+): Effect.Effect<AnswerFields, Fault | JournalError> => {
+  const { path } = operation
+  const bytes: Effect.Effect<Uint8Array, Fault> =
+    asked.length !== undefined
+      ? Effect.scoped(
+          Effect.flatMap(port.open(path), (handle) => Read.range(handle, asked.offset ?? 0, readLength(operation, asked)))
+        )
+      : port.links === undefined
+        ? Effect.fail(linksUnsupported)
+        : Effect.map(port.links.read(path), (target) => new TextEncoder().encode(target))
+  return Effect.flatMap(bytes, (bytes) =>
+    Effect.map(digestOf(journal, [bytes]), (digest) => ({ answer: "content", ...digest }))
+  )
+}
+
+const write = (
+  journal: Scrivener<Entry>,
+  port: Backend,
+  { parts, path }: Operation,
+  createMode: CreateMode
+): Effect.Effect<AnswerFields, Fault | JournalError> =>
+  Effect.suspend(() => {
+    const [only] = parts
+    let bytes = 0
+    const stream = Stream.flatMap(Stream.fromIterable(parts), (part) =>
+      isBytes(part) ? Stream.make(part) : journal.contents.stream(part)
+    )
+    const counted = Stream.map(stream, (chunk) => {
+      bytes += chunk.length
+      return chunk
+    })
+    const written =
+      parts.length === 1 && isBytes(only)
+        ? Effect.sync(() => void (bytes = only.length)).pipe(
+            Effect.andThen(port.write<never, never>(path, only, portModes[createMode]))
+          )
+        : port.write(path, counted, portModes[createMode])
+    return Effect.map(written, () => ({ answer: "written", bytes }))
+  })
+
+const remove = (port: Backend, { path }: Operation, recursive: boolean): Effect.Effect<AnswerFields, Fault> =>
+  Effect.map(recursive ? removeWithContent(port, path) : Effect.as(port.remove(path), { deleted: 1 }), ({ deleted }) => ({
+    answer: "deleted",
+    files: Math.max(1, deleted)
+  }))
+
+/** Sets the attributes. Sets the mode of a copy only if it was kept where the copy was recorded. */
+const setAttributes = (
+  port: Backend,
+  { answered, path }: Operation,
+  { mode, modified }: FileSetAttributes
+): Effect.Effect<void, Fault> =>
+  port.attributes === undefined
+    ? Effect.fail(attributesUnsupported)
+    : port.attributes.set(path, {
+        ...(mode === undefined || isModeSkipped(answered?.answer) ? {} : { mode }),
+        ...(modified === undefined ? {} : { modifiedAt: modified })
+      })
+
+const isModeSkipped = (answer: Terminal | undefined): boolean =>
+  answer?._tag === "FileAttributesSet" && answer.skippedMode === true
+
+const doneFields: AnswerFields = { answer: "done" }
+
+const perform = (
+  journal: Scrivener<Entry>,
+  port: Backend,
+  operation: Operation
+): Effect.Effect<AnswerFields, Fault | JournalError> => {
+  const { asked, path, to } = operation
+  switch (asked._tag) {
+    case "FileRead":
+      return read(journal, port, operation, asked)
+    case "FileStat":
+      return Effect.map(port.stat(path), (stat) =>
+        stat === undefined
+          ? notFoundFields
+          : { answer: "metadata", kind: stat.kind, ...(stat.isDirectory ? {} : { bytes: stat.sizeBytes }) }
+      )
+    case "FileList":
+      return Effect.map(port.list(path), (all) => ({
+        answer: "listing",
+        entries: all.map(({ key, kind, name }) => `${key ?? name} ${kind}`).sort()
+      }))
+    case "FileWrite":
+    case "FileWriteChunk":
+      return write(journal, port, operation, asked.createMode ?? "overwrite")
+    case "FileDelete":
+      return remove(port, operation, asked.recursive === true)
+    case "FileMakeDirectory":
+      return Effect.as(port.makeDirectory(path), doneFields)
+    case "FileMove":
+      return Effect.as(port.rename(path, to!, { replace: asked.overwrite === true }), doneFields)
+    case "FileMakeLink":
+      return Effect.as(
+        port.links === undefined ? Effect.fail(linksUnsupported) : port.links.make(path, asked.target),
+        doneFields
+      )
+    case "FileSetAttributes":
+      return Effect.as(setAttributes(port, operation, asked), doneFields)
+    case "FileEdit":
+      return Effect.fail({ _tag: "Unsupported", feature: "edits at the port" })
+  }
+}
+
+const runStep = (
+  journal: Scrivener<Entry>,
+  { port }: Algebra,
+  operation: Operation
+): Effect.Effect<AnswerFields, JournalError> =>
+  Effect.catchIf(
+    perform(journal, port, operation),
+    (error): error is Fault => error._tag !== "JournalError",
+    (fault) => Effect.succeed<AnswerFields>({ answer: "fault", kind: fault._tag })
+  )
 
 const faultFields = (fault: Fault | FsError): AnswerFields => ({ answer: "fault", kind: fault._tag })
 

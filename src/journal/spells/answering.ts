@@ -5,7 +5,7 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { applyEdits, type Edited } from "../../engine/edit.ts"
 import { decode } from "../../engine/text.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
-import { sizeOf } from "../entries/contents.ts"
+import { sizeOf } from "../entries/said.ts"
 import type { JournalError } from "../errors.ts"
 import {
   type Content,
@@ -20,11 +20,8 @@ import {
   type FileWritten
 } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
-import { type AnySpellCall, editsOf, parseInvocation } from "./asking.ts"
+import { type AnySpellCall, type DefinitionsResult, editsOf, type Encoding, parseInvocation, SpellFault, SpellFaultKind, type SpellInvocation, type SpellName, SpellResult, type Step } from "./definitions.ts"
 import type { SpellAnswer } from "./book.ts"
-import type { Encoding, Result } from "./definitions.ts"
-import { SpellFault, SpellFaultKind, type SpellInvocation, type SpellName, SpellResult } from "./entries.ts"
-import type { Step } from "./ids.ts"
 
 export type FileAnswer = FileContent | FileContentChunk | FileWritten | FileListing | FileDeleted | FileEdited | FileFault
 
@@ -51,7 +48,7 @@ const failWith = (
 const succeedWith = <Name extends SpellName>(
   { correlationId }: SpellInvocation,
   spell: Name,
-  result: Result<Name>
+  result: DefinitionsResult<Name>
 ): NextEntries => [new SpellResult({ correlationId, spell, result })]
 
 const faultResult = (invocation: SpellInvocation, path: string, fault: Fault): NextEntries => {
@@ -183,7 +180,7 @@ const onFault = (
   return failWith(invocation, error !== undefined && isKind(error._tag) ? error._tag : faultKind, path, message)
 }
 
-const directoryListing = (path: string, { entries }: FileListing): Result<"list_directory"> => ({
+const directoryListing = (path: string, { entries }: FileListing): DefinitionsResult<"list_directory"> => ({
   path,
   directories: entries.filter(({ isDirectory }) => isDirectory).map((entry) => entry.path),
   files: entries.filter(({ isDirectory }) => !isDirectory).map((entry) => entry.path)

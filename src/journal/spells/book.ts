@@ -8,10 +8,10 @@ import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import type { DaemonError } from "../daemon/errors.ts"
+import type { DaemonError } from "../lifecycle.ts"
 import { JournalError } from "../errors.ts"
 import type { Recorded, Scrivener } from "../Journal.ts"
-import type { SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./entries.ts"
+import type { SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./definitions.ts"
 
 export type SpellAnswer = SpellResult | SpellFault
 

@@ -20,10 +20,9 @@ import {
 } from "../FileSystemEntry.ts"
 import { Journal, type Entry, type Recorded, type Scrivener } from "../Journal.ts"
 import { answer, type FileAnswer } from "./answering.ts"
-import { requestFor } from "./asking.ts"
+import * as Ids from "./definitions.ts"
+import { requestFor, type SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./definitions.ts"
 import type { InvocationLog, NoAnswerError } from "./book.ts"
-import { type SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./entries.ts"
-import * as Ids from "./ids.ts"
 
 export interface SpellRouting {
   readonly spells: Scrivener<SpellEntry>

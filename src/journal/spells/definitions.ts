@@ -1,6 +1,125 @@
 /** The parameters and results of each spell. Fields are named as in the agent tools of the same names. Paths are relative to the branch. */
+import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
-import type { SpellName } from "./entries.ts"
+import { CreateMode, type Edit, FileDelete, FileEdit, FileList, FileRead, FileWrite } from "../FileSystemEntry.ts"
+
+// Ids of file requests, derived from the position of the spell's invocation. So a repeated request has the same id, and an
+// answer identifies its spell.
+
+
+/** The step of a spell. `ask` is the only step, except for an edit without FileEdit, which has a `read` and a `write`. */
+export type Step = "ask" | "read" | "write"
+
+export interface Derived {
+  /** The position of the invocation in the journal of spells. */
+  readonly position: number
+  readonly step: Step
+  readonly correlationId: string
+}
+
+interface Ids {
+  readonly idOf: (derived: Derived) => string
+  /** Returns the parts of an id; `undefined` for an id that was made elsewhere. */
+  readonly parse: (id: string) => Derived | undefined
+}
+
+const derivedPattern = /^([1-9]\d*)\/(ask|read|write)\/([^]*)$/
+
+export const make = (name: string): Ids => ({
+  idOf: ({ correlationId, position, step }) => `${name}/${position}/${step}/${correlationId}`,
+  parse: (id) => {
+    const match = id.startsWith(`${name}/`) ? derivedPattern.exec(id.slice(name.length + 1)) : null
+    return match === null ? undefined : { position: Number(match[1]), step: match[2] as Step, correlationId: match[3]! }
+  }
+})
+
+/**
+ * The names of the spells.
+ *
+ * @since 0.1.0
+ */
+export const SpellName = Schema.Literals(["read_file", "write_file", "list_directory", "delete_file", "edit_file"])
+/** @since 0.1.0 */
+export type SpellName = typeof SpellName.Type
+
+/**
+ * A request to carry out a spell. The caller creates the id, and uses it once.
+ *
+ * @since 0.1.0
+ */
+export class SpellInvocation extends Schema.TaggedClass<SpellInvocation>("fs-algebra/SpellInvocation")("SpellInvocation", {
+  correlationId: Schema.String,
+  /** The spell's name. A name that is not a `SpellName` is answered with UnknownSpell. */
+  spell: Schema.String,
+  /** The parameters. Invalid ones are answered with InvalidParameters. */
+  parameters: Schema.Json
+}) {}
+
+/**
+ * The result of a spell, in the form that the spell's definition gives.
+ *
+ * @since 0.1.0
+ */
+export class SpellResult extends Schema.TaggedClass<SpellResult>("fs-algebra/SpellResult")("SpellResult", {
+  correlationId: Schema.String,
+  spell: SpellName,
+  result: Schema.Json
+}) {}
+
+/**
+ * The kinds of spell fault.
+ *
+ * The first eleven are those of FileFault. NotText: an edit of a file that is not text. InvalidArgument: an edit whose text does not occur,
+ * or occurs more than once. LimitExceeded: a content is larger than a result or a write may be. Conflict, Unsupported and Unavailable come
+ * from an extended leaf, and mean the same as in `FsError`. After UnknownSpell and InvalidParameters nothing was attempted.
+ *
+ * @since 0.1.0
+ */
+export const SpellFaultKind = Schema.Literals([
+  "NotFound",
+  "AlreadyExists",
+  "AccessDenied",
+  "InvalidPath",
+  "DirectoryNotEmpty",
+  "NotADirectory",
+  "NotAFile",
+  "DiskFull",
+  "IoError",
+  "PathTooLong",
+  "Timeout",
+  "NotText",
+  "InvalidArgument",
+  "LimitExceeded",
+  "Conflict",
+  "Unsupported",
+  "Unavailable",
+  "UnknownSpell",
+  "InvalidParameters"
+])
+/** @since 0.1.0 */
+export type SpellFaultKind = typeof SpellFaultKind.Type
+
+/**
+ * The failure of a spell.
+ *
+ * @since 0.1.0
+ */
+export class SpellFault extends Schema.TaggedClass<SpellFault>("fs-algebra/SpellFault")("SpellFault", {
+  correlationId: Schema.String,
+  spell: Schema.String,
+  faultKind: SpellFaultKind,
+  path: Schema.optionalKey(Schema.String),
+  message: Schema.String
+}) {}
+
+/** @since 0.1.0 */
+export const SpellEntry = Schema.Union([SpellInvocation, SpellResult, SpellFault])
+/**
+ * Any entry in the journal of spells.
+ *
+ * @since 0.1.0
+ */
+export type SpellEntry = SpellInvocation | SpellResult | SpellFault
 
 const path = Schema.String
 const wellFormed = Schema.String.check(
@@ -11,12 +130,12 @@ const nonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 export const Encoding = Schema.Literals(["utf-8", "binary"])
 export type Encoding = typeof Encoding.Type
 
-export const Mode = Schema.Literals(["create", "overwrite", "replace", "append", "append_existing"])
+const Mode = Schema.Literals(["create", "overwrite", "replace", "append", "append_existing"])
 
 const editFields = { old_string: wellFormed, new_string: wellFormed, replace_all: Schema.optionalKey(Schema.Boolean) }
 
 const Change = Schema.Struct(editFields)
-export type Change = typeof Change.Type
+type Change = typeof Change.Type
 
 const readFile = {
   description: "Read a whole file. Text comes as text, anything else as base64.",
@@ -114,6 +233,104 @@ export type Parameters<Name extends SpellName> = (typeof definitions)[Name]["par
  *
  * @since 0.1.0
  */
-export type Result<Name extends SpellName> = (typeof definitions)[Name]["result"]["Type"]
+export type DefinitionsResult<Name extends SpellName> = (typeof definitions)[Name]["result"]["Type"]
 
-export const isSpellName = (name: string): name is SpellName => Object.hasOwn(definitions, name)
+const isSpellName = (name: string): name is SpellName => Object.hasOwn(definitions, name)
+
+type Request = FileRead | FileWrite | FileList | FileDelete | FileEdit
+
+interface SpellCall<Name extends SpellName = SpellName> {
+  readonly spell: Name
+  readonly parameters: Parameters<Name>
+}
+
+/** A union over the spells, so that each has its own type of parameters. */
+export type AnySpellCall = { readonly [Name in SpellName]: SpellCall<Name> }[SpellName]
+
+const spellFault = (
+  { correlationId, spell }: SpellInvocation,
+  faultKind: SpellFault["faultKind"],
+  message: string
+): SpellFault => new SpellFault({ correlationId, spell, faultKind, message })
+
+const names = Object.keys(definitions).join(", ")
+
+const strictParsing = { errors: "all", onExcessProperty: "error" } as const
+
+const decoders: Readonly<Record<SpellName, (parameters: unknown) => Result.Result<unknown, Schema.SchemaError>>> = {
+  read_file: Schema.decodeUnknownResult(definitions.read_file.parameters, strictParsing),
+  write_file: Schema.decodeUnknownResult(definitions.write_file.parameters, strictParsing),
+  list_directory: Schema.decodeUnknownResult(definitions.list_directory.parameters, strictParsing),
+  delete_file: Schema.decodeUnknownResult(definitions.delete_file.parameters, strictParsing),
+  edit_file: Schema.decodeUnknownResult(definitions.edit_file.parameters, strictParsing)
+}
+
+export const parseInvocation = (invocation: SpellInvocation): AnySpellCall | SpellFault => {
+  const { parameters, spell } = invocation
+  if (!isSpellName(spell)) {
+    return spellFault(invocation, "UnknownSpell", `there is no spell ${JSON.stringify(spell)}; there are ${names}`)
+  }
+  const decoded = decoders[spell](parameters)
+  return Result.isSuccess(decoded)
+    ? ({ spell, parameters: decoded.success } as AnySpellCall)
+    : spellFault(invocation, "InvalidParameters", `the parameters are not those of ${spell}: ${decoded.failure.message}`)
+}
+
+const encoder = new TextEncoder()
+const decodeBase64 = Schema.decodeUnknownResult(Schema.Uint8ArrayFromBase64)
+
+/** Returns the content's bytes; `undefined` if it is declared as base64 but is not. */
+const bytesOf = ({ content, encoding = "utf-8" }: Parameters<"write_file">): Uint8Array | undefined => {
+  if (encoding === "utf-8") return encoder.encode(content)
+  const decoded = decodeBase64(content.replace(/[ \t\r\n]/g, ""))
+  return Result.isSuccess(decoded) ? decoded.success : undefined
+}
+
+const modes = {
+  create: CreateMode.CreateNew,
+  overwrite: CreateMode.CreateOrReplace,
+  replace: CreateMode.ReplaceExisting,
+  append: CreateMode.CreateOrAppend,
+  append_existing: CreateMode.AppendExisting
+} as const
+
+export const editsOf = ({ edits, new_string, old_string, replace_all = false }: Parameters<"edit_file">) =>
+  (edits ?? [{ old_string: old_string!, new_string: new_string!, replace_all }]).map((edit): typeof Edit.Type => ({
+    oldText: edit.old_string,
+    newText: edit.new_string,
+    match: edit.replace_all === true ? "all" : "unique"
+  }))
+
+export const requestFor = (
+  invocation: SpellInvocation,
+  id: (step: Step) => string,
+  extended: boolean
+): Request | SpellFault => {
+  const spellCall = parseInvocation(invocation)
+  if ("_tag" in spellCall) return spellCall
+  switch (spellCall.spell) {
+    case "read_file":
+      return new FileRead({ correlationId: id("ask"), path: spellCall.parameters.path })
+    case "write_file": {
+      const { mode = "create", path } = spellCall.parameters
+      const content = bytesOf(spellCall.parameters)
+      return content === undefined
+        ? spellFault(invocation, "InvalidParameters", "the content is said to be binary, and is not base64")
+        : new FileWrite({ correlationId: id("ask"), path, content, createMode: modes[mode] })
+    }
+    case "list_directory": {
+      const { path = "/", ...options } = spellCall.parameters
+      return new FileList({ correlationId: id("ask"), path, ...options })
+    }
+    case "delete_file": {
+      const { path, recursive = false } = spellCall.parameters
+      return new FileDelete({ correlationId: id("ask"), path, recursive })
+    }
+    case "edit_file": {
+      const { path } = spellCall.parameters
+      return extended
+        ? new FileEdit({ correlationId: id("ask"), path, edits: editsOf(spellCall.parameters) })
+        : new FileRead({ correlationId: id("read"), path })
+    }
+  }
+}

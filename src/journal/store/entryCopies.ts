@@ -1,18 +1,21 @@
-/**
- * Copies entries for the store, so that no caller can change a stored entry. Bytes above 4 KiB are replaced by their hash; smaller ones are
- * copied. A copy without bytes is frozen deeply, and readers share it. A copy with bytes cannot be frozen, so each reader gets another
- * copy.
- *
- * An entry is a plain record, or a class instance whose fields are its own properties. Its values are immutable values, plain records,
- * arrays and bytes.
- */
 import * as Effect from "effect/Effect"
-import { Buffer } from "../../runtime/buffer.ts"
-import { isBytes } from "../../model/bytes.ts"
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
 import * as Eager from "../../engine/eager.ts"
+import { isBytes } from "../../model/bytes.ts"
+import { Buffer } from "../../runtime/buffer.ts"
 import type { ContentStore } from "../ContentStore.ts"
-import type { JournalError } from "../errors.ts"
 import type { Recorded } from "../Journal.ts"
+import { JournalError } from "../errors.ts"
+import type { Decode } from "./pages.ts"
+
+// Copies entries for the store, so that no caller can change a stored entry. Bytes above 4 KiB are replaced by their hash;
+// smaller ones are copied. A copy without bytes is frozen deeply, and readers share it. A copy with bytes cannot be
+// frozen, so each reader gets another copy.
+//
+// An entry is a plain record, or a class instance whose fields are its own properties. Its values are immutable values,
+// plain records, arrays and bytes.
+
 
 /** The largest size in bytes that stays in an entry. */
 export const maxInlineBytes = 4_096
@@ -68,7 +71,7 @@ const hasBytes = (record: object): boolean =>
   Object.values(record).some((value) => isObject(value) && (isBytes(value) || (isPlain(value) && hasBytes(value))))
 
 /** Freezes an entry that the caller owns, unless it has bytes. */
-export const freezeEntry = <E>(entry: E): E => {
+const freezeEntry = <E>(entry: E): E => {
   if (isObject(entry) && !hasBytes(entry)) freeze(entry)
   return entry
 }
@@ -108,3 +111,33 @@ const copyForReader = <E>(recorded: Recorded<E>): Recorded<E> =>
 
 export const pageForReaders = <E>(page: ReadonlyArray<Recorded<E>>): ReadonlyArray<Recorded<E>> =>
   page.every(isShareable) ? page : page.map(copyForReader)
+
+interface Codec<E> {
+  readonly encode: (entry: E) => string | JournalError
+  readonly decode: Decode<E>
+}
+
+export const make = <E, I>(schema: Schema.Codec<E, I>): Codec<E> => {
+  const json = Schema.toCodecJson(schema)
+  const encode = Schema.encodeExit(json)
+  const decode = Schema.decodeUnknownExit(json)
+  return {
+    encode: (entry) => {
+      const encoded = encode(entry)
+      return Exit.isSuccess(encoded)
+        ? JSON.stringify(encoded.value)
+        : new JournalError({ operation: "Journal.append", reason: "invalid", detail: "the entry is not of the journal's kind" })
+    },
+    decode: (jsonValue, position) => {
+      const decoded = decode(jsonValue)
+      return Exit.isSuccess(decoded)
+        ? freezeEntry(decoded.value)
+        : new JournalError({
+            operation: "Journal.read",
+            reason: "corrupt",
+            position,
+            detail: `entry ${position} is not of the journal's kind`
+          })
+    }
+  }
+}

@@ -2,10 +2,34 @@ import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../../model/bytes.ts"
 import * as Eager from "../../engine/eager.ts"
+import { isBytes } from "../../model/bytes.ts"
+import * as ContentStore from "../ContentStore.ts"
 import type { Recorded, Scrivener, Store } from "../Journal.ts"
-import { copyForStore, copyAllForStore, pageForReaders } from "./holding.ts"
+import { copyAllForStore, copyForStore, pageForReaders } from "./entryCopies.ts"
+import * as Signal from "./signal.ts"
+
+export const make = <E>(): Store<E> => {
+  const entries: Array<Recorded<E>> = []
+  const signal = Signal.make()
+  return {
+    append: (added, at) =>
+      Effect.sync(() => {
+        for (const entry of added) entries.push(Object.freeze({ position: entries.length + 1, at, entry }))
+        signal.wake()
+        return entries.length
+      }),
+    read: (after, limit) => Effect.sync(() => entries.slice(after, after + limit)),
+    readBackward: (before, limit) =>
+      Effect.sync(() => {
+        const end = Math.min(entries.length, Math.max(0, before - 1))
+        return entries.slice(Math.max(0, end - limit), end).reverse()
+      }),
+    last: Effect.sync(() => entries.length),
+    changed: (after) => (entries.length > after ? Effect.void : signal.wait(() => entries.length > after)),
+    contents: ContentStore.makeMemory()
+  }
+}
 
 const pageSize = 512
 
@@ -13,7 +37,7 @@ const clampToStart = (after: number): number => Math.max(0, after)
 
 const lastPositionOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number): number => entries.at(-1)?.position ?? after
 
-export const make = <E>(store: Store<E>): Scrivener<E> => {
+export const makeReading = <E>(store: Store<E>): Scrivener<E> => {
   const page = (after: number) => Effect.map(store.read(after, pageSize), pageForReaders)
   const waitForPage = (after: number): ReturnType<typeof page> =>
     // A reader at the end waits first. So it sends no read to a store that cannot answer for a while.

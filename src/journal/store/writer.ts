@@ -5,11 +5,34 @@
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
+import { Fs } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"
-import type { Disk } from "./disk.ts"
-import { composeLine } from "./format.ts"
-import type { Point } from "./scan.ts"
-import { ioError } from "./system.ts"
+import { composeLine, type Point } from "./format.ts"
+import { ioError } from "./systemCalls.ts"
+
+// The system calls of a journal's writer, so that a test can make them fail.
+
+
+export interface Disk {
+  /** Appends in one call and returns the number of bytes written. */
+  readonly write: (descriptor: number, bytes: Uint8Array) => number
+  readonly writeAsync: (descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void) => void
+  readonly sync: (descriptor: number, done: (error: Error | null) => void) => void
+  readonly truncate: (descriptor: number, size: number) => void
+  /** Returns the file's size; `undefined` if the file was deleted. */
+  readonly size: (descriptor: number) => number | undefined
+}
+
+export const realDisk: Disk = {
+  write: (descriptor, bytes) => Fs.writeSync(descriptor, bytes),
+  writeAsync: (descriptor, bytes, done) => Fs.write(descriptor, bytes, 0, bytes.length, null, done),
+  sync: (descriptor, done) => Fs.fsync(descriptor, done),
+  truncate: (descriptor, size) => Fs.ftruncateSync(descriptor, size),
+  size: (descriptor) => {
+    const { nlink, size } = Fs.fstatSync(descriptor)
+    return nlink === 0 ? undefined : size
+  }
+}
 
 const operation = "Journal.append"
 
@@ -21,7 +44,7 @@ const writeLimits = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
 
 const batchesBeforeYield = 32
 
-export interface Append {
+interface Append {
   readonly entries: ReadonlyArray<string>
   readonly at: number
   /** The sum of the entries' lengths in UTF-16 units. */
@@ -45,13 +68,13 @@ interface ComposedAppend {
   readonly point: Point
 }
 
-export interface Writer {
+interface Writer {
   /** Appends all entries or none, even if interrupted, and returns the last position. */
   readonly append: (append: Append) => Effect.Effect<number, JournalError>
   readonly close: Effect.Effect<void>
 }
 
-export interface WriterOptions {
+interface WriterOptions {
   readonly descriptor: number
   readonly from: Point
   readonly fsync: boolean

@@ -3,11 +3,10 @@
  * cached.
  */
 import { Buffer } from "../../runtime/buffer.ts"
-import { JournalError } from "../errors.ts"
 import type { Recorded } from "../Journal.ts"
-import type { Point } from "./scan.ts"
-import { parseLine } from "./format.ts"
-import { readAt } from "./system.ts"
+import { JournalError } from "../errors.ts"
+import { parseLine, type Point } from "./format.ts"
+import { readAt } from "./systemCalls.ts"
 
 /** The limits of a block, whichever is reached first. */
 const blockLimits = { entries: 256, bytes: 256 * 1024 } as const

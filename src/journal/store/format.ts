@@ -1,15 +1,17 @@
-/**
- * The text format of a journal: a header line, then one line of JSON for each entry, `{v, pos, at, entry}`.
- *
- * The entries of one append are a group; `more` is the number of entries that follow in the group. A group without its last line was never
- * confirmed and does not count. In a chained journal, each line ends with a hash of the previous line and of its own bytes. So a changed,
- * removed, added or moved line breaks the chain. Lines that were cut off at the end are not detected by the file itself, only by comparing
- * the last hash with a copy kept elsewhere.
- */
+import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
-import { isUtf8 } from "../../runtime/node.ts"
 import { sha256 } from "../../runtime/hash.ts"
+import { isUtf8 } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"
+import { attempt, readAt } from "./systemCalls.ts"
+
+// The text format of a journal: a header line, then one line of JSON for each entry, `{v, pos, at, entry}`.
+//
+// The entries of one append are a group; `more` is the number of entries that follow in the group. A group without its
+// last line was never confirmed and does not count. In a chained journal, each line ends with a hash of the previous line
+// and of its own bytes. So a changed, removed, added or moved line breaks the chain. Lines that were cut off at the end
+// are not detected by the file itself, only by comparing the last hash with a copy kept elsewhere.
+
 
 const version = 1
 
@@ -26,10 +28,10 @@ export const compactedHeaderOf = ({ after, chain, served }: Header): string =>
   }}\n`
 
 /** The longest header in bytes, including those of later versions. */
-export const maxHeaderBytes = 256
+const maxHeaderBytes = 256
 
 /** The hash of the line before; `undefined` if the journal is not chained. */
-export type Chain = string | undefined
+type Chain = string | undefined
 
 export const initialChain = (chained: boolean): Chain => (chained ? sha256(Buffer.from(headerOf(true))) : undefined)
 
@@ -56,7 +58,7 @@ const parseJson = (bytes: Uint8Array): Record<string, unknown> | undefined => {
 
 const isLaterVersion = (value: unknown): boolean => typeof value === "number" && Number.isInteger(value) && value > version
 
-export interface Header {
+interface Header {
   /** The position of the last entry that was removed; 0 if none was. */
   readonly after: number
   /** The hash that the first entry continues. */
@@ -71,7 +73,7 @@ const parseCompactedHeader = ({ after, chain, served }: Record<string, unknown>,
 }
 
 /** Parses the header of a file. Returns `undefined` if the header is incomplete, so that there is no entry either. */
-export const parseHeader = (start: Uint8Array): Header | undefined | JournalError => {
+const parseHeader = (start: Uint8Array): Header | undefined | JournalError => {
   const text = Buffer.from(start).toString("latin1")
   for (const chained of [false, true]) {
     const header = headerOf(chained)
@@ -91,7 +93,7 @@ const chainHash = (previous: string, body: Uint8Array): string => sha256(Buffer.
 const hashSuffix = (hash: string): string => `,"hash":"${hash}"}`
 const hashSuffixLength = hashSuffix("0".repeat(64)).length
 
-export interface ComposedLine {
+interface ComposedLine {
   readonly text: string
   readonly chain: Chain
 }
@@ -105,7 +107,7 @@ export const composeLine = (position: number, at: number, more: number, entry: s
   return { text: `${body}${hashSuffix(hash)}\n`, chain: hash }
 }
 
-export interface Line {
+interface Line {
   readonly at: number
   readonly more: number
   readonly entry: unknown
@@ -126,7 +128,7 @@ export const parseLine = (bytes: Uint8Array, position: number): Line | JournalEr
 }
 
 /** Returns the chain after a line, or an error if the line does not continue the chain. */
-export const continueChain = (bytes: Uint8Array, position: number, chain: Chain): { readonly chain: Chain } | JournalError => {
+const continueChain = (bytes: Uint8Array, position: number, chain: Chain): { readonly chain: Chain } | JournalError => {
   const bodyLength = bytes.length - hashSuffixLength
   const end = Buffer.from(bytes.subarray(Math.max(0, bodyLength))).toString("latin1")
   if (chain === undefined) {
@@ -141,7 +143,7 @@ export const continueChain = (bytes: Uint8Array, position: number, chain: Chain)
 }
 
 /** Checks that a line continues its group. `expected` is the `more` of the line before, 0 after the end of a group. */
-export const checkGroup = (line: Line, expected: number, position: number): JournalError | undefined =>
+const checkGroup = (line: Line, expected: number, position: number): JournalError | undefined =>
   expected > 0 && line.more !== expected - 1
     ? corruptError(`entry ${position} is not of the append that it stands in`, position)
     : undefined
@@ -150,7 +152,128 @@ export const checkGroup = (line: Line, expected: number, position: number): Jour
  * Checks the bytes after the last line feed. A partial line was torn. A complete line followed by another byte is an error, since its line
  * feed was changed.
  */
-export const checkTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
+const checkTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
   bytes.length > 0 && parseJson(bytes.subarray(0, bytes.length - 1)) !== undefined
     ? corruptError(`entry ${position} does not end as a line does`, position)
     : undefined
+
+/** A place between two groups. */
+export interface Point {
+  /** The position of the last entry before it. */
+  readonly position: number
+  /** The offset in bytes. */
+  readonly offset: number
+  readonly chain: Chain
+}
+
+export interface LocatedLine extends Line {
+  readonly position: number
+  readonly offset: number
+  /** The length in bytes, including the line feed. */
+  readonly length: number
+}
+
+interface Scanned {
+  readonly point: Point
+  /** The number of bytes after the point, from a group that is torn or is being written. */
+  readonly rest: number
+}
+
+const operation = "Journal.read"
+
+const initialReadBytes = 512 * 1024
+
+/** The largest length of a line in bytes, enough for the largest append. */
+const maxLineBytes = 768 * 1024 * 1024
+
+const tooLongError = (position: number): JournalError =>
+  new JournalError({ operation, reason: "corrupt", position, detail: `entry ${position} is longer than any that is written` })
+
+/** Returns the point after the header; `undefined` if the header is incomplete. */
+export const readStart = (
+  descriptor: number
+): Effect.Effect<(Point & { readonly served: boolean }) | undefined, JournalError> =>
+  Effect.flatMap(
+    attempt(operation, () => {
+      const bytes = Buffer.alloc(maxHeaderBytes)
+      return bytes.subarray(0, readAt(descriptor, bytes, 0))
+    }),
+    (bytes) => {
+      const header = parseHeader(bytes)
+      if (header instanceof JournalError) return Effect.fail(header)
+      return Effect.succeed(
+        header === undefined
+          ? undefined
+          : { position: header.after, offset: bytes.indexOf(10) + 1, chain: header.chain, served: header.served }
+      )
+    }
+  )
+
+interface ScanState {
+  point: Point
+  /** The lines of an incomplete group. The next field is the point after these lines. */
+  group: Array<LocatedLine>
+  nextPoint: Point
+}
+
+const addLine = (state: ScanState, bytes: Uint8Array): JournalError | undefined => {
+  const { chain, offset } = state.nextPoint
+  const position = state.nextPoint.position + 1
+  const followed = continueChain(bytes, position, chain)
+  if (followed instanceof JournalError) return followed
+  const line = parseLine(bytes, position)
+  if (line instanceof JournalError) return line
+  const problem = checkGroup(line, state.group.at(-1)?.more ?? 0, position)
+  if (problem !== undefined) return problem
+  const length = bytes.length + 1
+  state.group.push({ ...line, position, offset, length })
+  state.nextPoint = { position, offset: offset + length, chain: followed.chain }
+  return undefined
+}
+
+/**
+ * Scans from the point to the end of the file, or of its last complete group. An error that `visit` returns ends the scan. Other fibers may
+ * run between two chunks.
+ */
+export const scan = (
+  descriptor: number,
+  from: Point,
+  visit: (group: ReadonlyArray<LocatedLine>) => JournalError | undefined,
+  maxLineLength = maxLineBytes
+): Effect.Effect<Scanned, JournalError> => {
+  const state: ScanState = { point: from, group: [], nextPoint: from }
+  const take = (bytes: Buffer): number | JournalError => {
+    let from = 0
+    for (let end = bytes.indexOf(10); end >= 0; end = bytes.indexOf(10, from)) {
+      const error = addLine(state, bytes.subarray(from, end))
+      if (error !== undefined) return error
+      from = end + 1
+      if (state.group.at(-1)!.more > 0) continue
+      const visitError = visit(state.group)
+      if (visitError !== undefined) return visitError
+      state.group = []
+      state.point = state.nextPoint
+    }
+    return from
+  }
+  const next = (size: number): Effect.Effect<Scanned, JournalError> =>
+    Effect.flatMap(
+      attempt(operation, () => {
+        const bytes = Buffer.allocUnsafe(size)
+        return bytes.subarray(0, readAt(descriptor, bytes, state.nextPoint.offset))
+      }),
+      (bytes) => {
+        const consumedBytes = take(bytes)
+        if (consumedBytes instanceof JournalError) return Effect.fail(consumedBytes)
+        if (consumedBytes === 0 && bytes.length >= maxLineLength) return Effect.fail(tooLongError(state.nextPoint.position + 1))
+        // A line may be longer than the chunk.
+        if (bytes.length === size)
+          return Effect.andThen(Effect.yieldNow, next(consumedBytes === 0 ? size * 2 : initialReadBytes))
+        const problem = checkTail(bytes.subarray(consumedBytes), state.nextPoint.position + 1)
+        if (problem !== undefined) return Effect.fail(problem)
+        const rest = state.nextPoint.offset - state.point.offset + bytes.length - consumedBytes
+        return Effect.succeed({ point: state.point, rest })
+      }
+    )
+  return Effect.suspend(() => next(initialReadBytes))
+}

@@ -5,19 +5,87 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { Fs, join, randomBytes, resolve } from "../../runtime/node.ts"
-import { type Hasher, hasher, sha256 } from "../../runtime/hash.ts"
-import { makeDirectories } from "../../runtime/directories.ts"
-import * as Identity from "../../runtime/processIdentity.ts"
-import type { ContentStore } from "../ContentStore.ts"
-import type { JournalError } from "../errors.ts"
-import type { ContentRef } from "../FileSystemEntry.ts"
-import { codeOf } from "../../model/systemError.ts"
-import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
-import { attempt, runAsync, ioError, readAt, sync, syncDirectory } from "../journal/system.ts"
-import { chunkSize, damagedContentError, missingContentError } from "./refs.ts"
+import { codeOf } from "../model/systemError.ts"
+import { makeDirectories } from "../runtime/directories.ts"
+import { hasher, type Hasher, sha256 } from "../runtime/hash.ts"
+import { closeQuietly, unlinkQuietly } from "../runtime/host.ts"
+import { Fs, join, randomBytes, resolve } from "../runtime/node.ts"
+import * as Identity from "../runtime/processIdentity.ts"
+import type { ContentStore } from "./ContentStore.ts"
+import type { ContentRef } from "./FileSystemEntry.ts"
+import { JournalError } from "./errors.ts"
+import { attempt, ioError, readAt, runAsync, sync, syncDirectory } from "./store/systemCalls.ts"
 
-const operation = "ContentStore.put"
+/** The size in bytes of the chunks that a stream emits. */
+const chunkSize = 65_536
+
+const operation = "ContentStore.get"
+
+const missingContentError = (ref: ContentRef): JournalError =>
+  new JournalError({ operation, reason: "corrupt", detail: `there is no content ${ref.sha256}` })
+
+const damagedContentError = (ref: ContentRef): JournalError =>
+  new JournalError({ operation, reason: "corrupt", detail: `content ${ref.sha256} is not what its hash says` })
+
+const concatenate = (chunks: ReadonlyArray<Uint8Array>, size: number): Uint8Array => {
+  const out = new Uint8Array(size)
+  let at = 0
+  for (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
+  }
+  return out
+}
+
+export const make = (): ContentStore => {
+  const contentsByHash = new Map<string, Uint8Array>()
+  /** Stores the array without a copy. */
+  const storeUncopied = (sha256: string, bytes: Uint8Array): ContentRef => {
+    if (!contentsByHash.has(sha256)) contentsByHash.set(sha256, bytes)
+    return { sha256, size: bytes.length }
+  }
+  const find = (ref: ContentRef): Effect.Effect<Uint8Array, JournalError> =>
+    Effect.suspend(() => {
+      const bytes = contentsByHash.get(ref.sha256)
+      if (bytes === undefined) return Effect.fail(missingContentError(ref))
+      return bytes.length === ref.size ? Effect.succeed(bytes) : Effect.fail(damagedContentError(ref))
+    })
+  return {
+    put: (bytes) =>
+      Effect.sync(() => {
+        const copy = new Uint8Array(bytes)
+        return storeUncopied(sha256(copy), copy)
+      }),
+    putStream: (bytes) =>
+      Effect.suspend(() => {
+        const chunks: Array<Uint8Array> = []
+        const digest = hasher()
+        let size = 0
+        const take = (chunk: Uint8Array): void => {
+          const copy = new Uint8Array(chunk)
+          digest.update(copy)
+          chunks.push(copy)
+          size += copy.length
+        }
+        return Effect.map(
+          Stream.runForEachArray(bytes, (more) => Effect.sync(() => more.forEach(take))),
+          () => storeUncopied(digest.digest(), concatenate(chunks, size))
+        )
+      }),
+    get: (ref) => Effect.map(find(ref), (bytes) => bytes.slice()),
+    stream: (ref) =>
+      Stream.unwrap(
+        Effect.map(find(ref), (bytes) =>
+          Stream.unfold(0, (at) =>
+            Effect.sync(() => (at < bytes.length ? ([bytes.slice(at, at + chunkSize), at + chunkSize] as const) : undefined))
+          )
+        )
+      ),
+    has: (ref) => Effect.sync(() => contentsByHash.get(ref.sha256)?.length === ref.size)
+  }
+}
+
+const operationDirectory = "ContentStore.put"
 
 /** The size in bytes up to which a synchronous write is faster than handing the bytes to another thread. */
 const maxSyncWriteBytes = 64 * 1024
@@ -56,14 +124,14 @@ interface Draft {
 }
 
 const write = (draft: Draft, bytes: Uint8Array): Effect.Effect<void, JournalError> => {
-  const diskFullError = (): JournalError => ioError(operation, Object.assign(new Error("the disk is full"), { code: "ENOSPC" }))
+  const diskFullError = (): JournalError => ioError(operationDirectory, Object.assign(new Error("the disk is full"), { code: "ENOSPC" }))
   const writeFrom = (done: number): Effect.Effect<void, JournalError> =>
     done === bytes.length
       ? Effect.void
       : Effect.flatMap(
           bytes.length <= maxSyncWriteBytes
-            ? attempt(operation, () => Fs.writeSync(draft.descriptor, bytes, done))
-            : runAsync<number>(operation, (end) => Fs.write(draft.descriptor, bytes, done, bytes.length - done, null, end)),
+            ? attempt(operationDirectory, () => Fs.writeSync(draft.descriptor, bytes, done))
+            : runAsync<number>(operationDirectory, (end) => Fs.write(draft.descriptor, bytes, done, bytes.length - done, null, end)),
           (written) => (written === 0 ? Effect.fail(diskFullError()) : writeFrom(done + written))
         )
   return Effect.suspend(() => {
@@ -75,12 +143,12 @@ const write = (draft: Draft, bytes: Uint8Array): Effect.Effect<void, JournalErro
 
 export const contentPath = (directory: string, hash: string): string => join(directory, hash.slice(0, 2), hash.slice(2))
 
-export interface Options {
+interface Options {
   readonly fsync: boolean
   readonly removesLeftovers: boolean
 }
 
-export const make = (
+export const makeDirectory = (
   directoryPath: string,
   { fsync, removesLeftovers }: Options
 ): Effect.Effect<ContentStore, JournalError> => {
@@ -93,7 +161,7 @@ export const make = (
     return stats?.isFile() === true && stats.size === ref.size
   }
 
-  const openDraft = attempt(operation, (): Draft => {
+  const openDraft = attempt(operationDirectory, (): Draft => {
     const path = join(directory, `.${Identity.self()}.${randomBytes(12).toString("hex")}.tmp`)
     try {
       return { path, descriptor: Fs.openSync(path, "wx", 0o600), digest: hasher(), size: 0 }
@@ -107,15 +175,15 @@ export const make = (
   const publish = (draft: Draft): Effect.Effect<ContentRef, JournalError> => {
     const ref: ContentRef = { sha256: draft.digest.digest(), size: draft.size }
     const folder = folderOf(ref.sha256)
-    const move = attempt(operation, () => {
+    const move = attempt(operationDirectory, () => {
       mkdir(folder)
       Fs.renameSync(draft.path, pathOf(ref.sha256))
     })
     if (!fsync) return Effect.as(move, ref)
-    return sync(operation, draft.descriptor).pipe(
+    return sync(operationDirectory, draft.descriptor).pipe(
       Effect.andThen(move),
-      Effect.andThen(syncDirectory(operation, folder)),
-      Effect.andThen(syncDirectory(operation, directory)),
+      Effect.andThen(syncDirectory(operationDirectory, folder)),
+      Effect.andThen(syncDirectory(operationDirectory, directory)),
       Effect.as(ref)
     )
   }
@@ -124,8 +192,8 @@ export const make = (
   const syncExisting = (ref: ContentRef): Effect.Effect<ContentRef, JournalError> =>
     fsync
       ? Effect.acquireUseRelease(
-          attempt(operation, () => Fs.openSync(pathOf(ref.sha256), O_RDONLY)),
-          (descriptor) => Effect.andThen(sync(operation, descriptor), syncDirectory(operation, folderOf(ref.sha256))),
+          attempt(operationDirectory, () => Fs.openSync(pathOf(ref.sha256), O_RDONLY)),
+          (descriptor) => Effect.andThen(sync(operationDirectory, descriptor), syncDirectory(operationDirectory, folderOf(ref.sha256))),
           (descriptor) => Effect.sync(() => closeQuietly(descriptor))
         ).pipe(Effect.as(ref))
       : Effect.succeed(ref)
@@ -184,7 +252,7 @@ export const make = (
         const copy = new Uint8Array(bytes)
         const ref: ContentRef = { sha256: sha256(copy), size: copy.length }
         return Effect.flatMap(
-          attempt(operation, () => hasContent(ref)),
+          attempt(operationDirectory, () => hasContent(ref)),
           (known) => (known ? syncExisting(ref) : withDraft((draft) => write(draft, copy)))
         )
       }),

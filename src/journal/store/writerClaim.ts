@@ -4,7 +4,7 @@ import type * as Scope from "effect/Scope"
 import { Fs, randomBytes, randomInt } from "../../runtime/node.ts"
 import * as ProcessLock from "../../runtime/processLock.ts"
 import { JournalError } from "../errors.ts"
-import { attempt } from "./system.ts"
+import { attempt } from "./systemCalls.ts"
 
 const operation = "Journal.open"
 

@@ -7,13 +7,64 @@ import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
-import type { Daemon, DaemonOptions, Status } from "../Daemon.ts"
-import { DaemonChanged } from "../entries/daemon.ts"
-import { Journal } from "../Journal.ts"
-import { DaemonError } from "./errors.ts"
-import * as Instance from "./instance.ts"
+import { randomBytes } from "../runtime/node.ts"
+import * as Identity from "../runtime/processIdentity.ts"
+import type { Daemon, DaemonOptions, Status } from "./Daemon.ts"
+import { Journal } from "./Journal.ts"
+import { DaemonChanged } from "./entries/status.ts"
+
+const reasonTexts = {
+  notStarted: "it has not been started",
+  completed: "it has completed, and does not start again",
+  failed: "it failed"
+} as const
+
+/**
+ * A daemon that cannot do what was requested, or that has failed. `notStarted`: it has not been started. `completed`: it has completed, and
+ * cannot start again. `failed`: it failed, and `cause` is its error.
+ *
+ * @since 0.1.0
+ */
+export class DaemonError extends Schema.TaggedError<DaemonError>("fs-algebra/DaemonError")("DaemonError", {
+  daemon: Schema.String,
+  operation: Schema.Literals(["start", "run", "shutdown", "awaitStatus"]),
+  reason: Schema.Literals(["notStarted", "completed", "failed"]),
+  detail: Schema.optionalKey(Schema.String),
+  cause: Schema.optionalKey(Schema.Defect())
+}) {
+  override get message(): string {
+    const detail = this.detail === undefined ? "" : `, ${this.detail}`
+    return `${this.operation} ${JSON.stringify(this.daemon)}: ${reasonTexts[this.reason]}${detail}`
+  }
+}
+
+// Unique ids of daemon runs. An id begins with the identity of its process, so a successor on the same machine detects a
+// killed process at once.
+
+
+const activeRuns = new Set<string>()
+
+const make = (): string => `${Identity.self()}.${randomBytes(8).toString("hex")}`
+
+const markActive = (instance: string): (() => void) => {
+  activeRuns.add(instance)
+  return () => void activeRuns.delete(instance)
+}
+
+/**
+ * Tests whether the run is over. Returns `undefined` if this is unknown: for a run on another machine, and for a living process, whose run
+ * may have ended.
+ */
+export const hasEnded = (instance: string): boolean | undefined => {
+  const at = instance.indexOf(".")
+  if (at === -1) return undefined
+  const process = instance.slice(0, at)
+  if (process === Identity.self()) return !activeRuns.has(instance)
+  return Identity.isDead(process) === true ? true : undefined
+}
 
 const messageOf = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
@@ -24,13 +75,13 @@ const messageOf = (cause: Cause.Cause<unknown>): string => {
 const failureOf = (exit: Exit.Exit<unknown, unknown>): Cause.Cause<unknown> | undefined =>
   Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? exit.cause : undefined
 
-export const make = Effect.fnUntraced(function* <E, R>(
+export const makeLifecycle = Effect.fnUntraced(function* <E, R>(
   options: DaemonOptions<E, R>
 ): Effect.fn.Return<Daemon, never, Journal | Scope.Scope | R> {
   const { name } = options
   const journal = yield* Journal
   const context = yield* Effect.context<R>()
-  const instance = Instance.make()
+  const instance = make()
   const transitions = Semaphore.makeUnsafe(1)
   const statusReached = {
     Stopped: Deferred.makeUnsafe<void>(),
@@ -107,7 +158,7 @@ export const make = Effect.fnUntraced(function* <E, R>(
       if (status === "Completed") return Effect.fail(errorFor("start", "completed", failure))
       const prepared = restore(Effect.provideContext(options.start ?? Effect.void, context))
       // Mark the run as active before it is announced, so that no process takes the announced run for a finished one.
-      const markInactive = Instance.markActive(instance)
+      const markInactive = markActive(instance)
       return Effect.matchCauseEffect(
         Effect.flatMap(prepared, () => recordStatus("Running")),
         {
