@@ -15,10 +15,27 @@ import type { FileStat } from "../model/Entry.ts"
 import { type Fault, InvalidArgument } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { PathPolicy } from "../model/FsPath.ts"
-import { type Attributes, type Backend, type Handle, type Links as PortLinks, mapPath, type Seen, type WriteHow } from "../port/Backend.ts"
+import {
+  type Attributes,
+  type Backend,
+  type Handle,
+  type Links as PortLinks,
+  mapPath,
+  type Seen,
+  type WriteHow
+} from "../port/Backend.ts"
 import { extend, type Handlers } from "../port/Request.ts"
 import * as Locks from "../runtime/locks.ts"
-import { FileDelete, type FileFault, FileList, FileMakeDirectory, FileMakeLink, FileMove, FileSetAttributes, FileStat as Stat } from "./FileSystemEntry.ts"
+import {
+  FileDelete,
+  type FileFault,
+  FileList,
+  FileMakeDirectory,
+  FileMakeLink,
+  FileMove,
+  FileSetAttributes,
+  FileStat as Stat
+} from "./FileSystemEntry.ts"
 import { Journal } from "./Journal.ts"
 import * as BranchAccelerations from "./branch/calls.ts"
 import { type Calls, faultOf, faultOfRequestError, unsupported } from "./branch/calls.ts"
@@ -34,7 +51,6 @@ import type { JournalError } from "./errors.ts"
 // Follows symbolic links on this side, in the combined tree of all leaves, as for links that lead out of a mount. A leaf
 // that serves a part of the tree would follow a link to files that are not visible here. The text of a link comes from the
 // leaf and is not trusted.
-
 
 const linkRefusal: Fault = { _tag: "AccessDenied", why: "link" }
 
@@ -80,7 +96,6 @@ const lookUpComponents =
 
 // A backend whose operations are requests to a leaf. The result of a read does not change later, because large contents
 // are read from the content store.
-
 
 interface PortOptions {
   readonly extended: boolean
@@ -187,7 +202,16 @@ const makePort = (asking: RequestClient, options: PortOptions): Backend => {
   return extended ? { ...mapped, perform: extend(mapped.perform, { Look: lookUpComponents(calls) }) } : mapped
 }
 
-export type { Answer, RequestError, RequestOptions, Requests, Sending, SendOptions, Single, WaitOptions } from "./branch/model.ts"
+export type {
+  Answer,
+  RequestError,
+  RequestOptions,
+  Requests,
+  Sending,
+  SendOptions,
+  Single,
+  WaitOptions
+} from "./branch/model.ts"
 
 /**
  * The service that sends requests as journal entries and waits for their answers.

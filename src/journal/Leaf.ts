@@ -35,7 +35,14 @@ import * as PosixHost from "../backends/PosixHost.ts"
 import * as WindowsHost from "../backends/WindowsHost.ts"
 import { type Algebra, Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
 import * as Caller from "../filesystem/operations/call.ts"
-import { InvalidArgument, type InvalidPath, type NotADirectory, type PathTooLong, type StatError, type Unsupported } from "../model/FsError.ts"
+import {
+  InvalidArgument,
+  type InvalidPath,
+  type NotADirectory,
+  type PathTooLong,
+  type StatError,
+  type Unsupported
+} from "../model/FsError.ts"
 import { Limits, type LimitsShape } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import * as Daemon from "./Daemon.ts"

@@ -22,7 +22,16 @@ import type { DaemonError } from "./Daemon.ts"
 import type { JournalError } from "./errors.ts"
 import { Journal, makeMemory, type Scrivener } from "./Journal.ts"
 import * as InvocationLog from "./spells/book.ts"
-import { definitions, type DefinitionsResult, type Parameters, type SpellEntry, SpellFault, SpellInvocation, type SpellName, type SpellResult } from "./spells/definitions.ts"
+import {
+  definitions,
+  type DefinitionsResult,
+  type Parameters,
+  type SpellEntry,
+  SpellFault,
+  SpellInvocation,
+  type SpellName,
+  type SpellResult
+} from "./spells/definitions.ts"
 import * as SpellCovenant from "./spells/covenant.ts"
 
 export { SpellEntry, SpellFault, SpellFaultKind, SpellInvocation, SpellName, SpellResult } from "./spells/definitions.ts"

@@ -124,14 +124,17 @@ interface Draft {
 }
 
 const write = (draft: Draft, bytes: Uint8Array): Effect.Effect<void, JournalError> => {
-  const diskFullError = (): JournalError => ioError(operationDirectory, Object.assign(new Error("the disk is full"), { code: "ENOSPC" }))
+  const diskFullError = (): JournalError =>
+    ioError(operationDirectory, Object.assign(new Error("the disk is full"), { code: "ENOSPC" }))
   const writeFrom = (done: number): Effect.Effect<void, JournalError> =>
     done === bytes.length
       ? Effect.void
       : Effect.flatMap(
           bytes.length <= maxSyncWriteBytes
             ? attempt(operationDirectory, () => Fs.writeSync(draft.descriptor, bytes, done))
-            : runAsync<number>(operationDirectory, (end) => Fs.write(draft.descriptor, bytes, done, bytes.length - done, null, end)),
+            : runAsync<number>(operationDirectory, (end) =>
+                Fs.write(draft.descriptor, bytes, done, bytes.length - done, null, end)
+              ),
           (written) => (written === 0 ? Effect.fail(diskFullError()) : writeFrom(done + written))
         )
   return Effect.suspend(() => {
@@ -193,7 +196,8 @@ export const makeDirectory = (
     fsync
       ? Effect.acquireUseRelease(
           attempt(operationDirectory, () => Fs.openSync(pathOf(ref.sha256), O_RDONLY)),
-          (descriptor) => Effect.andThen(sync(operationDirectory, descriptor), syncDirectory(operationDirectory, folderOf(ref.sha256))),
+          (descriptor) =>
+            Effect.andThen(sync(operationDirectory, descriptor), syncDirectory(operationDirectory, folderOf(ref.sha256))),
           (descriptor) => Effect.sync(() => closeQuietly(descriptor))
         ).pipe(Effect.as(ref))
       : Effect.succeed(ref)

@@ -44,7 +44,6 @@ export class DaemonError extends Schema.TaggedError<DaemonError>("fs-algebra/Dae
 // Unique ids of daemon runs. An id begins with the identity of its process, so a successor on the same machine detects a
 // killed process at once.
 
-
 const activeRuns = new Set<string>()
 
 const make = (): string => `${Identity.self()}.${randomBytes(8).toString("hex")}`

@@ -120,13 +120,7 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
 
   const rules = Rules.fromOptions(options)
   return Rules.enforce({
-    info: {
-      name: "Sqlite",
-      root: "/",
-      caseSensitive: true,
-      readOnly: Rules.isReadOnly(rules),
-      confinement: "virtual"
-    },
+    info: { name: "Sqlite", root: "/", caseSensitive: true, readOnly: Rules.isReadOnly(rules), confinement: "virtual" },
     rules,
     locks: Filesystem.locks(),
     stat: (path) =>

@@ -14,7 +14,19 @@ import type { Backend, Child, Commit, Edited, EditPlan, Whole } from "../../port
 import * as Request from "../../port/Request.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Correlation from "../Correlation.ts"
-import { type CreateMode, type FaultKind, FileDelete, FileEdit, FileFault, FileMakeDirectory, FileMove, FileRead, FileStat as Stat, FileWrite, type FileWritten } from "../FileSystemEntry.ts"
+import {
+  type CreateMode,
+  type FaultKind,
+  FileDelete,
+  FileEdit,
+  FileFault,
+  FileMakeDirectory,
+  FileMove,
+  FileRead,
+  FileStat as Stat,
+  FileWrite,
+  type FileWritten
+} from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { defined, type EntryClass, type Fields } from "../entries/kinds.ts"
 import { JournalError } from "../errors.ts"

@@ -9,7 +9,17 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import { InvalidArgument, Timeout } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { type Afferent, type FileContentChunk, type FileFault, type FileRead, FileWriteChunk, type FileWritten, isAfferent, isTerminal, type Terminal } from "../FileSystemEntry.ts"
+import {
+  type Afferent,
+  type FileContentChunk,
+  type FileFault,
+  type FileRead,
+  FileWriteChunk,
+  type FileWritten,
+  isAfferent,
+  isTerminal,
+  type Terminal
+} from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { kinds } from "../entries/kinds.ts"
 import { JournalError } from "../errors.ts"
@@ -158,7 +168,6 @@ const send = <E, R, A, E2, R2>(
 
 // Waits for answers. All requests share one tail of the journal, which delivers each answer by its correlation id. One
 // fiber watches all timeouts, because a timer per request would cost as much as the request itself.
-
 
 type RequestExit = Exit.Exit<Terminal, JournalError | Timeout>
 

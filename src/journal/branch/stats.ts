@@ -9,7 +9,6 @@ import { invalidTargetReason } from "../entries/links.ts"
 // Maps the names of temporary files. No leaf accepts these names from a caller. So a temporary file of a branch has
 // another name on the side of the leaf, and is hidden on this side. Other names are unchanged.
 
-
 const temporaryPrefix = ".~fsa-"
 const leafTemporaryPrefix = ".~branch-"
 

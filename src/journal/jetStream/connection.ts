@@ -15,7 +15,6 @@ import * as Signal from "../store/signal.ts"
 
 // Loads the NATS clients when a journal is opened, so that only users of this journal need the packages.
 
-
 const packageNames = "@nats-io/transport-node, @nats-io/jetstream and @nats-io/obj"
 
 /** Rethrows the error. Bundlers treat an import with a handled failure as optional, and continue if the package is not installed. */

@@ -14,7 +14,6 @@ import { type Connection, creationRetryOptions, type Options, type Refusal } fro
 // message carries all of them. The messages after it only keep places, so that each position stays the sequence of a
 // message.
 
-
 export const header = {
   /** The id of one append attempt. A writer that lost the answer recognizes its own message by this id. */
   id: "Fs-Algebra-Append",
@@ -110,7 +109,8 @@ export const codec = <E, Encoded>(schema: Schema.Codec<E, Encoded>): Codec<E> =>
       if (parsed instanceof JournalError) return new JournalError({ ...parsed, position })
       const { at, entry } = parsed[index]!
       return Result.match(decode(entry), {
-        onFailure: (error): EntryOrError<E> => problemMessages(position, `what stands at ${position} is no entry: ${String(error)}`),
+        onFailure: (error): EntryOrError<E> =>
+          problemMessages(position, `what stands at ${position} is no entry: ${String(error)}`),
         onSuccess: (entry) => ({ position, at, entry })
       })
     }
@@ -208,8 +208,6 @@ export const open = (connection: Connection, options: Options): Effect.Effect<Lo
       first?.count === place.count && endOf(first) >= sequence ? Effect.succeed(first) : findOwnerBefore(message)
     )
   }
-  const end = Effect.flatMap(last, (message) =>
-    message === undefined ? Effect.succeed(0) : Effect.map(owner(message), endOf)
-  )
+  const end = Effect.flatMap(last, (message) => (message === undefined ? Effect.succeed(0) : Effect.map(owner(message), endOf)))
   return Effect.as(createStream(connection, subject, options), { name, subject, get, last, end, owner })
 }

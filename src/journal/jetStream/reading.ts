@@ -70,7 +70,6 @@ const makeRecent = (start: number): Recent => {
 // Follows the stream with an ordered consumer that starts at the end of the stream. The consumer is re-created after every
 // reconnection, and when the server has messages that it did not deliver.
 
-
 interface Following {
   readonly recent: Recent
   readonly changed: (after: number) => Effect.Effect<void, JournalError>
@@ -81,7 +80,11 @@ const checkInterval = "5 seconds"
 /** The time allowed for messages in flight. */
 const deliveryGrace = "1 second"
 
-export const makeFollowing = (connection: Connection, log: Log, start: number): Effect.Effect<Following, JournalError, Scope.Scope> =>
+export const makeFollowing = (
+  connection: Connection,
+  log: Log,
+  start: number
+): Effect.Effect<Following, JournalError, Scope.Scope> =>
   Effect.gen(function* () {
     const recent = makeRecent(start)
     const signal = Signal.make()

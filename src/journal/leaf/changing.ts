@@ -9,7 +9,26 @@ import type { Fault, FsError, ListError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
-import { type Content, FileAttributesSet, type FileDelete, FileDeleted, FileDirectoryMade, type FileEdit, FileEdited, FileLinkMade, type FileMakeDirectory, type FileMakeLink, type FileMove, FileMoved, type FileSetAttributes, FileStarted, type FileWrite, type FileWriteChunk, FileWritten, type Terminal } from "../FileSystemEntry.ts"
+import {
+  type Content,
+  FileAttributesSet,
+  type FileDelete,
+  FileDeleted,
+  FileDirectoryMade,
+  type FileEdit,
+  FileEdited,
+  FileLinkMade,
+  type FileMakeDirectory,
+  type FileMakeLink,
+  type FileMove,
+  FileMoved,
+  type FileSetAttributes,
+  FileStarted,
+  type FileWrite,
+  type FileWriteChunk,
+  FileWritten,
+  type Terminal
+} from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
 import { make } from "../entries/kinds.ts"
 import { invalidTargetReason } from "../entries/links.ts"

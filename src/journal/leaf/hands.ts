@@ -26,7 +26,6 @@ import type { Settings } from "./settings.ts"
 // Deadlines of equal duration. They expire in the order in which they were set, so one sleeping fiber serves all of them.
 // Setting or dropping a deadline costs one change of a map.
 
-
 const nanosPerMilli = 1_000_000
 
 export interface Deadlines<Key> {

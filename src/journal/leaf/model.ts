@@ -6,7 +6,15 @@ import type { Caller } from "../../filesystem/operations/call.ts"
 import { type Fault, FsError, IoError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Links } from "../../port/Backend.ts"
-import { type Afferent, type Efferent, FaultKind, FileFault, type FileStarted, type FileWriteChunk, type Terminal } from "../FileSystemEntry.ts"
+import {
+  type Afferent,
+  type Efferent,
+  FaultKind,
+  FileFault,
+  type FileStarted,
+  type FileWriteChunk,
+  type Terminal
+} from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import { kinds, make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"

@@ -22,7 +22,6 @@ import type { Settings } from "./settings.ts"
 // this leaf may serve only a part of it. So the leaf follows no link: it refuses a link, or treats it as an entry of its
 // own.
 
-
 interface Views {
   readonly viewFor: (intent: Efferent) => LeafContext
 }
@@ -57,7 +56,6 @@ export const make = (self: LeafContext): Views => {
 
 // Directories that lead to the prefixes of leaves. They exist as if the leaves were mounted there, whatever the owner of
 // the path has. They appear in their parents' listings, and show the prefixes together with the owner's entries.
-
 
 const directoryMetadata = ({ intent }: Work): FileMetadata =>
   makeKinds(FileMetadata, { correlationId: intent.correlationId, size: 0, isDirectory: true, kind: "directory" })

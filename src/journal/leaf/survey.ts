@@ -27,7 +27,6 @@ import * as Registry from "./registry.ts"
 // one that does not match the journal, is ignored. Without a valid checkpoint, the leaf reads the journal from its
 // beginning.
 
-
 /** The least number of positions between checkpoints. After twice as many, any leaf of the installation appends one. */
 const checkpointInterval = 1_024
 

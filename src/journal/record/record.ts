@@ -20,7 +20,6 @@ import { type RecordContext, write } from "./writing.ts"
 // Records reads for `Replay.double`: each stat, list and open at the port, and each read of an open file. Opening is
 // recorded as a read of no bytes. Reading a link is recorded as a read without a length, whose content is the link's text.
 
-
 const recordRead = <A, R>(
   recorder: StepRecorder,
   path: FsPath.FsPath,

@@ -14,7 +14,6 @@ import type { Change } from "./values.ts"
 // Reports changes by their effect on visible names. A transaction stages entries under hidden names. A rename from a
 // hidden name creates the staged entry, and a rename to a hidden name removes an entry.
 
-
 interface StagedEntry {
   kind: "FileWrite" | "FileMakeDirectory" | "FileMakeLink"
   bytes?: number | undefined

@@ -4,7 +4,21 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as FsPath from "../../model/FsPath.ts"
 import { root } from "../../model/FsPath.ts"
-import { type Content, type Efferent, type FileDelete, type FileEdit, type FileMakeDirectory, type FileMakeLink, type FileMove, type FileSetAttributes, type FileWrite, type FileWriteChunk, isMutation, type Removed, type Terminal } from "../FileSystemEntry.ts"
+import {
+  type Content,
+  type Efferent,
+  type FileDelete,
+  type FileEdit,
+  type FileMakeDirectory,
+  type FileMakeLink,
+  type FileMove,
+  type FileSetAttributes,
+  type FileWrite,
+  type FileWriteChunk,
+  isMutation,
+  type Removed,
+  type Terminal
+} from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../Journal.ts"
 import type { Intents } from "../entries/kinds.ts"
 import { sizeOf } from "../entries/said.ts"
@@ -12,7 +26,17 @@ import type { JournalError } from "../errors.ts"
 import { type Operation, operations } from "./operations.ts"
 import { normalizePath } from "./paths.ts"
 import { NotRecorded } from "./values.ts"
-import { attributesOf, type BeginningFact, type File, missingNode, newAttributes, type Node, type Part, unknownNode, World } from "./world.ts"
+import {
+  attributesOf,
+  type BeginningFact,
+  type File,
+  missingNode,
+  newAttributes,
+  type Node,
+  type Part,
+  unknownNode,
+  World
+} from "./world.ts"
 
 /** The answer; `undefined` for a request that was not answered, which is applied without the facts that only an answer has. */
 type Answer = Terminal | undefined
@@ -183,8 +207,13 @@ interface LoadOptions {
   readonly includesLaterEntries: boolean
 }
 
-export const pathsOf = ({ path, to }: { readonly path: FsPath.FsPath; readonly to?: FsPath.FsPath | undefined }): ReadonlyArray<FsPath.FsPath> =>
-  to === undefined ? [path] : [path, to]
+export const pathsOf = ({
+  path,
+  to
+}: {
+  readonly path: FsPath.FsPath
+  readonly to?: FsPath.FsPath | undefined
+}): ReadonlyArray<FsPath.FsPath> => (to === undefined ? [path] : [path, to])
 
 export const load = (
   journal: Scrivener<Entry>,

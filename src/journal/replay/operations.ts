@@ -134,7 +134,6 @@ export const operations = (
 // Extracts the fields of an answer that count in a comparison: no times, permissions, ids, or fields that only a recorder
 // adds.
 
-
 export type AnswerFields = { readonly [field: string]: unknown }
 
 export const digestOf = (

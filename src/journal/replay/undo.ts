@@ -10,7 +10,16 @@ import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type Mismatch, runTransaction } from "../../history/exchange.ts"
 import { withTreeLock } from "../../history/exchange/turn.ts"
 import { isPermitted, recoverTransactions, withExclusiveLock } from "../../history/replace.ts"
-import { blobHasher, type Change, differences as treeDifferences, type DirectoryNode, emptyDirectory, graft, type Node as TreeNode, sortByPath } from "../../history/tree.ts"
+import {
+  blobHasher,
+  type Change,
+  differences as treeDifferences,
+  type DirectoryNode,
+  emptyDirectory,
+  graft,
+  type Node as TreeNode,
+  sortByPath
+} from "../../history/tree.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
@@ -28,7 +37,6 @@ import { type Attributes, attributesOf, type Directory, type Node, type World } 
 
 // The two trees of an undo: the current one and the target, both reduced to their differences. An entry of the beginning
 // is read from the place to which it was moved, or from the contents in the journal.
-
 
 const chunkSize = 65_536
 

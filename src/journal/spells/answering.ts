@@ -20,7 +20,19 @@ import {
   type FileWritten
 } from "../FileSystemEntry.ts"
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
-import { type AnySpellCall, type DefinitionsResult, editsOf, type Encoding, parseInvocation, SpellFault, SpellFaultKind, type SpellInvocation, type SpellName, SpellResult, type Step } from "./definitions.ts"
+import {
+  type AnySpellCall,
+  type DefinitionsResult,
+  editsOf,
+  type Encoding,
+  parseInvocation,
+  SpellFault,
+  SpellFaultKind,
+  type SpellInvocation,
+  type SpellName,
+  SpellResult,
+  type Step
+} from "./definitions.ts"
 import type { SpellAnswer } from "./book.ts"
 
 export type FileAnswer = FileContent | FileContentChunk | FileWritten | FileListing | FileDeleted | FileEdited | FileFault

@@ -6,7 +6,6 @@ import { CreateMode, type Edit, FileDelete, FileEdit, FileList, FileRead, FileWr
 // Ids of file requests, derived from the position of the spell's invocation. So a repeated request has the same id, and an
 // answer identifies its spell.
 
-
 /** The step of a spell. `ask` is the only step, except for an edit without FileEdit, which has a `read` and a `write`. */
 export type Step = "ask" | "read" | "write"
 

@@ -16,7 +16,6 @@ import type { Decode } from "./pages.ts"
 // An entry is a plain record, or a class instance whose fields are its own properties. Its values are immutable values,
 // plain records, arrays and bytes.
 
-
 /** The largest size in bytes that stays in an entry. */
 export const maxInlineBytes = 4_096
 

@@ -12,7 +12,6 @@ import { attempt, readAt } from "./systemCalls.ts"
 // and of its own bytes. So a changed, removed, added or moved line breaks the chain. Lines that were cut off at the end
 // are not detected by the file itself, only by comparing the last hash with a copy kept elsewhere.
 
-
 const version = 1
 
 export const headerOf = (chained: boolean): string =>

@@ -12,7 +12,6 @@ import { ioError } from "./systemCalls.ts"
 
 // The system calls of a journal's writer, so that a test can make them fail.
 
-
 export interface Disk {
   /** Appends in one call and returns the number of bytes written. */
   readonly write: (descriptor: number, bytes: Uint8Array) => number

@@ -135,7 +135,7 @@ const targetsOutside = ["/etc/passwd", "..", "../outside", "a/../../outside", "d
 
 const outsideLinkTree: Files = {
   "d/f": "inside\n",
-  outsideLinkTree: link("../outside"),
+  out: link("../outside"),
   absolute: link("/etc/passwd"),
   "d/deep": link("../../x")
 }

@@ -1,6 +1,6 @@
 /** The comparison of two texts by line, tested without a browser. */
 import { assert, describe, it } from "@effect/vitest"
-import { differences } from "../../../src/debug/page/panels/FileDiff.tsx"
+import { differences } from "../../../src/debug/page/panels/differences.ts"
 
 /** Applies the differences to `a`, and checks that they are in order and cover whole lines. */
 const applied = (a: string, b: string): string => {

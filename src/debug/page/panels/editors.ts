@@ -2,7 +2,7 @@ import { Change, type Chunk, diff, getChunks, MergeView, unifiedMergeView } from
 import { EditorState, type Extension, Text } from "@codemirror/state"
 import { EditorView, gutter, GutterMarker, type BlockInfo } from "@codemirror/view"
 import { baseExtensions, languageOf, setWrapping, withLineFeeds } from "../code/code.ts"
-import { differences } from "./FileDiff.tsx"
+import { differences } from "./differences.ts"
 
 export { languageOf }
 

@@ -1,0 +1,31 @@
+/** Compares two texts by line, in a file that tests load without a browser. */
+import * as TextDiff from "effect/TextDiff"
+
+/** The step budget of one comparison, whose cost is lines times differences. */
+const maxSteps = 20_000_000
+
+/** A range that differs, in characters of both texts. The ends are exclusive. */
+interface Difference {
+  readonly fromA: number
+  readonly toA: number
+  readonly fromB: number
+  readonly toB: number
+}
+
+/** Returns the ranges of lines that differ. Beyond the budget, more lines count as changed than were. */
+export const differences = (before: string, after: string): ReadonlyArray<Difference> => {
+  const lines = before.split("\n").length + after.split("\n").length
+  const edits = TextDiff.lines(before, after, { maxEdits: Math.ceil(maxSteps / lines) })
+  const found: Array<Difference> = []
+  let [fromA, toA, fromB, toB] = [0, 0, 0, 0]
+  for (const { _tag, items } of [...edits, { _tag: "Equal", items: [] } as const]) {
+    const length = items.reduce((sum, line) => sum + line.length, 0)
+    if (_tag !== "Insert") toA += length
+    if (_tag !== "Delete") toB += length
+    if (_tag !== "Equal") continue
+    const [endA, endB] = [toA - length, toB - length]
+    if (endA > fromA || endB > fromB) found.push({ fromA, toA: endA, fromB, toB: endB })
+    ;[fromA, fromB] = [toA, toB]
+  }
+  return found
+}
