@@ -423,7 +423,7 @@ const kindOf = (value: unknown): string => {
 
 const quoted = (name: string): string => JSON.stringify(name.length > maxNameLength ? `${name.slice(0, maxNameLength)}…` : name)
 
-const isRecordUndecodable = (value: unknown): value is Readonly<Record<string, unknown>> =>
+const isPlainRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
 const valueAt = (input: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
@@ -473,21 +473,21 @@ const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
 const namesAt = (definition: AnyDefinition<unknown>, path: ReadonlyArray<PropertyKey>): ReadonlyArray<string> => {
   const document = documentOf(definition)
   const resolved = (node: unknown): Readonly<Record<string, unknown>> => {
-    const ref = isRecordUndecodable(node) ? node["$ref"] : undefined
+    const ref = isPlainRecord(node) ? node["$ref"] : undefined
     const found = typeof ref === "string" ? document.definitions[ref.split("/").at(-1)!] : node
-    return isRecordUndecodable(found) ? found : {}
+    return isPlainRecord(found) ? found : {}
   }
   const inside = path.reduce<Readonly<Record<string, unknown>>>((node, key) => {
     const { items, properties } = node
     return resolved(
       typeof key === "number"
         ? items
-        : isRecordUndecodable(properties) && Object.hasOwn(properties, key)
+        : isPlainRecord(properties) && Object.hasOwn(properties, key)
           ? properties[String(key)]
           : undefined
     )
   }, resolved(document.schema))
-  return Object.keys(isRecordUndecodable(inside["properties"]) ? inside["properties"] : {})
+  return Object.keys(isPlainRecord(inside["properties"]) ? inside["properties"] : {})
 }
 
 const faultsOf = (definition: AnyDefinition<unknown>, input: unknown, error: Schema.SchemaError) => {
@@ -495,7 +495,7 @@ const faultsOf = (definition: AnyDefinition<unknown>, input: unknown, error: Sch
   const out = new Map<string, string>()
   let more = 0
   const keys = (path: ReadonlyArray<unknown>) =>
-    path.map((key) => (isRecordUndecodable(key) ? (key["key"] as PropertyKey) : (key as PropertyKey)))
+    path.map((key) => (isPlainRecord(key) ? (key["key"] as PropertyKey) : (key as PropertyKey)))
   for (const { message, path: raw = [] } of issues) {
     const path = keys(raw)
     const place = argumentPath(path)
@@ -541,7 +541,7 @@ const exampleOf = ({ examples, name }: AnyDefinition<unknown>): string => {
 const isJsonObject = (text: string): boolean =>
   text.length < 10_000_000 &&
   Result.getOrElse(
-    Result.try(() => isRecordUndecodable(JSON.parse(text))),
+    Result.try(() => isPlainRecord(JSON.parse(text))),
     () => false
   )
 
@@ -551,7 +551,7 @@ export const describeDecodeError = (definition: AnyDefinition<unknown>, input: u
     const what = isJsonObject(input) ? "as a string that holds JSON" : "as a string"
     return `The arguments of ${name} were sent ${what}, not as an object. ${exampleOf(definition)}`
   }
-  if (!isRecordUndecodable(input))
+  if (!isPlainRecord(input))
     return `The arguments of ${name} must be an object, and were ${kindOf(input)}. ${exampleOf(definition)}`
   const { all, more } = faultsOf(definition, input, error)
   const rest = more > 0 ? `; and ${more} more` : ""

@@ -10,26 +10,26 @@ import type { CommandLine } from "./look.ts"
 
 export type HistoryError = SnapshotError | SnapshotRestoreError | ArchiveError
 
-interface HistoryAdviceAdvice {
+interface HistoryAdvice {
   readonly code: number
   readonly hint: string | ((line: CommandLine) => string)
 }
 
-const unknownSnapshot: HistoryAdviceAdvice = { code: exitCodeOf("NotFound"), hint: (line) => `List them: ${line("snapshots")}` }
-const storeUnavailable: HistoryAdviceAdvice = {
+const unknownSnapshot: HistoryAdvice = { code: exitCodeOf("NotFound"), hint: (line) => `List them: ${line("snapshots")}` }
+const storeUnavailable: HistoryAdvice = {
   code: systemErrorCode,
   hint: "Check that the store and its disk exist and no other process holds the store, then try again."
 }
-const systemFailure: HistoryAdviceAdvice = {
+const systemFailure: HistoryAdvice = {
   code: systemErrorCode,
   hint: "Check the disk and the permissions, then try again."
 }
-const storeDamaged: HistoryAdviceAdvice = {
+const storeDamaged: HistoryAdvice = {
   code: systemErrorCode,
   hint: "Find the damage with git --git-dir STORE fsck; snapshots of another store are reached with --store DIR."
 }
 
-const snapshotAdvice: Readonly<Record<SnapshotError["reason"], HistoryAdviceAdvice>> = {
+const snapshotAdvice: Readonly<Record<SnapshotError["reason"], HistoryAdvice>> = {
   gitMissing: {
     code: systemErrorCode,
     hint: (line) => `Install git, as by apt-get install git. An archive needs no git: ${line("export", "backup.zip")}`
@@ -45,7 +45,7 @@ const snapshotAdvice: Readonly<Record<SnapshotError["reason"], HistoryAdviceAdvi
   io: systemFailure
 }
 
-const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], HistoryAdviceAdvice>> = {
+const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], HistoryAdvice>> = {
   unknown: unknownSnapshot,
   incompatible: { code: exitCodeOf("NotAFile"), hint: "Restore it with the --root and the --store that it was taken with." },
   corrupt: storeDamaged,
@@ -65,7 +65,7 @@ const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
   version: "Use the program that made it, or a newer fs-algebra."
 }
 
-const adviceFor = (error: HistoryError): HistoryAdviceAdvice => {
+const adviceFor = (error: HistoryError): HistoryAdvice => {
   switch (error._tag) {
     case "SnapshotError":
       return snapshotAdvice[error.reason]

@@ -24,7 +24,7 @@ import { Journal, makeMemory, type Scrivener } from "./Journal.ts"
 import * as InvocationLog from "./spells/book.ts"
 import {
   definitions,
-  type DefinitionsResult,
+  type DefinitionResult,
   type Parameters,
   type SpellEntry,
   SpellFault,
@@ -35,7 +35,7 @@ import {
 import * as SpellCovenant from "./spells/covenant.ts"
 
 export { SpellEntry, SpellFault, SpellFaultKind, SpellInvocation, SpellName, SpellResult } from "./spells/definitions.ts"
-export { definitions, type Parameters, type DefinitionsResult as Result } from "./spells/definitions.ts"
+export { definitions, type Parameters, type DefinitionResult as Result } from "./spells/definitions.ts"
 
 /**
  * The service for the journal of spells.
@@ -213,11 +213,11 @@ const unexpectedResult = ({ correlationId, spell }: SpellResult): SpellFault =>
 export const call = Effect.fnUntraced(function* <Name extends SpellName>(
   spell: Name,
   parameters: Parameters<Name>
-): Effect.fn.Return<DefinitionsResult<Name>, SpellFault | CastError, Spells> {
+): Effect.fn.Return<DefinitionResult<Name>, SpellFault | CastError, Spells> {
   const answer = yield* cast(yield* invocation(spell, parameters))
   if (answer._tag === "SpellFault") return yield* Effect.fail(answer)
-  const decode = Schema.decodeUnknownEffect<Schema.Codec<DefinitionsResult<Name>>>(
-    definitions[spell].result as unknown as Schema.Codec<DefinitionsResult<Name>>
+  const decode = Schema.decodeUnknownEffect<Schema.Codec<DefinitionResult<Name>>>(
+    definitions[spell].result as unknown as Schema.Codec<DefinitionResult<Name>>
   )
   return yield* Effect.mapError(decode(answer.result), () => unexpectedResult(answer))
 })

@@ -15,7 +15,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import { bringBackBytesOf, importTarOf, keepBytesOf } from "../history/Archive.ts"
-import { Snapshots as SnapshotsType } from "../history/Snapshots.ts"
+import { Snapshots as HistorySnapshots } from "../history/Snapshots.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import { withExclusiveLock } from "../history/replace.ts"
 import type { Operations as Snapshots } from "../history/snapshots/operations.ts"
@@ -28,14 +28,14 @@ import * as SessionModule from "./Session.ts"
 import type { Operations as Session, SessionSnapshot } from "./Session.ts"
 
 /** @since 0.1.0 */
-interface ExternalExternalFsSnapshot {
+interface ExternalFsSnapshotService {
   /**
    * A ZIP archive as `Archive.exportBytes` creates it. A tar archive, optionally gzipped, is accepted too. The array must not be changed.
    */
   readonly data: Uint8Array
 }
 
-const slice: Slice<ExternalExternalFsSnapshot> = makeSlice(
+const slice: Slice<ExternalFsSnapshotService> = makeSlice(
   "ExternalFsSnapshot",
   Schema.Struct({ data: Schema.Uint8ArrayFromBase64 }),
   { reduce: replaceLatest }
@@ -350,10 +350,10 @@ export const make = (options: {
  * @category layers
  * @since 0.1.0
  */
-export const layer: Layer.Layer<Checkpoint, SessionError, SessionModule.Session | SnapshotsType> = Layer.effect(
+export const layer: Layer.Layer<Checkpoint, SessionError, SessionModule.Session | HistorySnapshots> = Layer.effect(
   Checkpoint,
   Effect.gen(function* () {
-    return yield* make({ session: yield* SessionModule.Session, snapshots: yield* SnapshotsType })
+    return yield* make({ session: yield* SessionModule.Session, snapshots: yield* HistorySnapshots })
   })
 )
 
@@ -381,7 +381,7 @@ export const rollbackTo = (
 ): Effect.Effect<void, SnapshotRestoreError | SessionError> => restoreToSnapshot({ session, snapshots }, snapshot)
 
 /** @since 0.1.0 */
-export type ExternalFsSnapshot = ExternalExternalFsSnapshot
+export type ExternalFsSnapshot = ExternalFsSnapshotService
 
 /**
  * The slice with a whole filesystem as an archive, for a session that is saved without its filesystem. The JSON form is base64.

@@ -160,11 +160,11 @@ export const make = (maxBytes: number = maxLineBytes): Lines => {
 // Orders the messages to the server. Cancellations and other notices do not wait behind requests; otherwise a client that
 // floods the server could not cancel.
 
-type TurnsMessage = Extract<Line, { readonly _tag: "Message" }>
+type QueuedMessage = Extract<Line, { readonly _tag: "Message" }>
 
 interface MessageQueue {
   /** Accepts a message; waits only while the queue is full. */
-  readonly take: (message: TurnsMessage) => Effect.Effect<void>
+  readonly take: (message: QueuedMessage) => Effect.Effect<void>
   readonly pass: Effect.Effect<never>
 }
 
@@ -174,18 +174,18 @@ const maxWaitingMessages = 1024
 const immediateMethods: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
 
 /** Returns the id of a single request. A batch can only be cancelled as a whole. */
-const singleId = ({ ids }: TurnsMessage): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
+const singleId = ({ ids }: QueuedMessage): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
 
 const makeTurns = Effect.fnUntraced(function* (flow: Flow, forward: (text: string) => Effect.Effect<void>) {
-  const waiting = yield* Queue.bounded<TurnsMessage>(maxWaitingMessages)
+  const waiting = yield* Queue.bounded<QueuedMessage>(maxWaitingMessages)
   let waitingCount = 0
   const ids = new Set<string | number>()
   const cancelledIds = new Set<string | number>()
-  const forwardNow = (message: TurnsMessage): Effect.Effect<void> => {
+  const forwardNow = (message: QueuedMessage): Effect.Effect<void> => {
     flow.countMessage(message.bytes)
     return forward(message.text)
   }
-  const take = (message: TurnsMessage): Effect.Effect<void> => {
+  const take = (message: QueuedMessage): Effect.Effect<void> => {
     const { cancelledId: cancels, isRequest, method } = message
     if (!isRequest || immediateMethods.has(method)) {
       if (cancels === undefined || !ids.has(cancels)) return Effect.andThen(flow.awaitReader, forwardNow(message))

@@ -88,7 +88,7 @@ const commonFields: Json = {
 }
 
 /** Returns the schema of structured results, or `undefined` if the value is no object; such results have only a message. */
-const outputSchemaSchemas = (value: Schema.Top): Json | undefined => {
+const decodedOutputSchema = (value: Schema.Top): Json | undefined => {
   const { properties, required, ...schema } = schemaDocument(value, "ignore")
   if (schema["type"] !== "object") return undefined
   return {
@@ -166,7 +166,7 @@ const titleOf = (name: string): string => {
 
 const describeTool = (
   definition: AnyDefinition<unknown>,
-  outputSchema: ReturnType<typeof outputSchemaSchemas>
+  outputSchema: ReturnType<typeof decodedOutputSchema>
 ): McpSchema.Tool =>
   new McpSchema.Tool({
     name: definition.name,
@@ -188,7 +188,7 @@ export const register = Effect.fnUntraced(function* (
 ) {
   const server = yield* McpServer.McpServer
   const services = yield* Effect.context<never>()
-  const outputSchema = isStructured ? outputSchemaSchemas(definition.value) : undefined
+  const outputSchema = isStructured ? decodedOutputSchema(definition.value) : undefined
   const answer = makeResultEncoder(definition, outputSchema !== undefined)
   const handle = Effect.fnUntraced(function* (input: unknown) {
     const report = yield* reporter(server)

@@ -85,7 +85,7 @@ const openFilesystem = Effect.fnUntraced(function* <R>(
   return { filesystem, services: Context.omit(Filesystem)(services) as Context.Context<never>, previews }
 })
 
-const buildSectionCustom = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
+const buildCustomSection = <R, T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
   options: FilesystemOptions<R, T, C, P>,
   sharedFilesystem: Holder.SharedFilesystem
 ): Effect.Effect<Workspace<Needed<T, C, P | Snapshots>>, SectionError, Scope.Scope> =>
@@ -99,7 +99,7 @@ const buildSectionCustom = <R, T extends AnyDefinition<unknown>, C extends Secti
       text: (_, params) => (typeof options.template === "string" ? Effect.succeed(options.template) : options.template(params)),
       clone: (session) =>
         Tree.releaseOnFailure(
-          Effect.flatMap(forSession(options, session), (other) => buildSectionCustom(other, sharedFilesystem))
+          Effect.flatMap(forSession(options, session), (other) => buildCustomSection(other, sharedFilesystem))
         )
     },
     options
@@ -123,7 +123,7 @@ export const FilesystemSection = Effect.fnUntraced(function* <
 ): Effect.fn.Return<Workspace<Needed<T, C, P | Snapshots>>, SectionError, Scope.Scope | R> {
   const previews = yield* planMounts(options)
   const { snapshotDirectory } = options
-  return yield* buildSectionCustom(options, yield* Holder.make(openFilesystem(options), { snapshotDirectory, previews }))
+  return yield* buildCustomSection(options, yield* Holder.make(openFilesystem(options), { snapshotDirectory, previews }))
 })
 
 /**

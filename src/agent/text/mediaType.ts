@@ -81,7 +81,7 @@ const texts: ReadonlyMap<string, string> = new Map(
   })
 )
 
-export const mediaTypeOfMediaTypes = (name: string, content: Uint8Array, isText: boolean): string =>
+export const mediaTypeOfName = (name: string, content: Uint8Array, isText: boolean): string =>
   isText
     ? (texts.get(/\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? "") ?? "text/plain")
     : (mediaTypeOf(content)?.type ?? "application/octet-stream")

@@ -96,7 +96,7 @@ const compareChanges = Effect.fnUntraced(function* (
 })
 
 /** Joins the diffs, without those for which there is no room. */
-const textOfDiff = (compared: ReadonlyArray<ComparedChange>): string =>
+const renderDiff = (compared: ReadonlyArray<ComparedChange>): string =>
   compared.reduce((text, { patch }) => {
     const diff = patch?.diff ?? ""
     return text.length + diff.length > maxDiffLength ? text : text + diff
@@ -149,7 +149,7 @@ export const diff = define({
       lines_added: sum(differences.map((one) => one.lines_added)),
       lines_removed: sum(differences.map((one) => one.lines_removed))
     }
-    const text = textOfDiff(compared)
+    const text = renderDiff(compared)
     const head = `${changed(counts)} from ${short(from)} to ${to === undefined ? "the current files" : short(to)}`
     const shown = yield* runInSlices(() => excerptDiff(text))
     return {

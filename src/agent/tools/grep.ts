@@ -114,7 +114,7 @@ const addPage = (before: FileCounts, page: GrepResult, isFirst: boolean): FileCo
 })
 
 /** Cuts the result to `count` files, as if the search had that limit. */
-const cutToCountGrepByFile = (found: FileCounts, count: number): FileCounts =>
+const cutFilesToCount = (found: FileCounts, count: number): FileCounts =>
   count === found.files.length
     ? found
     : { ...found, files: found.files.slice(0, count), next: endOf(found.files[count - 1]!.path) }
@@ -139,9 +139,9 @@ const countByFile = Effect.fnUntraced(function* (
     after = next.next
     // The last file may have more matches, so read until there is one more file than requested.
   } while (after !== undefined && found.files.length <= maxFiles)
-  const count = fits(Math.min(maxFiles, found.files.length), (count) => cutToCountGrepByFile(found, count))
+  const count = fits(Math.min(maxFiles, found.files.length), (count) => cutFilesToCount(found, count))
   if (count === found.files.length) return found
-  const cutCounts = cutToCountGrepByFile(found, count)
+  const cutCounts = cutFilesToCount(found, count)
   const total = matchesIn(cutCounts.files)
   const last = pages.findLast(({ before }) => matchesIn(before.files) < total) ?? pages[0]!
   const again = yield* page(last.after, total - matchesIn(last.before.files))

@@ -196,7 +196,7 @@ const Value = Schema.Struct({
 
 type ReadAnswer = Answer<typeof Value.Type>
 
-interface ReadFileWindow {
+interface LineWindow {
   /** The first line; negative counts from the end, and -1 is the last line. */
   readonly offset: number
   readonly limit: number | undefined
@@ -209,7 +209,7 @@ const budgetOf = ({ sent, settings }: Call, fields: object): PageBudget => ({
 
 const readAsBytes = Effect.fnUntraced(function* (
   path: FsPath,
-  { limit, offset }: ReadFileWindow,
+  { limit, offset }: LineWindow,
   call: Call
 ): Effect.fn.Return<ReadAnswer, ToolFailure> {
   const { filesystem, memory } = call
@@ -249,7 +249,7 @@ const readAsImage = Effect.fnUntraced(function* (
 
 const readAsText = Effect.fnUntraced(function* (
   path: FsPath,
-  { limit, offset }: ReadFileWindow,
+  { limit, offset }: LineWindow,
   encoding: Encoding,
   call: Call
 ): Effect.fn.Return<ReadAnswer | "binary", ToolFailure> {
@@ -275,7 +275,7 @@ const readAsText = Effect.fnUntraced(function* (
  */
 const readAsLines = Effect.fnUntraced(function* (
   path: FsPath,
-  { limit = maxLines, offset }: ReadFileWindow,
+  { limit = maxLines, offset }: LineWindow,
   sizeBytes: number,
   call: Call
 ): Effect.fn.Return<ReadAnswer, ToolFailure> {
@@ -319,7 +319,7 @@ const refuseTooLarge = (path: FsPath, actual: number, allowed: number): ToolFail
 
 const readOther = Effect.fnUntraced(function* (
   path: FsPath,
-  window: ReadFileWindow,
+  window: LineWindow,
   call: Call,
   exceededLimit?: { readonly allowed: number }
 ): Effect.fn.Return<ReadAnswer, ToolFailure> {
@@ -341,7 +341,7 @@ const readOther = Effect.fnUntraced(function* (
   return text === "binary" ? yield* Effect.fail(refuseBinary(path, sizeBytes, media)) : text
 })
 
-const read = (path: FsPath, window: ReadFileWindow, call: Call): Effect.Effect<ReadAnswer, ToolFailure> =>
+const read = (path: FsPath, window: LineWindow, call: Call): Effect.Effect<ReadAnswer, ToolFailure> =>
   readAsText(path, window, "utf-8", call).pipe(
     Effect.catchTags({
       NotText: () => Effect.succeed("binary" as const),
@@ -364,7 +364,7 @@ interface Params {
 const windowOfParams = (
   { encoding, limit, line, offset, path }: Params,
   call: Call
-): Effect.Effect<ReadFileWindow, InvalidArgument> => {
+): Effect.Effect<LineWindow, InvalidArgument> => {
   if (line === undefined) return Effect.succeed({ offset: offset ?? 0, limit })
   if (encoding === "base64") return Effect.fail(invalid("line", "bytes have no lines; give offset in bytes", call, path))
   const start = line > 0 ? line - 1 : line

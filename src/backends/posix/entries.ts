@@ -282,16 +282,16 @@ export const readStamps = (place: HostDirectory): Effect.Effect<ReadonlyArray<St
     return next(0)
   })
 
-const readInSlicesHostStamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
+const readStampsInSlices = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
   withDirectory(confined, path, readStamps)
 
 export const stamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
   Effect.matchEffect(
     attempt(() => readNow(confined, path)),
     {
-      onSuccess: (stamps) => (stamps === undefined ? readInSlicesHostStamps(confined, path) : Effect.succeed(stamps)),
+      onSuccess: (stamps) => (stamps === undefined ? readStampsInSlices(confined, path) : Effect.succeed(stamps)),
       // The directory may have been replaced while it was read.
-      onFailure: (fault) => (fault._tag === "NotFound" ? readInSlicesHostStamps(confined, path) : Effect.fail(fault))
+      onFailure: (fault) => (fault._tag === "NotFound" ? readStampsInSlices(confined, path) : Effect.fail(fault))
     }
   )
 

@@ -45,7 +45,7 @@ interface LendDirectory<V extends Visit> {
 /** Directories lent to one job of a worker. Each may need a descriptor. */
 const maxBorrowed = 64
 /** Attempts for a file, and the milliseconds between them, when the process has no descriptors left. */
-const maxAttemptsHostSearch = 80
+const maxSearchAttempts = 80
 const retryDelayMillis = 25
 
 interface SearchPart {
@@ -169,7 +169,7 @@ const searchAll = Effect.fnUntraced(function* <V extends Visit>(
     emptyRounds = some.length > 0 ? 0 : emptyRounds + 1
     if (emptyRounds === 0) continue
     releaseReserves()
-    if (emptyRounds > maxAttemptsHostSearch) out.push({ found: "unreadable" })
+    if (emptyRounds > maxSearchAttempts) out.push({ found: "unreadable" })
     else yield* Effect.sleep(retryDelayMillis)
   }
   return out

@@ -268,10 +268,10 @@ interface Target extends Opened, Progress {
 
 const {
   O_APPEND,
-  O_CREAT: HostAppendO_CREAT,
-  O_EXCL: HostAppendO_EXCL,
+  O_CREAT: appendCreateFlag,
+  O_EXCL: appendExclusiveFlag,
   O_NOCTTY,
-  O_NOFOLLOW: HostAppendO_NOFOLLOW,
+  O_NOFOLLOW: appendNoFollowFlag,
   O_NONBLOCK,
   O_WRONLY
 } = Fs.constants
@@ -282,7 +282,7 @@ const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefine
   inParent(confined, path, (place, segment) => {
     let descriptor: number
     try {
-      const flags = O_WRONLY | O_APPEND | HostAppendO_CREAT | HostAppendO_EXCL | HostAppendO_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+      const flags = O_WRONLY | O_APPEND | appendCreateFlag | appendExclusiveFlag | appendNoFollowFlag | O_NONBLOCK | O_NOCTTY
       descriptor = Fs.openSync(place.at(segment), flags, 0o666)
     } catch (error) {
       if (codeOf(error) === "EEXIST") return undefined

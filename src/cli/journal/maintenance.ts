@@ -77,7 +77,7 @@ const incompleteComplaint = (file: string, { damaged, missing }: Verified["conte
     code: notAsWrittenCode
   })
 
-const formatResultVerify = (
+const formatVerification = (
   look: TextStyle,
   file: string,
   { after, chained, contents, entries, head, torn }: Verified
@@ -104,5 +104,5 @@ export const verify = Effect.fnUntraced(function* (file: string) {
   )
   const { contents } = verified
   if (contents.missing > 0 || contents.damaged > 0) return yield* incompleteComplaint(file, contents)
-  yield* writeDocument(VerifyAnswer, { file, ...verified }, (look) => formatResultVerify(look, file, verified))
+  yield* writeDocument(VerifyAnswer, { file, ...verified }, (look) => formatVerification(look, file, verified))
 })

@@ -287,18 +287,14 @@ export const encodeCommit = ({ createdAt, message, tree }: Commit): Buffer => {
   )
 }
 
-const corruptCommitObject: Result.Result<never, StoreFault> = Result.fail(
-  storeFault("corrupt", "it is no snapshot of this library")
-)
+const corruptCommit: Result.Result<never, StoreFault> = Result.fail(storeFault("corrupt", "it is no snapshot of this library"))
 
 export const decodeCommit = (body: Buffer): Result.Result<Commit, StoreFault> => {
-  if (!isUtf8(body) || body.includes(0)) return corruptCommitObject
+  if (!isUtf8(body) || body.includes(0)) return corruptCommit
   const text = body.toString()
   const match = commitPattern.exec(text)
-  if (match === null) return corruptCommitObject
+  if (match === null) return corruptCommit
   const [header, tree, seconds, milliseconds = "0"] = match
   const createdAt = Number(seconds) * 1000 + Number(milliseconds)
-  return createdAt > 8.64e15
-    ? corruptCommitObject
-    : Result.succeed({ tree: tree!, createdAt, message: text.slice(header.length) })
+  return createdAt > 8.64e15 ? corruptCommit : Result.succeed({ tree: tree!, createdAt, message: text.slice(header.length) })
 }

@@ -110,7 +110,7 @@ export interface Pack {
   readonly unreachableShare: () => number
 }
 
-const corruptPacks = (path: string, detail: string): StoreFault =>
+const corruptPack = (path: string, detail: string): StoreFault =>
   storeFault("corrupt", `the store is damaged: ${path}: ${detail}`)
 
 const [packHeader, packTrailer] = [12, 20] as const
@@ -133,9 +133,9 @@ const loadPack = (directory: string, name: string): Pack | undefined => {
   if (stats === undefined || !Fs.existsSync(path)) return undefined
   const index = Fs.readFileSync(path)
   const why = findDefect(index)
-  if (why !== undefined) throw corruptPacks(path, why)
+  if (why !== undefined) throw corruptPack(path, why)
   const offsets = offsetsIn(index)
-  if (offsets === undefined) throw corruptPacks(path, "its offsets contradict each other")
+  if (offsets === undefined) throw corruptPack(path, "its offsets contradict each other")
   const count = countIn(index)
   const reachableFlags = new Uint8Array(count)
   return {

@@ -22,7 +22,7 @@ import { collect, needsCollecting } from "../git/collect.ts"
 import { idOf } from "../git/objects.ts"
 import * as PackIndex from "../git/packIndex.ts"
 import * as PackWriter from "../git/packWriter.ts"
-import { load as loadLoad, treeSourceOf } from "../git/reader.ts"
+import { load as loadGitTree, treeSourceOf } from "../git/reader.ts"
 import * as Store from "../git/store.ts"
 import { recoverTransactions, replaceTree, withExclusiveLock } from "../replace.ts"
 import {
@@ -427,7 +427,7 @@ const makeStrategy = Effect.fnUntraced(function* (
     const { message, tree } = yield* store.commit(kept.snapshot.commitRef)
     const commitMessage = decode(message)
     const entries = Math.min(maxCommitEntries, (commitMessage?.files ?? 0) + (commitMessage?.directories ?? 0))
-    return withoutGit(yield* loadLoad(reader, tree, lastScan?.scan.tree, entries), kept)
+    return withoutGit(yield* loadGitTree(reader, tree, lastScan?.scan.tree, entries), kept)
   })
 
   const content = (_: FsPath, file: FileNode): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, StoreFault>, StoreFault> =>

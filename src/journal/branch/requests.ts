@@ -219,7 +219,7 @@ const reason = (cause: Cause.Cause<JournalError>): JournalError =>
 const noDeadline = Number.POSITIVE_INFINITY
 
 /** Delivers answers until the scope ends. Answers that are already in the journal are ignored. */
-const makeWaiting = Effect.fnUntraced(function* (
+const makeWaitingList = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>
 ): Effect.fn.Return<Waiting, JournalError, Scope.Scope> {
   const scope = yield* Effect.scope
@@ -415,7 +415,7 @@ export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   settings: Settings
 ): Effect.fn.Return<RequestClient, JournalError, Scope.Scope> {
-  const waiting = yield* makeWaiting(journal)
+  const waiting = yield* makeWaitingList(journal)
   const timeoutFor = (options: RequestOptions | undefined): Duration.Duration | InvalidArgument =>
     options?.timeout === undefined ? settings.timeout : parseTimeout(options.timeout, "request")
 

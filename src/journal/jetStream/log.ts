@@ -76,7 +76,7 @@ export interface Codec<E> {
 
 export const joinEntries = (encoded: ReadonlyArray<string>): string => `{"v":${version},"entries":[${encoded.join()}]}`
 
-const problemMessages = (position: number, detail: string, reason: "corrupt" | "version" = "corrupt"): JournalError =>
+const messageProblem = (position: number, detail: string, reason: "corrupt" | "version" = "corrupt"): JournalError =>
   new JournalError({ operation: "JetStream.read", reason, position, detail })
 
 const decodeBody = Schema.decodeUnknownOption(
@@ -95,8 +95,8 @@ export const parse = (data: Uint8Array, first: number, count: number): Parsed =>
   const body = Option.getOrUndefined(decodeBody(text))
   if (body?.entries.length === count) return body.entries
   return isLater(Option.getOrUndefined(decodeAny(text)))
-    ? problemMessages(first, `a later fs-algebra wrote what stands at ${first}`, "version")
-    : problemMessages(first, `what stands at ${first} was not written by a journal`)
+    ? messageProblem(first, `a later fs-algebra wrote what stands at ${first}`, "version")
+    : messageProblem(first, `what stands at ${first} was not written by a journal`)
 }
 
 export const codec = <E, Encoded>(schema: Schema.Codec<E, Encoded>): Codec<E> => {
@@ -110,7 +110,7 @@ export const codec = <E, Encoded>(schema: Schema.Codec<E, Encoded>): Codec<E> =>
       const { at, entry } = parsed[index]!
       return Result.match(decode(entry), {
         onFailure: (error): EntryOrError<E> =>
-          problemMessages(position, `what stands at ${position} is no entry: ${String(error)}`),
+          messageProblem(position, `what stands at ${position} is no entry: ${String(error)}`),
         onSuccess: (entry) => ({ position, at, entry })
       })
     }

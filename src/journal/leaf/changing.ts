@@ -99,7 +99,7 @@ const lookUp = (
 export const statThroughLinks = (self: LeafContext, path: FsPath) => lookUp(self, path, resolve)
 export const statLinkItself = (self: LeafContext, path: FsPath) => lookUp(self, path, resolveLink)
 
-const sizeOfChanging = (stat: FileStat | null | undefined): FoundState =>
+const contentSizeOf = (stat: FileStat | null | undefined): FoundState =>
   stat === undefined ? {} : { size: stat === null ? null : stat.sizeBytes }
 
 /** Carries out the change. An extended leaf first appends the state that it found. */
@@ -159,7 +159,7 @@ export const write = (self: LeafContext, work: Work, intent: FileWrite | FileWri
   return after(
     self,
     work,
-    Effect.map(statThroughLinks(self, work.path), sizeOfChanging),
+    Effect.map(statThroughLinks(self, work.path), contentSizeOf),
     Effect.flatMap(put, ({ bytesWritten, version }) => writtenAnswer(self, work, bytesWritten, version))
   )
 }
@@ -178,7 +178,7 @@ export const edit = (self: LeafContext, work: Work, intent: FileEdit): Effect.Ef
     Effect.map(
       fs.edit(work.path, edits, { ...(ifMatch !== undefined && { ifMatch }), version: true, dryRun: true }),
       ({ bytesWritten, diff, replacements, version }): FoundState => ({
-        ...sizeOfChanging(stat),
+        ...contentSizeOf(stat),
         ...(version === undefined ? {} : { after: version }),
         edits: { bytesWritten, replacements, diff }
       })
@@ -228,10 +228,10 @@ export const removes = ({ deleted, directories }: TreeCount): Pick<TreeCount, "d
 const stateBeforeRemove = (self: LeafContext, work: Work): Effect.Effect<FoundState> =>
   Effect.flatMap(statLinkItself(self, work.path), (stat) =>
     stat === undefined || stat === null
-      ? Effect.succeed(sizeOfChanging(stat))
+      ? Effect.succeed(contentSizeOf(stat))
       : Effect.match(count(self, work.path, stat), {
-          onSuccess: (count) => ({ ...sizeOfChanging(stat), removes: removes(count) }),
-          onFailure: () => sizeOfChanging(stat)
+          onSuccess: (count) => ({ ...contentSizeOf(stat), removes: removes(count) }),
+          onFailure: () => contentSizeOf(stat)
         })
   )
 
@@ -256,7 +256,7 @@ export const makeDirectory = (self: LeafContext, work: Work, intent: FileMakeDir
   after(
     self,
     work,
-    Effect.map(statThroughLinks(self, work.path), sizeOfChanging),
+    Effect.map(statThroughLinks(self, work.path), contentSizeOf),
     Effect.map(self.fs.mkdir(work.path, { parents: intent.parents, existOk: intent.existOk }), () => directoryMadeAnswer(work))
   )
 
@@ -279,7 +279,7 @@ export const move = (self: LeafContext, work: Work, intent: FileMove): Effect.Ef
     after(
       self,
       work,
-      Effect.map(statLinkItself(self, work.path), sizeOfChanging),
+      Effect.map(statLinkItself(self, work.path), contentSizeOf),
       Effect.map(self.fs.move(work.path, work.to!, { overwrite: intent.overwrite }), (result) =>
         movedAnswer(work, intent, result)
       )
@@ -312,7 +312,7 @@ export const makeLink = (self: LeafContext, work: Work, intent: FileMakeLink): E
   after(
     self,
     work,
-    Effect.map(statLinkItself(self, work.path), sizeOfChanging),
+    Effect.map(statLinkItself(self, work.path), contentSizeOf),
     Effect.map(
       self.showsLinks === true ? makeUncheckedLink(self, work, intent.target) : self.fs.symlink(work.path, intent.target),
       () => linkMadeAnswer(work)
@@ -342,6 +342,6 @@ export const setAttributes = (self: LeafContext, work: Work, intent: FileSetAttr
   after(
     self,
     work,
-    Effect.map(statThroughLinks(self, work.path), sizeOfChanging),
+    Effect.map(statThroughLinks(self, work.path), contentSizeOf),
     Effect.map(applyAttributes(self, work, intent), () => attributesSetAnswer(self, work, intent))
   )

@@ -3,7 +3,7 @@ import * as Random from "effect/Random"
 import type * as Stream from "effect/Stream"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import type { Caller } from "../../filesystem/operations/call.ts"
-import { type Fault, FsError, IoError, promote } from "../../model/FsError.ts"
+import { type Fault, type FsError, IoError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Links } from "../../port/Backend.ts"
 import {

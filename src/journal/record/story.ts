@@ -14,9 +14,9 @@ import type { Entry, Scrivener } from "../Journal.ts"
 import { kinds, make } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 
-const kindsFaults: ReadonlySet<string> = new Set(FaultKind.literals)
+const faultKinds: ReadonlySet<string> = new Set(FaultKind.literals)
 
-const isKind = (tag: string): tag is FaultKind => kindsFaults.has(tag)
+const isKind = (tag: string): tag is FaultKind => faultKinds.has(tag)
 
 /** Returns the fault of a cause; `undefined` for an interruption or a defect. */
 export const faultOf = (cause: Cause.Cause<unknown>): Fault | undefined => {

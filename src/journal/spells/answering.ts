@@ -22,7 +22,7 @@ import {
 import type { Entry, Recorded, Scrivener } from "../Journal.ts"
 import {
   type AnySpellCall,
-  type DefinitionsResult,
+  type DefinitionResult,
   editsOf,
   type Encoding,
   parseInvocation,
@@ -60,7 +60,7 @@ const failWith = (
 const succeedWith = <Name extends SpellName>(
   { correlationId }: SpellInvocation,
   spell: Name,
-  result: DefinitionsResult<Name>
+  result: DefinitionResult<Name>
 ): NextEntries => [new SpellResult({ correlationId, spell, result })]
 
 const faultResult = (invocation: SpellInvocation, path: string, fault: Fault): NextEntries => {
@@ -192,7 +192,7 @@ const onFault = (
   return failWith(invocation, error !== undefined && isKind(error._tag) ? error._tag : faultKind, path, message)
 }
 
-const directoryListing = (path: string, { entries }: FileListing): DefinitionsResult<"list_directory"> => ({
+const directoryListing = (path: string, { entries }: FileListing): DefinitionResult<"list_directory"> => ({
   path,
   directories: entries.filter(({ isDirectory }) => isDirectory).map((entry) => entry.path),
   files: entries.filter(({ isDirectory }) => !isDirectory).map((entry) => entry.path)

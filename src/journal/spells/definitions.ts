@@ -232,7 +232,7 @@ export type Parameters<Name extends SpellName> = (typeof definitions)[Name]["par
  *
  * @since 0.1.0
  */
-export type DefinitionsResult<Name extends SpellName> = (typeof definitions)[Name]["result"]["Type"]
+export type DefinitionResult<Name extends SpellName> = (typeof definitions)[Name]["result"]["Type"]
 
 const isSpellName = (name: string): name is SpellName => Object.hasOwn(definitions, name)
 

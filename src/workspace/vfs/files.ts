@@ -18,7 +18,7 @@ const isPath = (segments: ReadonlyArray<string>, policy: FsPath.PathPolicy): boo
   return FsPath.parse(path, policy) === path && segmentsOf(path).length === segments.length
 }
 
-const pathOfValue = (policy: FsPath.PathPolicy): Schema.Codec<ReadonlyArray<string>, string> =>
+const valuePath = (policy: FsPath.PathPolicy): Schema.Codec<ReadonlyArray<string>, string> =>
   Schema.String.check(
     Schema.makeFilter((input: string) => typeof FsPath.parse(input, policy) === "string" || "must be a path in the root")
   ).pipe(
@@ -39,7 +39,7 @@ const pathOfValue = (policy: FsPath.PathPolicy): Schema.Codec<ReadonlyArray<stri
  *
  * @since 0.1.0
  */
-export const VfsPath: Schema.Codec<ReadonlyArray<string>, string> = pathOfValue("vfs")
+export const VfsPath: Schema.Codec<ReadonlyArray<string>, string> = valuePath("vfs")
 /** @since 0.1.0 */
 export type VfsPath = typeof VfsPath.Type
 
@@ -50,7 +50,7 @@ export type VfsPath = typeof VfsPath.Type
  */
 export const VfsFile = Schema.Struct({
   /** The segments of the relative path. */
-  path: pathOfValue("standard"),
+  path: valuePath("standard"),
   /** `utf-8` for text without NUL, `binary` otherwise; `null` after an append to a file of unknown encoding. */
   encoding: Schema.NullOr(Schema.String),
   sizeBytes: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),

@@ -123,11 +123,11 @@ const useJournal = (journalQuery: JournalQuery, isAtTop: () => boolean) => {
   }
 }
 
-const pageSizeJournalChanges = 500
+const changesPerPage = 500
 
 const outcomes = { done: "", failed: "failed", unanswered: "no answer" } as const
 
-const JournalChangesRow = ({ item, now }: { readonly item: HistoryItem; readonly now: number }) => (
+const ChangeRow = ({ item, now }: { readonly item: HistoryItem; readonly now: number }) => (
   <a class="item entry" href={hrefOf("journal", String(item.position ?? ""), {})}>
     <span class="entry-position num">{item.position}</span>
     <span class="entry-kind mono ellipsis">{escapeLine(item.what)}</span>
@@ -155,7 +155,7 @@ interface LoadedChanges {
 
 const positionOf = ({ position }: HistoryItem): number => position ?? 0
 
-const latestFirstJournalChanges = (items: ReadonlyArray<HistoryItem>): ReadonlyArray<HistoryItem> =>
+const latestChangesFirst = (items: ReadonlyArray<HistoryItem>): ReadonlyArray<HistoryItem> =>
   [...new Map(items.map((item) => [positionOf(item), item])).values()].sort((a, b) => positionOf(b) - positionOf(a))
 
 /** Adds the latest page. The known changes are dropped if there may be a gap before the page. */
@@ -164,7 +164,7 @@ const addLatestPage = (loadedChanges: LoadedChanges | undefined, page: LoadedCha
   const lowest = page.items.at(-1)
   const isGap = newest !== undefined && lowest !== undefined && positionOf(lowest) > positionOf(newest)
   if (loadedChanges === undefined || newest === undefined || (page.next !== null && isGap)) return page
-  return { items: latestFirstJournalChanges([...loadedChanges.items, ...page.items]), next: loadedChanges.next }
+  return { items: latestChangesFirst([...loadedChanges.items, ...page.items]), next: loadedChanges.next }
 }
 
 const useChanges = (path: string | undefined) => {
@@ -172,7 +172,7 @@ const useChanges = (path: string | undefined) => {
   const [error, setError] = useState<string>()
   const requestPage = (signal?: AbortSignal, before?: number) =>
     Api.journalChanges(
-      { limit: pageSizeJournalChanges, ...(path !== undefined && { path }), ...(before !== undefined && { before }) },
+      { limit: changesPerPage, ...(path !== undefined && { path }), ...(before !== undefined && { before }) },
       signal
     )
   useEffect(() => setLoadedChanges(undefined), [path, version.value])
@@ -185,7 +185,7 @@ const useChanges = (path: string | undefined) => {
     requestPage(undefined, before).then(
       ({ items, next }) =>
         setLoadedChanges((loadedChanges) => ({
-          items: latestFirstJournalChanges([...(loadedChanges?.items ?? []), ...items]),
+          items: latestChangesFirst([...(loadedChanges?.items ?? []), ...items]),
           next
         })),
       (error: unknown) => setError(error instanceof Error ? error.message : String(error))
@@ -225,7 +225,7 @@ const JournalChanges = ({ path, sought }: { readonly path: string | undefined; r
           keyOf={(index) => rows[index]?.position ?? index}
           row={(index) => {
             const item = rows[index]
-            return item === undefined ? null : <JournalChangesRow item={item} now={now} />
+            return item === undefined ? null : <ChangeRow item={item} now={now} />
           }}
         />
       )}
