@@ -8,12 +8,19 @@ import * as Schema from "effect/Schema"
 import { define, type Definition } from "./definition.ts"
 
 export {
+  /** @since 0.1.0 */
   type Access,
+  /** @since 0.1.0 */
   type AnyDefinition,
+  /** @since 0.1.0 */
   type Call,
+  /** @since 0.1.0 */
   type Definition,
+  /** @since 0.1.0 */
   refused,
+  /** @since 0.1.0 */
   type Requirements,
+  /** @since 0.1.0 */
   type Touch
 } from "./definition.ts"
 

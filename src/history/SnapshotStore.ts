@@ -26,7 +26,10 @@ export {
 } from "./errors.ts"
 export { SnapshotInfo } from "./snapshotStore/service.ts"
 export type { Operations, Options, TreeEntry } from "./snapshotStore/service.ts"
-export type { Manifest } from "./zip/manifest.ts"
+export type {
+  /** @since 0.1.0 */
+  Manifest
+} from "./zip/manifest.ts"
 
 /**
  * The service that keeps archives of the tree in a directory.

@@ -63,7 +63,10 @@ export type {
 } from "./snapshots/operations.ts"
 export type { LayerOptions, Retention } from "./snapshots/strategy.ts"
 export type { SnapshotProgress } from "./snapshots/strategy.ts"
-export type { Stats } from "./snapshots/strategy.ts"
+export type {
+  /** @since 0.1.0 */
+  Stats
+} from "./snapshots/strategy.ts"
 export {
   /** @since 0.1.0 */
   Change

@@ -25,7 +25,10 @@ import type { Journal, Recorded, Scrivener } from "./Journal.ts"
 
 export { RouteError } from "./routes.ts"
 export type { Problem } from "./routes.ts"
-export type { Routable } from "./routes.ts"
+export type {
+  /** @since 0.1.0 */
+  Routable
+} from "./routes.ts"
 
 /**
  * An invalid declaration, with all of its problems.

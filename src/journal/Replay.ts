@@ -28,7 +28,12 @@ import * as Tree from "./replay/tree.ts"
 import * as Undo from "./replay/undo.ts"
 
 export { NotRecorded } from "./replay/values.ts"
-export { type Filter, select } from "./replay/filter.ts"
+export {
+  /** @since 0.1.0 */
+  type Filter,
+  /** @since 0.1.0 */
+  select
+} from "./replay/filter.ts"
 export type { Change, Difference, Drift, State } from "./replay/values.ts"
 
 type Files = Scrivener<Entry>
