@@ -234,7 +234,7 @@ describe("mergeText", () => {
       const sources = readdirSync(src).map((name) => linesOf(readFileSync(join(src, name), "latin1")))
       const cases = function* () {
         const next = random(3)
-        for (let i = 0; i < 200; i++) {
+        for (let i = 0; i < 400; i++) {
           const base = pick(next, sources)
           const line = () => pick(next, base)
           yield [base.join(""), mutated(next, base, 8, line).join(""), mutated(next, base, 8, line).join("")] as const

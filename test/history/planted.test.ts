@@ -125,9 +125,9 @@ const elsewhere = (state: string, ...args: ReadonlyArray<string>) => ({
 /** Returns names that an installation with another key signed, of a process that has ended. */
 const namedElsewhere = (state: string): ReadonlyArray<string> => {
   const module = new URL("../../src/runtime/temporaryNames.ts", import.meta.url).href
-  const script = `const { derive, make } = await import(${JSON.stringify(module)})
+  const script = `const { derivePartName, make } = await import(${JSON.stringify(module)})
     const staging = make("exchange")
-    console.log(JSON.stringify([make(), make("archive"), derive(staging, "new0"), derive(staging, "probe"), staging]))`
+    console.log(JSON.stringify([make(), make("archive"), derivePartName(staging, "new0"), derivePartName(staging, "probe"), staging]))`
   const { args, command, env } = elsewhere(state, "--input-type=module", "-e", script)
   return JSON.parse(execFileSync(command, args, { encoding: "utf8", env })) as ReadonlyArray<string>
 }

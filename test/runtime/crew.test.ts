@@ -297,7 +297,7 @@ describe("crew", () => {
         import { make } from ${JSON.stringify(module)}
         const crew = make(2)
         const base = ${JSON.stringify(base)}
-        const query = (source) => ({ question: { source, flags: "s", literal: undefined, multiline: false }, needles: undefined, most: 9, maxBytes: 1e9, withText: false, budget: 1 })
+        const query = (source) => ({ pattern: { source, flags: "s", literal: undefined, multiline: false }, needles: undefined, maxMatches: 9, maxBytes: 1e9, includesText: false, patternBudgetMillis: 1 })
         const batch = (name) => ({ bases: [base], counts: [1], names: name, from: 1 })
         crew.search(query("foo"), batch("a"), 10000, (answer) => { console.log(answer.files[0]); ${last} })`
       for (const last of [

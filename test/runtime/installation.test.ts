@@ -23,7 +23,7 @@ const ask = (state: string, text = "text"): { readonly directory: string | null;
         "--input-type=module",
         "-e",
         `const i = await import(${JSON.stringify(module)})
-         console.log(JSON.stringify({ directory: i.directory() ?? null, code: i.codeOf(${JSON.stringify(text)}) }))`
+         console.log(JSON.stringify({ directory: i.directory() ?? null, code: i.signName(${JSON.stringify(text)}) }))`
       ],
       { env: { ...process.env, XDG_STATE_HOME: state, TMPDIR: join(state, "tmp") }, encoding: "utf8" }
     )
@@ -119,9 +119,9 @@ describe("installation", () => {
       isLacking = false
       const directory = said(i.directory)
       isLacking = true
-      const second = said(() => i.codeOf("text"))
+      const second = said(() => i.signName("text"))
       isLacking = false
-      console.log(JSON.stringify([first, directory, second, said(() => i.codeOf("text"))]))`
+      console.log(JSON.stringify([first, directory, second, said(() => i.signName("text"))]))`
     const answer: unknown = JSON.parse(
       execFileSync(process.execPath, ["--input-type=module", "-e", program], {
         env: { ...process.env, XDG_STATE_HOME: state, TMPDIR: join(state, "tmp") },

@@ -421,8 +421,8 @@ describe.runIf(hasGit)("while objects are collected", () => {
       Turns.release(turn)
       // A process that died while it held, collected and removed.
       const module = fileURLToPath(new URL("../../../src/history/git/turns.ts", import.meta.url))
-      const script = `const { enter } = await import(${JSON.stringify(module)});
-        for (const role of ["holder", "collector", "remover"]) enter(${JSON.stringify(store.directory)}, role);
+      const script = `const { acquire } = await import(${JSON.stringify(module)});
+        for (const role of ["holder", "collector", "remover"]) acquire(${JSON.stringify(store.directory)}, role);
         process.kill(process.pid, "SIGKILL")`
       assert.throws(() => execFileSync(process.execPath, ["--input-type=module", "-e", script], { stdio: "ignore" }))
       assert.strictEqual(Fs.readdirSync(Turns.directoryOf(store.directory)).length, 3)
