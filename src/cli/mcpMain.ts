@@ -147,7 +147,7 @@ const knownTools = ({ backend, input, mounts }: McpArguments, { stateDirectory }
 const makeGreeting = (
   quick: McpArguments,
   version: string,
-  { certainTool: certain, names }: EarlyTools,
+  { certainTool, names }: EarlyTools,
   workspace: string | undefined
 ) =>
   Effect.map(Screen, ({ input: bytes, write }) => {
@@ -157,7 +157,7 @@ const makeGreeting = (
       version,
       instructions: instructions({ names, limits: Limits[limits], readOnly, workspace })
     }
-    return { certain, ends: { input: bytes, write }, flow: Flow.make(), info }
+    return { certainTool, ends: { input: bytes, write }, flow: Flow.make(), info }
   })
 
 const serveClientRoots = Effect.fnUntraced(function* (quick: McpArguments, { version }: Versioned) {
