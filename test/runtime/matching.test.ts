@@ -45,7 +45,7 @@ describe("matching of contents in memory", () => {
   it.effect("returns the text of each content with a match", () =>
     Effect.gen(function* () {
       const matching = yield* Matching
-      const query = { ...queries[0]!, withText: true }
+      const query = { ...queries[0]!, includesText: true }
       const answer = matching.searchInline(query, views, 1)
       assert.isTrue(answer.some(({ text }) => text !== undefined))
       for (const [i, { found, text }] of answer.entries()) {
