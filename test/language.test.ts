@@ -24,7 +24,7 @@ interface Comment {
   /** The line in the file, from 1. */
   readonly line: number
   readonly isDoc: boolean
-  /** Whether the comment is the doc comment of a function. */
+  /** True if the comment is the doc comment of a function. */
   readonly isOfFunction: boolean
 }
 

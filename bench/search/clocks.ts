@@ -52,7 +52,7 @@ export interface Spent {
   readonly ms: number
   /** Milliseconds of all threads and of child processes. */
   readonly cpuMs: number
-  /** Whether a disk was read, or others used more than 6 % of this time (and more than the error of Linux's clocks). */
+  /** True if a disk was read, or others used more than 6 % of this time (and more than the error of Linux's clocks). */
   readonly disturbed: boolean
 }
 

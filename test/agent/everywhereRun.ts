@@ -42,11 +42,11 @@ export interface Row {
   /** @default the tree as it was */
   readonly left?: Files
   readonly settings?: Partial<ToolSettingsShape>
-  /** Whether the row needs names that differ only in case. */
+  /** True if the row needs names that differ only in case. */
   readonly cases?: true
-  /** Whether the slow row runs only on memory, a host and an overlay; the others keep snapshots as the overlay does. */
+  /** True if the slow row runs only on memory, a host and an overlay; the others keep snapshots as the overlay does. */
   readonly few?: true
-  /** Whether snapshots are provided. */
+  /** True if snapshots are provided. */
   readonly snapshots?: true
   readonly readOnly?: true
 }
@@ -75,11 +75,11 @@ export type Place<A> = Effect.Effect<A, never, Scope.Scope>
 export interface Ground {
   readonly name: string
   readonly make: (files: Files) => Place<Algebra>
-  /** Whether snapshots are archives, because there is no git. */
+  /** True if snapshots are archives, because there is no git. */
   readonly archives?: true
-  /** Whether names that differ only in case are equal. */
+  /** True if names that differ only in case are equal. */
   readonly caseless?: true
-  /** Whether entries have no modes. */
+  /** True if entries have no modes. */
   readonly modeless?: true
 }
 

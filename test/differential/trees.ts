@@ -96,7 +96,7 @@ const rules = ["*.js", "!index.js", "/lib", "node_modules/", "a*", "**/test", "!
 export interface Shape {
   readonly directories: number
   readonly files: number
-  /** Whether to include links, and names that are not valid paths. */
+  /** True to include links, and names that are not valid paths. */
   readonly strange: boolean
 }
 

@@ -17,7 +17,7 @@ export interface Plan extends Pick<Orders, "durability" | "replacing" | "seed"> 
   /** The directory for all files of the run. Its entry `root` is the tree. */
   readonly directory: string
   readonly kills: number
-  /** Whether to stop at the first complaint. @default false */
+  /** True to stop at the first complaint. @default false */
   readonly stopsAtFirst?: boolean
 }
 

@@ -20,7 +20,7 @@ export interface Orders {
   readonly tree: ReadonlyArray<readonly [path: string, what: string]>
   /** The number of the first new content. */
   readonly id: number
-  /** Whether to replace one large file only, with the library or in place. */
+  /** True to replace one large file only, with the library or in place. */
   readonly replacing?: "atomically" | "naively" | undefined
 }
 

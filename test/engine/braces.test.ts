@@ -129,7 +129,7 @@ describe("braces that contain ** stand for each of their alternatives:", () => {
   )
 })
 
-/** Whether bash is new enough. Older versions count without leading zeros and steps. */
+/** True if bash is new enough. Older versions count without leading zeros and steps. */
 const hasBash = spawnSync("bash", ["-c", "((BASH_VERSINFO[0] >= 4))"]).status === 0
 if (!hasBash && process.env["FS_ALGEBRA_NO_SKIP"] !== "1")
   console.log("skipped: ranges and classes beside bash; apt-get install bash")

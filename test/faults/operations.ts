@@ -113,7 +113,7 @@ export interface Failure {
   readonly why?: string
   readonly code?: string
   readonly path: string
-  /** Whether the error is one of the operation's declared errors. */
+  /** True if the error is one of the operation's declared errors. */
   readonly isDeclared: boolean
 }
 

@@ -45,7 +45,7 @@ interface Ground {
   readonly over: (fs: Algebra) => Algebra
   readonly hard: ReadonlyArray<Fault>
   readonly soft: ReadonlyArray<Fault>
-  /** Whether each directory is a disk of its own. */
+  /** True if each directory is a disk of its own. */
   readonly crossing: boolean
 }
 

@@ -44,7 +44,7 @@ interface Damage {
   readonly what: string
   readonly reason: Snapshots.SnapshotRestoreError["reason"]
   readonly run: (here: Place, states: States) => void
-  /** Whether the second snapshot is still listed. */
+  /** True if the second snapshot is still listed. */
   readonly isListed?: boolean
 }
 

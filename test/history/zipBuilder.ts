@@ -42,9 +42,9 @@ export interface Part {
   readonly before?: Uint8Array
   /** The index of an earlier part whose local header and data this one shares. */
   readonly sharing?: number
-  /** Whether the part has neither header nor data, only a directory entry. */
+  /** True if the part has neither header nor data, only a directory entry. */
   readonly isGhost?: boolean
-  /** Whether the part is missing in the directory. */
+  /** True if the part is missing in the directory. */
   readonly isHidden?: boolean
 }
 

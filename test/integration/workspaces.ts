@@ -73,7 +73,7 @@ export interface Configured {
 export interface Kind {
   readonly name: string
   readonly kit: Kit
-  /** Whether the files belong to the session and come and go with it. */
+  /** True if the files belong to the session and come and go with it. */
   readonly isInSession: boolean
   readonly open: (
     configured: Configured

@@ -47,7 +47,7 @@ export interface Case {
    * complete and none is lost.
    */
   readonly leaves: "whole" | "parts"
-  /** Whether the operation needs links or attributes. */
+  /** True if the operation needs links or attributes. */
   readonly isHostly?: boolean
 }
 

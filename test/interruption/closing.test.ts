@@ -96,7 +96,7 @@ describe("closing a layer with 1,000 running calls", () => {
             )
             for (let turn = 0; turn < turns; turn++)
               yield* Effect.callback<void>((resume) => void setImmediate(() => resume(Effect.void)))
-            // Whether or not closing waits for running calls, freed descriptor numbers get new owners afterwards.
+            // Even if closing waits for running calls, freed descriptor numbers get new owners afterwards.
             yield* guard("closing never ended", close)
             other.take()
             const exits = yield* guard(

@@ -32,7 +32,7 @@ export class Trigger {
   readonly moment: Moment
   left: number
   victim: Fiber.Fiber<unknown, unknown> | undefined
-  /** Whether the point was reached while the operation ran. */
+  /** True if the point was reached while the operation ran. */
   hasFired = false
 
   constructor(moment: Moment, nth: number) {

@@ -36,7 +36,7 @@ export interface Bench {
 }
 
 export interface Bounds extends Partial<Density> {
-  /** Whether an interrupted operation on a tree must change nothing. */
+  /** True if an interrupted operation on a tree must change nothing. */
   readonly isAtomic?: boolean
 }
 

@@ -25,7 +25,7 @@ export interface Report {
 
 export interface Settings {
   readonly programs: number
-  /** Whether threads can stop a pattern that backtracks endlessly. Without threads the laws of such patterns would never end. */
+  /** True if threads can stop a pattern that backtracks endlessly. Without threads the laws of such patterns would never end. */
   readonly hasThreads: boolean
   readonly filesystems?: ReadonlyArray<keyof typeof inMemory> | undefined
 }

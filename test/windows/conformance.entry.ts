@@ -47,7 +47,7 @@ const inDirectory = <A>(use: (path: string) => A): A => {
   }
 }
 
-/** Whether links work. Under Wine they do not, so the backend runs without them. */
+/** True if links work. Under Wine they do not, so the backend runs without them. */
 const linksWork = !inDirectory(noLinks.isSo)
 
 const host = (options: WindowsHost.WindowsHostOptions) =>

@@ -19,7 +19,7 @@ import { define } from "../definition.ts"
 import { plural } from "../text/words.ts"
 
 // Removes a directory at once: moves it aside, then removes its content there, so that a failure midway removes nothing.
-// Where a move could be a copy, the removal is uninterruptible instead.
+// If a move could turn into a copy, the removal runs uninterruptibly instead.
 
 interface Removed extends DeleteResult {
   /** The number of files, links and other entries. It equals `deleted`, except that `deleted` is 1 for an empty directory. */

@@ -15,9 +15,9 @@ import { type Access, type Handle, makeNode, type Node, type Place, Refusal, Tre
 export interface SimulatedDiskOptions {
   /** @default ["C:"] */
   readonly volumes?: ReadonlyArray<string> | undefined
-  /** Whether the user has the privilege to create symbolic links. Junctions need none. @default true */
+  /** True if the user has the privilege to create symbolic links. Junctions need none. @default true */
   readonly allowSymlinks?: boolean | undefined
-  /** Whether a rename replaces an open file if all handles share deletion. @default false, as MoveFileEx is documented */
+  /** True if a rename replaces an open file if all handles share deletion. @default false, as MoveFileEx is documented */
   readonly replacesOpen?: boolean | undefined
   /**
    * `pending`: a deleted file keeps its name until its last handle closes, as on older systems and on shares. @default "posix"

@@ -10,7 +10,7 @@ export interface Reading {
   readonly names: ReadonlyArray<string>
   /** The way in which Windows read the path differently: as a device, as a stream, or with a name trimmed. */
   readonly misread: "device" | "stream" | "trimmed" | undefined
-  /** Whether the path has no `\\?\` prefix and is longer than Windows allows without. */
+  /** True if the path has no `\\?\` prefix and is longer than Windows allows without. */
   readonly tooLong: boolean
 }
 

@@ -16,7 +16,7 @@ export interface Node {
   modified: number
   readonly born: number
   links: number
-  /** Whether the file is deleted but still open: its name stays, and no other handle can be opened. */
+  /** True if the file is deleted but still open: its name stays, and no other handle can be opened. */
   pending: boolean
   readonly handles: Set<Handle>
 }

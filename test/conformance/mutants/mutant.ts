@@ -10,7 +10,7 @@ import type { Operations } from "../../../src/testing/MockFilesystem.ts"
 export interface Mutant {
   readonly name: string
   readonly of: (self: Algebra) => Algebra
-  /** Whether the defect is that a call never ends. */
+  /** True if the defect is that a call never ends. */
   readonly hangs?: boolean
 }
 

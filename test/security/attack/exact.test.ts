@@ -34,7 +34,7 @@ type Holder = (typeof holders)[number]
 const stage = ({ root, places }: Ground) => {
   const path = (name: string): string => join(root, name)
   let shown: Holder = "bare"
-  /** Whether the entry was moved there with its directory, or alone into a new one. */
+  /** True if the entry was moved there with its directory, or alone into a new one. */
   let isCarried = true
   Fs.renameSync(path("bare"), path("up"))
   const clear = (): void => {

@@ -166,7 +166,7 @@ export interface Ground {
 
 export interface Scene {
   readonly name: string
-  /** Whether paths go through a directory `r` below the attacked name. */
+  /** True if paths go through a directory `r` below the attacked name. */
   readonly isNested?: boolean
   /** Builds the entries inside the root and returns what the attacker swaps. */
   readonly build: (top: string) => { readonly at: string; readonly places: ReadonlyArray<Place>; readonly attack: Attack }

@@ -54,13 +54,13 @@ export interface Operation {
   readonly prepare?: (ground: Ground, n: number) => void
   readonly run: (subject: Subject, ground: Ground, n: number) => Effect.Effect<unknown, Failure>
   readonly judge?: (ground: Ground, n: number, outcome: Outcome) => Verdict | undefined
-  /** Whether the operation creates one entry `new-<n>` in the attacked directory and needs no other entry. */
+  /** True if the operation creates one entry `new-<n>` in the attacked directory and needs no other entry. */
   readonly makes?: boolean
-  /** Whether the operation may take the attacked name while it is free, which would block an attacker in several steps. */
+  /** True if the operation may take the attacked name while it is free, which would block an attacker in several steps. */
   readonly mayTake?: boolean
-  /** Whether the entry of the moment can be of a kind that makes the call an InvalidArgument. */
+  /** True if the entry of the moment can be of a kind that makes the call an InvalidArgument. */
   readonly mayBlame?: boolean
-  /** Whether the operation reports by Unavailable that a directory moved while it was listed. */
+  /** True if the operation reports by Unavailable that a directory moved while it was listed. */
   readonly tellsMoves?: boolean
 }
 

@@ -50,7 +50,7 @@ export interface Case extends Meaning {
 
 export interface Method {
   readonly name: string
-  /** Whether only the soak runs the method, because it is a variant of another one. */
+  /** True if only the soak runs the method, because it is a variant of another one. */
   readonly isExtra: boolean
   readonly run: (fs: Algebra, path: string) => Effect.Effect<unknown, unknown>
   readonly expects: (at: Case) => Expected
