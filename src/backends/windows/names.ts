@@ -70,7 +70,7 @@ const keyOf = (name: string): string => mark + Buffer.from(name, "utf16le").toSt
 
 const unknownKey: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 
-/** Names of no entry of a directory: empty, `.`, `..`, or with a separator or NUL. A server could send them. */
+/** Names that no directory can contain: empty, `.`, `..`, or with a separator or NUL. */
 const misleadingNames = /^\.{0,2}$|[\\/\u0000]/
 
 const nameOf = (key: string): string | Fault => {
