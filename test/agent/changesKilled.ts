@@ -1,7 +1,6 @@
 /** A process that changes several files at once and kills itself before its nth changing call. */
 import * as Effect from "effect/Effect"
 import { createHash } from "node:crypto"
-import * as Fs from "node:fs"
 import { flushCompileCache } from "node:module"
 import { applyChanges, type FileChange } from "../../src/agent/changes.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
@@ -9,6 +8,7 @@ import { make } from "../../src/filesystem/Filesystem.ts"
 import { around } from "../../src/port/Backend.ts"
 import { isMutation } from "../../src/port/Operation.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
+import { writeOut } from "../writeOut.ts"
 
 // Own helpers, because those of the other tests take longer to load than this process runs.
 const p = (path: string): FsPath => path as FsPath
@@ -45,5 +45,5 @@ if (script?.endsWith("changesKilled.ts") === true) {
   // Saves the compile cache for the next process, because a killed process never does.
   flushCompileCache()
   await Effect.runPromise(Effect.scoped(change(root!, Number(killedAt))))
-  Fs.writeSync(1, "done")
+  writeOut("done")
 }

@@ -11,6 +11,7 @@ import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import { choose, type Dice, dice } from "./choice.ts"
 import { apply, type Op, type Tree } from "./model.ts"
 import { naively, perform } from "./perform.ts"
+import { writeOut } from "../writeOut.ts"
 
 export interface Orders {
   readonly root: string
@@ -42,7 +43,7 @@ const work = (orders: Orders) =>
     for (let { id } = orders; ; id++) {
       const op = orders.replacing === undefined ? choose(tree, random, id) : replacement(id)
       note({ id, op })
-      Fs.writeSync(1, ".")
+      writeOut(".")
       const done = orders.replacing === "naively" ? naively(orders.root, op) : perform(fs, op)
       const failed = yield* Effect.match(done, { onSuccess: () => undefined, onFailure: String })
       note(failed === undefined ? { id } : { id, failed })

@@ -3,10 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import * as Fs from "node:fs"
 import { createInterface } from "node:readline"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
+import { writeOut } from "../writeOut.ts"
 
 export interface Order {
   readonly restore?: string
@@ -24,7 +24,7 @@ const obey = Effect.fnUntraced(function* (snapshots: Snapshots.Operations, { col
   if (collect === true) yield* snapshots.collect
 })
 
-const say = (line: unknown): void => void Fs.writeSync(1, `${JSON.stringify(line)}\n`)
+const say = (line: unknown): void => writeOut(`${JSON.stringify(line)}\n`)
 
 const program = Effect.gen(function* () {
   const snapshots = yield* Snapshots.Snapshots

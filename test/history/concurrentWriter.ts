@@ -5,6 +5,7 @@
 import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { writeOut } from "../writeOut.ts"
 
 export interface Orders {
   readonly root: string
@@ -104,5 +105,5 @@ const steps: Record<Orders["what"], () => void> = {
 }
 
 steps[what]()
-Fs.writeSync(1, ".")
+writeOut(".")
 for (;;) steps[what]()

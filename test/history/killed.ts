@@ -10,6 +10,7 @@ import { runTransaction } from "../../src/history/exchange.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { Recovery } from "../../src/port/hostRoots.ts"
 import { goalOf, look, type Tree, unlike } from "./exchanging.ts"
+import { writeOut } from "../writeOut.ts"
 
 export interface Orders {
   readonly root: string
@@ -20,7 +21,7 @@ export interface Orders {
   readonly call?: number
 }
 
-const say = (line: unknown): void => void Fs.writeSync(1, `${JSON.stringify(line)}\n`)
+const say = (line: unknown): void => writeOut(`${JSON.stringify(line)}\n`)
 
 const become = (id: number): void => {
   process.setgroups!([])

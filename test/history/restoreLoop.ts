@@ -14,6 +14,7 @@ import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Archive from "../../src/history/Archive.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as SnapshotStore from "../../src/history/SnapshotStore.ts"
+import { writeOut } from "../writeOut.ts"
 
 export interface Orders {
   readonly root: string
@@ -24,7 +25,7 @@ export interface Orders {
   readonly two: readonly [string, string]
 }
 
-const say = (text: string): void => void Fs.writeSync(1, text)
+const say = (text: string): void => writeOut(text)
 
 // Orders come on standard input, so that the slow start of the process happens before them.
 const orders = JSON.parse(Fs.readFileSync(0, "utf8")) as Orders

@@ -71,9 +71,7 @@ describeNats("a JetStream and several processes", () => {
       yield* Effect.forEach(children, (one) => heard(one, 400))
       yield* Effect.promise(() => killed(children[1]!))
       const journal = yield* JetStream.make(Journal.Entry, place)
-      yield* Effect.promise(async () => {
-        while (!children[0]!.said().endsWith("done\n")) await children[0]!.dots(children[0]!.said().length + 1)
-      })
+      while (!children[0]!.said().endsWith("done\n")) yield* heard(children[0]!, children[0]!.said().length + 1)
       const found = yield* Stream.runCollect(journal.stored())
       assert.deepStrictEqual(
         found.map(({ position }) => position),

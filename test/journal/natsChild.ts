@@ -4,7 +4,6 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
-import * as Fs from "node:fs"
 import { flushCompileCache } from "node:module"
 import { createInterface } from "node:readline"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
@@ -14,6 +13,7 @@ import { FileStat } from "../../src/journal/FileSystemEntry.ts"
 import * as JetStream from "../../src/journal/JetStream.ts"
 import { Entry } from "../../src/journal/Journal.ts"
 import * as Leaf from "../../src/journal/Leaf.ts"
+import { writeOut } from "../writeOut.ts"
 
 interface Place {
   readonly servers: string
@@ -34,7 +34,7 @@ export type Orders = Place &
 
 type Task<Name> = Extract<Orders, { readonly task: Name }>
 
-const say = (text: string): void => void Fs.writeSync(1, `${text}\n`)
+const say = (text: string): void => writeOut(`${text}\n`)
 
 const leaf = ({ directory, name, servers }: Task<"leaf">) =>
   Leaf.layer({ name: "leaf", extended: true }).pipe(
