@@ -52,7 +52,7 @@ const small = (room: number) => {
   return {
     free: () => (left = Number.MAX_SAFE_INTEGER),
     write: (descriptor: number, bytes: Uint8Array) => realDisk.write(descriptor, take(bytes)),
-    writeLater: ((descriptor, bytes, done) => {
+    writeAsync: ((descriptor, bytes, done) => {
       try {
         realDisk.writeAsync(descriptor, take(bytes), done)
       } catch (error) {
