@@ -25,7 +25,8 @@ import * as Journal from "./Journal.ts"
 import type { Store } from "./Journal.ts"
 import { JournalError } from "./errors.ts"
 import * as Connection from "./jetStream/connection.ts"
-import { checkOptions, loadPackages, type Options } from "./jetStream/connection.ts"
+import { loadPackages } from "./jetStream/connection.ts"
+import { checkOptions, type Options } from "./jetStream/options.ts"
 import * as Contents from "./jetStream/contents.ts"
 import * as Log from "./jetStream/log.ts"
 import * as Following from "./jetStream/reading.ts"
@@ -60,7 +61,7 @@ const makeJetStream = <E, Encoded>(
     }
   })
 
-export type { Authentication, Options } from "./jetStream/connection.ts"
+export type { Authentication, Options } from "./jetStream/options.ts"
 
 /**
  * Opens a store of entries of any kind, and creates the stream and the object store if they do not exist. Fails with `unavailable` if the

@@ -13,7 +13,8 @@ import { FsPromises as Fs, join, tmpdir } from "../../runtime/node.ts"
 import type { ContentStore } from "../ContentStore.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
 import { JournalError } from "../errors.ts"
-import { type Connection, creationRetryOptions, type Options } from "./connection.ts"
+import { type Connection, creationRetryOptions } from "./connection.ts"
+import type { Options } from "./options.ts"
 
 const maxMemoryBytes = 1_048_576
 const readSizeBytes = 65_536

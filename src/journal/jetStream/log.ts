@@ -7,7 +7,8 @@ import * as Schema from "effect/Schema"
 import type { ContentRef } from "../FileSystemEntry.ts"
 import type { Recorded } from "../Journal.ts"
 import { JournalError } from "../errors.ts"
-import { type Connection, creationRetryOptions, type Options, type Refusal } from "./connection.ts"
+import { type Connection, creationRetryOptions, type Refusal } from "./connection.ts"
+import type { Options } from "./options.ts"
 
 // The messages of the stream. Most messages hold one entry, and the entry's position is the sequence of its message.
 // Entries that are appended together must appear together, but the server stores one message at a time. So the first

@@ -1,0 +1,66 @@
+/** The options of a journal on a server, in a file that names no optional package: users without these packages check its types too. */
+import type * as Duration from "effect/Duration"
+import * as Effect from "effect/Effect"
+import type * as Redacted from "effect/Redacted"
+import { JournalError } from "../errors.ts"
+
+export type Secret = string | Redacted.Redacted<string>
+
+/**
+ * The credentials for the server.
+ *
+ * @since 0.1.0
+ */
+export type Authentication =
+  | { readonly token: Secret }
+  | { readonly user: string; readonly password: Secret }
+  /** The text of a `.creds` file. */
+  | { readonly credentials: Secret }
+
+/**
+ * The server, the stream and the connection of a journal.
+ *
+ * @since 0.1.0
+ */
+export interface Options {
+  /** `host`, `host:port` or `nats://host:port`. Several servers of one cluster provide failover. */
+  readonly servers: string | ReadonlyArray<string>
+  /**
+   * The journal's name, of letters, digits, "-" and "_". The stream and the object store have this name, and the subject is
+   * `fs-algebra.<name>`.
+   */
+  readonly name: string
+  readonly authentication?: Authentication | undefined
+  /**
+   * `true` encrypts the connection and trusts the machine's certificate authorities; an object gives PEM texts instead. @default as the
+   * server asks
+   */
+  readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined
+  /** The number of servers in the cluster that hold a copy, 1 to 5. Applies when the stream is created. @default 1 */
+  readonly replicas?: number | undefined
+  /** The server's storage. Applies when the stream is created. @default "file" */
+  readonly storage?: "file" | "memory" | undefined
+  /**
+   * The size in bytes at which appends fail with `tooLarge`; old entries are never dropped. Applies when the stream is created. @default no
+   * bound
+   */
+  readonly maxBytes?: number | undefined
+  /**
+   * The longest wait for an unreachable server, before a call fails with `unavailable`. A tail that still reads stored entries fails too. A
+   * tail that has reached the end waits without a limit. @default "30 seconds"
+   */
+  readonly timeout?: Duration.Input | undefined
+}
+
+const invalidOption = (detail: string): Effect.Effect<never, JournalError> =>
+  Effect.fail(new JournalError({ operation: "JetStream.open", reason: "invalid", detail }))
+
+export const checkOptions = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
+  if (!/^[\w-]{1,200}$/.test(name))
+    return invalidOption(`the name ${JSON.stringify(name)} is not of letters, digits, "-" and "_"`)
+  if (servers.length === 0) return invalidOption("no server is named")
+  if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5) return invalidOption(`replicas are 1 to 5, not ${replicas}`)
+  if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0))
+    return invalidOption(`maxBytes is ${maxBytes}`)
+  return Effect.void
+}
