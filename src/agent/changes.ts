@@ -15,6 +15,7 @@ import { withTreeLock } from "../history/exchange/turn.ts"
 import { recoverTransactions, withExclusiveLock } from "../history/replace.ts"
 import { blobId, type DirectoryNode, type FileNode, type Node } from "../history/tree.ts"
 import type { FileStat } from "../model/Entry.ts"
+import { notAFile } from "../model/Fault.ts"
 import { type Fault, type FsError, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { Limits } from "../model/Limits.ts"
@@ -53,7 +54,6 @@ interface ChangeTrees {
 }
 
 const invalid = (detail: string): Fault => ({ _tag: "InvalidArgument", argument: "changes", detail })
-const notAFile: Fault = { _tag: "NotAFile" }
 const quoted = (path: string): string => JSON.stringify(path)
 
 const childNode = Effect.fnUntraced(function* (

@@ -7,6 +7,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
+import { is as isFault, alreadyExists, notADirectory, notFound } from "../model/Fault.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend, MakeDirectoryPlan } from "../port/Backend.ts"
@@ -14,10 +15,6 @@ import { type Perform, performing, type Tag } from "../port/Request.ts"
 import { TakingBack } from "../port/Rules.ts"
 import * as Eager from "./eager.ts"
 import { placeFault, type Resolved, resolve, resolveLink } from "./resolve.ts"
-
-const notFound: Fault = { _tag: "NotFound" }
-const notADirectory: Fault = { _tag: "NotADirectory" }
-const exists: Fault = { _tag: "AlreadyExists" }
 
 export const withLocks = <A, E, R>(
   port: Backend,
@@ -96,9 +93,6 @@ export const undoQuietly = (step: Effect.Effect<unknown, Fault>): Effect.Effect<
 
 export const at = <A, R>(path: string, effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.mapError(effect, (fault) => located(fault, path))
-
-export const isFault = (error: unknown, tag?: Fault["_tag"]): error is Fault =>
-  typeof error === "object" && error !== null && "_tag" in error && (tag === undefined || error._tag === tag)
 
 const notCreatedTags: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["AlreadyExists", "NotFound", "NotADirectory"])
 
@@ -191,18 +185,22 @@ export const mkdir = (port: Backend, path: FsPath.FsPath, plan: MakeDirectoryPla
 const makeStepByStep = (port: Backend, path: FsPath.FsPath, options: MakeDirectoryPlan): Effect.Effect<void, Fault> =>
   withResolvedLock(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
     if (found.stat !== undefined) {
-      if (!options.existOk) return Effect.fail(exists)
+      if (!options.existOk) return Effect.fail(alreadyExists)
       if (found.stat.kind === "directory") return Effect.void
       return found.stat.kind === "symlink"
-        ? Effect.flatMap(resolve(port, path), ({ stat }) => (stat?.kind === "directory" ? Effect.void : Effect.fail(exists)))
-        : Effect.fail(exists)
+        ? Effect.flatMap(resolve(port, path), ({ stat }) =>
+            stat?.kind === "directory" ? Effect.void : Effect.fail(alreadyExists)
+          )
+        : Effect.fail(alreadyExists)
     }
     const fault = placeFault(found)
     if (fault !== undefined) return Effect.fail(fault)
     const one = port.makeDirectory(found.path)
     return Effect.catch(options.parents ? withParents<void, never, never>(port, found.path, one) : one, (fault) =>
       fault._tag === "AlreadyExists" && options.existOk
-        ? Effect.flatMap(port.stat(found.path), (stat) => (stat?.kind === "directory" ? Effect.void : Effect.fail(exists)))
+        ? Effect.flatMap(port.stat(found.path), (stat) =>
+            stat?.kind === "directory" ? Effect.void : Effect.fail(alreadyExists)
+          )
         : Effect.fail(fault)
     )
   })

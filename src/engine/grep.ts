@@ -1,4 +1,5 @@
 /** Plans a grep and assembles its result. The search of files is in `search.ts`. */
+import { is as isFault } from "../model/Fault.ts"
 import * as Arr from "effect/Array"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -12,16 +13,7 @@ import { withContextLines } from "../runtime/scan.ts"
 import * as Pattern from "./pattern.ts"
 import { findNeedles } from "./pattern.ts"
 import * as Matcher from "./matcher.ts"
-import {
-  checkCount,
-  type GrepOptions,
-  invalidArgument,
-  isFault,
-  list,
-  maxContext,
-  type PlanContext,
-  type Why
-} from "./options.ts"
+import { checkCount, type GrepOptions, invalidArgument, list, maxContext, type PlanContext, type Why } from "./options.ts"
 import { type Outcome, outcomes } from "./search.ts"
 import * as Skips from "./skips.ts"
 import * as Walk from "./walk.ts"

@@ -92,8 +92,6 @@ export interface PlanContext {
 
 export const invalidArgument = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
-export const isFault = (value: unknown): value is Fault => typeof value === "object" && value !== null && "_tag" in value
-
 export const checkCount = (
   argument: string,
   value: unknown,

@@ -3,6 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../model/Entry.ts"
+import { notAFile } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Handle, Whole } from "../port/Backend.ts"
@@ -10,8 +11,6 @@ import { performing } from "../port/Request.ts"
 import * as Eager from "./eager.ts"
 import { withResolvedPath } from "./resolve.ts"
 import * as Version from "./version.ts"
-
-const notAFile: Fault = { _tag: "NotAFile" }
 
 const tooLarge = (allowed: number, actual: number): Fault => ({
   _tag: "LimitExceeded",

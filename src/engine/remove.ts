@@ -1,5 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { DeleteResult, FileStat } from "../model/Entry.ts"
+import { notFound } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type RemovePlan } from "../port/Backend.ts"
@@ -10,7 +11,6 @@ import * as Eager from "./eager.ts"
 import { resolveLink } from "./resolve.ts"
 import { withClaimIfMatched, requirePrecondition } from "./write.ts"
 
-const notFound: Fault = { _tag: "NotFound" }
 const root: Fault = { _tag: "AccessDenied", why: "root" }
 
 /** Tests whether a path must not be removed or moved: the root, a mount point, or a directory above one. */

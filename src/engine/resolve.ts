@@ -9,6 +9,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { FileStat } from "../model/Entry.ts"
+import { notADirectory, notFound } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, follow, type Links, type Seen } from "../port/Backend.ts"
@@ -29,8 +30,6 @@ export interface Resolved {
 const maxLinks = 40
 const maxSteps = 1024
 
-const notFound: Fault = { _tag: "NotFound" }
-const notADirectory: Fault = { _tag: "NotADirectory" }
 const escape: Fault = { _tag: "AccessDenied", why: "escape" }
 const linkRefused: Fault = { _tag: "AccessDenied", why: "link" }
 const inProgress: Fault = { _tag: "InvalidPath", detail: "its link leads to a write in progress" }

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { FileStat, TransferResult } from "../model/Entry.ts"
+import { alreadyExists, directoryNotEmpty, notADirectory, notAFile, notFound } from "../model/Fault.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type Links, type WriteHow } from "../port/Backend.ts"
@@ -25,11 +26,6 @@ import * as Read from "./read.ts"
 import { isPinned, removeAt } from "./remove.ts"
 import { placeFault, type Resolved, resolveLink } from "./resolve.ts"
 
-const notFound: Fault = { _tag: "NotFound" }
-const notAFile: Fault = { _tag: "NotAFile" }
-const notADirectory: Fault = { _tag: "NotADirectory" }
-const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
-const exists: Fault = { _tag: "AlreadyExists" }
 const root: Fault = { _tag: "AccessDenied", why: "root" }
 
 interface TransferEnds {
@@ -88,11 +84,12 @@ const ends = Effect.fnUntraced(function* (
   if (source === undefined) return yield* Effect.fail(located(notFound, from))
   const target = yield* locate(to, port.stat(to))
   if (target === undefined || isCaseRename(port, from, to)) return { from, source, to, target: undefined, keepsModes }
-  if (!overwrite) return yield* Effect.fail(located(exists, to))
+  if (!overwrite) return yield* Effect.fail(located(alreadyExists, to))
   if (target.kind === "other") return yield* Effect.fail(located(notAFile, to))
   if (target.kind === "directory") {
     const children = yield* locate(to, port.list(to))
-    if (children.some((child) => !TemporaryNames.isInProgress(child.name))) return yield* Effect.fail(located(notEmpty, to))
+    if (children.some((child) => !TemporaryNames.isInProgress(child.name)))
+      return yield* Effect.fail(located(directoryNotEmpty, to))
   }
   const fault = replacementFault(source, target)
   if (fault !== undefined) return yield* Effect.fail(located(fault, to))

@@ -1,3 +1,4 @@
+import { is as isFault } from "../model/Fault.ts"
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -9,15 +10,7 @@ import * as FsPath from "../model/FsPath.ts"
 import type { Backend, Child } from "../port/Backend.ts"
 import { type DirectoryReading, type Explorer, inWalkOrder } from "../port/explorer.ts"
 import * as Matcher from "./matcher.ts"
-import {
-  checkCount,
-  invalidArgument,
-  isFault,
-  list,
-  type PlanContext,
-  type SearchOptions,
-  type WalkOptions
-} from "./options.ts"
+import { checkCount, invalidArgument, list, type PlanContext, type SearchOptions, type WalkOptions } from "./options.ts"
 import { type Skip, SkippedEntry } from "./skips.ts"
 import { type Directory, Walker } from "./walker.ts"
 

@@ -5,6 +5,7 @@
  * The children of a directory are classified as soon as it is read, so that a backend can read ahead. Results, skipped
  * entries and failures are still emitted in order.
  */
+import { is as isFault } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
@@ -17,7 +18,6 @@ import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Ignore from "./ignore.ts"
 import { measure } from "./list.ts"
 import type * as Matcher from "./matcher.ts"
-import { isFault } from "./options.ts"
 import { SkippedEntry } from "./skips.ts"
 import type { Base, Plan } from "./walk.ts"
 

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Stream from "effect/Stream"
+import { is as isFault, alreadyExists, notAFile, notFound } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
@@ -17,7 +18,6 @@ import {
   withClaim,
   withLocks,
   withResolvedLock,
-  isFault,
   makeDirectories,
   withRollback,
   withParents
@@ -25,10 +25,6 @@ import {
 import { placeFault, type Resolved, resolve, resolveLink } from "./resolve.ts"
 import { hasher } from "../runtime/hash.ts"
 import * as Version from "./version.ts"
-
-const notFound: Fault = { _tag: "NotFound" }
-const notAFile: Fault = { _tag: "NotAFile" }
-const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 export type ExpectedVersion = string | null | undefined
 

@@ -7,11 +7,11 @@
  *
  * @since 0.1.0
  */
+import { is as isFault } from "../model/Fault.ts"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
-import { isFault } from "../engine/directories.ts"
 import { resolve } from "../engine/resolve.ts"
 import type { Fault, ListError, NotADirectory, StatError } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"

@@ -7,6 +7,7 @@ import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
 import * as Sink from "effect/Sink"
+import { notADirectory } from "../model/Fault.ts"
 import { type Fault, type NotADirectory, promote, StatError, tagsOf } from "../model/FsError.ts"
 import type { Backend, Info } from "../port/Backend.ts"
 import { type CommonOptions, enforce, fromOptions, isReadOnly } from "../port/Rules.ts"
@@ -114,8 +115,6 @@ export interface FileSystemOptions extends CommonOptions {
   /** False if the directory ignores case, which effect's FileSystem does not report. @default true */
   readonly caseSensitive?: boolean | undefined
 }
-
-const notADirectory: Fault = { _tag: "NotADirectory" }
 
 const rootTags = new Set([...tagsOf(StatError), "NotADirectory"])
 

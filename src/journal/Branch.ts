@@ -12,6 +12,7 @@ import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
 import { type Algebra, Filesystem, make as makeAlgebra } from "../filesystem/Filesystem.ts"
 import type { FileStat } from "../model/Entry.ts"
+import { alreadyExists, notFound } from "../model/Fault.ts"
 import { type Fault, InvalidArgument } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { PathPolicy } from "../model/FsPath.ts"
@@ -105,9 +106,6 @@ interface PortOptions {
   readonly policy: PathPolicy | undefined
   readonly streamingThreshold: number
 }
-
-const notFound: Fault = { _tag: "NotFound" }
-const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 type Mode = "create" | "replace" | "append"
 

@@ -3,7 +3,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import { execFileSync, spawnSync } from "node:child_process"
 import { compile, type CompileOptions, type Matcher, test } from "../../src/engine/matcher.ts"
-import { isFault } from "../../src/engine/options.ts"
+import { is as isFault } from "../../src/model/Fault.ts"
 import { standard, unlimited } from "../../src/model/Limits.ts"
 import { alternatives } from "./alternatives.ts"
 

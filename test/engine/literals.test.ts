@@ -3,7 +3,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { compile, findNeedles } from "../../src/engine/pattern.ts"
-import { isFault } from "../../src/engine/options.ts"
+import { is as isFault } from "../../src/model/Fault.ts"
 import { standard } from "../../src/model/Limits.ts"
 
 const lower = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())

@@ -4,6 +4,7 @@
  * The files are lost with the container. The first caller afterwards gets an error, so the loss is never hidden by an
  * empty directory.
  */
+import { is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as FsError from "../../model/FsError.ts"
@@ -14,7 +15,7 @@ import * as Request from "../../port/Request.ts"
 import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
 import * as Crew from "../../runtime/crew.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
-import { attempt, isFault } from "../posix/errors.ts"
+import { attempt } from "../posix/errors.ts"
 import { type Confined, isSameFile, lstatEntry, type Owner } from "../posix/place.ts"
 import { backend } from "../posix/port.ts"
 import * as PosixRoot from "../posix/root.ts"

@@ -8,6 +8,7 @@
  */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
+import { alreadyExists, directoryNotEmpty, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin, join, name, parent, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
@@ -32,8 +33,6 @@ import { type Hardlinks, inParent, isRefusedHardLink, kindOf, notFoundBelowFile 
 
 // Symlinks, permission bits and modification times. Attributes are never set through a symlink.
 
-const notFound: Fault = { _tag: "NotFound" }
-const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const hardLinkRefused: Fault = { _tag: "AccessDenied", why: "link" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 const notFollowed: Fault = { _tag: "AccessDenied", why: "permission" }
@@ -165,9 +164,6 @@ export const setAttributes = (
 // create an entry within the remaining microseconds, which Node has no call to prevent.
 
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
-const notAFile: Fault = { _tag: "NotAFile" }
-const notADirectory: Fault = { _tag: "NotADirectory" }
-const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" }
 
 export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefined =>
@@ -241,7 +237,7 @@ const replaceDirectory = (from: RenameEnd, to: RenameEnd): Fault | undefined => 
     return renameEnds(from, to)
   } catch (error) {
     if (!notEmptyCodes.has(codeOf(error) ?? "")) throw error
-    return removeLeftoversIn(to.place, to.segment) ? renameEnds(from, to) : notEmpty
+    return removeLeftoversIn(to.place, to.segment) ? renameEnds(from, to) : directoryNotEmpty
   }
 }
 

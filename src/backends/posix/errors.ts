@@ -10,6 +10,7 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Kind } from "../../model/Entry.ts"
+import { diskFull, notAFile } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { codeOf, isSystemError, type SystemError } from "../../model/systemError.ts"
 import * as Host from "../../runtime/host.ts"
@@ -23,8 +24,6 @@ type Row = Fault | ((error: SystemError, kind: Kind | undefined, code: string) =
 
 const permission: Fault = { _tag: "AccessDenied", why: "permission" }
 const busy: Fault = { _tag: "AccessDenied", why: "busy" }
-const notAFile: Fault = { _tag: "NotAFile" }
-const diskFull: Fault = { _tag: "DiskFull" }
 const invalid: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 
 const ioError = (error: SystemError, _kind?: Kind, code = error.code): Fault => ({

@@ -8,6 +8,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { FileStat, Kind } from "../../model/Entry.ts"
+import { diskFull, notAFile, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, name, parent, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
@@ -27,8 +28,6 @@ export const maxSyncBytes = 64 * 1024
 
 /** Bytes requested by one system call, which moves at most 2 GiB. */
 export const maxBytesPerCall = 1024 * 1024 * 1024
-
-const diskFull: Fault = { _tag: "DiskFull" }
 
 export const allocate = (length: number): Uint8Array => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer, 0, length)
 
@@ -90,8 +89,6 @@ export type Durability = "none" | "file" | "full"
 /** Flushes the bytes to disk. Never retries: after a failure, the kernel has discarded the unwritten bytes. */
 export const flush = (descriptor: number): Effect.Effect<void, Fault> => Host.sync(descriptor, fromErrno)
 
-const notFound: Fault = { _tag: "NotFound" }
-const notAFile: Fault = { _tag: "NotAFile" }
 const hardLinkRefused: Fault = { _tag: "AccessDenied", why: "link" }
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 

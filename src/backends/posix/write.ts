@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
+import { alreadyExists, notAFile } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, name, parent } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
@@ -47,9 +48,6 @@ import {
 //
 // A failure, a defect or an interruption before that keeps the old file and removes the temporary one. A killed process
 // leaves a hidden leftover, which the next use of the directory removes.
-
-const alreadyExists: Fault = { _tag: "AlreadyExists" }
-const notAFile: Fault = { _tag: "NotAFile" }
 
 interface Staged {
   readonly descriptor: number

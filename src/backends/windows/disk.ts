@@ -1,6 +1,7 @@
 /** Reads and writes bytes of open files on a Windows disk, a few synchronously and more through the thread pool. */
 import * as Effect from "effect/Effect"
 import type * as Fs from "node:fs"
+import { diskFull } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { Fs as FsType } from "../../runtime/node.ts"
 import { maxBytesPerCall, maxSyncBytes } from "../posix/read.ts"
@@ -135,8 +136,6 @@ export const system: WindowsDisk = {
   utimesSync: (path, accessed, modified) => FsType.utimesSync(exactPath(path), accessed, modified),
   futimesSync: FsType.futimesSync
 }
-
-const diskFull: Fault = { _tag: "DiskFull" }
 
 export const readSync = (disk: WindowsDisk, descriptor: number, bytes: Uint8Array, offset: number): number => {
   let done = 0

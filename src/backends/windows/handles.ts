@@ -10,6 +10,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { FileStat, Kind } from "../../model/Entry.ts"
+import { notAFile } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin, parent, relative, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
@@ -37,8 +38,6 @@ import { inspectPath, isSameFile, removeLeftover, retryChanged, type Walker, typ
 //
 // A file is opened only after it was inspected, and inspected again once it is open. A listing is repeated if its
 // directory changes meanwhile.
-
-const notAFile: Fault = { _tag: "NotAFile" }
 
 type Kinds = Pick<WindowsStats, "isFile" | "isDirectory" | "isSymbolicLink">
 

@@ -6,6 +6,7 @@
  * even if it is empty.
  */
 import * as Effect from "effect/Effect"
+import { alreadyExists, directoryNotEmpty, notAFile } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
@@ -21,9 +22,6 @@ import { isReadOnly, withReadersReleased } from "./write.ts"
 
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
 const permission: Fault = { _tag: "AccessDenied", why: "permission" }
-const notAFile: Fault = { _tag: "NotAFile" }
-const alreadyExists: Fault = { _tag: "AlreadyExists" }
-const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" }
 
 export const makeDirectory = (walker: Walker, path: FsPath): Effect.Effect<void, Fault> =>
@@ -123,7 +121,7 @@ const removeEmpty = (walker: Walker, path: FsPath, at: string): Fault | undefine
     walker.disk.rmdirSync(at)
   } catch (error) {
     if (!notEmptyCodes.has(codeOf(error) ?? "")) throw error
-    if (!removeLeftoversIn(walker, path)) return notEmpty
+    if (!removeLeftoversIn(walker, path)) return directoryNotEmpty
     walker.disk.rmdirSync(at)
   }
   return undefined

@@ -5,6 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { alreadyExists } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { root } from "../../model/FsPath.ts"
@@ -30,7 +31,6 @@ import { append, replaceFile } from "./write.ts"
 // Links are never followed here. Their targets are converted to the form of the port, relative and with slashes, and the
 // engine resolves them.
 
-const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
 const readLinkAt = ({ disk }: Walker, at: string): string | undefined => {

@@ -7,6 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
+import { alreadyExists, notAFile } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
@@ -30,8 +31,6 @@ interface Writer {
 
 type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
 
-const alreadyExists: Fault = { _tag: "AlreadyExists" }
-const notAFile: Fault = { _tag: "NotAFile" }
 const permission: Fault = { _tag: "AccessDenied", why: "permission" }
 
 const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants

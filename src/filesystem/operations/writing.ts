@@ -14,6 +14,7 @@ import * as Transfer from "../../engine/transfer.ts"
 import * as Version from "../../engine/version.ts"
 import * as Write from "../../engine/write.ts"
 import type { EditResult, TransferResult, WriteMode, WriteResult } from "../../model/Entry.ts"
+import { alreadyExists } from "../../model/Fault.ts"
 import { type EditError, type Fault, located, shownPath, type TransferError, type WriteError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type LimitsShape, standard } from "../../model/Limits.ts"
@@ -262,7 +263,6 @@ export const writeOperations = (self: Caller): Pick<Algebra, "write" | "writeByt
 }
 
 const rootDeniedFault: Fault = { _tag: "AccessDenied", why: "root" }
-const alreadyExistsFault: Fault = { _tag: "AlreadyExists" }
 const changedMeanwhileFault: Fault = { _tag: "IoError", code: "ECHANGED", detail: "what has this name keeps changing" }
 const escapeFault: Fault = { _tag: "AccessDenied", why: "escape" }
 
@@ -347,7 +347,7 @@ export const nameOperations = (
         const links = port.links
         if (links === undefined) return Effect.fail(unsupported("symbolic links"))
         return withResolvedLock(port, path, resolveLink(port, path), (found): Effect.Effect<void, Fault> => {
-          if (found.stat !== undefined) return Effect.fail(alreadyExistsFault)
+          if (found.stat !== undefined) return Effect.fail(alreadyExists)
           const fault = placeFault(found)
           if (fault !== undefined) return Effect.fail(fault)
           if (leadsOutside(FsPath.parent(found.path), relativeTarget(links, found.path, target)))

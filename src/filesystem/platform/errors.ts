@@ -5,6 +5,7 @@
  * `cause`. Inward, the code of the cause comes first, because effect's tags are too coarse.
  */
 import * as PlatformError from "effect/PlatformError"
+import { diskFull } from "../../model/Fault.ts"
 import { type Fault, type FsError, tagsOf, FsError as FsErrors, toFault } from "../../model/FsError.ts"
 
 type Tag = PlatformError.SystemErrorTag | "BadArgument"
@@ -59,7 +60,6 @@ export const toPlatform = (error: FsError, method: string, path: string, tagOver
 
 const permission: Fault = { _tag: "AccessDenied", why: "permission" }
 const busy: Fault = { _tag: "AccessDenied", why: "busy" }
-const diskFull: Fault = { _tag: "DiskFull" }
 const invalidPath: Fault = { _tag: "InvalidPath", detail: "the filesystem underneath does not take such a path" }
 const timeout: Fault = { _tag: "Timeout", detail: "the filesystem underneath did not answer" }
 

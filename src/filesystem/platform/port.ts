@@ -6,6 +6,7 @@ import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
 import type { FileStat, Kind, WatchEvent } from "../../model/Entry.ts"
+import { alreadyExists, directoryNotEmpty, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { join, parent, root } from "../../model/FsPath.ts"
@@ -22,8 +23,6 @@ import { fromPlatform } from "./errors.ts"
 // Effect's FileSystem cannot confine a path to a directory. So each component is checked before use. A process that
 // replaces one in between can escape, so the confinement is only `best-effort`.
 
-const notFound: Fault = { _tag: "NotFound" }
-const notADirectory: Fault = { _tag: "NotADirectory" }
 const reservedNameFault: Fault = { _tag: "InvalidPath", detail: "names of this form are kept for writes in progress" }
 
 interface RootedFileSystem {
@@ -149,9 +148,6 @@ const toStat = (path: FsPath.FsPath, info: File.Info): FileStat => {
 // So an observer sees the old file or the new one, and a failed or interrupted write leaves nothing. Every call that
 // changes something runs uninterruptibly.
 
-const notAFile: Fault = { _tag: "NotAFile" }
-const alreadyExistsFault: Fault = { _tag: "AlreadyExists" }
-
 const noBytes = new Uint8Array(0)
 
 type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
@@ -166,7 +162,7 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
     found === undefined
       ? Effect.void
       : mode === "create"
-        ? Effect.fail(alreadyExistsFault)
+        ? Effect.fail(alreadyExists)
         : found.type === "File"
           ? Effect.void
           : Effect.fail(notAFile)
@@ -316,13 +312,12 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
 
   return (path, content, mode, how) =>
     path === root
-      ? Effect.fail(mode === "create" ? alreadyExistsFault : notAFile)
+      ? Effect.fail(mode === "create" ? alreadyExists : notAFile)
       : mode === "append"
         ? append(path, content, how)
         : writeStaged(path, content, mode, how)
 }
 
-const notEmpty: Fault = { _tag: "DirectoryNotEmpty" }
 const rootDeniedFault: Fault = { _tag: "AccessDenied", why: "root" }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 const linkAttributesFault: Fault = {
@@ -431,11 +426,11 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
 
   const makeDirectory = (path: FsPath.FsPath): Effect.Effect<void, Fault> =>
     path === FsPath.root
-      ? Effect.fail(alreadyExistsFault)
+      ? Effect.fail(alreadyExists)
       : Effect.flatMap(place(path), (found) =>
           found === undefined
             ? Effect.uninterruptible(toFaults(fs.makeDirectory(at(path)), notADirectory))
-            : Effect.fail(alreadyExistsFault)
+            : Effect.fail(alreadyExists)
         )
 
   /**
@@ -445,14 +440,14 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
    * before the removal.
    */
   const removeDirectory = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
-    if ((yield* entries(path)).length > 0) return yield* Effect.fail(notEmpty)
+    if ((yield* entries(path)).length > 0) return yield* Effect.fail(directoryNotEmpty)
     yield* TemporaryNames.withName(
       Effect.fnUntraced(function* (name) {
         const aside = FsPath.join(FsPath.parent(path), name)
         yield* toFaults(fs.rename(at(path), at(aside)))
         if ((yield* entries(aside)).length === 0) return yield* toFaults(fs.remove(at(aside), { recursive: true }))
         yield* toFaults(fs.rename(at(aside), at(path)))
-        return yield* Effect.fail(notEmpty)
+        return yield* Effect.fail(directoryNotEmpty)
       })
     )
   }, Effect.uninterruptible)
@@ -474,7 +469,7 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
   ): Effect.fn.Return<void, Fault> {
     if (source.type !== "Directory") return target.type === "Directory" ? yield* Effect.fail(notAFile) : undefined
     if (target.type !== "Directory") return yield* Effect.fail(notADirectory)
-    if ((yield* entries(to)).length > 0) return yield* Effect.fail(notEmpty)
+    if ((yield* entries(to)).length > 0) return yield* Effect.fail(directoryNotEmpty)
   })
 
   const rename: Backend["rename"] = Effect.fnUntraced(function* (from, to, options) {
@@ -482,7 +477,7 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
     const source = yield* reach(from)
     const target = yield* place(to)
     if (target !== undefined && !isSameName(from, to)) {
-      if (!options.replace) return yield* Effect.fail(alreadyExistsFault)
+      if (!options.replace) return yield* Effect.fail(alreadyExists)
       yield* checkReplaceable(source, target, to)
     }
     yield* toFaults(fs.rename(at(from), at(to)))
@@ -497,7 +492,7 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
     relative: at(FsPath.root) === "/" ? undefined : makeRelativeTargets(() => [at(FsPath.root), info.root]),
     make: (path, target) =>
       Effect.flatMap(place(path), (found) =>
-        found === undefined ? Effect.uninterruptible(toFaults(fs.symlink(target, at(path)))) : Effect.fail(alreadyExistsFault)
+        found === undefined ? Effect.uninterruptible(toFaults(fs.symlink(target, at(path)))) : Effect.fail(alreadyExists)
       )
   }
 

@@ -11,6 +11,7 @@ import { at as locate } from "../../engine/directories.ts"
 import * as Read from "../../engine/read.ts"
 import { removeTree } from "../../engine/remove.ts"
 import type { FileStat } from "../../model/Entry.ts"
+import { alreadyExists, notFound } from "../../model/Fault.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
@@ -21,8 +22,6 @@ import { isUnwritable, type ModeChange, type Move, type Region, slotPath, type S
 //
 // A failure keeps the original and removes the copy. Unlike a rename, a killed copy can leave a partial directory.
 
-const notFound: Fault = { _tag: "NotFound" }
-const exists: Fault = { _tag: "AlreadyExists" }
 const cannotCopy: Fault = {
   _tag: "IoError",
   code: "ENOTSUP",
@@ -104,7 +103,7 @@ const moveByCopy = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, repla
     Effect.fnUntraced(function* (restore) {
       const [source, target] = [yield* port.stat(from), yield* port.stat(to)]
       if (source === undefined) return yield* Effect.fail(notFound)
-      if (target !== undefined && !replace) return yield* Effect.fail(exists)
+      if (target !== undefined && !replace) return yield* Effect.fail(alreadyExists)
       const isFile = source.kind === "file" && target?.kind === "file"
       if (target !== undefined && !isFile) yield* port.remove(to)
       const removeCopy = withRetries(Effect.andThen(Effect.ignore(makeWritable(port, to)), removeWhole(port, to)))
@@ -196,8 +195,6 @@ const setFinalModes = Effect.fnUntraced(function* (port: Backend, { modes }: Mov
   for (let i = modes.length - 1; i >= 0; i--) yield* setMode(port, modes[i]!.path, modes[i]!.becomes)
 })
 
-const occupied: Fault = { _tag: "AlreadyExists" }
-
 const undoStep = Effect.fnUntraced(function* (
   port: Backend,
   moves: Moves,
@@ -215,7 +212,7 @@ const undoStep = Effect.fnUntraced(function* (
   if (was === undefined) return
   if ((yield* port.stat(aside)) !== undefined) {
     if ((yield* port.stat(path)) === undefined) yield* port.rename(aside, path, { replace: false })
-    else if (!move.keeps) return yield* Effect.fail(occupied)
+    else if (!move.keeps) return yield* Effect.fail(alreadyExists)
   }
   if (move.opens !== undefined) yield* setMode(port, path, move.opens)
 })

@@ -10,14 +10,13 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import * as Host from "../../runtime/host.ts"
 import { basename, dirname, Fs, getSystemErrorMessage, join, resolve } from "../../runtime/node.ts"
+import { diskFull, notAFile } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { isSystemError } from "../../model/systemError.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 const denied: Fault = { _tag: "AccessDenied", why: "permission" }
-const notAFile: Fault = { _tag: "NotAFile" }
-const diskFull: Fault = { _tag: "DiskFull" }
 const tooLong: Fault = { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" }
 const invalid: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
 

@@ -1,7 +1,7 @@
+import { is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import { nameFault } from "../../backends/windows/names.ts"
 import * as Matcher from "../../engine/matcher.ts"
-import { isFault } from "../../engine/options.ts"
 import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
 import * as Caller from "../../filesystem/operations/call.ts"
 import type { FileEntry } from "../../model/Entry.ts"

@@ -2,10 +2,10 @@
  * Records each step: the request before it, and the result after it. If a step is interrupted, the file is examined. If its state is
  * unclear, the request stays without an answer.
  */
+import { is as isFault } from "../../model/Fault.ts"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { isFault } from "../../engine/directories.ts"
 import * as Eager from "../../engine/eager.ts"
 import { type Fault, type FsError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"

@@ -1,7 +1,7 @@
 /** Streams the content of a file from its recorded parts, so that a large content is never in memory as a whole. */
+import { is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { isFault } from "../../engine/directories.ts"
 import * as Edit from "../../engine/edit.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPathModule from "../../model/FsPath.ts"

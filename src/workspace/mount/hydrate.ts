@@ -13,6 +13,7 @@ import { recoverTransactions, withExclusiveLock } from "../../history/replace.ts
 import { idOf } from "../../history/scan.ts"
 import type { DirectoryNode, FileNode, Node } from "../../history/tree.ts"
 import type { FileStat } from "../../model/Entry.ts"
+import { alreadyExists, notADirectory, notAFile } from "../../model/Fault.ts"
 import { type Fault, type FsError, located, promote } from "../../model/FsError.ts"
 import * as FsPathModule from "../../model/FsPath.ts"
 import type { FsPath } from "../../model/FsPath.ts"
@@ -102,10 +103,6 @@ interface CopyTrees<A extends TargetFile> {
   /** Returns the tree after the copy. `idOf` returns the id of git's blob for a file. */
   readonly after: (idOf: (file: A) => string) => DirectoryNode
 }
-
-const notAFile: Fault = { _tag: "NotAFile" }
-const notADirectory: Fault = { _tag: "NotADirectory" }
-const alreadyExists: Fault = { _tag: "AlreadyExists" }
 
 class TreeBuilder<A extends TargetFile> {
   readonly #port: Backend

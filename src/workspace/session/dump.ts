@@ -8,6 +8,7 @@ import { type ArchiveError, keepArchiveOf } from "../../history/Archive.ts"
 import { toInnerPath } from "../../history/inside.ts"
 import { withExclusiveLock } from "../../history/replace.ts"
 import { attempt } from "../../history/zip/outside.ts"
+import { notAFile } from "../../model/Fault.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
@@ -245,8 +246,6 @@ const recordsOf = ({ named, tree }: Taken, earlier: EarlierDump): ReadonlyArray<
   }))
 
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
-
-const notAFile: Fault = { _tag: "NotAFile" }
 
 /**
  * Commits both files, without a pause in this process. If the process ends between the renames, the archive is found by its hash. Returns

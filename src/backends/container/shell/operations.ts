@@ -9,6 +9,7 @@ import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../../../model/Entry.ts"
+import { notAFile, notFound } from "../../../model/Fault.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, join, parent, root } from "../../../model/FsPath.ts"
 import { isBytes } from "../../../model/bytes.ts"
@@ -30,8 +31,6 @@ import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succee
 /** The largest content of one answer in bytes. */
 const maxAnswerBytes = 1024 * 1024
 
-const notAFile: Fault = { _tag: "NotAFile" }
-const notFound: Fault = { _tag: "NotFound" }
 const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
 export const requestRead = (

@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
+import { alreadyExists } from "../../../model/Fault.ts"
 import { type Fault, located } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
 import type { Attributes, Backend, Links, Rules } from "../../../port/Backend.ts"
@@ -29,7 +30,6 @@ interface Options extends CommonOptions {
 }
 
 const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
-const alreadyExists: Fault = { _tag: "AlreadyExists" }
 const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on this path is not UTF-8" }
 const fineTimesUnsupported: Fault = {
   _tag: "Unsupported",

@@ -1,6 +1,7 @@
 /** The root inside the container. Each request names its root, because one shell may serve several. */
 import * as Effect from "effect/Effect"
 import type { FileStat, Kind } from "../../../model/Entry.ts"
+import { diskFull, notAFile, notFound } from "../../../model/Fault.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
 import { isBytes } from "../../../model/bytes.ts"
@@ -37,9 +38,6 @@ export const toStat = (path: FsPath, text: string): FileStat | undefined => {
 
 const permission: Fault = { _tag: "AccessDenied", why: "permission" }
 const busy: Fault = { _tag: "AccessDenied", why: "busy" }
-const diskFull: Fault = { _tag: "DiskFull" }
-const notAFile: Fault = { _tag: "NotAFile" }
-const notFound: Fault = { _tag: "NotFound" }
 const pathTooLong: Fault = { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" }
 const linkLoop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
 const timeout: Fault = { _tag: "Timeout", detail: "the disk did not answer" }

@@ -1,0 +1,137 @@
+/**
+ * The failures of a backend: plain data, without an operation and usually without a path.
+ *
+ * The service converts each fault to the `FsError` class of the same tag, with the operation and the caller's own path.
+ *
+ * @since 0.1.0
+ */
+import type { Fault } from "./FsError.ts"
+
+export type { Fault } from "./FsError.ts"
+
+/**
+ * There is no such entry.
+ *
+ * @example
+ * ```ts
+ * const handlers = Request.handlers({ RemoveTree: () => Effect.fail(Fault.notFound) })
+ * const fault = yield* Effect.flip(handlers({ _tag: "RemoveTree", path: FsPath.root }))
+ * Fault.is(fault, "NotFound") // => true
+ * ```
+ * @category constructors
+ * @since 0.1.0
+ */
+export const notFound: Fault = { _tag: "NotFound" }
+
+/**
+ * The name is taken.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const alreadyExists: Fault = { _tag: "AlreadyExists" }
+
+/**
+ * The entry is not a regular file.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const notAFile: Fault = { _tag: "NotAFile" }
+
+/**
+ * The entry, or one of its parents, is not a directory.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const notADirectory: Fault = { _tag: "NotADirectory" }
+
+/**
+ * The directory has entries.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const directoryNotEmpty: Fault = { _tag: "DirectoryNotEmpty" }
+
+/**
+ * The disk is full, or the quota is used up.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const diskFull: Fault = { _tag: "DiskFull" }
+
+/**
+ * Returns a fault for a path that must not be reached or changed. `FsError.AccessDenied` describes the reasons.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const accessDenied = (
+  why: "permission" | "readOnly" | "escape" | "root" | "link" | "policy" | "busy",
+  detail?: string
+): Fault => ({ _tag: "AccessDenied", why, ...(detail === undefined ? {} : { detail }) })
+
+/**
+ * Returns a fault for a path that the backend cannot represent.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const invalidPath = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
+
+/**
+ * Returns a fault for a path, or a name in it, that is longer than the backend permits.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const pathTooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
+
+/**
+ * Returns a fault for an invalid argument of the call.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const invalidArgument = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
+
+/**
+ * Returns a fault for a feature that the backend lacks.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const unsupported = (feature: string): Fault => ({ _tag: "Unsupported", feature })
+
+/**
+ * Returns a fault for a backend that cannot be reached.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const unavailable = (detail: string): Fault => ({ _tag: "Unavailable", detail })
+
+/**
+ * Returns a fault for an input or output error without a tag of its own. `code` is the operating system's name of the
+ * error, such as `EIO`.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const ioError = (detail: string, code?: string): Fault => ({
+  _tag: "IoError",
+  detail,
+  ...(code === undefined ? {} : { code })
+})
+
+/**
+ * Returns true if a value is a fault, of the given tag if one is given.
+ *
+ * @category guards
+ * @since 0.1.0
+ */
+export const is = (value: unknown, tag?: Fault["_tag"]): value is Fault =>
+  typeof value === "object" && value !== null && "_tag" in value && (tag === undefined || value._tag === tag)
