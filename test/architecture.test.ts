@@ -47,7 +47,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
       "filesystem/Filesystem.ts",
       "filesystem/Sandbox.ts",
       "filesystem/sandbox",
-      "history/exchange/settle.ts"
+      "history/transaction/settle.ts"
     ],
     packages: (specifier) => node(specifier) || is("effect/process", "@effect/platform-node")(specifier)
   },

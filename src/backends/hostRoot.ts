@@ -109,7 +109,7 @@ export const withRecovery = (port: Backend, { open, ...root }: RecoveryRoot): Ef
       Effect.flatMap(hasTransactionIn(root), (hasTransaction) =>
         hasTransaction
           ? Effect.flatMap(
-              Effect.promise(() => import("../history/exchange/settle.ts")),
+              Effect.promise(() => import("../history/transaction/settle.ts")),
               ({ settle }) =>
                 settle({ root, port, open, reported, report, permits: (path) => permits(path) && permitted(path) })
             )

@@ -14,7 +14,7 @@ import { join, tmpdir } from "../runtime/node.ts"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import type { SnapshotError } from "./errors.ts"
 import { make as makeService, type Operations, type Options, toError } from "./snapshotStore/service.ts"
-import { SnapshotDirectory } from "./snapshotStore/shelf.ts"
+import { SnapshotDirectory } from "./snapshotStore/directory.ts"
 
 export {
   /** @since 0.1.0 */

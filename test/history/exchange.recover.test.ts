@@ -8,8 +8,8 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { make } from "../../src/filesystem/Filesystem.ts"
-import { runTransaction } from "../../src/history/exchange.ts"
-import { settle } from "../../src/history/exchange/settle.ts"
+import { runTransaction } from "../../src/history/transaction.ts"
+import { settle } from "../../src/history/transaction/settle.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import { around, type Backend } from "../../src/port/Backend.ts"
 import { describeOutcome } from "../../src/port/hostRoots.ts"
@@ -274,7 +274,7 @@ describe("recovery and changes that others made since", () => {
           const found = look(root)
           const [settled] = yield* opening(root)
           assert.deepInclude(settled, { outcome: "left" })
-          assert.match(settled!.detail!, /the directory "d" is not there any more; once it is back/)
+          assert.match(settled!.detail!, /the directory "d" no longer exists; restore it/)
           assert.deepStrictEqual(look(root), found)
           Fs.rmSync(d, { force: true })
           Fs.renameSync(mine, d)
@@ -539,7 +539,7 @@ describe("untrusted records and leftovers", () => {
         for (const options of [{ readOnly: true }, { allowWrite: false }, { allowDelete: false }]) {
           const [said] = yield* openingWith(PosixHost.make({ root, ...options }))
           assert.strictEqual(said!.outcome, "left")
-          assert.include(said!.detail, "may not change")
+          assert.include(said!.detail, "does not permit the change")
         }
         const [denied] = yield* opening(root, (path) => path !== "c")
         assert.strictEqual(denied!.outcome, "left")

@@ -24,7 +24,7 @@ import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.
 import * as Platform from "../../src/filesystem/Platform.ts"
 import { fromPlatform } from "../../src/filesystem/platform/errors.ts"
 import * as Archive from "../../src/history/Archive.ts"
-import * as Outside from "../../src/history/zip/outside.ts"
+import * as Outside from "../../src/history/zip/hostFile.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Covenant from "../../src/journal/Covenant.ts"
 import * as Journal from "../../src/journal/Journal.ts"

@@ -154,7 +154,7 @@ const exportToFile = Effect.fnUntraced(function* (fs: Algebra, file: string, for
     )
   }
   const { exportArchiveOf, exportTarOf } = yield* loadArchive
-  const { write } = yield* Effect.promise(() => import("../../history/zip/outside.ts"))
+  const { write } = yield* Effect.promise(() => import("../../history/zip/hostFile.ts"))
   const { promote } = yield* Effect.promise(() => import("../../model/FsError.ts"))
   const files = yield* (
     format === "zip"

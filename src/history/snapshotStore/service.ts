@@ -23,11 +23,11 @@ import * as Codec from "../zip/codec.ts"
 import * as ManifestModule from "../zip/manifest.ts"
 import type { Manifest } from "../zip/manifest.ts"
 import { refuse, tryArchive } from "../zip/names.ts"
-import * as Outside from "../zip/outside.ts"
+import * as Outside from "../zip/hostFile.ts"
 import { type Archived, read as readArchive } from "../zip/reader.ts"
 import { type CentralEntry, checkLocal, readCentralDirectory, stored, Window } from "../zip/records.ts"
 import { fromDescriptor, type Source } from "../zip/spool.ts"
-import { type Archive, type SnapshotDirectory, whyInvalidId } from "./shelf.ts"
+import { type Archive, type SnapshotDirectory, whyInvalidId } from "./directory.ts"
 
 /**
  * The facts about an archive that need only its manifest.

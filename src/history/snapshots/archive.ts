@@ -21,7 +21,7 @@ import { withExclusiveLock, recoverTransactions, replaceTree } from "../replace.
 import { scan } from "../scan.ts"
 import { type Change, countFiles, differences } from "../tree.ts"
 import { make as makeView } from "../view.ts"
-import { open as openOutside } from "../zip/outside.ts"
+import { open as openOutside } from "../zip/hostFile.ts"
 import { type Archived, read } from "../zip/reader.ts"
 import * as Spool from "../zip/spool.ts"
 import * as Outside from "./strategy.ts"

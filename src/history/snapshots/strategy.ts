@@ -11,7 +11,7 @@ import { Fs, homedir, isAbsolute, join, randomBytes, tmpdir } from "../../runtim
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import { describeWideRoot } from "../../runtime/wideRoots.ts"
 import { type ArchiveError, type StoreFault, storeFault } from "../errors.ts"
-import type { Mismatch } from "../exchange.ts"
+import type { Mismatch } from "../transaction.ts"
 import type { Census } from "../scan.ts"
 import type { Change, DirectoryNode } from "../tree.ts"
 import type { FilesystemSnapshot } from "./value.ts"

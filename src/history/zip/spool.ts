@@ -11,7 +11,7 @@ import { Fs, join, tmpdir } from "../../runtime/node.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { ArchiveError } from "../errors.ts"
 import { refuse } from "./names.ts"
-import { attempt, awaitCall, faultOf } from "./outside.ts"
+import { attempt, awaitCall, faultOf } from "./hostFile.ts"
 
 export interface Source {
   readonly size: number

@@ -7,8 +7,8 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Read from "../../engine/read.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { type Mismatch, runTransaction } from "../../history/exchange.ts"
-import { withTreeLock } from "../../history/exchange/turn.ts"
+import { type Mismatch, runTransaction } from "../../history/transaction.ts"
+import { withTreeLock } from "../../history/transaction/treeLock.ts"
 import { isPermitted, recoverTransactions, withExclusiveLock } from "../../history/replace.ts"
 import {
   blobHasher,

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { attempt, awaitCall, faultOf, open, type Opened, writeFully } from "../../history/zip/outside.ts"
+import { attempt, awaitCall, faultOf, open, type Opened, writeFully } from "../../history/zip/hostFile.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
 import { SessionError } from "../../model/sessionError.ts"
 import { sync, syncDirectoryNow } from "../../runtime/host.ts"

@@ -6,31 +6,30 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import type { Hash as HashType } from "node:crypto"
 import { at as locate } from "../../engine/directories.ts"
-import * as Read from "../../engine/read.ts"
 import type { FileStat } from "../../model/Entry.ts"
+import { unsupported } from "../../model/Fault.ts"
 import { type Fault, located } from "../../model/FsError.ts"
-import * as FsPathModule from "../../model/FsPath.ts"
-import type { FsPath } from "../../model/FsPath.ts"
+import * as FsPath from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
 import { type Backend, keyOf, type NewEntry } from "../../port/Backend.ts"
 import { performing } from "../../port/Request.ts"
 import { createHash, type Hash } from "../../runtime/node.ts"
 import { blobHasher, blobId, countFiles, type FileNode, type Node } from "../tree.ts"
-import { modeOf, type Move, type Plan, slotPath, type Step, withOwnerBits } from "./plan.ts"
+import { copyFile, copyLink, maxWholeBytes, noLinks } from "./entries.ts"
+import { modeOf, type Move, type Plan, slotOf, type Step, withOwnerBits } from "./plan.ts"
 
 // Creates staged entries: many at once if the port supports it, and one by one otherwise or if the port declines.
 
 interface PendingEntry<E> {
   readonly entry: NewEntry
-  readonly path: FsPath
+  readonly path: FsPath.FsPath
   readonly createAlone: Effect.Effect<void, E>
   readonly onCreated: Effect.Effect<void>
 }
 
 interface EntryCreator<E> {
-  readonly add: (making: PendingEntry<E>) => Effect.Effect<void, E | Fault>
+  readonly add: (pending: PendingEntry<E>) => Effect.Effect<void, E | Fault>
   /** Creates the added entries that do not exist yet. Callers must flush before they use an added entry. */
   readonly flush: Effect.Effect<void, E | Fault>
 }
@@ -38,7 +37,7 @@ interface EntryCreator<E> {
 const maxPendingEntries = 1024
 const maxPendingBytes = 1024 * 1024
 
-const make = <E>(port: Backend): EntryCreator<E> => {
+const makeCreator = <E>(port: Backend): EntryCreator<E> => {
   const perform = performing(port, "MakeMany")
   if (perform === undefined) return { add: ({ createAlone }) => createAlone, flush: Effect.void }
   let pendingEntries: Array<PendingEntry<E>> = []
@@ -63,10 +62,10 @@ const make = <E>(port: Backend): EntryCreator<E> => {
     )
   })
   return {
-    add: (making) =>
+    add: (pending) =>
       Effect.suspend(() => {
-        pendingEntries.push(making)
-        bytes += making.entry.bytes?.length ?? 0
+        pendingEntries.push(pending)
+        bytes += pending.entry.bytes?.length ?? 0
         return pendingEntries.length < maxPendingEntries && bytes < maxPendingBytes ? Effect.void : flush
       }),
     flush
@@ -78,10 +77,8 @@ const make = <E>(port: Backend): EntryCreator<E> => {
 //
 // Recovery compares the digest before it puts an entry in place.
 
-const makeHasher = (): Hash => createHash("sha256")
-
 interface StagedFields {
-  readonly path: FsPathModule.FsPath
+  readonly path: FsPath.FsPath
   readonly mode: number | undefined
 }
 
@@ -90,11 +87,11 @@ type Staged =
   | (StagedFields & { readonly kind: "symlink"; readonly target: string })
   | (StagedFields & { readonly kind: "directory" })
 
-const sha256 = (value: unknown): string => makeHasher().update(JSON.stringify(value)).digest("hex")
+const sha256 = (value: unknown): string => createHash("sha256").update(JSON.stringify(value)).digest("hex")
 
 /** Returns the digest of a tree. In `entries` every directory must come before its contents. */
 const treeDigest = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
-  const inside = new Map<FsPathModule.FsPath, Array<readonly [name: string, digest: string]>>()
+  const inside = new Map<FsPath.FsPath, Array<readonly [name: string, digest: string]>>()
   let digest = ""
   for (let at = entries.length - 1; at >= 0; at--) {
     const entry = entries[at]!
@@ -104,13 +101,13 @@ const treeDigest = (entries: ReadonlyArray<Staged>, hasBits: boolean): string =>
         ? entry.hash
         : entry.kind === "symlink"
           ? entry.target
-          : (inside.get(entry.path) ?? []).sort(([a], [b]) => FsPathModule.compare(a, b))
+          : (inside.get(entry.path) ?? []).sort(([a], [b]) => FsPath.compare(a, b))
     inside.delete(entry.path)
     digest = sha256([entry.kind, bits, content])
-    const above = FsPathModule.parent(entry.path)
+    const above = FsPath.parent(entry.path)
     const siblings = inside.get(above)
-    if (siblings === undefined) inside.set(above, [[FsPathModule.name(entry.path), digest]])
-    else siblings.push([FsPathModule.name(entry.path), digest])
+    if (siblings === undefined) inside.set(above, [[FsPath.name(entry.path), digest]])
+    else siblings.push([FsPath.name(entry.path), digest])
   }
   return digest
 }
@@ -124,32 +121,27 @@ const digestStaged = (entries: ReadonlyArray<Staged>): StagedDigest => {
 
 const blockBytes = 1024 * 1024
 
-const hashAt = (port: Backend, path: FsPathModule.FsPath): Effect.Effect<string, Fault> =>
-  Effect.scoped(
-    Effect.gen(function* () {
-      const { read } = yield* port.open(path)
-      const hash = makeHasher()
-      for (let offset = 0; ;) {
-        const bytes = yield* read(offset, blockBytes)
-        if (bytes.length === 0) return hash.digest("hex")
-        hash.update(bytes)
-        offset += bytes.length
-      }
-    })
-  )
-
-const noLinksDigest: Fault = { _tag: "Unsupported", feature: "symbolic links" }
+const hashAt = Effect.fnUntraced(function* (port: Backend, path: FsPath.FsPath) {
+  const handle = yield* port.open(path)
+  const hash = createHash("sha256")
+  for (let offset = 0; ;) {
+    const bytes = yield* handle.read(offset, blockBytes)
+    if (bytes.length === 0) return hash.digest("hex")
+    hash.update(bytes)
+    offset += bytes.length
+  }
+}, Effect.scoped)
 
 const readStagedEntry = (
   port: Backend,
-  path: FsPathModule.FsPath,
+  path: FsPath.FsPath,
   { kind, mode }: FileStat
 ): Effect.Effect<Staged | undefined, Fault> => {
   const common = { path, mode: mode === undefined ? undefined : mode & 0o777 }
   if (kind === "file") return Effect.map(hashAt(port, path), (hash) => ({ ...common, kind, hash }))
   if (kind === "directory") return Effect.succeed({ ...common, kind })
   if (kind !== "symlink") return Effect.succeed(undefined)
-  return Effect.map(port.links?.read(path) ?? Effect.fail(located(noLinksDigest, path)), (target) => ({
+  return Effect.map(port.links?.read(path) ?? Effect.fail(located(unsupported("symbolic links"), path)), (target) => ({
     ...common,
     kind,
     target
@@ -158,7 +150,7 @@ const readStagedEntry = (
 
 export const isStagedEntry = Effect.fnUntraced(function* (
   port: Backend,
-  top: FsPathModule.FsPath,
+  top: FsPath.FsPath,
   { digest, hasBits = false, next }: Move,
   stat: FileStat
 ): Effect.fn.Return<boolean, Fault> {
@@ -171,41 +163,34 @@ export const isStagedEntry = Effect.fnUntraced(function* (
     if (entry === undefined) return false
     entries.push(entry)
     if (entry.kind !== "directory") continue
-    for (const child of yield* locate(path, port.list(path))) pending.push(FsPathModule.join(path, keyOf(child)))
+    for (const child of yield* locate(path, port.list(path))) pending.push(FsPath.join(path, keyOf(child)))
   }
   return treeDigest(entries, hasBits) === digest
 })
 
 export interface Mismatch {
   readonly _tag: "Mismatch"
-  readonly path: FsPathModule.FsPath
+  readonly path: FsPath.FsPath
 }
 
 export type Content<E> = (
-  path: FsPathModule.FsPath,
+  path: FsPath.FsPath,
   file: FileNode
 ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
 
-interface ContentSource<E> {
-  readonly content: Content<E>
-  readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
-}
-
-const mismatch = (path: FsPathModule.FsPath): Effect.Effect<never, Mismatch> => Effect.fail({ _tag: "Mismatch", path })
-
-const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
+const mismatch = (path: FsPath.FsPath): Effect.Effect<never, Mismatch> => Effect.fail({ _tag: "Mismatch", path })
 
 interface StagedPath {
-  readonly at: FsPathModule.FsPath
-  readonly path: FsPathModule.FsPath
+  readonly at: FsPath.FsPath
+  readonly path: FsPath.FsPath
 }
 
 /** Returns the same bytes, but fails as soon as they are too many, and at the end if they are not the file's. */
 const checkContent = <E>(
   content: Stream.Stream<Uint8Array, E>,
   file: FileNode,
-  path: FsPathModule.FsPath,
-  hash: HashType | undefined
+  path: FsPath.FsPath,
+  hash: Hash | undefined
 ): Stream.Stream<Uint8Array, E | Mismatch> =>
   Stream.suspend(() => {
     const hasher = blobHasher(file.sizeBytes)
@@ -229,7 +214,7 @@ const matchesFile = (bytes: Uint8Array, file: FileNode): boolean => bytes.length
 interface StagingContext<E> {
   readonly content: Content<E>
   readonly isRecorded: boolean
-  readonly maker: EntryCreator<Fault | Mismatch | E>
+  readonly creator: EntryCreator<Fault | Mismatch | E>
   readonly done: Effect.Effect<void>
 }
 
@@ -257,20 +242,20 @@ const stageFile = Effect.fnUntraced(function* <E>(
   named: StagedPath,
   file: FileNode,
   mode: number | undefined,
-  { content, done, isRecorded, maker }: StagingContext<E>
+  { content, done, isRecorded, creator }: StagingContext<E>
 ): Effect.fn.Return<string, Fault | Mismatch | E> {
   const { at, path } = named
   const given = yield* content(path, file)
-  const hash = isRecorded ? makeHasher() : undefined
+  const hash = isRecorded ? createHash("sha256") : undefined
   if (isBytes(given)) {
     if (!matchesFile(given, file)) return yield* mismatch(path)
     hash?.update(given)
     const alone = Effect.andThen(writeFile<never>(port, named, file, mode, given), done)
     const entry = { path: at, bytes: given, mode: port.attributes && mode }
-    if (file.modifiedAt === undefined) yield* maker.add({ entry, path, createAlone: alone, onCreated: done })
-    else yield* Effect.andThen(maker.flush, alone)
+    if (file.modifiedAt === undefined) yield* creator.add({ entry, path, createAlone: alone, onCreated: done })
+    else yield* Effect.andThen(creator.flush, alone)
   } else {
-    yield* maker.flush
+    yield* creator.flush
     yield* Effect.andThen(writeFile(port, named, file, mode, checkContent(given, file, path, hash)), done)
   }
   return hash?.digest("hex") ?? ""
@@ -279,7 +264,7 @@ const stageFile = Effect.fnUntraced(function* <E>(
 const isPlain = (error: unknown): error is Readonly<Record<string, unknown>> =>
   typeof error === "object" && error !== null && Object.getPrototypeOf(error) === Object.prototype
 
-const atFinalPath = <E>(error: E, at: FsPathModule.FsPath, path: FsPathModule.FsPath): E =>
+const atFinalPath = <E>(error: E, at: FsPath.FsPath, path: FsPath.FsPath): E =>
   isPlain(error) && (error["path"] === undefined || error["path"] === at) ? { ...error, path } : error
 
 const stageLink = (port: Backend, { at, path }: StagedPath, target: string): Effect.Effect<void, Fault> =>
@@ -299,9 +284,9 @@ const stageDirectory = <E>(
   port: Backend,
   { at, path }: StagedPath,
   deferredMode: DeferredMode | undefined,
-  { maker }: StagingContext<E>
+  { creator }: StagingContext<E>
 ): Effect.Effect<void, Fault | Mismatch | E> =>
-  maker.add({
+  creator.add({
     entry: { path: at, mode: deferredMode && withOwnerBits(deferredMode.mode) },
     path,
     createAlone: locate(path, port.makeDirectory(at)),
@@ -313,7 +298,7 @@ const stageDirectory = <E>(
 const stageStep = Effect.fnUntraced(function* <E>(
   port: Backend,
   step: Step,
-  at: FsPathModule.FsPath,
+  at: FsPath.FsPath,
   modes: Array<DeferredMode>,
   staging: StagingContext<E>
 ): Effect.fn.Return<ReadonlyArray<Staged>, Fault | Mismatch | E> {
@@ -330,10 +315,10 @@ const stageStep = Effect.fnUntraced(function* <E>(
       yield* stageDirectory(port, next, deferredMode, staging)
       staged.push({ kind: "directory", path: next.at, mode })
       for (const [name, child] of node.entries) {
-        pending.push({ at: FsPathModule.join(next.at, name), path: FsPathModule.join(next.path, name), node: child })
+        pending.push({ at: FsPath.join(next.at, name), path: FsPath.join(next.path, name), node: child })
       }
     } else if (node.kind === "symlink") {
-      yield* staging.maker.flush
+      yield* staging.creator.flush
       yield* Effect.andThen(stageLink(port, next, node.target), staging.done)
       staged.push({ kind: "symlink", path: next.at, mode: undefined, target: node.target })
     } else {
@@ -351,26 +336,33 @@ const replacedMode = ({ after, before }: Step): number | undefined =>
 const countLeaves = (node: Node | undefined): number =>
   node === undefined ? 0 : node.kind === "directory" ? countFiles(node).files : 1
 
+export interface StagingSource<E> {
+  /** Returns the bytes of a file of the new tree, by its path there. Small files should be given whole. */
+  readonly content: Content<E>
+  /** Called after each staged file or symlink, with their number so far and the total. */
+  readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
+}
+
 export const stage = Effect.fnUntraced(function* <E>(
   port: Backend,
   { regions, steps }: Plan,
   token: string,
-  { content, onProgress }: ContentSource<E>,
+  { content, onProgress }: StagingSource<E>,
   isRecorded: boolean
 ): Effect.fn.Return<ReadonlyMap<number, StagedDigest>, Fault | Mismatch | E> {
   const of = onProgress === undefined ? 0 : steps.reduce((sum, { after }) => sum + countLeaves(after), 0)
   let made = 0
   const done = onProgress === undefined ? Effect.void : Effect.suspend(() => onProgress(++made, of))
-  const maker = make<Fault | Mismatch | E>(port)
+  const creator = makeCreator<Fault | Mismatch | E>(port)
   const modes: Array<DeferredMode> = []
   const digests = new Map<number, StagedDigest>()
   for (const step of steps) {
     if (step.after === undefined) continue
-    const at = slotPath(regions[step.region]!, token, "new", step.slot)
-    const staged = yield* stageStep(port, step, at, modes, { content, isRecorded, maker, done })
+    const at = slotOf(regions, token, step, "new")
+    const staged = yield* stageStep(port, step, at, modes, { content, isRecorded, creator, done })
     if (isRecorded) digests.set(step.slot, digestStaged(staged))
   }
-  yield* maker.flush
+  yield* creator.flush
   for (let i = modes.length - 1; i >= 0; i--) {
     const { at, isSet, mode, path } = modes[i]!
     if (!isSet) yield* locate(path, port.attributes!.set(at, { mode }))
@@ -378,32 +370,8 @@ export const stage = Effect.fnUntraced(function* <E>(
   return digests
 })
 
-/** The largest file, in bytes, that is copied aside. A larger one is itself moved aside at its replacement. */
-const maxCopiedBytes = 1024 * 1024
-
-const copyFile = (port: Backend, from: FsPathModule.FsPath, to: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
-  Effect.scoped(
-    Effect.flatMap(port.open(from), (handle) =>
-      Effect.flatMap(Read.range(handle, 0, handle.stat.sizeBytes), (bytes) =>
-        Effect.andThen(port.write<never, never>(to, bytes, "create"), () => {
-          const { mode, modifiedAt } = handle.stat
-          return port.attributes === undefined ? Effect.void : port.attributes.set(to, { mode, modifiedAt })
-        })
-      )
-    )
-  )
-
-/** Copies a symlink with its time, which identifies it after it has been put back. */
-const copyLink = (port: Backend, from: FsPathModule.FsPath, to: FsPathModule.FsPath): Effect.Effect<void, Fault> => {
-  const { attributes, links } = port
-  if (links === undefined) return Effect.fail(noLinks)
-  return Effect.flatMap(Effect.all([links.read(from), port.stat(from)]), ([target, stat]) =>
-    Effect.andThen(links.make(to, target), attributes?.set(to, { modifiedAt: stat?.modifiedAt }) ?? Effect.void)
-  )
-}
-
 /** Copies the old entry aside. If that fails, the entry itself can still be moved aside. */
-const copyStepAside = (port: Backend, step: Step, to: FsPathModule.FsPath): Effect.Effect<void> => {
+const copyStepAside = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Effect<void> => {
   const { path, was } = step
   const copied = was?.kind === "symlink" ? copyLink(port, path, to) : copyFile(port, path, to)
   return Effect.matchEffect(copied, {
@@ -412,16 +380,14 @@ const copyStepAside = (port: Backend, step: Step, to: FsPathModule.FsPath): Effe
   })
 }
 
+/** Tests whether a copy is cheap. A larger file is itself moved aside at its replacement. */
 const shouldCopyAside = ({ next, was }: Step): boolean =>
   next !== undefined &&
   next !== "directory" &&
   was !== undefined &&
-  (was.kind === "symlink" || (was.kind === "file" && was.sizeBytes <= maxCopiedBytes))
+  (was.kind === "symlink" || (was.kind === "file" && was.sizeBytes <= maxWholeBytes))
 
 export const copyAside = (port: Backend, { regions, steps }: Plan, token: string): Effect.Effect<void> =>
-  Effect.forEach(
-    steps,
-    (step) =>
-      shouldCopyAside(step) ? copyStepAside(port, step, slotPath(regions[step.region]!, token, "old", step.slot)) : Effect.void,
-    { discard: true }
-  )
+  Effect.forEach(steps.filter(shouldCopyAside), (step) => copyStepAside(port, step, slotOf(regions, token, step, "old")), {
+    discard: true
+  })

@@ -8,6 +8,7 @@
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
+import { unavailable } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
@@ -103,34 +104,28 @@ interface RecordPartBuilder {
   since: number | undefined
 }
 
+const emptyPart = (): RecordPartBuilder => ({ regions: [], steps: [], modes: [], probes: [], since: undefined })
+
 const maxRegions = 100_000
 
-const take = (into: RecordPartBuilder, line: Line): void => {
-  if (line._tag === "end") return
-  const { root: _, ...rest } = line
-  if (rest._tag === "region") {
-    into.regions[rest.index] = { path: rest.path, isFlat: rest.isFlat }
-    into.since ??= rest.since
-  } else if (rest._tag === "step") {
-    const { _tag, ...step } = rest
+const take = (into: RecordPartBuilder, line: Exclude<Line, { readonly _tag: "end" }>): void => {
+  if (line._tag === "region") {
+    into.regions[line.index] = { path: line.path, isFlat: line.isFlat }
+    into.since ??= line.since
+  } else if (line._tag === "step") {
+    const { _tag, root: _, ...step } = line
     into.steps.push(step)
-  } else if (rest._tag === "mode") {
-    const { _tag, ...mode } = rest
+  } else if (line._tag === "mode") {
+    const { _tag, root: _, ...mode } = line
     into.modes.push(mode)
-  } else into.probes.push(rest.path)
+  } else into.probes.push(line.path)
 }
 
 /**
  * Decodes the parts of a record, one for each of its roots; returns `undefined` for an invalid or incomplete record.
  */
 export const decode = (body: string, roots: number): ReadonlyArray<RecordPart> | undefined => {
-  const parts = Array.from({ length: roots }, (): RecordPartBuilder => ({
-    regions: [],
-    steps: [],
-    modes: [],
-    probes: [],
-    since: undefined
-  }))
+  const parts = Array.from({ length: roots }, emptyPart)
   const lines = body.split("\n")
   if (lines.pop() !== "") return undefined
   const last = lines.length - 1
@@ -161,15 +156,15 @@ const linesOf = function* (part: RecordPart, root: number): Generator<string> {
 
 const linesPerYield = 1000
 
-const cannotKeepRecord = (cause?: unknown): Fault => ({
-  _tag: "Unavailable",
-  detail:
-    "the record of this change cannot be kept, so nothing was changed; this user needs a private directory, " +
-    "in XDG_STATE_HOME, ~/.local/state or the temporary directory, and space on its disk",
+export const cannotWriteRecord = (cause?: unknown): Fault => ({
+  ...unavailable(
+    "nothing was changed, because the record of the change cannot be written; make sure that this user has a private " +
+      "directory in XDG_STATE_HOME, ~/.local/state or the temporary directory, with space on its disk"
+  ),
   ...(cause === undefined ? {} : { cause })
 })
 
-const attemptRecord = <A>(run: () => A): Effect.Effect<A, Fault> => Effect.try({ try: run, catch: cannotKeepRecord })
+const attemptRecord = <A>(run: () => A): Effect.Effect<A, Fault> => Effect.try({ try: run, catch: cannotWriteRecord })
 
 /** Writes a record and gives it its state. Replaces a record with the same state atomically. */
 const publishRecord = (
@@ -183,7 +178,7 @@ const publishRecord = (
     Effect.acquireUseRelease(
       Effect.flatMap(
         attemptRecord(() => Transactions.draft(id, header, isDurable)),
-        (draft) => (draft === undefined ? Effect.fail(cannotKeepRecord()) : Effect.succeed(draft))
+        (draft) => (draft === undefined ? Effect.fail(cannotWriteRecord()) : Effect.succeed(draft))
       ),
       (draft) =>
         Effect.gen(function* () {
@@ -225,7 +220,7 @@ const splitByRoot = (
     let index = roots.indexOf(origin.root)
     if (index === -1) {
       index = roots.push(origin.root) - 1
-      parts.push({ regions: [], steps: [], modes: [], probes: [], since: undefined })
+      parts.push(emptyPart())
     }
     return { part: parts[index]!, path: origin.path }
   }
@@ -276,15 +271,8 @@ export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyA
   const id = Transactions.makeId()
   const prepared = splitByRoot(port, { ...plan, steps: [] }, noDigests, probes, noTimes)
   if (prepared.roots.length === 0) {
-    const unrecorded = Effect.void
-    return {
-      id,
-      isRecorded: false,
-      prepare: unrecorded,
-      recordStaged: () => unrecorded,
-      advance: () => unrecorded,
-      drop: () => unrecorded
-    }
+    const nothing = () => Effect.void
+    return { id, isRecorded: false, prepare: Effect.void, recordStaged: nothing, advance: nothing, drop: nothing }
   }
   const isDurable = prepared.roots.some((root) => root.isDurable)
   const write = ({ parts, roots }: PartsByRoot, state: Transactions.State): Effect.Effect<void, Fault> =>

@@ -7,12 +7,14 @@
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import { randomInt } from "../../runtime/node.ts"
-import type { Fault } from "../../model/FsError.ts"
+import { accessDenied, unavailable } from "../../model/Fault.ts"
+import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
+import { randomInt } from "../../runtime/node.ts"
 import { pause } from "../../runtime/processLock.ts"
 import * as Transactions from "../../runtime/transactions.ts"
+import { cannotWriteRecord } from "./record.ts"
 
 /**
  * Milliseconds: the least pause between two checks, the longest wait, and the longest wait for a process of unknown
@@ -20,54 +22,47 @@ import * as Transactions from "../../runtime/transactions.ts"
  */
 const [minPauseMillis, maxWaitMillis, maxUnknownWaitMillis] = [10, 120_000, 2_000] as const
 
-/** Milliseconds after which a turn of a process of unknown state has expired. */
-const staleTurnMillis = 60 * 60 * 1000
+/** Milliseconds after which a lock of a process of unknown state has expired. */
+const leaseMillis = 60 * 60 * 1000
 
-/** The turns that this fiber holds; they do not exclude it. */
-const HeldTurns: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>("fs-algebra/exchange/Held", {
+/** The locks that this fiber holds; they do not exclude it. */
+const HeldLocks: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>("fs-algebra/HeldTreeLocks", {
   defaultValue: () => new Set()
 })
 
-const busy: Fault = { _tag: "AccessDenied", path: FsPath.root, why: "busy" }
+const busy = located(accessDenied("busy"), FsPath.root)
 
-const unknownOwner = ({ file, header }: Transactions.Entry): Fault => ({
-  _tag: "Unavailable",
-  path: FsPath.root,
-  detail:
-    `process ${header.owner}, of which nothing can be told from here, has not ended a change of this directory; ` +
-    `where it has ended, remove ${JSON.stringify(file)}`
-})
+const unknownOwner = ({ file, header }: Transactions.Entry): Fault =>
+  located(
+    unavailable(
+      `process ${header.owner} may still be changing this directory, but its state cannot be determined from here; ` +
+        `if it has ended, remove ${JSON.stringify(file)}`
+    ),
+    FsPath.root
+  )
 
-const cannotKeepRecord: Fault = {
-  _tag: "Unavailable",
-  path: FsPath.root,
-  detail:
-    "the record of this change cannot be kept, so nothing was changed; this user needs a private directory, " +
-    "in XDG_STATE_HOME, ~/.local/state or the temporary directory, and space on its disk"
-}
-
-const publishTurn = (id: string, roots: ReadonlyArray<Transactions.Root>): Effect.Effect<void, Fault> =>
+const publishLock = (id: string, roots: ReadonlyArray<Transactions.Root>): Effect.Effect<void, Fault> =>
   Effect.try({
     try: () => {
       const draft = Transactions.draft(id, Transactions.ownHeader("", roots), false)
       if (draft === undefined) throw new Error("there is no private directory")
       draft.publish("turn")
     },
-    catch: (cause) => ({ ...cannotKeepRecord, cause })
+    catch: (cause) => located(cannotWriteRecord(cause), FsPath.root)
   })
 
 /**
- * Removes the turn. If the removal fails, the turn is marked as abandoned, so that it blocks nobody and the next
+ * Removes the lock. If the removal fails, the lock is marked as abandoned, so that it blocks nobody and the next
  * process removes it.
  */
-const removeTurn = (id: string): Effect.Effect<void> =>
+const removeLock = (id: string): Effect.Effect<void> =>
   Effect.try(() => Transactions.removeRecord(id, "turn")).pipe(
     Effect.retry({ times: 2 }),
     Effect.catch(() => Effect.sync(() => void Transactions.unfinishedIds.add(id))),
     Effect.ensuring(Effect.sync(() => void Transactions.runningIds.delete(id)))
   )
 
-/** Returns the first record that blocks these roots. Removes turns of dead processes. */
+/** Returns the first record that blocks these roots. Removes locks of dead processes. */
 const findBlockingRecord = Effect.fnUntraced(function* (
   own: string,
   held: ReadonlySet<string>,
@@ -79,10 +74,10 @@ const findBlockingRecord = Effect.fnUntraced(function* (
     if (!entry.header.roots.some((one) => roots.some((root) => Transactions.isRelated(one, root)))) continue
     const isAlive = Transactions.isAlive(entry)
     if (isAlive === true) return { entry, isKnown: true }
-    const isTurn = entry.state === "turn"
-    if (isAlive === undefined && !(isTurn && now - entry.modified > staleTurnMillis)) return { entry, isKnown: false }
-    // A dead turn that cannot be removed blocks nobody, and the next process tries again.
-    if (isTurn) yield* Effect.ignore(Effect.try(() => Transactions.removeFile(entry.file)))
+    const isLock = entry.state === "turn"
+    if (isAlive === undefined && !(isLock && now - entry.modified > leaseMillis)) return { entry, isKnown: false }
+    // A dead lock that cannot be removed blocks nobody, and the next process tries again.
+    if (isLock) yield* Effect.ignore(Effect.try(() => Transactions.removeFile(entry.file)))
   }
   return undefined
 })
@@ -111,22 +106,22 @@ export const withRootLocks = <A, E, R>(
         Effect.onError(
           Effect.suspend(() => {
             Transactions.runningIds.add(id)
-            return publishTurn(id, roots)
+            return publishLock(id, roots)
           }),
-          () => removeTurn(id)
+          () => removeLock(id)
         ),
         () =>
           Effect.gen(function* () {
-            const held = yield* HeldTurns
+            const held = yield* HeldLocks
             const found = yield* findBlockingRecord(id, held, roots)
             if (found === undefined) {
-              return { value: yield* Effect.provideService(effect, HeldTurns, new Set([...held, id])) }
+              return { value: yield* Effect.provideService(effect, HeldLocks, new Set([...held, id])) }
             }
             return found.isKnown
               ? { fault: busy, maxWait: maxWaitMillis }
               : { fault: unknownOwner(found.entry), maxWait: maxUnknownWaitMillis }
           }),
-        () => removeTurn(id)
+        () => removeLock(id)
       )
     return Effect.flatMap(lockedRun, (done) => {
       if ("value" in done) return Effect.succeed(done.value)

@@ -6,14 +6,15 @@
  */
 import * as Effect from "effect/Effect"
 import { at as locate } from "../../engine/directories.ts"
-import { removeWithContent } from "../../engine/remove.ts"
 import type { FileStat } from "../../model/Entry.ts"
+import { accessDenied, ioError } from "../../model/Fault.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type DirectoryNode, isSameNode, type Node } from "../tree.ts"
+import { isGone, removeDirectory, removeWhole } from "./entries.ts"
 
 // Staged and replaced entries are in one hidden directory at the root, and in one on every other disk in the tree.
 //
@@ -26,7 +27,7 @@ export interface Region {
   readonly isFlat: boolean
 }
 
-export type SlotSide = "new" | "old"
+type SlotSide = "new" | "old"
 
 /** Makes the name of a transaction's staging directories, which is in progress until `TemporaryNames.forget`. */
 export const makeToken = (): string => TemporaryNames.make("exchange")
@@ -36,10 +37,17 @@ export const stagingDirectory = (region: Region, token: string): FsPath.FsPath =
 const sideDirectory = (region: Region, token: string, side: SlotSide): FsPath.FsPath =>
   FsPath.join(stagingDirectory(region, token), side)
 
-export const slotPath = (region: Region, token: string, side: SlotSide, slot: number): FsPath.FsPath =>
+const slotPath = (region: Region, token: string, side: SlotSide, slot: number): FsPath.FsPath =>
   region.isFlat
     ? FsPath.join(region.path, TemporaryNames.derivePartName(token, `${side}${slot}`))
     : FsPath.join(sideDirectory(region, token, side), String(slot))
+
+export const slotOf = (
+  regions: ReadonlyArray<Region | undefined>,
+  token: string,
+  { region, slot }: Pick<Move, "region" | "slot">,
+  side: SlotSide
+): FsPath.FsPath => slotPath(regions[region]!, token, side, slot)
 
 const slotNamePattern = /-((?:new|old)[0-9]+)-[0-9a-f]{32}\.tmp$/
 
@@ -116,8 +124,6 @@ const permissionBits = 0o777
 export const modeOf = (node: Node | undefined): number | undefined =>
   node === undefined || node.kind === "symlink" || node.mode === undefined ? undefined : node.mode & permissionBits
 
-const rootDenied: Fault = { _tag: "AccessDenied", why: "root" }
-
 interface LazyRegion extends Region {
   index: number | undefined
 }
@@ -134,12 +140,12 @@ const haveSameContent = (a: Node, b: Node): boolean =>
 
 const haveEqualEntries = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
 
-/** Computes the plan. `crossings` holds directories on other disks than their parents, and tells which regions are flat. */
+/** Computes the plan. `crossDevice` holds directories on other disks than their parents, and tells which regions are flat. */
 export const make = (
   port: Backend,
   before: DirectoryNode,
   after: DirectoryNode,
-  crossings: ReadonlyMap<FsPath.FsPath, boolean>
+  crossDevice: ReadonlyMap<FsPath.FsPath, boolean>
 ): Plan | Fault => {
   const hasModes = port.attributes !== undefined
   const isPinned = port.rules?.pinned ?? (() => false)
@@ -148,7 +154,7 @@ export const make = (
   const modes: Array<ModeChange> = []
 
   const regionAt = (path: FsPath.FsPath, above: LazyRegion): LazyRegion => {
-    const isFlat = crossings.get(path)
+    const isFlat = crossDevice.get(path)
     return isFlat !== undefined || isPinned(path) ? { path, isFlat: isFlat === true, index: undefined } : above
   }
   const indexOf = (region: LazyRegion): number =>
@@ -162,7 +168,7 @@ export const make = (
     replacesOtherSpelling = false
   ): Fault | undefined => {
     const path = FsPath.join(frame.path, name)
-    if (isPinned(path)) return located(rootDenied, path)
+    if (isPinned(path)) return located(accessDenied("root"), path)
     const shuts = after?.kind === "directory" && hasModes ? modeOf(after) : undefined
     steps.push({
       path,
@@ -224,7 +230,7 @@ export const make = (
     return undefined
   }
 
-  const top: LazyRegion = { path: FsPath.root, isFlat: crossings.get(FsPath.root) === true, index: undefined }
+  const top: LazyRegion = { path: FsPath.root, isFlat: crossDevice.get(FsPath.root) === true, index: undefined }
   const pending: Array<Frame> = [{ path: FsPath.root, before, after, region: top.isFlat ? top : { ...top, index: 0 } }]
   for (let frame = pending.pop(); frame !== undefined; frame = pending.pop()) {
     if (haveEqualEntries(frame.before, frame.after)) changeMode(frame.path, frame.before, frame.after, false)
@@ -236,25 +242,16 @@ export const make = (
   return { regions, steps, modes }
 }
 
-export const isFault = (plan: Plan | Fault): plan is Fault => "_tag" in plan
-
 // Inspects every entry that a transaction will remove or replace, before anything is made.
 //
 // Each entry must be as the tree says and contain nothing that the tree lacks, because such content would be lost.
 
-const changed: Fault = { _tag: "IoError", code: "ECHANGED", detail: "it has changed since it was looked at" }
+const changed = ioError("it changed after it was read; try again", "ECHANGED")
 
-const unknownEntry = (name: string): Fault => ({
-  _tag: "IoError",
-  code: "ENOTEMPTY",
-  detail: `it holds ${JSON.stringify(name)}, which the snapshot taken of it does not, and which would be lost`
-})
+const unknownEntry = (name: string): Fault =>
+  ioError(`it contains ${JSON.stringify(name)}, which was created after it was read and would be lost; try again`, "ENOTEMPTY")
 
-const occupied: Fault = {
-  _tag: "IoError",
-  code: "EEXIST",
-  detail: "something that no snapshot holds stands there, and would be lost"
-}
+const occupied = ioError("it was created after the tree was read and would be lost; try again", "EEXIST")
 
 const entryStateOf = (stat: FileStat): EntryState | undefined => {
   const { kind, modifiedAt, sizeBytes } = stat
@@ -274,11 +271,7 @@ const matchesNode = (stat: FileStat, node: Node): boolean =>
 const findUnexpectedChild = (children: ReadonlyArray<Child>, known: DirectoryNode): Child | undefined =>
   children.find((child) => !TemporaryNames.isInProgress(child.name) && known.entries.get(keyOf(child))?.kind !== child.kind)
 
-const inspectWhole = Effect.fnUntraced(function* (
-  port: Backend,
-  top: FsPath.FsPath,
-  known: DirectoryNode
-): Effect.fn.Return<void, Fault> {
+const inspectWhole = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath, known: DirectoryNode) {
   const pending: Array<readonly [path: FsPath.FsPath, known: DirectoryNode]> = [[top, known]]
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
     const [path, known] = next
@@ -292,13 +285,13 @@ const inspectWhole = Effect.fnUntraced(function* (
   }
 })
 
-const inspectStep = Effect.fnUntraced(function* (port: Backend, step: Step): Effect.fn.Return<void, Fault> {
+const inspectStep = Effect.fnUntraced(function* (port: Backend, step: Step) {
   const { before, path } = step
   const stat = yield* locate(path, port.stat(path))
-  if (before === undefined) {
-    if (stat !== undefined && !step.replacesOtherSpelling) return yield* Effect.fail(located(occupied, path))
-    return
+  if (before === undefined && stat !== undefined && !step.replacesOtherSpelling) {
+    return yield* Effect.fail(located(occupied, path))
   }
+  if (before === undefined) return
   if (stat === undefined || !matchesNode(stat, before)) return yield* Effect.fail(located(changed, path))
   const mark = entryStateOf(stat)
   if (mark !== undefined) step.was = mark
@@ -330,70 +323,33 @@ const whileWritable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.
   })
 }
 
-const makeStagingDirectory = Effect.fnUntraced(function* (
-  port: Backend,
-  region: Region,
-  token: string
-): Effect.fn.Return<void, Fault> {
+const makeStagingDirectory = Effect.fnUntraced(function* (port: Backend, region: Region, token: string) {
   const staging = stagingDirectory(region, token)
-  yield* locate(region.path, whileWritable(port, region.path, port.makeDirectory(staging)))
-  if (port.attributes !== undefined) yield* locate(region.path, port.attributes.set(staging, { mode: 0o700 }))
-  yield* locate(region.path, port.makeDirectory(sideDirectory(region, token, "new")))
-  yield* locate(region.path, port.makeDirectory(sideDirectory(region, token, "old")))
+  yield* whileWritable(port, region.path, port.makeDirectory(staging))
+  if (port.attributes !== undefined) yield* port.attributes.set(staging, { mode: 0o700 })
+  yield* port.makeDirectory(sideDirectory(region, token, "new"))
+  yield* port.makeDirectory(sideDirectory(region, token, "old"))
 })
 
 export const makeStaging = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>
-  Effect.forEach(regions, (region) => (region.isFlat ? Effect.void : makeStagingDirectory(port, region, token)), {
-    discard: true
-  })
-
-const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
-
-const ignoreNotFound = (fault: Fault): Effect.Effect<void, Fault> =>
-  fault._tag === "NotFound" ? Effect.void : Effect.fail(fault)
-
-/** Makes directories writable, because they cannot be emptied otherwise. */
-const makeWritable = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath): Effect.fn.Return<void, Fault> {
-  const pending = [top]
-  for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
-    yield* Effect.ignore(port.attributes?.set(path, { mode: 0o700 }) ?? Effect.void)
-    for (const child of yield* port.list(path)) {
-      if (child.kind === "directory") pending.push(FsPath.join(path, keyOf(child)))
-    }
-  }
-})
-
-const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> => {
-  const removed = Effect.suspend(() => Effect.asVoid(removeWithContent(port, path)))
-  return Effect.catch(removed, (fault) =>
-    fault._tag === "AccessDenied" ? Effect.andThen(makeWritable(port, path), removed) : ignoreNotFound(fault)
+  Effect.forEach(
+    regions.filter(({ isFlat }) => !isFlat),
+    (region) => locate(region.path, makeStagingDirectory(port, region, token)),
+    { discard: true }
   )
-}
 
-const removeSlots = Effect.fnUntraced(function* (
-  port: Backend,
-  { path }: Region,
-  token: string
-): Effect.fn.Return<void, Fault> {
+const removeSlots = Effect.fnUntraced(function* (port: Backend, { path }: Region, token: string) {
   const children = yield* Effect.catchIf(port.list(path), isGone, () => Effect.succeed([]))
-  for (const { kind, name } of children) {
-    if (!isSlotName(token, name)) continue
-    const at = FsPath.join(path, name)
-    yield* kind === "directory" ? removeWhole(port, at) : Effect.catch(port.remove(at), ignoreNotFound)
-  }
+  for (const { name } of children) if (isSlotName(token, name)) yield* removeWhole(port, FsPath.join(path, name))
 })
 
-const removeStagingDirectory = Effect.fnUntraced(function* (
-  port: Backend,
-  region: Region,
-  token: string
-): Effect.fn.Return<void, Fault> {
+const removeStagingDirectory = Effect.fnUntraced(function* (port: Backend, region: Region, token: string) {
   const staging = stagingDirectory(region, token)
   if (region.isFlat) return yield* removeSlots(port, region, token)
   if ((yield* port.stat(staging)) === undefined) return
-  yield* removeWhole(port, sideDirectory(region, token, "new"))
-  yield* removeWhole(port, sideDirectory(region, token, "old"))
-  yield* whileWritable(port, region.path, removeWhole(port, staging))
+  yield* removeDirectory(port, sideDirectory(region, token, "new"))
+  yield* removeDirectory(port, sideDirectory(region, token, "old"))
+  yield* whileWritable(port, region.path, removeDirectory(port, staging))
 })
 
 export const remove = (port: Backend, regions: ReadonlyArray<Region>, token: string): Effect.Effect<void, Fault> =>

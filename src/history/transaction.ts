@@ -6,28 +6,27 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Predicate from "effect/Predicate"
 import { at as locate } from "../engine/directories.ts"
-import type { Fault } from "../model/FsError.ts"
+import { ioError, is } from "../model/Fault.ts"
+import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend } from "../port/Backend.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Transactions from "../runtime/transactions.ts"
-import { type CrossDeviceRename, swap, withCopyingRenames, withRetries } from "./exchange/swap.ts"
-import * as Plan from "./exchange/plan.ts"
-import { inspect, makeStaging, makeToken, probeName, type Region, stagingDirectory } from "./exchange/plan.ts"
-import * as Record from "./exchange/record.ts"
-import { type Content, copyAside, type Mismatch, stage } from "./exchange/stage.ts"
+import { withCopyingRenames, withRetries } from "./transaction/entries.ts"
+import * as Plan from "./transaction/plan.ts"
+import { inspect, makeStaging, makeToken, probeName, type Region, stagingDirectory } from "./transaction/plan.ts"
+import * as Record from "./transaction/record.ts"
+import { copyAside, type Mismatch, stage, type StagingSource } from "./transaction/stage.ts"
+import { type CrossDeviceRename, swap } from "./transaction/swap.ts"
 import type { DirectoryNode } from "./tree.ts"
 
-export type { Content, Mismatch } from "./exchange/stage.ts"
+export type { Content, Mismatch } from "./transaction/stage.ts"
 
-export interface TransactionGoal<E> {
+export interface TransactionGoal<E> extends StagingSource<E> {
   readonly before: DirectoryNode
   readonly after: DirectoryNode
-  /** Returns the bytes of a file of `after`, by its path there. Small files should be given whole. */
-  readonly content: Content<E>
-  /** Called after each staged file or symlink, with their number so far and the total. */
-  readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
 }
 
 /**
@@ -36,12 +35,10 @@ export interface TransactionGoal<E> {
  */
 export const mismatchToFault = (error: Fault | Mismatch): Fault =>
   error._tag === "Mismatch"
-    ? {
-        _tag: "IoError",
-        code: "ECHANGED",
-        path: error.path,
-        detail: "another program changed the new content before it was in place"
-      }
+    ? located(
+        ioError("another program changed the staged file before it could be published; try again", "ECHANGED"),
+        error.path
+      )
     : error
 
 /**
@@ -50,8 +47,7 @@ export const mismatchToFault = (error: Fault | Mismatch): Fault =>
  */
 type CrossDeviceDirectories = Map<FsPath.FsPath, boolean>
 
-const isCrossDeviceRename = (error: unknown): error is CrossDeviceRename =>
-  typeof error === "object" && error !== null && "_tag" in error && error._tag === "Crossing"
+const isCrossDeviceRename = (error: unknown): error is CrossDeviceRename => Predicate.isTagged(error, "CrossDeviceRename")
 
 /**
  * Keeps the record while the effect runs, and removes it when nothing is left. Recovery handles the rest if `cleared`
@@ -78,11 +74,7 @@ const withRecord = <E>(
   )
 
 /** Determines the time by the clock of each disk, from the times of new files. */
-const readStartTimes = Effect.fnUntraced(function* (
-  port: Backend,
-  regions: ReadonlyArray<Region>,
-  token: string
-): Effect.fn.Return<ReadonlyMap<number, number>, Fault> {
+const readStartTimes = Effect.fnUntraced(function* (port: Backend, regions: ReadonlyArray<Region>, token: string) {
   const since = new Map<number, number>()
   for (const [index, region] of regions.entries()) {
     if (region.isFlat) continue
@@ -105,7 +97,7 @@ const tryTransaction = <E>(
   let isRollbackIncomplete = false
   const advanceTo = (next: Transactions.State): Effect.Effect<void, Fault> =>
     Effect.tap(record.advance(state, next), () => Effect.sync(() => void (state = next)))
-  const made = Effect.gen(function* () {
+  const changed = Effect.gen(function* () {
     yield* makeStaging(port, regions, token)
     const digests = yield* stage(port, plan, token, goal, record.isRecorded)
     yield* copyAside(port, plan, token)
@@ -123,7 +115,7 @@ const tryTransaction = <E>(
     const settled = state === "preparing" ? Effect.succeed(true) : withRetries(Effect.suspend(() => advanceTo("done")))
     return Effect.andThen(settled, withRetries(Plan.remove(port, regions, token)))
   })
-  return withRecord(record, () => state, made, cleared)
+  return withRecord(record, () => state, changed, cleared)
 }
 
 const findDiskRoot = (port: Backend, directory: FsPath.FsPath, token: string): Effect.Effect<FsPath.FsPath, Fault> =>
@@ -180,26 +172,21 @@ export const runTransaction = <E>(port: Backend, goal: TransactionGoal<E>): Effe
     let renamingPort = port
     const attempt: Effect.Effect<void, Fault | Mismatch | E> = Effect.suspend(() => {
       const plan = Plan.make(port, goal.before, goal.after, crossDeviceDirectories)
-      if (Plan.isFault(plan)) return Effect.fail(plan)
+      if (is(plan)) return Effect.fail(plan)
       if (plan.steps.length === 0 && plan.modes.length === 0) return Effect.void
       const token = makeToken()
       return Effect.andThen(inspect(port, plan), tryTransaction(renamingPort, goal, plan, token)).pipe(
-        Effect.catch((error): Effect.Effect<boolean, Fault | Mismatch | E> =>
-          isCrossDeviceRename(error)
-            ? Effect.filterOrFail(
-                Effect.map(recordCrossDevice(port, crossDeviceDirectories, error, token), (isNew) => {
-                  if (isNew || renamingPort !== port) return isNew
-                  // Not even names of one directory can be exchanged by a rename.
-                  renamingPort = withCopyingRenames(port)
-                  return true
-                }),
-                Boolean,
-                () => error.fault
-              )
-            : Effect.fail(error)
+        Effect.as(false),
+        Effect.catchIf(isCrossDeviceRename, (error) =>
+          Effect.flatMap(recordCrossDevice(port, crossDeviceDirectories, error, token), (isNew) => {
+            if (!isNew && renamingPort !== port) return Effect.fail(error.fault)
+            // Renames fail even within one directory.
+            if (!isNew) renamingPort = withCopyingRenames(port)
+            return Effect.succeed(true)
+          })
         ),
         Effect.ensuring(Effect.sync(() => TemporaryNames.forget(token))),
-        Effect.flatMap((shouldRetry) => (shouldRetry === true ? attempt : Effect.void))
+        Effect.flatMap((shouldRetry) => (shouldRetry ? attempt : Effect.void))
       )
     })
     return attempt

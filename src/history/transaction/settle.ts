@@ -9,6 +9,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { at as locate } from "../../engine/directories.ts"
 import type { FileStat } from "../../model/Entry.ts"
+import { unavailable } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf, mapPath } from "../../port/Backend.ts"
@@ -18,6 +19,8 @@ import { relative, sep } from "../../runtime/node.ts"
 import { isInside } from "../../runtime/openRoots.ts"
 import { pause } from "../../runtime/processLock.ts"
 import * as Transactions from "../../runtime/transactions.ts"
+import { isPermitted } from "../replace.ts"
+import { isGone, setMode } from "./entries.ts"
 import * as Staging from "./plan.ts"
 import {
   hasEntryState,
@@ -25,14 +28,14 @@ import {
   type Move,
   probeName,
   type Region,
-  slotPath,
+  slotOf,
   stagingDirectory,
   withOwnerBits
 } from "./plan.ts"
 import { decode, markDone, type RecordPart, removePart } from "./record.ts"
 import { isStagedEntry } from "./stage.ts"
-import { type CrossDeviceRename, moveAside, openDirectories, putInPlace, setMode } from "./swap.ts"
-import { withRootLocks } from "./turn.ts"
+import { moveAside, openDirectories, putInPlace } from "./swap.ts"
+import { withRootLocks } from "./treeLock.ts"
 
 // Recovers the transaction of a killed process: discards it if nothing was visible yet, and otherwise completes it.
 //
@@ -41,17 +44,11 @@ import { withRootLocks } from "./turn.ts"
 
 const modifiedMillis = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
 
-const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
-
 const statOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
   Effect.catchIf(locate(path, port.stat(path)), isGone, () => Effect.succeed(undefined))
 
 /** Tests whether anything in a directory has changed since the start of the transaction. Times in the future do not count. */
-const hasChangedSince = Effect.fnUntraced(function* (
-  port: Backend,
-  top: FsPath.FsPath,
-  since: number
-): Effect.fn.Return<boolean, Fault> {
+const hasChangedSince = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath, since: number) {
   const now = yield* Clock.currentTimeMillis
   const pending = [top]
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
@@ -71,21 +68,15 @@ interface UnfinishedTransaction {
   readonly isRollingBack: boolean
 }
 
-const slotOf = ({ part, token }: UnfinishedTransaction, move: Move, side: "new" | "old"): FsPath.FsPath =>
-  slotPath(part.regions[move.region]!, token, side, move.slot)
-
 const setFinalMode = (port: Backend, { path, shuts }: Move, current: FileStat | undefined): Effect.Effect<void, Fault> =>
   shuts !== undefined && current?.kind === "directory" && current.mode === withOwnerBits(shuts)
     ? setMode(port, path, shuts)
     : Effect.void
 
-const finishStep = Effect.fnUntraced(function* (
-  self: UnfinishedTransaction,
-  move: Move
-): Effect.fn.Return<void, Fault | CrossDeviceRename> {
-  const { isRollingBack, part, port } = self
+const finishStep = Effect.fnUntraced(function* (self: UnfinishedTransaction, move: Move) {
+  const { isRollingBack, part, port, token } = self
   const { keeps, next, path, was } = move
-  const [staged, aside] = [slotOf(self, move, "new"), slotOf(self, move, "old")]
+  const [staged, aside] = [slotOf(part.regions, token, move, "new"), slotOf(part.regions, token, move, "old")]
   const current = yield* statOf(port, path)
   const hasStaged = next !== undefined && (yield* port.stat(staged)) !== undefined
   if (next !== undefined && !hasStaged) return yield* setFinalMode(port, move, current)
@@ -100,7 +91,7 @@ const finishStep = Effect.fnUntraced(function* (
   if (hasStaged) yield* putInPlace(port, move, staged)
 })
 
-const finishMode = Effect.fnUntraced(function* (port: Backend, change: ModeChange): Effect.fn.Return<void, Fault> {
+const finishMode = Effect.fnUntraced(function* (port: Backend, change: ModeChange) {
   const { becomes, kind, path, was } = change
   const current = yield* statOf(port, path)
   if (current?.kind === kind && (current.mode === was || current.mode === withOwnerBits(was)))
@@ -122,18 +113,18 @@ const findRefusal = Effect.fnUntraced(function* (self: UnfinishedTransaction): E
     if (region.isFlat) continue
     const staging = stagingDirectory(region, token)
     const current = yield* locate(staging, port.stat(staging))
-    if (current?.kind !== "directory") return `its staging directory ${JSON.stringify(staging)} is not there any more`
+    if (current?.kind !== "directory") return `its staging directory ${JSON.stringify(staging)} no longer exists`
   }
   for (const move of part.steps) {
     if (move.next === undefined) continue
-    const staged = slotOf(self, move, "new")
+    const staged = slotOf(part.regions, token, move, "new")
     const current = yield* locate(staged, port.stat(staged))
     if (current !== undefined && !(yield* isStagedEntry(port, staged, move, current))) {
-      return `what is staged for ${JSON.stringify(move.path)} is not what was staged`
+      return `the entry staged for ${JSON.stringify(move.path)} has changed`
     }
     const above = FsPath.parent(move.path)
     if (current !== undefined && (yield* statOf(port, above))?.kind !== "directory") {
-      return `the directory ${JSON.stringify(above)} is not there any more; once it is back, the change is finished`
+      return `the directory ${JSON.stringify(above)} no longer exists; restore it to complete the change`
     }
   }
   return undefined
@@ -154,7 +145,7 @@ const completeTransaction = Effect.fnUntraced(
       modes: yield* Effect.filter(part.modes, ({ path, was }) => Effect.map(statOf(port, path), (stat) => stat?.mode === was))
     })
     for (const step of part.steps) {
-      yield* Effect.mapError(finishStep(self, step), (failed) => (failed._tag === "Crossing" ? failed.fault : failed))
+      yield* Effect.mapError(finishStep(self, step), (failed) => (failed._tag === "CrossDeviceRename" ? failed.fault : failed))
     }
     for (let i = part.modes.length - 1; i >= 0; i--) yield* finishMode(port, part.modes[i]!)
     return undefined
@@ -162,11 +153,7 @@ const completeTransaction = Effect.fnUntraced(
   Effect.provideService(TakingBack, true)
 )
 
-const removeProbe = Effect.fnUntraced(function* (
-  port: Backend,
-  token: string,
-  at: FsPath.FsPath
-): Effect.fn.Return<void, Fault> {
+const removeProbe = Effect.fnUntraced(function* (port: Backend, token: string, at: FsPath.FsPath) {
   for (let here = at; ; here = FsPath.parent(here)) {
     yield* Effect.catchIf(port.remove(FsPath.join(here, probeName(token))), isGone, () => Effect.void)
     if (here === FsPath.root) return
@@ -209,13 +196,8 @@ const swapTimeoutMillis = 2_000
 
 const isSwapping = ({ state }: Transactions.Entry): boolean => state === "forward" || state === "back"
 
-const stillSwapping = ({ header }: Transactions.Entry, root: Transactions.Root): Fault => ({
-  _tag: "Unavailable",
-  detail: `process ${header.owner} is changing files of ${JSON.stringify(root.path)} and has not come to an end; try again`
-})
-
-const isPermitted = ({ info, rules }: Backend): boolean =>
-  !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
+const stillSwapping = ({ header }: Transactions.Entry, root: Transactions.Root): Fault =>
+  unavailable(`process ${header.owner} is still changing files of ${JSON.stringify(root.path)}; try again`)
 
 const toPath = (from: string, to: string): FsPath.FsPath => {
   const path = relative(from, to)
@@ -253,10 +235,10 @@ const outcomeFields = (
   return { root: entry.header.roots[index]!.path, owner: entry.header.owner, paths: paths.slice(0, 3), count: paths.length }
 }
 
-const notPermitted = "this filesystem may not change what it changes"
+const notPermitted = "this filesystem does not permit the change"
 
 const withCleanupAdvice = (detail: string, { file }: Transactions.Entry): string =>
-  `${detail}; look at both, and remove its record ${JSON.stringify(file)}`
+  `${detail}; or compare the staged files with the current ones, and remove the record ${JSON.stringify(file)}`
 
 const settlePart = Effect.fnUntraced(function* (
   entry: Transactions.Entry,
@@ -274,7 +256,7 @@ const settlePart = Effect.fnUntraced(function* (
   }
   yield* removeStaged(port, part, header.token, state === "preparing")
   if (hasBegun) return { outcome: "finished" }
-  return state === "done" ? { outcome: "cleared", detail: "which had come to an end" } : { outcome: "cleared" }
+  return state === "done" ? { outcome: "cleared", detail: "which was complete" } : { outcome: "cleared" }
 })
 
 const settleRelatedRoot = Effect.fnUntraced(function* (
@@ -314,7 +296,7 @@ const settleRelatedRoot = Effect.fnUntraced(function* (
   return { ...common, ...(yield* settlePart(entry, port, part)) }
 })
 
-const unreadable = "its record could not be read; what it has staged stays where it is"
+const unreadable = "its record is invalid; its staged files were not removed"
 
 /**
  * Settles one record under the lock of its roots. Reads it again, because another process may have settled it
@@ -385,7 +367,7 @@ const settleOne = (self: OpenedRoot, entry: Transactions.Entry): Effect.Effect<v
   Effect.scoped(Effect.suspend(() => withRootLocks([...entry.header.roots, self.root], settleEntry(self, entry.id)))).pipe(
     Effect.catch((fault) => {
       const detail =
-        fault._tag === "AccessDenied" && fault["why"] === "busy" ? "another process is at work there" : faultText(fault)
+        fault._tag === "AccessDenied" && fault["why"] === "busy" ? "another process is changing it" : faultText(fault)
       return report(self, entry, { ...outcomeFields(entry, 0, undefined), outcome: "left", detail })
     })
   )
