@@ -59,7 +59,7 @@ class InputError<E> {
 const toOperationError = (problem: Problem, operation: string): ArchiveError | FsError => {
   if (problem instanceof ArchiveError) return problem
   return problem._tag === "Mismatch"
-    ? refuse("corrupt", "its content is no longer what it was when it was checked", String(problem.path))
+    ? refuse("corrupt", "its content changed after it was checked", String(problem.path))
     : promote(problem, operation, ".")
 }
 
@@ -153,7 +153,7 @@ const warning = (skipped: ReadonlyArray<SkippedEntry>): Effect.Effect<void> => {
   if (skipped.length === 0) return Effect.void
   const first = skipped.slice(0, maxReportedEntries).map(({ detail, path }) => `${JSON.stringify(path)}: ${detail}`)
   const more = skipped.length > maxReportedEntries ? `; and ${skipped.length - maxReportedEntries} more` : ""
-  return Effect.logWarning(`fs-algebra: left out of the archive: ${first.join("; ")}${more}`)
+  return Effect.logWarning(`fs-algebra: skipped in the archive: ${first.join("; ")}${more}`)
 }
 
 const makeArchive = (
@@ -349,7 +349,7 @@ const importContents = <E, R>(
     const limits = yield* Limits
     const { content, file, tree } = yield* open({ limits, policy: port.rules?.policy })
     if (port.links === undefined && hasLink(tree)) {
-      return yield* Effect.fail(refuse("link", "it holds links, and this filesystem has none"))
+      return yield* Effect.fail(refuse("link", "it contains links, which this filesystem does not support"))
     }
     const excludes = file === undefined ? undefined : excludeOnly(keptArchivePath(tree, toInnerPath(port, file)))
     yield* replaceTree<ArchiveError>(port, { after: tree, content, scan: { excludes } })

@@ -111,7 +111,7 @@ const entryOf = ({ isFile, kind, path, sizeBytes }: GlobMatch): FileEntry => ({
 const restoreOf = (fs: Algebra, data: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
   isBytes(data)
     ? importBytesOf(fs, data)
-    : importZipOf(fs, Stream.fail(new ArchiveError({ reason: "corrupt", detail: "it is no Uint8Array" })))
+    : importZipOf(fs, Stream.fail(new ArchiveError({ reason: "corrupt", detail: "it is not a Uint8Array" })))
 
 /**
  * Creates a store over a filesystem.

@@ -329,7 +329,7 @@ const readFileOf = <E>({ read, tree }: Source<E>, path: FsPath, file: FileNode, 
   return node?.kind === "file" && node.id === file.id ? read(known!, node) : undefined
 }
 
-const missingFile = (path: FsPath) => Effect.die(new Error(`${JSON.stringify(path)} is no file of this merge`))
+const missingFile = (path: FsPath) => Effect.die(new Error(`${JSON.stringify(path)} is not a file of this merge`))
 
 const replaceFiles = (
   top: DirectoryNode,

@@ -321,7 +321,7 @@ const quoted = (text: string): string => JSON.stringify(text)
 const octal = (version: Version | undefined): string =>
   version?.mode === undefined ? "unknown" : `0${version.mode.toString(8)}`
 
-const kindPhrases = { file: "a file", directory: "a directory", symlink: "a link", nothing: "nothing" } as const
+const kindPhrases = { file: "a file", directory: "a directory", symlink: "a link", nothing: "missing" } as const
 
 const kindOf = (version: Version | undefined): string => kindPhrases[version?.kind ?? "nothing"]
 
@@ -340,8 +340,8 @@ const messageByReason: { readonly [Reason in Conflict["reason"]]: (conflict: Con
       : `${what} (${lines(first.ours)} of ours, ${lines(first.theirs)} of theirs${andMore(hunks!.length - 1)})`
   },
   binary: ({ base }) =>
-    `both sides ${base === undefined ? "added" : "changed"} it, and it is no text that could be merged by lines`,
-  size: ({ base }) => `both sides ${base === undefined ? "added" : "changed"} it, and it is too large to be merged by lines`,
+    `both sides ${base === undefined ? "added" : "changed"} it, and it is not text, so its lines cannot be merged`,
+  size: ({ base }) => `both sides ${base === undefined ? "added" : "changed"} it, and it is too large to merge by lines`,
   deleted: ({ ours, paths }) => {
     const [removed, changed] = ours === undefined ? ["ours", "theirs"] : ["theirs", "ours"]
     const what = paths?.length ? `${quoted(paths[0]!)} in it${andMore(paths.length - 1)}` : "it"
@@ -349,9 +349,9 @@ const messageByReason: { readonly [Reason in Conflict["reason"]]: (conflict: Con
   },
   kind: ({ ours, theirs }) => `it is ${kindOf(ours)} in ours and ${kindOf(theirs)} in theirs`,
   mode: ({ ours, theirs }) => `its mode is ${octal(ours)} in ours and ${octal(theirs)} in theirs`,
-  name: ({ names }) => `${(names ?? []).map(quoted).join(" and ")} are one name here`,
+  name: ({ names }) => `${(names ?? []).map(quoted).join(" and ")} are the same name in this filesystem`,
   link: ({ ours, theirs }) =>
-    `the link leads to ${quoted(ours?.target ?? "")} in ours and to ${quoted(theirs?.target ?? "")} in theirs`
+    `the link points to ${quoted(ours?.target ?? "")} in ours and to ${quoted(theirs?.target ?? "")} in theirs`
 }
 
 /**

@@ -245,7 +245,7 @@ const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefine
 const unreadableLink: Fault = {
   _tag: "IoError",
   code: "ENOTSUP",
-  detail: "it is a link, and this backend cannot say where it leads"
+  detail: "it is a link, and this filesystem cannot read links"
 }
 
 const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, Fault> =>
@@ -443,7 +443,7 @@ const readTwice = <E>(port: Backend, path: FsPath, sink: ContentSink<E>): Effect
     )
   )
 
-const keepsChanging = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes whenever it is read" })
+const keepsChanging = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes each time it is read; stop the program that writes it, or exclude it" })
 
 const readUnread = Effect.fnUntraced(function* <E>(
   port: Backend,

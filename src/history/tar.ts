@@ -28,7 +28,7 @@ type Entry = Tar.Entry<ArchiveError | Fault>
 const replacementCharacter = "\ufffd"
 
 export const whyUnencodable = (text: string): string | undefined =>
-  text.includes(replacementCharacter) ? "it has U+FFFD in it, which stands for bytes that are no text" : undefined
+  text.includes(replacementCharacter) ? "it contains U+FFFD, which stands for bytes that are not valid text" : undefined
 
 const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream.Stream<Entry, ArchiveError | Fault> => {
   const { path } = item
@@ -65,7 +65,7 @@ const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream
 const refusedEntry = (error: Tar.TarError): Fault =>
   error.kind === "SizeMismatch"
     ? unsteady("." as FsPath)
-    : { _tag: "IoError", detail: `it cannot be written: ${error.message}` }
+    : { _tag: "IoError", detail: `it cannot be archived: ${error.message}` }
 
 /**
  * Encodes a tar archive. Every entry has the time `now`, in milliseconds since 1970. `onEntry` is called at the start
@@ -106,7 +106,7 @@ const isBroken = (error: unknown): error is Codec.Broken =>
 const gunzipIfNeeded = <E, R>(input: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ArchiveError, R> =>
   Stream.mapError(
     Stream.unwrap(Effect.map(Effect.scope, (scope) => Codec.pipeThrough(input, new GzipDetector(scope)))),
-    (error) => (isBroken(error) ? corrupt(`gzip cannot unpack it: ${error.detail}`) : error)
+    (error) => (isBroken(error) ? corrupt(`it cannot be decompressed as gzip: ${error.detail}`) : error)
   )
 
 class GzipDetector implements Codec.Transformer {
@@ -187,7 +187,7 @@ class Reader {
     const bounded = Stream.mapEffect(gunzipIfNeeded(input), (part) => {
       size += part.length
       return size > maxBytes
-        ? Effect.fail(refuse("tooLarge", "it is larger than an archive within the limits can be"))
+        ? Effect.fail(refuse("tooLarge", "it is too large for an archive within maxArchiveBytes and maxArchiveEntries"))
         : Effect.succeed(part)
     })
     const entries = Stream.pipeThroughChannel(Stream.concat(bounded, Stream.fromEffect(end)), Tar.decode<E | ArchiveError>())
@@ -220,7 +220,7 @@ class Reader {
       const { mode, path: name, size } = header
       const path = yield* tryArchive(() => {
         this.#spend(size, name)
-        if (name.endsWith("/")) throw corrupt("a file has the name of a directory", name)
+        if (name.endsWith("/")) throw corrupt("it is a file, but its name ends with a slash", name)
         return pathOf(place, name, this.#rules)
       })
       const hash = blobHasher(size)
@@ -243,19 +243,19 @@ class Reader {
       this.#spend(0, name)
       this.#draft.addDirectory(path, mode & 0o777, name)
     } else if (type === "Symlink") {
-      if (linkTarget.includes(replacementCharacter)) throw refuse("link", "the link's text is not UTF-8", name)
+      if (linkTarget.includes(replacementCharacter)) throw refuse("link", "the link's target is not UTF-8", name)
       this.#spend(Buffer.byteLength(linkTarget), name)
       checkLink(path, linkTarget, name)
       this.#draft.add(path, { kind: "symlink", target: linkTarget }, name)
     } else if (type === "Hardlink") this.#copy(path, linkTarget, name)
-    else throw refuse("unsupported", "it is neither file, directory nor link", name)
+    else throw refuse("unsupported", "it is not a file, a directory or a link", name)
   }
 
   #copy(path: FsPath, target: string, name: string): void {
     const original = findNode(this.#draft.tree, pathOf(toRelativeName(target), name, this.#rules))
     const placed = original === undefined ? undefined : this.#placed.get(original)
     if (original?.kind !== "file" || placed === undefined) {
-      throw refuse("link", "it is another name of a file that has not come before it", name)
+      throw refuse("link", "it is a hard link to a file that is not earlier in the archive", name)
     }
     this.#spend(placed.size, name)
     const node: FileNode = { ...original }

@@ -2,39 +2,19 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
 import { execFileSync } from "node:child_process"
 import { createHash, createHmac } from "node:crypto"
 import * as Fs from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { type Algebra, decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
+import { fastDirectory as directory } from "../backends/posixHost.ts"
+import * as Names from "../runtime/names.ts"
 import { chooser, disturb, plant, read } from "./awkward.ts"
+import { inGit, type Place, place } from "./support.ts"
 
-const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
 const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 200 : 3
-
-interface Place {
-  readonly root: string
-  readonly gitDir: string
-  readonly trap: string
-}
-
-const place: Effect.Effect<Place, never, Scope.Scope> = Effect.map(
-  Effect.acquireRelease(
-    Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(memory), "fs-algebra-snapshots-"))),
-    (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
-  ),
-  (top) => {
-    Fs.mkdirSync(join(top, "root"))
-    return { root: join(top, "root"), gitDir: join(top, "store"), trap: join(top, "trap") }
-  }
-)
-
-const serving = ({ gitDir, root }: Place, options: Snapshots.LayerOptions = {}) =>
-  Snapshots.layerGit({ gitDir, ...options }).pipe(Layer.provideMerge(PosixHost.layer({ root })))
 
 const inspect = ({ gitDir }: Place, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", ["--git-dir", gitDir, ...args], { encoding: "latin1", maxBuffer: 1 << 28 })
@@ -57,7 +37,7 @@ describe("snapshots of a host directory", () => {
         assert.strictEqual(Fs.statSync(here.root).ino, top)
         assert.isFalse(Fs.existsSync(here.trap))
         assert.deepStrictEqual((yield* snapshots.restore(taken)).changes, [])
-      }).pipe(Effect.provide(serving(here)))
+      }).pipe(Effect.provide(inGit(here)))
     })
   )
 
@@ -66,7 +46,7 @@ describe("snapshots of a host directory", () => {
       const here = yield* place
       plant(here.root, here.trap)
       const taken = yield* Snapshots.Snapshots.use((snapshots) => snapshots.snapshot({ tag: "awkward" })).pipe(
-        Effect.provide(serving(here))
+        Effect.provide(inGit(here))
       )
       execFileSync("git", ["--git-dir", here.gitDir, "fsck", "--full", "--strict"], { stdio: "pipe" })
       const names = inspect(here, "ls-tree", "-r", "-z", "--name-only", taken.commitRef).split("\0")
@@ -97,7 +77,7 @@ describe("snapshots of a host directory", () => {
               assert.deepStrictEqual(read(here.root), tree, `seed ${seed}, step ${step}`)
             }
           }
-        }).pipe(Effect.provide(serving(here)))
+        }).pipe(Effect.provide(inGit(here)))
         execFileSync("git", ["--git-dir", here.gitDir, "fsck", "--full", "--strict"], { stdio: "pipe" })
       }
     })
@@ -112,11 +92,11 @@ describe("snapshots of a host directory", () => {
       const text = yield* Snapshots.Snapshots.use((snapshots) => snapshots.snapshot()).pipe(
         Effect.flatMap(Schema.encodeEffect(json)),
         Effect.map((value) => JSON.stringify(value)),
-        Effect.provide(serving(here))
+        Effect.provide(inGit(here))
       )
       disturb(here.root, chooser(5))
       const value = yield* Schema.decodeUnknownEffect(json)(JSON.parse(text))
-      yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(value)).pipe(Effect.provide(serving(here)))
+      yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(value)).pipe(Effect.provide(inGit(here)))
       assert.deepStrictEqual(read(here.root), before)
     })
   )
@@ -147,7 +127,7 @@ describe("snapshots of a host directory", () => {
         )
         yield* snapshots.restore(taken)
         assert.deepStrictEqual(read(here.root), before)
-      }).pipe(Effect.provide(serving(here)))
+      }).pipe(Effect.provide(inGit(here)))
     })
   )
 
@@ -179,7 +159,7 @@ describe("snapshots of a host directory", () => {
         assert.strictEqual((yield* past.stat("private")).mode, 0o600)
         const refused = yield* Effect.flip(past.write("plain.txt", "x"))
         assert.strictEqual(refused._tag, "AccessDenied")
-      }).pipe(Effect.provide(serving(here)))
+      }).pipe(Effect.provide(inGit(here)))
     })
   )
 })
@@ -190,7 +170,7 @@ describe("the stamps that a store keeps for the next process", () => {
       const snapshots = yield* Snapshots.Snapshots
       const taken = yield* snapshots.snapshot()
       return { taken, tree: read(here.root), differences: yield* snapshots.diff(taken) }
-    }).pipe(Effect.provide(serving(here)))
+    }).pipe(Effect.provide(inGit(here)))
 
   it.live("do not hide changes of the same size with the time put back", () =>
     Effect.gen(function* () {
@@ -206,7 +186,7 @@ describe("the stamps that a store keeps for the next process", () => {
         }
         for (const { differences, taken, tree } of all.reverse()) {
           assert.deepStrictEqual(differences, [])
-          yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(serving(here)))
+          yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(inGit(here)))
           assert.deepStrictEqual(read(here.root), tree)
         }
       }
@@ -227,7 +207,7 @@ describe("the stamps that a store keeps for the next process", () => {
         Fs.writeFileSync(join(here.root, "plain.txt"), `${bad.length}`)
         const { taken, tree } = yield* capturing(here)
         Fs.writeFileSync(join(here.root, "plain.txt"), "other")
-        yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(serving(here)))
+        yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(inGit(here)))
         assert.deepStrictEqual(read(here.root), tree)
       }
     })
@@ -263,7 +243,7 @@ describe("the stamps that a store keeps for the next process", () => {
         Fs.writeFileSync(file, `${sealOf(forged)}\n${forged}`)
         const { taken, tree } = yield* capturing(here)
         Fs.writeFileSync(join(here.root, "mine.txt"), "since")
-        yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(serving(here)))
+        yield* Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)).pipe(Effect.provide(inGit(here)))
         assert.deepStrictEqual(read(here.root), tree)
       })
     )
@@ -290,6 +270,303 @@ describe("the stamps that a store keeps for the next process", () => {
         Fs.rmSync(file)
       }
       assert.strictEqual(Fs.readFileSync(elsewhere, "utf8"), "kept")
+    })
+  )
+
+  /** The rewrites of the file at the reads of a capture: before the fifth, before the first twenty, and before each. */
+  it.live.each([
+    ["once", [5, 5]],
+    ["twenty times", [1, 20]],
+    ["at every read", [1, Infinity]]
+  ] as const)("a file that is rewritten %s during a capture is captured whole, or the capture fails", ([, [first, last]]) =>
+    Effect.gen(function* () {
+      const here = yield* place
+      const file = join(here.root, "torn")
+      const size = 3 * 1024 * 1024
+      let letter = 65
+      // A whole file consists of one letter. Each rewrite lasts until the disk's clock shows the change.
+      const rewrite = (): void => {
+        const before = Fs.statSync(file, { bigint: true }).mtimeNs
+        letter = letter === 90 ? 65 : letter + 1
+        do Fs.writeFileSync(file, Buffer.alloc(size, letter), { flag: "r+" })
+        while (Fs.statSync(file, { bigint: true }).mtimeNs === before)
+      }
+      Fs.writeFileSync(file, Buffer.alloc(size, letter))
+      let reads = 0
+      const rewriting = ({ port }: Algebra): Algebra =>
+        make({
+          ...port,
+          open: (path) =>
+            Effect.map(port.open(path), (handle) => ({
+              ...handle,
+              read: (offset, length) =>
+                Effect.suspend(() => {
+                  reads++
+                  if (reads >= first && reads <= last) rewrite()
+                  return handle.read(offset, length)
+                })
+            }))
+        })
+      const layer = Snapshots.layerGit({ gitDir: here.gitDir }).pipe(
+        Layer.provideMerge(PosixHost.layer({ root: here.root }).pipe(decorate((fs) => Effect.succeed(rewriting(fs)))))
+      )
+      const taken = yield* Effect.result(Snapshots.Snapshots.use((snapshots) => snapshots.snapshot())).pipe(
+        Effect.provide(layer)
+      )
+      assert.isAtLeast(reads, last === Infinity ? 100 : last)
+      if (taken._tag === "Failure") return assert.include(taken.failure.message, "torn")
+      const bytes = execFileSync("git", ["--git-dir", here.gitDir, "show", `${taken.success.commitRef}:torn`], {
+        maxBuffer: 2 * size
+      })
+      assert.strictEqual(bytes.length, size)
+      assert.isTrue(bytes.every((byte) => byte === bytes[0]))
+    })
+  )
+
+  it.live("files of an unchanged directory are kept when only its tree survived a collection", () =>
+    Effect.gen(function* () {
+      const { gitDir, root } = yield* place
+      for (const name of ["a", "b"]) {
+        Fs.mkdirSync(join(root, name), { mode: 0o700 })
+        Fs.chmodSync(join(root, name), 0o700)
+        Fs.writeFileSync(join(root, name, "file"), `${name}\n`)
+        Fs.symlinkSync("file", join(root, name, "link"))
+      }
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        let taken = yield* snapshots.snapshot()
+        for (let i = 0; i < 6; i++) {
+          Fs.writeFileSync(join(root, "a", "file"), `${i}\n`.repeat(1000))
+          const next = yield* snapshots.snapshot()
+          yield* snapshots.forget(taken)
+          yield* snapshots.collect
+          taken = next
+          execFileSync("git", ["--git-dir", gitDir, "fsck", "--full", "--strict"], { stdio: "pipe" })
+        }
+      }).pipe(Effect.provide(inGit({ gitDir, root })))
+    })
+  )
+
+  it.live("entries that cannot be captured are counted as skipped", () =>
+    Effect.gen(function* () {
+      const { gitDir, root } = yield* place
+      execFileSync("mkfifo", [join(root, "fifo")])
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        const taken = yield* snapshots.snapshot()
+        assert.strictEqual((yield* snapshots.details(taken)).skipped, 1)
+        yield* snapshots.restore(taken)
+        assert.isTrue(Fs.lstatSync(join(root, "fifo")).isFIFO())
+      }).pipe(Effect.provide(inGit({ gitDir, root })))
+    })
+  )
+
+  it.live("a fork can be merged only into its own root", () =>
+    Effect.gen(function* () {
+      const gitDir = join(yield* directory, "store")
+      const [one, other] = [yield* directory, yield* directory]
+      const fork = yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        const fork = yield* snapshots.fork(yield* snapshots.snapshot())
+        yield* fork.write("new", "x")
+        return fork
+      }).pipe(Effect.provide(inGit({ gitDir, root: one })))
+      const error = yield* Snapshots.Snapshots.use((snapshots) => Effect.flip(snapshots.merge(fork))).pipe(
+        Effect.provide(inGit({ gitDir, root: other }))
+      )
+      assert.strictEqual(error._tag === "SnapshotError" && error.reason, "refused")
+      assert.deepStrictEqual(Fs.readdirSync(other), [])
+    })
+  )
+
+  it.live("the result of a restore survives JSON, even with names that are no text", () =>
+    Effect.gen(function* () {
+      const { gitDir, root } = yield* place
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        const taken = yield* snapshots.snapshot()
+        Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x61, 0xff])]), "")
+        const result = yield* snapshots.restore(taken, { safety: true })
+        const codec = Schema.toCodecJson(Snapshots.RestoreResult)
+        const json = JSON.stringify(yield* Schema.encodeEffect(codec)(result))
+        assert.deepStrictEqual(yield* Schema.decodeUnknownEffect(codec)(JSON.parse(json)), result)
+      }).pipe(Effect.provide(inGit({ gitDir, root })))
+    })
+  )
+
+  it.live("errors do not reveal the path of the store", () =>
+    Effect.gen(function* () {
+      const { gitDir, root } = yield* place
+      Fs.writeFileSync(join(root, "a"), "1")
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        const taken = yield* snapshots.snapshot()
+        const past = yield* snapshots.view(taken)
+        Fs.rmSync(gitDir, { recursive: true })
+        const failures = [
+          yield* Effect.flip(snapshots.snapshot()),
+          yield* Effect.flip(snapshots.restore(taken)),
+          yield* Effect.flip(snapshots.diff(taken))
+        ]
+        // Open objects may still be readable.
+        const read = yield* Effect.result(past.readString("a"))
+        if (read._tag === "Failure") assert.notInclude(read.failure.message, gitDir)
+        for (const failure of failures) assert.notInclude(failure.message, gitDir)
+      }).pipe(Effect.provide(inGit({ gitDir, root })))
+    })
+  )
+
+  it.live("directories do not count against the budget of files", () =>
+    Effect.gen(function* () {
+      const { gitDir, root } = yield* place
+      for (let i = 0; i < 40; i++) Fs.mkdirSync(join(root, `d${i}`))
+      const take = Snapshots.Snapshots.use((snapshots) => snapshots.snapshot())
+      const taken = yield* Effect.provide(take, inGit({ gitDir, root }, { maxFiles: 10 }))
+      for (let i = 0; i < 40; i++) Fs.rmdirSync(join(root, `d${i}`))
+      yield* Effect.provide(
+        Snapshots.Snapshots.use((snapshots) => snapshots.restore(taken)),
+        inGit({ gitDir, root }, { maxFiles: 10 })
+      )
+      assert.strictEqual(Fs.readdirSync(root).length, 40)
+    })
+  )
+
+  it.live("one directory is one root, whatever path leads to it", () =>
+    Effect.gen(function* () {
+      const { gitDir, root: top } = yield* place
+      Fs.mkdirSync(join(top, "root"))
+      Fs.symlinkSync("root", join(top, "link"))
+      const taken = yield* Effect.provide(
+        Snapshots.Snapshots.use((snapshots) => snapshots.snapshot()),
+        inGit({ gitDir, root: join(top, "link") })
+      )
+      Fs.writeFileSync(join(top, "root", "new"), "")
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        assert.strictEqual((yield* snapshots.list).length, 1)
+        yield* snapshots.restore(taken)
+        assert.deepStrictEqual(Fs.readdirSync(join(top, "root")), [])
+      }).pipe(Effect.provide(inGit({ gitDir, root: join(top, "root") })))
+    })
+  )
+
+  it.live("reading a large file of the past backwards runs one process at a time", () =>
+    Effect.gen(function* () {
+      const { gitDir, root } = yield* place
+      const content = Buffer.alloc(6 * 1024 * 1024, "0123456789\n")
+      Fs.writeFileSync(join(root, "large"), content)
+      const running = (): number =>
+        Fs.readdirSync("/proc").filter((pid) => {
+          if (!/^\d+$/.test(pid)) return false
+          try {
+            const line = Fs.readFileSync(`/proc/${pid}/cmdline`, "latin1")
+            return line.includes(gitDir) && line.includes("cat-file\0blob")
+          } catch {
+            return false
+          }
+        }).length
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        const past = yield* snapshots.view(yield* snapshots.snapshot())
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const handle = yield* past.port.open("large" as never)
+            for (let i = 20; i >= 0; i--) {
+              const at = i * 250_000
+              const bytes = yield* handle.read(at, 1000)
+              assert.isTrue(Buffer.from(bytes).equals(content.subarray(at, at + bytes.length)))
+              assert.isAtMost(running(), 1)
+            }
+          })
+        )
+      }).pipe(Effect.provide(inGit({ gitDir, root })))
+    })
+  )
+
+  it.live("a capture without write permission includes the leftovers of a killed exchange", () =>
+    Effect.gen(function* () {
+      const { gitDir, root } = yield* place
+      Fs.writeFileSync(join(root, "a"), "1")
+      const token = Names.signed(Names.dead(), "exchange")
+      const left = join(root, token)
+      Fs.mkdirSync(left)
+      const taken = yield* Snapshots.Snapshots.use((snapshots) => snapshots.snapshot()).pipe(
+        Effect.provide(inGit({ gitDir, root }, {}, { readOnly: true }))
+      )
+      assert.isTrue(Fs.existsSync(left))
+      const names = yield* Snapshots.Snapshots.use((snapshots) =>
+        Effect.flatMap(snapshots.view(taken), (past) => past.list())
+      ).pipe(Effect.provide(inGit({ gitDir, root }, {}, { readOnly: true })))
+      assert.deepStrictEqual(
+        names.map(({ name }) => name),
+        [token, "a"]
+      )
+    })
+  )
+
+  it.live.skipIf(process.platform !== "linux")("a name that is no text looks the same in a view as now", () =>
+    Effect.gen(function* () {
+      const { gitDir, root } = yield* place
+      for (const name of ["a\xff", "b\\\xfe", "c\n"]) {
+        Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name, "latin1")]), "")
+      }
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        const fs = yield* Filesystem
+        const past = yield* snapshots.view(yield* snapshots.snapshot())
+        const names = (all: ReadonlyArray<{ readonly name: string }>) => all.map(({ name }) => name)
+        const now = names(yield* fs.list())
+        assert.strictEqual(now.length, 3)
+        assert.deepStrictEqual(names(yield* past.list()), now)
+      }).pipe(Effect.provide(inGit({ gitDir, root })))
+    })
+  )
+
+  it.live("an excluded .git stays unchanged, whichever layer restores", () =>
+    Effect.gen(function* () {
+      const { gitDir, root } = yield* place
+      Fs.mkdirSync(join(root, ".git"))
+      Fs.writeFileSync(join(root, ".git/HEAD"), "first\n")
+      Fs.writeFileSync(join(root, "a"), "1")
+      const take = Snapshots.Snapshots.use((snapshots) => snapshots.snapshot())
+      const without = yield* Effect.provide(take, inGit({ gitDir, root }, { git: "exclude" }))
+      const withIt = yield* Effect.provide(take, inGit({ gitDir, root }))
+      for (const [snapshot, options, head] of [
+        [without, {}, "second\n"],
+        [without, { git: "exclude" }, "second\n"],
+        [withIt, { git: "exclude" }, "second\n"],
+        [withIt, {}, "first\n"]
+      ] as const) {
+        Fs.writeFileSync(join(root, ".git/HEAD"), "second\n")
+        Fs.writeFileSync(join(root, "a"), "2")
+        const restore = Snapshots.Snapshots.use((snapshots) => snapshots.restore(snapshot, { verify: true }))
+        yield* Effect.provide(restore, inGit({ gitDir, root }, options))
+        assert.strictEqual(Fs.readFileSync(join(root, ".git/HEAD"), "utf8"), head)
+        assert.strictEqual(Fs.readFileSync(join(root, "a"), "utf8"), "1")
+      }
+    })
+  )
+
+  it.live.each<readonly [what: string, plant: (staging: string) => void]>([
+    ["file that is not JSON", (staging) => Fs.writeFileSync(join(staging, "journal"), "{ not JSON")],
+    ["directory", (staging) => Fs.mkdirSync(join(staging, "journal"))],
+    ["link", (staging) => Fs.symlinkSync("/etc/passwd", join(staging, "journal.back"))]
+  ])("a forged staging directory with a journal that is a %s blocks neither snapshots nor restores, and stays", ([, plantIn]) =>
+    Effect.gen(function* () {
+      const here = yield* place
+      Fs.writeFileSync(join(here.root, "a"), "1")
+      const staging = join(here.root, Names.forged(Names.dead(), "exchange"))
+      Fs.mkdirSync(staging)
+      plantIn(staging)
+      const before = Fs.readdirSync(staging)
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        const taken = yield* snapshots.snapshot()
+        Fs.writeFileSync(join(here.root, "a"), "2")
+        yield* snapshots.restore(taken)
+      }).pipe(Effect.provide(inGit(here)))
+      assert.strictEqual(Fs.readFileSync(join(here.root, "a"), "utf8"), "1")
+      assert.deepStrictEqual(Fs.readdirSync(staging), before)
     })
   )
 })

@@ -128,9 +128,9 @@ describe("merge", () => {
       ] as const
       const result = yield* merging(...args, { conflicts: "theirs", maxBytes: 5 })
       assert.deepStrictEqual(messagesOf(result), [
-        '"bin": both sides changed it, and it is no text that could be merged by lines',
-        '"both": both sides added it, and it is no text that could be merged by lines',
-        '"large": both sides changed it, and it is too large to be merged by lines'
+        '"bin": both sides changed it, and it is not text, so its lines cannot be merged',
+        '"both": both sides added it, and it is not text, so its lines cannot be merged',
+        '"large": both sides changed it, and it is too large to merge by lines'
       ])
       assert.deepStrictEqual(yield* contents(result), { ...args[2] })
       assert.strictEqual(

@@ -172,7 +172,7 @@ const table: ReadonlyArray<Case> = [
     theirs: { "d/README": "2" },
     merged: { "d/Readme": "1" },
     settled: { "d/README": "2" },
-    conflicts: ['"d/Readme": "Readme" and "README" are one name here']
+    conflicts: ['"d/Readme": "Readme" and "README" are the same name in this filesystem']
   },
   {
     claim: "without case, spelling is merged as everything else",
@@ -190,7 +190,7 @@ const table: ReadonlyArray<Case> = [
     theirs: { NAME: "2" },
     merged: { Name: "1" },
     settled: { NAME: "2" },
-    conflicts: ['"Name": "Name" and "NAME" are one name here']
+    conflicts: ['"Name": "Name" and "NAME" are the same name in this filesystem']
   },
   {
     claim: "without case, removed here and spelled in another way there",
@@ -210,7 +210,10 @@ const table: ReadonlyArray<Case> = [
     theirs: { "d/a": "1", "d/A": "2", "new/b": "1", "new/B": "1" },
     merged: { "d/a": "1", "new/B": "1" },
     settled: { "d/a": "1", "new/B": "1" },
-    conflicts: ['"d/A": "a" and "A" are one name here', '"new/b": "B" and "b" are one name here']
+    conflicts: [
+      '"d/A": "a" and "A" are the same name in this filesystem',
+      '"new/b": "B" and "b" are the same name in this filesystem'
+    ]
   }
 ]
 

@@ -7,7 +7,7 @@ import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
-import type * as Scope from "effect/Scope"
+import * as TestClock from "effect/testing/TestClock"
 import * as Fs from "node:fs"
 import { tmpdir, userInfo } from "node:os"
 import { dirname, join } from "node:path"
@@ -17,19 +17,15 @@ import { readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
 import { decorate, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import { capture } from "../../src/testing/Files.ts"
+import { storeFault } from "../../src/history/errors.ts"
+import { make as makeService } from "../../src/history/snapshots/service.ts"
+import type { StoredSnapshot, Strategy } from "../../src/history/snapshots/strategy.ts"
+import { fastDirectory as directory } from "../backends/posixHost.ts"
+import { byKind, host, shown, type SnapshotLayer } from "./support.ts"
 
 const { Snapshots: Service } = Snapshots
 
-const memory = Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()
-
-const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
-  Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(memory), "fs-algebra-snapshots-"))),
-  (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
-)
-
-const host = Layer.unwrap(Effect.map(directory, (root) => PosixHost.layer({ root })))
-
-const kinds: Record<string, Layer.Layer<Filesystem | Snapshots.Snapshots, unknown>> = {
+const kinds: Record<string, SnapshotLayer> = {
   memory: Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer())),
   "memory where case does not distinguish": Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ caseInsensitive: true }))),
   "a host, by git": Snapshots.layer.pipe(Layer.provideMerge(host)),
@@ -38,15 +34,6 @@ const kinds: Record<string, Layer.Layer<Filesystem | Snapshots.Snapshots, unknow
     Layer.provideMerge(InMemory.layer({ tree: { sub: {} } }).pipe(decorate(subdirectory("sub"))))
   )
 }
-
-const limited = (
-  options: Snapshots.LayerOptions
-): Record<"memory" | "git", Layer.Layer<Filesystem | Snapshots.Snapshots, unknown>> => ({
-  memory: Snapshots.layerWith(options).pipe(Layer.provideMerge(InMemory.layer())),
-  git: Snapshots.layerWith(options).pipe(Layer.provideMerge(host))
-})
-
-const shown = (changes: ReadonlyArray<Snapshots.Change>) => changes.map(({ _tag, path }) => `${_tag} ${path}`)
 
 const tree = Effect.flatMap(Filesystem, (fs) => capture(fs.port))
 
@@ -367,7 +354,7 @@ describe("snapshots refuse", () => {
   it.live("more files or bytes than the budget, before anything is stored", () =>
     Effect.gen(function* () {
       for (const options of [{ maxFiles: 3 }, { maxBytes: 10 }]) {
-        const { git } = limited(options)
+        const { git } = byKind(options)
         yield* Effect.gen(function* () {
           const fs = yield* Filesystem
           const snapshots = yield* Service
@@ -455,7 +442,7 @@ describe("snapshots refuse", () => {
 describe("retention", () => {
   it.live("keeps the newest ones up to the maximum", () =>
     Effect.gen(function* () {
-      for (const layer of Object.values(limited({ retention: { maxSnapshots: 2 } }))) {
+      for (const layer of Object.values(byKind({ retention: { maxSnapshots: 2 } }))) {
         yield* Effect.gen(function* () {
           const snapshots = yield* Service
           const fs = yield* Filesystem
@@ -475,7 +462,7 @@ describe("retention", () => {
 
   it.live("drops snapshots that are too old, except the newest", () =>
     Effect.gen(function* () {
-      for (const layer of Object.values(limited({ retention: { maxAge: -1 } }))) {
+      for (const layer of Object.values(byKind({ retention: { maxAge: -1 } }))) {
         yield* Effect.gen(function* () {
           const snapshots = yield* Service
           yield* snapshots.snapshot()
@@ -492,7 +479,7 @@ describe("retention", () => {
 
   it.live("spares the snapshot that is being restored when a safety snapshot is taken", () =>
     Effect.gen(function* () {
-      for (const layer of Object.values(limited({ retention: { maxSnapshots: 1 } }))) {
+      for (const layer of Object.values(byKind({ retention: { maxSnapshots: 1 } }))) {
         yield* Effect.gen(function* () {
           const snapshots = yield* Service
           const fs = yield* Filesystem
@@ -512,7 +499,7 @@ describe("retention", () => {
   it.live("keeps the store within its number of bytes, and always the newest snapshot", () =>
     Effect.gen(function* () {
       const maxBytes = 400_000
-      const { git } = limited({ retention: { maxBytes } })
+      const { git } = byKind({ retention: { maxBytes } })
       yield* Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -527,6 +514,232 @@ describe("retention", () => {
         assert.isAtLeast(kept.length, 1)
         assert.isAtMost((yield* snapshots.stats).bytes, maxBytes)
       }).pipe(Effect.provide(git))
+    })
+  )
+})
+
+/** Returns the path of the archive of a snapshot. */
+const archiveOf = ({ snapshotId }: Snapshots.FilesystemSnapshot): string => {
+  const path = Fs.readdirSync(tmpdir())
+    .filter((name) => name.startsWith("fs-algebra-archives-"))
+    .map((name) => join(tmpdir(), name, `${snapshotId}.zip`))
+    .find((path) => Fs.existsSync(path))
+  assert.isDefined(path)
+  return path!
+}
+
+const target = (descriptor: string): string => {
+  try {
+    return Fs.readlinkSync(`/proc/self/fd/${descriptor}`)
+  } catch {
+    return ""
+  }
+}
+
+/** Counts the descriptors of this process that are open on the file, even if it has been removed. */
+const opensOf = (path: string): number =>
+  Fs.readdirSync("/proc/self/fd").filter((descriptor) => target(descriptor).startsWith(path)).length
+
+describe("snapshots", () => {
+  it.live.each(Object.entries(byKind({ retention: { maxSnapshots: 1 } })))(
+    "a transaction does not count for retention, and rolls back when snapshots expire in it, in %s",
+    ([, layer]) =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a", "before")
+        const mine = yield* snapshots.snapshot()
+        yield* snapshots.transaction(fs.write("b", "x"))
+        assert.deepStrictEqual(
+          (yield* snapshots.list).map(({ snapshotId }) => snapshotId),
+          [mine.snapshotId]
+        )
+        yield* Effect.flip(
+          snapshots.transaction(
+            Effect.gen(function* () {
+              yield* fs.write("a", "after")
+              yield* snapshots.snapshot()
+              return yield* Effect.fail("no")
+            })
+          )
+        )
+        assert.strictEqual(yield* fs.readString("a"), "before")
+      }).pipe(Effect.provide(layer))
+  )
+
+  it.live.each(Object.entries(byKind({})).slice(0, 2))(
+    "details are right after a transaction and after the newest snapshot is forgotten, in %s",
+    ([, layer]) =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a", "1\n")
+        yield* snapshots.snapshot()
+        yield* snapshots.transaction(fs.write("a", "2\n"))
+        yield* snapshots.forget(yield* snapshots.snapshot())
+        yield* fs.write("b", "3\n")
+        const { filesChanged } = yield* snapshots.details(yield* snapshots.snapshot())
+        assert.strictEqual(filesChanged, 2)
+      }).pipe(Effect.provide(layer))
+  )
+
+  it.effect.each(Object.entries(byKind({ retention: { maxSnapshots: 3 } })).slice(0, 2))(
+    "snapshots keep their order when the clock stands still or goes back, in %s",
+    ([, layer]) =>
+      Effect.gen(function* () {
+        const snapshots = yield* Service
+        const taken: Array<string> = []
+        for (const time of [5000, 5000, 5000, 1000, 0, -1000, -1000]) {
+          yield* TestClock.setTime(time)
+          taken.push((yield* snapshots.snapshot()).snapshotId)
+        }
+        assert.deepStrictEqual(
+          (yield* snapshots.list).map(({ snapshotId }) => snapshotId),
+          taken.slice(-3)
+        )
+      }).pipe(Effect.provide(layer))
+  )
+
+  it.live.each(Object.entries(byKind({})))("a path through a link is refused, in %s", ([, layer]) =>
+    Effect.gen(function* () {
+      const snapshots = yield* Service
+      const fs = yield* Filesystem
+      yield* fs.write("d/f", "1")
+      yield* fs.symlink("link", "d")
+      const taken = yield* snapshots.snapshot()
+      const error = yield* Effect.flip(snapshots.restore(taken, { paths: ["link/f"] }))
+      assert.include(error.detail, '"link" is a link')
+      yield* snapshots.restore(taken, { paths: ["link"] })
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.live.each(Object.entries(byKind({ git: "exclude" })))("an excluded .git is left alone, in %s", ([, layer]) =>
+    Effect.gen(function* () {
+      const snapshots = yield* Service
+      const fs = yield* Filesystem
+      yield* fs.write(".git/HEAD", "first\n")
+      yield* fs.write("a", "1")
+      const taken = yield* snapshots.snapshot()
+      yield* fs.write(".git/HEAD", "second\n")
+      yield* fs.write("a", "2")
+      assert.deepStrictEqual(shown(yield* snapshots.diff(taken)), ["Modified a"])
+      assert.deepStrictEqual(shown((yield* snapshots.restore(taken)).changes), ["Modified a"])
+      assert.strictEqual(yield* fs.readString(".git/HEAD"), "second\n")
+      assert.strictEqual(yield* fs.readString("a"), "1")
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.live("a dry run and a restore report the parents that must be created for a path in another case", () =>
+    Effect.gen(function* () {
+      const snapshots = yield* Service
+      const fs = yield* Filesystem
+      yield* fs.write("Src/deep/a", "1")
+      const taken = yield* snapshots.snapshot()
+      yield* fs.delete("Src", { recursive: true })
+      const expected = ["Added Src", "Added Src/deep", "Added Src/deep/a"]
+      const options = { paths: ["SRC/deep/A"] }
+      assert.deepStrictEqual(shown((yield* snapshots.restore(taken, { ...options, dryRun: true })).changes), expected)
+      assert.isFalse(yield* fs.exists("Src"))
+      assert.deepStrictEqual(shown((yield* snapshots.restore(taken, options)).changes), expected)
+      assert.strictEqual(yield* fs.readString("src/deep/a"), "1")
+    }).pipe(Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ caseInsensitive: true })))))
+  )
+
+  it.live("a snapshot that a restore needs is kept in addition to the retained ones", () =>
+    Effect.gen(function* () {
+      const snapshots = yield* Service
+      const fs = yield* Filesystem
+      const taken: Array<Snapshots.FilesystemSnapshot> = []
+      for (let i = 0; i < 3; i++) {
+        yield* fs.write("a", `${i}`)
+        taken.push(yield* snapshots.snapshot())
+      }
+      yield* fs.write("a", "now")
+      const { safety } = yield* snapshots.restore(taken[0]!, { safety: true })
+      // The newest three are the second, the third and the safety snapshot; the first was being restored.
+      assert.deepStrictEqual(
+        (yield* snapshots.list).map(({ snapshotId }) => snapshotId),
+        [...taken, safety!].map(({ snapshotId }) => snapshotId)
+      )
+    }).pipe(Effect.provide(Snapshots.layerWith({ retention: { maxSnapshots: 3 } }).pipe(Layer.provideMerge(InMemory.layer()))))
+  )
+
+  it.effect("the safety snapshot stays when the restore fails, because the tree may have changed", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      const forgotten: Array<string> = []
+      const kept = (snapshotId: string): StoredSnapshot => ({
+        snapshot: new Snapshots.FilesystemSnapshot({
+          snapshotId,
+          createdAt: DateTime.makeUnsafe(0),
+          commitRef: "mem-1",
+          rootPath: port.info.root
+        }),
+        label: {},
+        counts: Effect.succeed({ files: 0, bytes: 0 })
+      })
+      const wanted = kept("6f2f2b1e-0000-4000-8000-000000000001")
+      const strategy: Partial<Strategy> = {
+        name: "memory",
+        commitRef: /^mem-1$/,
+        rootPath: port.info.root,
+        take: () => Effect.succeed(kept("6f2f2b1e-0000-4000-8000-000000000002")),
+        find: () => Effect.succeed(wanted),
+        restore: () => Effect.fail(storeFault("io", "it is not as it was captured")),
+        forget: ({ snapshot }) => Effect.sync(() => void forgotten.push(snapshot.snapshotId))
+      }
+      const snapshots = makeService(strategy as Strategy, port)
+      yield* Effect.flip(snapshots.restore(wanted.snapshot, { safety: true, verify: true }))
+      assert.deepStrictEqual(forgotten, [])
+    })
+  )
+
+  it.live.skipIf(!Fs.existsSync("/proc/self/fd"))("a changed archive is refused each time and not kept open", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const layer = Snapshots.layerArchive.pipe(Layer.provideMerge(PosixHost.layer({ root })))
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a", "1")
+        const taken = yield* snapshots.snapshot()
+        const path = archiveOf(taken)
+        const bytes = Fs.readFileSync(path)
+        Fs.writeFileSync(path, "changed")
+        for (let i = 0; i < 3; i++) {
+          assert.deepInclude(yield* Effect.flip(snapshots.restore(taken)), { reason: "corrupt" })
+          assert.strictEqual(opensOf(path), 0)
+        }
+        Fs.writeFileSync(path, bytes)
+        for (let i = 0; i < 3; i++) {
+          yield* fs.write("a", "2")
+          yield* snapshots.restore(taken)
+          assert.strictEqual(yield* fs.readString("a"), "1")
+          assert.strictEqual(opensOf(path), 1)
+        }
+        yield* snapshots.forget(taken)
+        assert.strictEqual(opensOf(path), 0)
+      }).pipe(Effect.provide(layer))
+    })
+  )
+
+  it.live("an archive that was unreadable once can be read later", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      const layer = Snapshots.layerArchive.pipe(Layer.provideMerge(PosixHost.layer({ root })))
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Service
+        const fs = yield* Filesystem
+        yield* fs.write("a", "1")
+        const taken = yield* snapshots.snapshot()
+        const place = archiveOf(taken)
+        Fs.renameSync(place, `${place}.away`)
+        assert.strictEqual((yield* Effect.flip(snapshots.restore(taken)))._tag, "SnapshotRestoreError")
+        Fs.renameSync(`${place}.away`, place)
+        yield* fs.write("a", "2")
+        yield* snapshots.restore(taken)
+        assert.strictEqual(yield* fs.readString("a"), "1")
+      }).pipe(Effect.provide(layer))
     })
   )
 })

@@ -80,7 +80,7 @@ const storedName = (segment: string): string => {
   if (plainNamePattern.test(segment)) return segment
   const digits = hexadecimalOf(segment)
   if (digits !== undefined) return `${namePrefix}~${digits}`
-  if (!isText(segment)) throw new RangeError(`${JSON.stringify(segment)} is no segment of a path`)
+  if (!isText(segment)) throw new RangeError(`${JSON.stringify(segment)} is not a segment of a path`)
   return Buffer.from(needsPrefix(segment) ? `${namePrefix}=${segment}` : segment).toString("latin1")
 }
 
@@ -204,20 +204,20 @@ export const decodeTree = (body: Buffer): Result.Result<DecodedTree, StoreFault>
   for (let at = 0; at < body.length;) {
     const space = body.indexOf(32, at)
     const end = body.indexOf(0, at)
-    if (space === -1 || end < space || end + 21 > body.length) return corrupt("a tree is cut off")
+    if (space === -1 || end < space || end + 21 > body.length) return corrupt("a tree is truncated")
     const gitMode = body.toString("latin1", at, Math.min(space, at + 7))
     const meaning = kindByGitMode.get(gitMode)
     const name = body.subarray(space + 1, end)
-    if (meaning === undefined) return corrupt(`${quoteName(name)} has the mode ${JSON.stringify(gitMode)} in a tree`)
+    if (meaning === undefined) return corrupt(`${quoteName(name)} has the unknown mode ${JSON.stringify(gitMode)} in a tree`)
     const key = gitMode === gitDirectory ? `${name.toString("latin1")}/` : name.toString("latin1")
-    if (key <= before) return corrupt(`${quoteName(name)} is not at its place in a tree`)
+    if (key <= before) return corrupt(`${quoteName(name)} is out of order in a tree`)
     const id = body.toString("hex", end + 1, end + 21)
     if (key === modesName) {
-      if (gitMode !== gitFile) return corrupt("the modes of a tree are no file")
+      if (gitMode !== gitFile) return corrupt("the modes of a tree are not a file")
       modes = id
     } else {
       const segment = decodeName(name)
-      if (segment === undefined) return corrupt(`a tree has the name ${quoteName(name)}`)
+      if (segment === undefined) return corrupt(`a tree has the invalid name ${quoteName(name)}`)
       if (entries.has(segment)) return corrupt(`a tree has ${quoteName(name)} twice`)
       entries.set(segment, { ...meaning, id })
     }
@@ -241,7 +241,7 @@ export const withModes = ({ entries }: DecodedTree, modes: Buffer | undefined): 
   for (const line of modes.toString("latin1").split("\n").slice(0, -1)) {
     const [, digits, stored] = modeLinePattern.exec(line) ?? []
     if (digits === undefined || stored === undefined)
-      return corrupt(`the modes of a tree have the line ${JSON.stringify(line)}`)
+      return corrupt(`the modes of a tree have the invalid line ${JSON.stringify(line)}`)
     const mode = Number.parseInt(digits, 8)
     if (stored === ".") {
       own = mode
@@ -250,14 +250,14 @@ export const withModes = ({ entries }: DecodedTree, modes: Buffer | undefined): 
     const segment = decodeName(Buffer.from(stored, "latin1"))
     const entry = segment === undefined ? undefined : entries.get(segment)
     if (segment === undefined || entry?.kind !== "file" || gitModeOf(entry) !== gitModeOf({ ...entry, mode })) {
-      return corrupt(`the modes of a tree have ${JSON.stringify(stored)}, which is no such file in it`)
+      return corrupt(`the modes of a tree list ${JSON.stringify(stored)}, which is not a matching file in it`)
     }
     all.set(segment, { ...entry, mode })
   }
   // Encoding again detects duplicate, unsorted, redundant and truncated lines.
   return encodeTree(all, own).modes?.equals(modes) === true
     ? Result.succeed({ mode: own, entries: all })
-    : corrupt("the modes of a tree are not in the form that this library writes")
+    : corrupt("the modes of a tree were not written by this library")
 }
 
 export interface Commit {
@@ -287,7 +287,7 @@ export const encodeCommit = ({ createdAt, message, tree }: Commit): Buffer => {
   )
 }
 
-const corruptCommit: Result.Result<never, StoreFault> = Result.fail(storeFault("corrupt", "it is no snapshot of this library"))
+const corruptCommit: Result.Result<never, StoreFault> = Result.fail(storeFault("corrupt", "it was not written by this library"))
 
 export const decodeCommit = (body: Buffer): Result.Result<Commit, StoreFault> => {
   if (!isUtf8(body) || body.includes(0)) return corruptCommit

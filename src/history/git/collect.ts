@@ -206,7 +206,7 @@ async function* listObjects(job: Job, { choose }: Chooser, lines: AsyncIterable<
 /** Yields the output of a process. Fails if the process failed, because a truncated output looks complete. */
 async function* outputOf({ child, end }: Running): AsyncGenerator<Buffer> {
   yield* child.stdout
-  if ((await end).code !== 0) throw new Error("the list of objects is not whole")
+  if ((await end).code !== 0) throw new Error("the list of objects is incomplete")
 }
 
 async function* noLines(): AsyncGenerator<Buffer> {}
@@ -249,7 +249,7 @@ const packKeptObjects = (
       const list = listObjects(job, chosen, running === undefined ? noLines() : outputOf(running))
       const made = yield* Effect.catch(pack(store, place, list), (fault) => failWithReason(running, fault))
       if ((made?.count ?? 0) === chosen.count()) return made
-      return yield* Effect.fail(storeFault("io", `git packed ${made?.count ?? 0} objects in place of ${chosen.count()}`))
+      return yield* Effect.fail(storeFault("io", `git packed ${made?.count ?? 0} objects instead of ${chosen.count()}`))
     })
   )
 

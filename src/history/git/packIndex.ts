@@ -44,9 +44,9 @@ const isConsistent = (index: Buffer): boolean => {
 
 /** Returns the reason why the index cannot be searched, or `undefined`. Does not check the entries of the objects. */
 const findDefect = (index: Buffer): string | undefined => {
-  if (index.length < namesOffset + trailerBytes) return "it is cut off"
-  if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version) return "it is no index of version 2"
-  return isConsistent(index) ? undefined : "its counts contradict each other"
+  if (index.length < namesOffset + trailerBytes) return "it is truncated"
+  if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version) return "it is not an index of version 2"
+  return isConsistent(index) ? undefined : "its counts are inconsistent"
 }
 
 /**
@@ -135,7 +135,7 @@ const loadPack = (directory: string, name: string): Pack | undefined => {
   const why = findDefect(index)
   if (why !== undefined) throw corruptPack(path, why)
   const offsets = offsetsIn(index)
-  if (offsets === undefined) throw corruptPack(path, "its offsets contradict each other")
+  if (offsets === undefined) throw corruptPack(path, "its offsets are inconsistent")
   const count = countIn(index)
   const reachableFlags = new Uint8Array(count)
   return {
@@ -283,7 +283,7 @@ const load = Effect.fnUntraced(function* (file: string, index: Buffer): Effect.f
   if (why !== undefined) return yield* Effect.fail(corrupt(file, why))
   const end = index.length - idBytes
   if (!(yield* sha1(index.subarray(0, end))).equals(index.subarray(end))) {
-    return yield* Effect.fail(corrupt(file, "it differs from its checksum"))
+    return yield* Effect.fail(corrupt(file, "its checksum does not match"))
   }
   const find = searchIn(index)
   return { checksum: packChecksumIn(index), has: (id) => find(id) !== -1 }

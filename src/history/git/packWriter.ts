@@ -272,7 +272,7 @@ const readThrough = Effect.fnUntraced(function* (descriptor: number, size: numbe
   const buffer = Buffer.allocUnsafeSlow(Math.min(size, readBytes))
   for (let at = 0; at < size;) {
     const count = yield* callFs<number>((done) => Fs.read(descriptor, buffer, 0, Math.min(buffer.length, size - at), at, done))
-    if (count === 0) return yield* Effect.fail(storeFault("io", "a pack was cut off by somebody else while it was written"))
+    if (count === 0) return yield* Effect.fail(storeFault("io", "another program truncated the pack while it was written"))
     yield* attempt(() => use(buffer.subarray(0, count)))
     at += count
   }
@@ -437,7 +437,7 @@ export const open = Effect.fnUntraced(function* (
   const finish = Effect.suspend(() => {
     use()
     isClosed = true
-    if (parts.some(({ isBusy }) => isBusy)) return Effect.andThen(close, Effect.die(new Error("content is still coming")))
+    if (parts.some(({ isBusy }) => isBusy)) return Effect.andThen(close, Effect.die(new Error("a stream of the pack has not ended")))
     return Effect.uninterruptibleMask((restore) => Effect.ensuring(restore(writePack), close))
   })
 

@@ -106,11 +106,11 @@ const toOneLine = (text: string): string => {
 
 const failurePatterns: ReadonlyArray<readonly [words: RegExp, reason: StoreFault["reason"], advice: string]> = [
   [/no space left|out of diskspace|disk quota exceeded/i, "io", "the disk is full"],
-  [/read-only file system|permission denied/i, "unavailable", "the store may not be written"],
+  [/read-only file system|permission denied/i, "unavailable", "this user may not write to the store"],
   [
     /\.lock'?: File exists/,
     "unavailable",
-    "another process is at it; if none is, one was killed there: remove the .lock file that is named"
+    "another process is using it; if none is, a killed process left the named .lock file: remove it"
   ],
   [
     /corrupt|missing (?:blob|tree|commit|object|necessary)|bad (?:object|tree|packed)|inflate|could not (?:read|get)|unable to (?:read|parse)|not a valid|does not match index|non-existing|nonexistent|is a (?:blob|tree|tag), not/i,
@@ -226,7 +226,7 @@ const runWith = (
       const { end, inputError, stdout } = yield* runToEnd(running, options)
       if (end.code !== 0 || end.error !== undefined) return yield* Effect.fail(toStartFault(self, cwd, args[0]!, end))
       if (inputError !== undefined)
-        return yield* Effect.fail(storeFault("io", `git ${args[0]!} was not given all of its input`))
+        return yield* Effect.fail(storeFault("io", `git ${args[0]!} did not receive all of its input`))
       return { stdout }
     })
   )
@@ -235,8 +235,8 @@ const runWith = (
 const toStartFault = ({ program }: Program, cwd: string, command: string, end: End): StoreFault => {
   if (end.error?.code !== "ENOENT") return failureOf(command, end)
   return Fs.existsSync(cwd)
-    ? storeFault("gitMissing", `${program} is not there any more; ${install}`)
-    : storeFault("unavailable", `${cwd} is not there any more`)
+    ? storeFault("gitMissing", `${program} no longer exists; ${install}`)
+    : storeFault("unavailable", `${cwd} no longer exists`)
 }
 
 const versionOf = (self: Program): Effect.Effect<string, StoreFault> =>
@@ -244,7 +244,7 @@ const versionOf = (self: Program): Effect.Effect<string, StoreFault> =>
     const [, version] = /^git version (\d+\.\d+(?:\.\d+)*)/.exec(stdout.toString()) ?? []
     return version === undefined
       ? Effect.fail(
-          storeFault("gitMissing", `${self.program} is not git: it says ${JSON.stringify(toOneLine(stdout.toString()))}`)
+          storeFault("gitMissing", `${self.program} is not git: it printed ${JSON.stringify(toOneLine(stdout.toString()))}`)
         )
       : Effect.succeed(version)
   })
@@ -264,10 +264,10 @@ export const make = (
 ): Effect.Effect<Git, StoreFault> =>
   Effect.gen(function* () {
     const self = findProgram("git", yield* configuredPath, avoid)
-    if (self === undefined) return yield* Effect.fail(storeFault("gitMissing", `there is no git in the PATH; ${install}`))
+    if (self === undefined) return yield* Effect.fail(storeFault("gitMissing", `git is not in the PATH; ${install}`))
     const version = yield* versionOf(self)
     if (!isAtLeast(version, minimumVersion)) {
-      const wanted = `git ${version} is too old, at least ${minimumVersion.join(".")} is needed; ${install}`
+      const wanted = `git ${version} is too old: version ${minimumVersion.join(".")} or later is required; ${install}`
       return yield* Effect.fail(storeFault("gitMissing", wanted))
     }
     const leadingArguments = [...globalArguments, `--git-dir=${directory}`]

@@ -227,10 +227,10 @@ const makeRequester = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean
 const corrupt = (id: string, why: string): StoreFault => storeFault("corrupt", `the store is damaged: ${id} ${why}`)
 
 const verifyObject = (id: string, answer: Answer | undefined): Effect.Effect<Found, StoreFault> => {
-  if (answer === undefined) return Effect.fail(corrupt(id, "is not in it"))
+  if (answer === undefined) return Effect.fail(corrupt(id, "is missing"))
   const { body, kind, size } = answer
   if (body === undefined)
-    return Effect.fail(storeFault("budget", `${id} has ${size} bytes, which is too much to be read at once`))
+    return Effect.fail(storeFault("budget", `${id} has ${size} bytes, which is too large to read into memory`))
   const actual = createHash("sha1").update(`${kind} ${size}\0`).update(body).digest("hex")
   return actual === id ? Effect.succeed({ kind, body }) : Effect.fail(corrupt(id, `has the content of ${actual}`))
 }
@@ -273,7 +273,7 @@ const streamBlob = ({ child, end }: Running, id: string, size: number) => {
   return Stream.fromPull(Effect.succeed(pull))
 }
 
-const invalidId = (text: string): StoreFault => storeFault("corrupt", `${JSON.stringify(text.slice(0, 60))} is no object's id`)
+const invalidId = (text: string): StoreFault => storeFault("corrupt", `${JSON.stringify(text.slice(0, 60))} is not an object id`)
 
 const checkIds = (ids: ReadonlyArray<string>): Effect.Effect<void, StoreFault> => {
   const wrong = ids.find((id) => !isId(id))
@@ -294,8 +294,8 @@ export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
         Stream.unwrap(
           Effect.gen(function* () {
             const [found] = yield* sizes([id])
-            if (found === undefined) return yield* Effect.fail(corrupt(id, "is not in it"))
-            if (found.kind !== "blob") return yield* Effect.fail(corrupt(id, `is a ${found.kind}, where a blob should be`))
+            if (found === undefined) return yield* Effect.fail(corrupt(id, "is missing"))
+            if (found.kind !== "blob") return yield* Effect.fail(corrupt(id, `is a ${found.kind} instead of a blob`))
             const running = yield* git.start(["cat-file", "blob", id])
             running.child.stdin.end()
             return streamBlob(running, id, found.size)
@@ -311,7 +311,7 @@ const bodyOf = (reader: Reader, id: string, kind: "blob" | "tree"): Effect.Effec
   Effect.flatMap(reader.object(id), (found) =>
     found.kind === kind
       ? Effect.succeed(found.body)
-      : Effect.fail(storeFault("corrupt", `${id} is a ${found.kind}, where a ${kind} should be`))
+      : Effect.fail(storeFault("corrupt", `${id} is a ${found.kind} instead of a ${kind}`))
   )
 
 /** Reads the target of a symlink. Rejects targets that this library cannot have written, such as invalid UTF-8. */
@@ -320,7 +320,7 @@ const targetOf = (reader: Reader, id: string): Effect.Effect<string, StoreFault>
     const target = body.toString()
     return Buffer.from(target).equals(body) && !target.includes("\0") && target !== ""
       ? Effect.succeed(target)
-      : Effect.fail(storeFault("corrupt", `${id} is no target of a link`))
+      : Effect.fail(storeFault("corrupt", `${id} is not a valid link target`))
   })
 
 interface StoredDirectory {
@@ -355,7 +355,7 @@ const addSizes = Effect.fnUntraced(function* (
   const sizes = yield* reader.sizes(files.map(({ entry }) => entry.id))
   for (const [i, { entry, into, segment }] of files.entries()) {
     const found = sizes[i]
-    if (found?.kind !== "blob") return yield* Effect.fail(storeFault("corrupt", `the store lacks the content ${entry.id}`))
+    if (found?.kind !== "blob") return yield* Effect.fail(storeFault("corrupt", `the store does not contain ${entry.id}`))
     const file: FileNode = { kind: "file", id: entry.id, mode: entry.mode, sizeBytes: found.size }
     into.set(segment, file)
   }
@@ -390,7 +390,7 @@ export const load = Effect.fnUntraced(function* (
       onLoaded(known)
       continue
     }
-    if (depth > maxDepth) return yield* Effect.fail(storeFault("corrupt", "its directories are too deep"))
+    if (depth > maxDepth) return yield* Effect.fail(storeFault("corrupt", "its directories are nested too deeply"))
     const { entries, mode } = yield* readDirectory(reader, id)
     // A few objects that refer to each other can expand to millions of entries.
     entryCount += entries.size

@@ -104,7 +104,7 @@ const forbiddenFiles = [
 ]
 
 const refused = (directory: string, why: string): StoreFault =>
-  storeFault("refused", `${directory} is not used as a store: ${why}`)
+  storeFault("refused", `${directory} cannot be used as a store: ${why}`)
 
 const isStoreFault = (value: unknown): value is StoreFault =>
   typeof value === "object" && value !== null && "_tag" in value && value._tag === "StoreFault"
@@ -113,9 +113,9 @@ const fromSystemError = (directory: string, error: unknown): StoreFault => {
   const code = codeOf(error) ?? String(error)
   if (code === "ENOSPC" || code === "EDQUOT") return storeFault("io", `the disk of the store ${directory} is full`)
   if (code === "EACCES" || code === "EPERM" || code === "EROFS") {
-    return storeFault("unavailable", `the store ${directory} may not be used: ${code}`)
+    return storeFault("unavailable", `this user may not use the store ${directory} (${code})`)
   }
-  if (code === "ENOENT" || code === "ENOTDIR") return storeFault("unavailable", `the store ${directory} is not there any more`)
+  if (code === "ENOENT" || code === "ENOTDIR") return storeFault("unavailable", `the store ${directory} no longer exists`)
   return storeFault("io", `the store ${directory}: ${error instanceof Error ? error.message : code}`)
 }
 
@@ -165,11 +165,11 @@ const isUnfinished = (directory: string): boolean =>
 
 const checkOwner = (directory: string, path: string, isEmpty: boolean): void => {
   const stats = lstatIfPresent(path)
-  if (stats === undefined || !stats.isDirectory()) throw refused(directory, `${path} is no directory`)
+  if (stats === undefined || !stats.isDirectory()) throw refused(directory, `${path} is not a directory`)
   const user = process.geteuid?.()
   if (user !== undefined && stats.uid !== user) throw refused(directory, `${path} belongs to another user (${stats.uid})`)
   if ((stats.mode & 0o022) !== 0 && !isEmpty) {
-    throw refused(directory, `others may write in ${path}; chmod 700 it if you trust what is there`)
+    throw refused(directory, `other users may write to ${path}; run chmod 700 on it if you trust its contents`)
   }
 }
 
@@ -189,13 +189,13 @@ const checkConfig = (directory: string): void => {
   if (text === configText) return
   const ours = new Map(keysOf(configText))
   const [key] = keysOf(text).find(([key, line]) => ours.get(key) !== line) ?? []
-  throw refused(directory, `its config has been changed${key === undefined ? "" : `: ${key}`}`)
+  throw refused(directory, `its config has been modified${key === undefined ? "" : `: ${key}`}`)
 }
 
 const readSmall = (directory: string, name: string): string => {
   const path = join(directory, name)
   const stats = lstatIfPresent(path)
-  if (stats === undefined || !stats.isFile() || stats.size > 2 ** 16) throw refused(directory, `its ${name} is not ours`)
+  if (stats === undefined || !stats.isFile() || stats.size > 2 ** 16) throw refused(directory, `its ${name} was not written by this library`)
   return Fs.readFileSync(path, "utf8")
 }
 
@@ -207,7 +207,7 @@ const checkEntries = (directory: string, name: string, isDeep: boolean): void =>
   for (const entry of entriesOf(join(directory, name))) {
     const path = join(name, entry.name)
     if (entry.isSymbolicLink()) throw refused(directory, `${path} is a link`)
-    if (!entry.isFile() && !entry.isDirectory()) throw refused(directory, `${path} is neither file nor directory`)
+    if (!entry.isFile() && !entry.isDirectory()) throw refused(directory, `${path} is not a file or a directory`)
     if (isDeep && entry.isDirectory()) checkEntries(directory, path, true)
   }
 }
@@ -228,16 +228,16 @@ const checkPackedRefs = (directory: string): void => {
   const path = join(directory, "packed-refs")
   const stats = lstatIfPresent(path)
   if (stats === undefined) return
-  if (!stats.isFile()) throw refused(directory, "packed-refs is no file")
-  if (Fs.readFileSync(path, "latin1").includes(` ${replaceRefPrefix}`)) throw refused(directory, `it has ${replaceRefPrefix}`)
+  if (!stats.isFile()) throw refused(directory, "packed-refs is not a file")
+  if (Fs.readFileSync(path, "latin1").includes(` ${replaceRefPrefix}`)) throw refused(directory, `it contains ${replaceRefPrefix}`)
 }
 
 const checkStore = (directory: string): void => {
   checkOwner(directory, directory, false)
   checkConfig(directory)
-  if (readSmall(directory, "HEAD") !== headText) throw refused(directory, "its HEAD has been changed")
+  if (readSmall(directory, "HEAD") !== headText) throw refused(directory, "its HEAD has been modified")
   const found = forbiddenFiles.find((name) => lstatIfPresent(join(directory, name)) !== undefined)
-  if (found !== undefined) throw refused(directory, `it has ${found}`)
+  if (found !== undefined) throw refused(directory, `it contains ${found}`)
   for (const name of directories) {
     // Git removes empty directories of references.
     if (name.startsWith("refs/")) makeDirectory(join(directory, name))
@@ -261,7 +261,7 @@ const prepareDirectory = (given: string): string => {
   const directory = Fs.realpathSync(path)
   checkOwner(directory, directory, true)
   if (lstatIfPresent(join(directory, "config")) === undefined) {
-    if (!isUnfinished(directory)) throw refused(directory, "something else is there")
+    if (!isUnfinished(directory)) throw refused(directory, "it contains other files")
     checkOwner(directory, directory, Fs.readdirSync(directory).length === 0)
     Fs.chmodSync(directory, 0o700)
     initialize(directory)
@@ -334,7 +334,7 @@ const makeCommitLoader =
     Effect.flatMap(reader.object(id), ({ body, kind }) =>
       kind === "commit"
         ? Effect.mapError(Effect.fromResult(decodeCommit(body)), ({ detail }) => storeFault("corrupt", `${id}: ${detail}`))
-        : Effect.fail(storeFault("corrupt", `${id} is a ${kind}, where a commit should be`))
+        : Effect.fail(storeFault("corrupt", `${id} is a ${kind} instead of a commit`))
     )
 
 const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store["commit"]): Snapshots => {
@@ -352,11 +352,11 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
   return {
     put: (id, commit) =>
       Effect.gen(function* () {
-        if (!uuidPattern.test(id)) return yield* Effect.fail(storeFault("refused", `${JSON.stringify(id)} is no UUID`))
+        if (!uuidPattern.test(id)) return yield* Effect.fail(storeFault("refused", `${JSON.stringify(id)} is not a UUID`))
         const [found] = yield* reader.sizes([commit])
         if (found?.kind !== "commit") return yield* Effect.fail(storeFault("corrupt", `the store has no commit ${commit}`))
         yield* Effect.mapError(update(`create ${refPrefix}${id} ${commit}\n`), (fault) =>
-          /already exists/.test(fault.detail) ? storeFault("refused", `there is a snapshot ${id} already`) : fault
+          /already exists/.test(fault.detail) ? storeFault("refused", `the snapshot ${id} already exists`) : fault
         )
       }),
     get: (id) => Effect.map(find(id), (ref) => ref?.commit),
@@ -425,7 +425,7 @@ const waitForRemovers = (directory: string, turn: Turns.StoreLock): Effect.Effec
       if (other === undefined) return
       if (i === maxPolls) {
         const entry = join(Turns.directoryOf(directory), other)
-        const detail = `another process has been removing objects in ${directory} for too long; remove ${entry} if no process does`
+        const detail = `another process has been removing objects in ${directory} for over 30 seconds; if no process does, remove ${entry}`
         return yield* Effect.fail(storeFault("unavailable", detail))
       }
       yield* pause(pollMillis)

@@ -28,7 +28,7 @@ export const whyInvalidId = (id: string): string | undefined => {
   const why = whyInvalidFileName(id)
   if (why !== undefined) return why
   const length = BufferType.byteLength(id)
-  return length > maxIdBytes ? `it has ${length} bytes where ${maxIdBytes} are allowed` : undefined
+  return length > maxIdBytes ? `it has ${length} bytes, but at most ${maxIdBytes} are allowed` : undefined
 }
 
 const nameOf = (id: string): string => id + suffix
@@ -159,9 +159,9 @@ const othersWriteBit = 0o002n
 
 const whyUntrusted = (stat: Fs.BigIntStats): string | undefined => {
   if (stat.isSymbolicLink()) return "it is a link"
-  if (!stat.isDirectory()) return "it is no directory"
-  if (isForeign(stat)) return "it belongs to somebody else"
-  return (stat.mode & othersWriteBit) === 0n ? undefined : "everybody may write in it"
+  if (!stat.isDirectory()) return "it is not a directory"
+  if (isForeign(stat)) return "it belongs to another user"
+  return (stat.mode & othersWriteBit) === 0n ? undefined : "everybody may write to it"
 }
 
 /**
@@ -210,12 +210,12 @@ export class SnapshotDirectory {
   }
 
   #refuse(why: string): StoreFault {
-    return storeFault("refused", `snapshots cannot be kept in ${JSON.stringify(this.directory)}: ${why}`)
+    return storeFault("refused", `snapshots cannot be stored in ${JSON.stringify(this.directory)}: ${why}`)
   }
 
   /** Tests whether the directory exists. Throws if it must not be used. */
   #judge(): boolean {
-    if (typeof this.directory !== "string") throw this.#refuse("it is no path")
+    if (typeof this.directory !== "string") throw this.#refuse("it is not a path")
     const fault = OpenRoots.reachabilityFault("directory", this.directory)
     if (fault !== undefined) throw this.#refuse(String(fault["detail"]))
     return this.#isThere()
@@ -318,7 +318,7 @@ export class SnapshotDirectory {
       onSuccess: (dump) => {
         if (dump === undefined) return Effect.void
         const shown = [nameOf(id), dump].map((name) => JSON.stringify(name))
-        const detail = `the archive ${shown[0]} belongs to the dump ${shown[1]} beside it; choose another id, or another directory`
+        const detail = `the archive ${shown[0]} belongs to the session dump ${shown[1]}; choose another id or another directory`
         return Effect.fail(storeFault("refused", detail))
       }
     })

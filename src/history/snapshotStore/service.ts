@@ -164,7 +164,7 @@ const contentsOf = (path: string): Effect.Effect<Archived, ArchiveError | Fault,
   )
 
 const quoteId = (id: string): string =>
-  typeof id === "string" ? JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id) : `what is of type ${typeof id}`
+  typeof id === "string" ? JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id) : `a value of type ${typeof id}`
 
 export const toError =
   (operation: string) =>
@@ -176,7 +176,7 @@ const isStoreFault = (problem: { readonly _tag: string }): problem is StoreFault
 const checkId = (operation: string, id: string): Effect.Effect<void, SnapshotError> => {
   const why = whyInvalidId(id)
   if (why === undefined) return Effect.void
-  return Effect.fail(toError(operation)(storeFault("refused", `${quoteId(id)} cannot be the id of a snapshot: ${why}`)))
+  return Effect.fail(toError(operation)(storeFault("refused", `${quoteId(id)} is not a valid snapshot id: ${why}`)))
 }
 
 /** Keeps an ArchiveError for an invalid archive, and converts a fault of its file to a SnapshotError. */
@@ -311,7 +311,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
     return all.sort(compareByCreation).map(({ info }) => info)
   })
 
-  const duplicate = (id: string): StoreFault => storeFault("refused", `there is a snapshot ${quoteId(id)} already`)
+  const duplicate = (id: string): StoreFault => storeFault("refused", `the snapshot ${quoteId(id)} already exists`)
 
   const write = Effect.fnUntraced(function* (id: string, draft: string) {
     yield* Outside.write(
@@ -343,7 +343,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
   ) {
     const refuse = toRestoreError(snapshotId)
     if (!isPermitted(fs.port)) {
-      return yield* Effect.fail(refuse("readOnly", "restoring needs permission to write and to delete"))
+      return yield* Effect.fail(refuse("readOnly", "a restore needs permission to write and to delete"))
     }
     const path = yield* find
     yield* Effect.mapError(Effect.scoped(Outside.open(path)), (fault) =>
@@ -384,7 +384,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
         textOf(archivePath),
         typeof archivePath === "string"
           ? Effect.succeed(archivePath)
-          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "it is no path")),
+          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "it is not a path")),
         importArchiveOf
       ),
     get,

@@ -65,7 +65,7 @@ const toStoreFault = ({ _tag }: Fault): StoreFault => storeFault("io", `an archi
 const toReadFault = (problem: ArchiveError | Fault): Fault =>
   problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem
 
-const forgottenFault = storeFault("unknown", "it has been forgotten")
+const forgottenFault = storeFault("unknown", "the snapshot was forgotten")
 
 /**
  * Returns an effect that opens a resource at its first use, in the scope. A failure is not cached and releases
@@ -112,7 +112,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
     ): Effect.fn.Return<Archived, Problem, Scope.Scope> {
       const limits = yield* Limits
       const { descriptor, size } = yield* Effect.mapError(openOutside(path), toStoreFault)
-      if ((yield* hashOf(path)) !== expected) return yield* Effect.fail(storeFault("corrupt", "its archive has been changed"))
+      if ((yield* hashOf(path)) !== expected) return yield* Effect.fail(storeFault("corrupt", "its archive has been modified"))
       const rules = { limits, policy: port.rules?.policy }
       return yield* read(Spool.fromDescriptor(descriptor, size), rules, { backend: port.info.name, caseSensitive })
     })
@@ -192,7 +192,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
           const changes = yield* replaceWith(dryRun)
           if (verify === true && dryRun !== true) {
             const [left] = yield* replaceWith(true)
-            if (left !== undefined) return yield* Effect.fail(storeFault("io", `${left.path} is not as it was captured`))
+            if (left !== undefined) return yield* Effect.fail(storeFault("io", `${left.path} differs from the snapshot after the restore`))
           }
           return changes
         }),

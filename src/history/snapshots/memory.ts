@@ -91,7 +91,7 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
         : pathsExceptGit(port, history.view(captured))
   const findHeld = (kept: StoredSnapshot): Effect.Effect<HeldTree, ReturnType<typeof storeFault>> => {
     const found = all.get(kept.snapshot.snapshotId)
-    return found === undefined ? Effect.fail(storeFault("unknown", "it has been forgotten")) : Effect.succeed(found)
+    return found === undefined ? Effect.fail(storeFault("unknown", "the snapshot was forgotten")) : Effect.succeed(found)
   }
   return {
     name: "memory",

@@ -133,7 +133,7 @@ const detailOf = (problem: Problem, operation: string): string =>
     : isArchiveError(problem)
       ? problem.message
       : isMismatch(problem)
-        ? `what is kept of ${JSON.stringify(problem.path)} is not what was captured`
+        ? `the stored content of ${JSON.stringify(problem.path)} is damaged`
         : promote(problem, operation, FsPathModule.root).message
 
 const reasonOf = (problem: Problem): Reason => {
@@ -188,10 +188,10 @@ const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 const isSnapshot = Schema.is(FilesystemSnapshot)
 
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
-  if (!strategy.commitRef.test(snapshot.commitRef)) return `its commitRef is none of a snapshot kept by ${strategy.name}`
-  if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root) return "it is of another root"
-  if (snapshot.gitDir !== strategy.gitDir) return "it is kept in another store"
-  return uuidPattern.test(snapshot.snapshotId) ? undefined : "its snapshotId is no UUID"
+  if (!strategy.commitRef.test(snapshot.commitRef)) return `its commitRef does not belong to snapshots of the kind ${JSON.stringify(strategy.name)}`
+  if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root) return "it was taken of another root"
+  if (snapshot.gitDir !== strategy.gitDir) return "it is stored in another store"
+  return uuidPattern.test(snapshot.snapshotId) ? undefined : "its snapshotId is not a UUID"
 }
 
 const findSnapshot = (
@@ -201,14 +201,14 @@ const findSnapshot = (
 ): Effect.Effect<StoredSnapshot, Problem | Refusal> => {
   const refuse = (reason: Refusal["reason"], detail: string, snapshotId = ""): Effect.Effect<never, Refusal> =>
     Effect.fail({ _tag: "Refusal", snapshotId, reason, detail })
-  if (!isSnapshot(value)) return refuse("incompatible", "it is no FilesystemSnapshot")
+  if (!isSnapshot(value)) return refuse("incompatible", "it is not a FilesystemSnapshot")
   const { commitRef, snapshotId } = value
   const why = incompatibility(strategy, port, value)
   if (why !== undefined) return refuse("incompatible", why, snapshotId)
   return Effect.flatMap(strategy.find(snapshotId), (kept): Effect.Effect<StoredSnapshot, Refusal> => {
     if (kept === undefined) return refuse("unknown", "there is no such snapshot", snapshotId)
     if (kept.snapshot.commitRef !== commitRef)
-      return refuse("unknown", "its commitRef is not that of this snapshot", snapshotId)
+      return refuse("unknown", "its commitRef belongs to another snapshot", snapshotId)
     return Effect.succeed(kept)
   })
 }
@@ -280,7 +280,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
   const rejectLinks = Effect.fnUntraced(function* (path: FsPathModule.FsPath): Effect.fn.Return<void, Fault> {
     for (let above = FsPathModule.parent(path); above !== FsPathModule.root; above = FsPathModule.parent(above)) {
       if ((yield* port.stat(above))?.kind !== "symlink") continue
-      const detail = `${JSON.stringify(above)} is a link; name what it leads to`
+      const detail = `${JSON.stringify(above)} is a link; give the path of its target`
       return yield* Effect.fail<Fault>({ _tag: "InvalidArgument", path, argument: "paths", detail })
     }
   })

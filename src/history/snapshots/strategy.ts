@@ -146,7 +146,7 @@ export const checkBudget = (
     ? Effect.fail(
         storeFault(
           "budget",
-          `${bytesToRead.toLocaleString("en")} bytes are to be kept, and the disk has room for ${free.toLocaleString("en")}`
+          `${bytesToRead.toLocaleString("en")} bytes must be stored, but the disk has only ${free.toLocaleString("en")} free`
         )
       )
     : Effect.void
@@ -211,7 +211,7 @@ export const makeTemporaryDirectory = (prefix: string): Effect.Effect<string, St
     Effect.suspend(() => {
       const directory = create(prefix)
       return directory === undefined
-        ? Effect.fail(storeFault("unavailable", "there is no place for a store outside the root"))
+        ? Effect.fail(storeFault("unavailable", "there is no writable directory for a store outside the root"))
         : Effect.succeed(directory)
     }),
     (directory) =>

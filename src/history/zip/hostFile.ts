@@ -17,8 +17,8 @@ import { makeDirectories } from "../../runtime/directories.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 const denied: Fault = { _tag: "AccessDenied", why: "permission" }
-const tooLong: Fault = { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" }
-const invalid: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
+const tooLong: Fault = { _tag: "PathTooLong", detail: "the name or the path is too long for the disk" }
+const invalid: Fault = { _tag: "InvalidPath", detail: "the disk does not accept this name" }
 
 const faultByCode: Readonly<Record<string, Fault>> = {
   ENOENT: { _tag: "NotFound" },
@@ -35,7 +35,7 @@ const faultByCode: Readonly<Record<string, Fault>> = {
   EDQUOT: diskFull,
   EFBIG: diskFull,
   ENAMETOOLONG: tooLong,
-  ELOOP: { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" },
+  ELOOP: { _tag: "InvalidPath", detail: "its links form a cycle or a chain that is too long" },
   ERR_INVALID_ARG_VALUE: invalid
 }
 

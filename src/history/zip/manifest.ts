@@ -61,7 +61,7 @@ const parseEntry = ({ file, name, text }: VerbatimEntry): PlacedEntry => {
   const [, letter, hex] = verbatimNamePattern.exec(name) ?? []
   const names = textOf(hex ?? "")?.split("/")
   if (names === undefined || names.length > maxPathSegments || names.some(isUnfit)) {
-    throw refuse("name", "it stands for no path", name)
+    throw refuse("name", "it does not encode a path", name)
   }
   if (letter === "f") return { names, node: file, entry: name }
   if (letter === "d") {
@@ -69,7 +69,7 @@ const parseEntry = ({ file, name, text }: VerbatimEntry): PlacedEntry => {
     const node: DirectoryNode = { kind: "directory", entries: new Map(), ...(file.mode !== undefined && { mode: file.mode }) }
     return { names, node, entry: name }
   }
-  if (text === undefined || text === "" || text.includes("\0")) throw refuse("link", "it is no text of a link", name)
+  if (text === undefined || text === "" || text.includes("\0")) throw refuse("link", "it is not a valid link target", name)
   return { names, node: { kind: "symlink", target: text }, entry: name }
 }
 
@@ -79,7 +79,7 @@ export const isLink = (name: string): boolean => name.startsWith(`${verbatimPref
 const parentOf = (tree: DirectoryNode, { entry, names }: PlacedEntry): Map<string, Node> => {
   let here: Node | undefined = tree
   for (const name of names.slice(0, -1)) here = here?.kind === "directory" ? here.entries.get(name) : undefined
-  if (here?.kind !== "directory") throw refuse("corrupt", "there is no directory for it", entry)
+  if (here?.kind !== "directory") throw refuse("corrupt", "its parent directory is missing", entry)
   return here.entries as Map<string, Node>
 }
 
@@ -93,7 +93,7 @@ export const merge = (tree: DirectoryNode, found: ReadonlyArray<VerbatimEntry>, 
     if (!folded.has(entries)) folded.set(entries, new Set(caseSensitive ? [] : [...entries.keys()].map(fold)))
     const foldedNames = folded.get(entries)!
     if (entries.has(name) || (!caseSensitive && foldedNames.has(fold(name))))
-      throw refuse("duplicate", "its place is taken", one.entry)
+      throw refuse("duplicate", "another entry has the same path", one.entry)
     foldedNames.add(fold(name))
     entries.set(name, one.node)
   }
@@ -187,8 +187,8 @@ const verbatimIn = (value: unknown): Verbatim | undefined => {
   if (value === undefined) return undefined
   const fields = (typeof value === "object" && value !== null ? value : {}) as { readonly [name: string]: unknown }
   const { backend, version } = fields
-  if (version !== verbatimVersion) throw refuse("version", "it holds verbatim entries of another version", manifestName)
-  if (typeof backend !== "string") throw refuse("corrupt", "the manifest's backend is no text", manifestName)
+  if (version !== verbatimVersion) throw refuse("version", "its verbatim entries have an unknown version", manifestName)
+  if (typeof backend !== "string") throw refuse("corrupt", "the manifest's backend is not a string", manifestName)
   return {
     backend,
     entries: parseCount(fields["entries"], "entries"),
@@ -204,8 +204,8 @@ export const read = (bytes: Uint8Array): Manifest => {
   }
   const fields = value as { readonly [name: string]: unknown }
   if (fields["version"] !== version) {
-    const said = JSON.stringify(fields["version"] ?? null).slice(0, 40)
-    throw refuse("version", `the archive is of version ${said}, and only ${JSON.stringify(version)} can be read`, manifestName)
+    const found = JSON.stringify(fields["version"] ?? null).slice(0, 40)
+    throw refuse("version", `the archive has version ${found}; this library reads only ${JSON.stringify(version)}`, manifestName)
   }
   const fileCount = parseCount(fields["file_count"], "file_count")
   const totalBytes = parseCount(fields["total_bytes"], "total_bytes")

@@ -37,11 +37,11 @@ const drivePattern = /^[a-z]:/i
 const whyInvalidName = (name: string): string | undefined => {
   if (name === "") return "it is empty"
   if (name.startsWith("/") || drivePattern.test(name)) return "it is absolute"
-  if (name.includes("\\")) return "it has a backslash, which separates names elsewhere"
+  if (name.includes("\\")) return "it contains a backslash, which is a separator on Windows"
   const path = FsPath.parse(name)
   if (typeof path !== "string") return String(path["detail"])
   if (path === name && path !== FsPath.root) return undefined
-  return name.split("/").includes("..") ? 'it has a ".." segment' : 'it has empty or "." segments'
+  return name.split("/").includes("..") ? 'it contains a ".." segment' : 'it contains an empty or "." segment'
 }
 
 /**
@@ -51,27 +51,27 @@ const whyInvalidName = (name: string): string | undefined => {
 export const checkName = (entry: string): FsPath.FsPath => {
   const name = entry.endsWith("/") ? entry.slice(0, -1) : entry
   const unfit = whyInvalidName(name)
-  if (unfit !== undefined) throw refuse("name", `the name is not one that can be made anywhere: ${unfit}`, entry)
+  if (unfit !== undefined) throw refuse("name", `the name is not portable: ${unfit}`, entry)
   return name as FsPath.FsPath
 }
 
 /** Returns the path of `name`, without a trailing slash, in the filesystem. `entry` is the spelling in the archive. */
 export const pathOf = (name: string, entry: string, { limits, policy }: NameRules): FsPath.FsPath => {
   const unfit = whyInvalidName(name)
-  if (unfit !== undefined) throw refuse("name", `the name is not one that can be made anywhere: ${unfit}`, entry)
+  if (unfit !== undefined) throw refuse("name", `the name is not portable: ${unfit}`, entry)
   const path = FsPath.parse(name, policy)
   const fault = typeof path === "string" ? FsPath.checkLimits(path, limits) : path
-  if (fault !== undefined) throw refuse("name", `the name does not fit here: ${String(fault["detail"])}`, entry)
+  if (fault !== undefined) throw refuse("name", `the name is not allowed in this filesystem: ${String(fault["detail"])}`, entry)
   return path as FsPath.FsPath
 }
 
 const maxTargetBytes = 4095
 
 const whyLinkRefused = (path: FsPath.FsPath, target: string): string | undefined => {
-  if (target === "") return "it leads nowhere"
-  if (Buffer.byteLength(target) > maxTargetBytes) return `its text has more than ${maxTargetBytes} bytes`
+  if (target === "") return "its target is empty"
+  if (Buffer.byteLength(target) > maxTargetBytes) return `its target is longer than ${maxTargetBytes} bytes`
   if (drivePattern.test(target) || leadsOutside(FsPath.parent(path), target)) return "it leads out of the tree"
-  if (target.includes("\\")) return "it has a backslash, which separates names elsewhere"
+  if (target.includes("\\")) return "it contains a backslash, which is a separator on Windows"
   const fault = FsPath.unfit(target) ?? FsPath.uncreatable(target)
   return fault === undefined ? undefined : String(fault["detail"])
 }
@@ -79,7 +79,7 @@ const whyLinkRefused = (path: FsPath.FsPath, target: string): string | undefined
 /** Checks a symlink by its target text alone; nothing on the disk is looked up. */
 export const checkLink = (path: FsPath.FsPath, target: string, entry: string): void => {
   const why = whyLinkRefused(path, target)
-  if (why !== undefined) throw refuse("link", `the link cannot be carried: ${why}`, entry)
+  if (why !== undefined) throw refuse("link", `the link cannot be archived: ${why}`, entry)
 }
 
 const printableAsciiPattern = /^[ -~]*$/
@@ -108,7 +108,7 @@ export class Budget {
     this.#entries += entries
     const { maxArchiveEntries } = this.#limits
     if (this.#entries > maxArchiveEntries) {
-      throw refuse("tooLarge", `it has more than the ${maxArchiveEntries} entries that are allowed (maxArchiveEntries)`)
+      throw refuse("tooLarge", `it has more than ${maxArchiveEntries} entries; raise maxArchiveEntries to accept it`)
     }
   }
 
@@ -118,7 +118,7 @@ export class Budget {
     if (this.#bytes > maxArchiveBytes) {
       throw refuse(
         "tooLarge",
-        `with it there are more than the ${maxArchiveBytes} bytes that are allowed (maxArchiveBytes)`,
+        `the content up to this entry exceeds ${maxArchiveBytes} bytes; raise maxArchiveBytes to accept it`,
         entry
       )
     }
@@ -159,11 +159,11 @@ const enterName = ({ names }: DraftDirectory, segment: string, entry: string): v
   const key = collisionKey(segment)
   const other = names.get(key)
   if (other === segment)
-    throw refuse("duplicate", "it stands in the archive twice, or below something that is no directory", entry)
+    throw refuse("duplicate", "it occurs twice in the archive, or its parent is not a directory", entry)
   if (other !== undefined) {
     throw refuse(
       "duplicate",
-      `where case and normal form do not distinguish names it is the same as ${JSON.stringify(other)}`,
+      `it differs only in case or Unicode form from ${JSON.stringify(other)}`,
       entry
     )
   }
@@ -187,7 +187,7 @@ export class Draft {
 
   addDirectory(path: FsPath.FsPath, mode: number | undefined, entry: string): void {
     const made = this.#directory(segments(path), entry)
-    if (made.isNamed) throw refuse("duplicate", "it stands in the archive twice", entry)
+    if (made.isNamed) throw refuse("duplicate", "it occurs twice in the archive", entry)
     made.isNamed = true
     if (mode !== undefined) made.node.mode = mode
   }

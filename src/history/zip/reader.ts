@@ -85,20 +85,20 @@ const kindOf = ({ attributes, host, name }: CentralEntry): Pick<Entry, "kind" | 
   if (!unixHosts.has(host) || type === 0) return { kind: isDirectory ? "directory" : "file", mode: undefined }
   const kind = kinds[type]
   if (kind === undefined) throw refuse("unsupported", "it is a device, a socket or a FIFO", name)
-  if ((kind === "directory") !== isDirectory) throw corrupt("its name and its type disagree on whether it is a directory", name)
+  if ((kind === "directory") !== isDirectory) throw corrupt("only one of its name and its type is that of a directory", name)
   return { kind, mode: kind === "symlink" ? undefined : bits & 0o777 }
 }
 
 const checkSizes = (entry: CentralEntry, kind: Node["kind"], layout: Layout): void => {
   const { method, name, packed, size } = entry
-  if (method === Format.stored && packed !== size) throw corrupt("it is stored, and its two sizes differ", name)
-  if (size > packed * Codec.maxDeflateRatio) throw corrupt("it says that it packs more than can be packed", name)
+  if (method === Format.stored && packed !== size) throw corrupt("it is stored without compression, but its two sizes differ", name)
+  if (size > packed * Codec.maxDeflateRatio) throw corrupt("its size is impossible for the length of its compressed data", name)
   if (kind === "directory" && size !== 0) throw corrupt("a directory has no content", name)
-  if (kind === "symlink" && size > maxTargetBytes) throw refuse("link", "the link's text is longer than any system takes", name)
+  if (kind === "symlink" && size > maxTargetBytes) throw refuse("link", "the link's target is longer than 4095 bytes", name)
   const isManifest = layout === "manifest" && name === Manifest.manifestName
   if (isManifest && size > Manifest.maxManifestBytes) throw refuse("tooLarge", "the manifest is too large", name)
   const isHeld = kind === "symlink" || isManifest
-  if (isHeld && packed > 2 * Manifest.maxManifestBytes) throw corrupt("it takes more room than it could need", name)
+  if (isHeld && packed > 2 * Manifest.maxManifestBytes) throw corrupt("its compressed data is larger than its content could need", name)
 }
 
 const maxTargetBytes = 4095
@@ -176,7 +176,7 @@ class Reader {
       const tree = yield* buildTree(entries, layout)
       yield* this.#check(entries, found.offset, layout)
       if (manifest === undefined && layout === "manifest") {
-        return yield* Effect.fail(refuse("corrupt", "it has no manifest, so it is no archive of a filesystem"))
+        return yield* Effect.fail(refuse("corrupt", "it has no manifest, so it was not written by this library"))
       }
       if (manifest !== undefined) yield* tryArchive(() => checkCounts(manifest, tree))
       if (
@@ -186,7 +186,7 @@ class Reader {
       ) {
         const verbatimEntries = yield* this.#odd(entries)
         if (verbatimEntries.length !== manifest.verbatim.entries) {
-          return yield* Effect.fail(corrupt("it counts other verbatim entries than there are", Manifest.manifestName))
+          return yield* Effect.fail(corrupt("its number of verbatim entries is wrong", Manifest.manifestName))
         }
         yield* tryArchive(() => Manifest.merge(tree, verbatimEntries, restoreTarget.caseSensitive))
       }
@@ -197,7 +197,7 @@ class Reader {
   /** Detects the layout by the content of the manifest and the entries beside it, not by the name alone. */
   #layoutOf({ comment, entries }: CentralDirectory): Effect.Effect<Layout, ArchiveError | Fault> {
     if (comment === Manifest.plainComment) return Effect.succeed("plain")
-    if (entries.length === 0) return Effect.fail(refuse("corrupt", "there is nothing in it"))
+    if (entries.length === 0) return Effect.fail(refuse("corrupt", "it is empty"))
     const listed = entries.find(({ name }) => name === Manifest.manifestName)
     const isBeside = entries.length === 1 || entries.some(({ name }) => name.startsWith(Manifest.filesPrefix))
     if (listed === undefined || !isBeside || listed.size > Manifest.maxManifestBytes) return Effect.succeed("plain")
@@ -237,7 +237,7 @@ class Reader {
     function* (entries: ReadonlyArray<Entry>, end: number, layout: Layout): Effect.fn.Return<void, ArchiveError | Fault> {
       const inPlace = [...entries].sort((a, b) => a.offset - b.offset)
       if (inPlace[0] !== undefined && inPlace[0].offset !== 0) {
-        return yield* Effect.fail(refuse("corrupt", "something stands before its first entry"))
+        return yield* Effect.fail(refuse("corrupt", "there are bytes before its first entry"))
       }
       let unpacked = 0
       for (const [i, entry] of inPlace.entries()) {
@@ -258,7 +258,7 @@ class Reader {
     return Effect.flatMap(this.#bytes(entry), (bytes) =>
       tryArchive(() => {
         const target = textOf(bytes)
-        if (target === undefined) throw refuse("link", "the link's text is not UTF-8", entry.name)
+        if (target === undefined) throw refuse("link", "the link's target is not UTF-8", entry.name)
         const { isInTree, archivePath } = entry
         checkLink((isInTree ? archivePath.slice(prefixOf(layout).length) : archivePath) as FsPath, target, entry.name)
         entry.link.target = target
@@ -277,7 +277,7 @@ class Reader {
       if (kind !== "file" || !name.startsWith(Manifest.verbatimPrefix)) continue
       if (!Manifest.isLink(name)) found.push({ name, file })
       else if (size > maxTargetBytes)
-        return yield* Effect.fail(refuse("link", "the link's text is longer than any system takes", name))
+        return yield* Effect.fail(refuse("link", "the link's target is longer than 4095 bytes", name))
       else found.push({ name, file, text: textOf(yield* this.#bytes(entry)) })
     }
     return found
@@ -355,7 +355,7 @@ class Reader {
 const isSmall = ({ packed, size }: CentralEntry): boolean => size <= maxWholeBytes && packed <= maxWholePackedBytes
 
 const damaged = ({ name }: CentralEntry): ArchiveError =>
-  corrupt("its content is damaged: it cannot be unpacked, or not to the size and checksum that it should have", name)
+  corrupt("its content is damaged: it does not decompress to the recorded size and checksum", name)
 
 const checked = <E>(entry: Entry, bytes: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E | ArchiveError> =>
   Stream.suspend(() => {
@@ -385,7 +385,7 @@ const buildTree = Effect.fnUntraced(function* (
   if (layout === "plain") return { kind: "directory", entries: draft.tree.entries }
   const files = draft.tree.entries.get(Manifest.filesPrefix.slice(0, -1))
   if (files !== undefined && files.kind !== "directory") {
-    return yield* Effect.fail(corrupt("the place of the files is not a directory", "files"))
+    return yield* Effect.fail(corrupt("the entry for the files is not a directory", "files"))
   }
   return { kind: "directory", entries: files?.entries ?? new Map() }
 })
@@ -394,7 +394,7 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
   const { bytes, files } = countFiles(tree)
   if (files !== fileCount || bytes !== totalBytes) {
     throw corrupt(
-      `the manifest tells of ${fileCount} files of ${totalBytes} bytes, and there are ${files} of ${bytes}`,
+      `the manifest lists ${fileCount} files with ${totalBytes} bytes, but the archive has ${files} with ${bytes}`,
       Manifest.manifestName
     )
   }

@@ -183,7 +183,7 @@ const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.
 
 const readUint64 = (bytes: Buffer, at: number): number => {
   const value = bytes.readBigUInt64LE(at)
-  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw corrupt("it has a field of 64 bits that is larger than any file")
+  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw corrupt("it has a 64-bit field that is larger than any file")
   return Number(value)
 }
 
@@ -226,8 +226,8 @@ const end64Length = 56
 const findEndRecord = (tail: Buffer): number => {
   let at = tail.length - endLength
   while (at >= 0 && tail.readUInt32LE(at) !== signatures.end) at--
-  if (at < 0) throw corrupt("it is no ZIP archive, or its end is missing")
-  if (at + endLength + tail.readUInt16LE(at + 20) !== tail.length) throw corrupt("something stands behind its end")
+  if (at < 0) throw corrupt("it is not a ZIP archive, or it is truncated")
+  if (at + endLength + tail.readUInt16LE(at + 20) !== tail.length) throw corrupt("there are bytes after its end")
   return at
 }
 
@@ -241,7 +241,7 @@ const parseEnd = (end: Buffer): End & { readonly disks: ReadonlyArray<number> } 
 
 const checkSingleDisk = (disks: ReadonlyArray<number>, counts: readonly [number, number]): void => {
   if (disks.some((disk) => disk !== 0) || counts[0] !== counts[1]) {
-    throw refuse("unsupported", "it is one of several parts, and only whole archives are read")
+    throw refuse("unsupported", "it is one part of a split archive, which is not supported")
   }
 }
 
@@ -251,7 +251,7 @@ const checkAgreement = (small: number, sentinel: number, large: number): void =>
 
 const end64 = (record: Buffer, small: End): End => {
   if (record.readUInt32LE(0) !== signatures.end64 || readUint64(record, 4) !== end64Length - 12) {
-    throw corrupt("its 64-bit end record is not where it says, or not of the form that is known")
+    throw corrupt("its 64-bit end record is missing or invalid")
   }
   const found = {
     count: readUint64(record, 32),
@@ -271,7 +271,7 @@ const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<E
   const start = source.size - length
   const tail = bufferOf(yield* source.read(start, length))
   const at = yield* tryArchive(() => {
-    if (length < endLength) throw corrupt("it is no ZIP archive, or its end is missing")
+    if (length < endLength) throw corrupt("it is not a ZIP archive, or it is truncated")
     return findEndRecord(tail)
   })
   return yield* tryArchive(() => {
@@ -279,15 +279,15 @@ const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<E
     const isWide = at >= locatorLength && tail.readUInt32LE(at - locatorLength) === signatures.locator64
     if (!isWide) {
       checkSingleDisk(disks, [tail.readUInt16LE(at + 8), small.count])
-      if (small.offset + small.size !== start + at) throw corrupt("its directory is not where its end says")
+      if (small.offset + small.size !== start + at) throw corrupt("its central directory is not at the recorded offset")
       return small
     }
     const locator = tail.subarray(at - locatorLength)
     const record = at - locatorLength - end64Length
     if (locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1) checkSingleDisk([1], [0, 0])
-    if (record < 0 || readUint64(locator, 8) !== start + record) throw corrupt("its 64-bit end record is not where it says")
+    if (record < 0 || readUint64(locator, 8) !== start + record) throw corrupt("its 64-bit end record is not at the recorded offset")
     const found = end64(tail.subarray(record), small)
-    if (found.offset + found.size !== start + record) throw corrupt("its directory is not where its end says")
+    if (found.offset + found.size !== start + record) throw corrupt("its central directory is not at the recorded offset")
     return found
   })
 })
@@ -314,7 +314,7 @@ export const textOf = (bytes: Uint8Array): string | undefined => {
 
 const nameOf = (bytes: Uint8Array, flags: number): string => {
   const name = (flags & flag.utf8) === 0 ? decodeCodePage437(bytes) : textOf(bytes)
-  if (name === undefined) throw refuse("name", "the name is not UTF-8, which it says it is", decodeCodePage437(bytes))
+  if (name === undefined) throw refuse("name", "the name is marked as UTF-8 but is not valid UTF-8", decodeCodePage437(bytes))
   return name
 }
 
@@ -322,7 +322,7 @@ const extraOf = (extra: Buffer, wanted: number, entry: string): Buffer | undefin
   let found: Buffer | undefined
   for (let at = 0; at < extra.length;) {
     const end = at + 4 <= extra.length ? at + 4 + extra.readUInt16LE(at + 2) : Number.POSITIVE_INFINITY
-    if (end > extra.length) throw corrupt("its extra fields are not well formed", entry)
+    if (end > extra.length) throw corrupt("its extra fields are malformed", entry)
     if (extra.readUInt16LE(at) === wanted) {
       if (found !== undefined) throw corrupt("it has the same extra field twice", entry)
       found = extra.subarray(at + 4, end)
@@ -337,7 +337,7 @@ const widenFields = (extra: Buffer, fields: ReadonlyArray<number>, entry: string
   const wanted = fields.filter((value) => value === max32).length
   if (wanted === 0) return fields
   const found = extraOf(extra, 1, entry)
-  if (found === undefined || found.length < 8 * wanted) throw corrupt("a number of 64 bits is missing", entry)
+  if (found === undefined || found.length < 8 * wanted) throw corrupt("a 64-bit size or offset is missing", entry)
   let next = 0
   return fields.map((value) => (value === max32 ? readUint64(found, 8 * next++) : value))
 }
@@ -346,9 +346,9 @@ const checkMethod = (flags: number, method: number, name: string): void => {
   if ((flags & (flag.encrypted | flag.strong | flag.masked)) !== 0 || method === 99) {
     throw refuse("encrypted", "it is encrypted", name)
   }
-  if ((flags & flag.patched) !== 0) throw refuse("unsupported", "it holds a patch and no content", name)
+  if ((flags & flag.patched) !== 0) throw refuse("unsupported", "it contains patch data, which is not supported", name)
   if (method !== stored && method !== deflated) {
-    throw refuse("unsupported", `it is compressed by method ${method}, and only 0 and 8 are read`, name)
+    throw refuse("unsupported", `it uses compression method ${method}; only 0 (stored) and 8 (deflate) are supported`, name)
   }
 }
 
@@ -361,7 +361,7 @@ const parseCentralEntry = (header: Buffer, rest: Buffer): CentralEntry => {
   const name = nameOf(rawName, flags)
   const method = header.readUInt16LE(10)
   checkMethod(flags, method, name)
-  if (header.readUInt16LE(34) !== 0) throw refuse("unsupported", "it lies on another disk", name)
+  if (header.readUInt16LE(34) !== 0) throw refuse("unsupported", "it is on another part of a split archive", name)
   const extra = rest.subarray(nameLength, nameLength + header.readUInt16LE(30))
   const fields = [header.readUInt32LE(24), header.readUInt32LE(20), header.readUInt32LE(42)]
   const [size, packed, offset] = widenFields(extra, fields, name) as [number, number, number]
@@ -387,20 +387,20 @@ export const readCentralDirectory = Effect.fnUntraced(function* (
 ): Effect.fn.Return<CentralDirectory, ArchiveError | Fault> {
   const end = yield* findEnd(source)
   if (end.count > maxEntries)
-    return yield* Effect.fail(refuse("tooLarge", `it has ${end.count} entries where ${maxEntries} are allowed`))
+    return yield* Effect.fail(refuse("tooLarge", `it has ${end.count} entries, but at most ${maxEntries} are allowed; raise maxArchiveEntries to accept it`))
   const window = new Window(source)
   const entries: Array<CentralEntry> = []
   let at = end.offset
   for (let i = 1; i <= end.count; i++) {
     if (i % entriesPerYield === 0) yield* Effect.yieldNow
     const header = Buffer.from(yield* window.bytes(at, headerLength))
-    if (header.readUInt32LE(0) !== signatures.central) return yield* Effect.fail(corrupt("its directory is damaged"))
+    if (header.readUInt32LE(0) !== signatures.central) return yield* Effect.fail(corrupt("its central directory is damaged"))
     const length = header.readUInt16LE(28) + header.readUInt16LE(30) + header.readUInt16LE(32)
     const rest = yield* window.bytes(at + headerLength, length)
     entries.push(yield* tryArchive(() => parseCentralEntry(header, rest)))
     at += headerLength + length
   }
-  if (at !== end.offset + end.size) return yield* Effect.fail(corrupt("its directory is damaged"))
+  if (at !== end.offset + end.size) return yield* Effect.fail(corrupt("its central directory is damaged"))
   return { entries, offset: end.offset, comment: end.comment }
 })
 
@@ -416,20 +416,20 @@ export const checkLocal = Effect.fnUntraced(function* (
   entry: CentralEntry
 ): Effect.fn.Return<number, ArchiveError | Fault> {
   const header = Buffer.from(yield* window.bytes(entry.offset, localLength))
-  if (header.readUInt32LE(0) !== signatures.local) return yield* Effect.fail(corrupt("it is not where it says", entry.name))
+  if (header.readUInt32LE(0) !== signatures.local) return yield* Effect.fail(corrupt("it is not at the recorded offset", entry.name))
   const nameLength = header.readUInt16LE(26)
   const extraLength = header.readUInt16LE(28)
   const rest = yield* window.bytes(entry.offset + localLength, nameLength + extraLength)
   yield* tryArchive(() => {
-    if (!sameName(rest.subarray(0, nameLength), entry)) throw corrupt("its own header has another name", entry.name)
+    if (!sameName(rest.subarray(0, nameLength), entry)) throw corrupt("its local header has another name than the central directory", entry.name)
     const isSame = ((header.readUInt16LE(6) ^ entry.flags) & meaningfulFlags) === 0 && header.readUInt16LE(8) === entry.method
-    if (!isSame) throw corrupt("its own header says something else", entry.name)
+    if (!isSame) throw corrupt("its local header does not match the central directory", entry.name)
     const fields = [header.readUInt32LE(22), header.readUInt32LE(18)]
     const [size, packed] = widenFields(rest.subarray(nameLength), fields, entry.name) as [number, number]
     const isLater = (entry.flags & flag.descriptor) !== 0
     const agrees = (said: number, is: number): boolean => said === is || (isLater && said === 0)
     if (!agrees(header.readUInt32LE(14), entry.crc) || !agrees(packed, entry.packed) || !agrees(size, entry.size)) {
-      throw corrupt("its own header says something else", entry.name)
+      throw corrupt("its local header does not match the central directory", entry.name)
     }
   })
   return entry.offset + localLength + nameLength + extraLength
@@ -455,7 +455,7 @@ export const checkGap = (
   if (layout === undefined) {
     return length === 0 && (entry.flags & flag.descriptor) === 0
       ? Effect.void
-      : Effect.fail(corrupt("bytes that belong to nothing stand behind it", entry.name))
+      : Effect.fail(corrupt("there are unused bytes after it", entry.name))
   }
   return Effect.flatMap(window.bytes(end, length), (bytes) =>
     tryArchive(() => {
@@ -466,7 +466,7 @@ export const checkGap = (
         : [bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at + 8)]
       const isSame = bytes.readUInt32LE(at) === entry.crc && sizes[0] === entry.packed && sizes[1] === entry.size
       if (!isSame || (signed && bytes.readUInt32LE(0) !== signatures.descriptor)) {
-        throw corrupt("what stands behind it says something else", entry.name)
+        throw corrupt("its data descriptor does not match the central directory", entry.name)
       }
     })
   )

@@ -21,7 +21,7 @@ export interface Source {
 
 const maxMemoryBytes = 8 * 1024 * 1024
 
-const truncatedArchive: Fault = { _tag: "IoError", detail: "the archive has become shorter while it was read" }
+const truncatedArchive: Fault = { _tag: "IoError", detail: "the archive was truncated while it was read" }
 
 /** The largest read, in bytes, that is done synchronously; the thread pool takes longer for so few bytes. */
 const maxSyncReadBytes = 64 * 1024
@@ -96,7 +96,7 @@ export class Spool implements Source {
   readonly append = (bytes: Uint8Array): Effect.Effect<void, ArchiveError | Fault> =>
     Effect.suspend((): Effect.Effect<void, ArchiveError | Fault> => {
       const end = this.#size + bytes.length
-      if (end > this.#most) return Effect.fail(refuse("tooLarge", "it is larger than an archive within the limits can be"))
+      if (end > this.#most) return Effect.fail(refuse("tooLarge", "it is too large for an archive within maxArchiveBytes and maxArchiveEntries"))
       if (this.#descriptor === undefined && end > maxMemoryBytes) {
         return Effect.andThen(
           this.#moveToFile,

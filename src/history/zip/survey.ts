@@ -99,18 +99,18 @@ const checkChildren = (
     const { addressable, kind, name } = child
     const at = join(path, name)
     const why = archiveErrorOf(() => {
-      if (!addressable) throw refuse("name", "the name is none that text can express", at)
+      if (!addressable) throw refuse("name", "the name is not valid text", at)
       pathOf(at, at, rules)
       const unfit = whyUnencodable?.(name)
       if (unfit !== undefined) throw refuse("name", unfit, at)
       if (kind === "other")
-        throw refuse("unsupported", "it is neither file, directory nor link, and no archive can hold it", at)
+        throw refuse("unsupported", "it is not a file, a directory or a link, so an archive cannot contain it", at)
       const key = collisionKey(name)
       const other = names.get(key)
       if (other !== undefined) {
         throw refuse(
           "duplicate",
-          `where case and normal form do not distinguish names it is the same as ${JSON.stringify(other)}`,
+          `it differs only in case or Unicode form from ${JSON.stringify(other)}`,
           at
         )
       }
@@ -122,7 +122,7 @@ const checkChildren = (
 
 const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | undefined, ArchiveError | Fault> =>
   links === undefined
-    ? Effect.fail(refuse("link", "it is a link, and this filesystem cannot say where it leads", path))
+    ? Effect.fail(refuse("link", "it is a link, and this filesystem cannot read links", path))
     : Effect.catch(links.read(path), (fault) =>
         isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(located(fault, path))
       )
@@ -175,7 +175,7 @@ export const survey = Effect.fnUntraced(function* (
     const shown = join(here.path, child.name)
     const path = join(here.path, keyOf(child))
     if (kind === "other") {
-      const lost = why ?? refuse("unsupported", "it is neither file, directory nor link, and no archive can hold it", shown)
+      const lost = why ?? refuse("unsupported", "it is not a file, a directory or a link, so an archive cannot contain it", shown)
       yield* shouldInclude(lost, shown, true)
       continue
     }

@@ -21,7 +21,7 @@ const transform = (make: () => unknown): Transform => make() as Transform
 /** Converts an error of a stream to a fault. In Node, the errors of web streams have no message. */
 const toBroken = (error: unknown): Broken => {
   const message = isError(error) ? error.message : String(error)
-  return { _tag: "Broken", detail: message === "" ? "the packed bytes are malformed or end too early" : message }
+  return { _tag: "Broken", detail: message === "" ? "the compressed data is invalid or truncated" : message }
 }
 
 /** A pump that reads its transform continuously, so that a write never waits for a reader. */

@@ -264,7 +264,7 @@ export class Writer {
     )
     return Stream.mapError(all, (error) =>
       error._tag === "Broken"
-        ? ({ _tag: "IoError", detail: `it could not be packed: ${String(error.detail)}` } as Fault)
+        ? ({ _tag: "IoError", detail: `it could not be compressed: ${String(error.detail)}` } as Fault)
         : error
     )
   }
@@ -276,7 +276,7 @@ export class Writer {
   ): Format.EntryRecord {
     const { isDirectory = false, isLarge = false, isStreamed = false } = entryFlags
     const bytes = Buffer.from(name)
-    if (bytes.length > maxNameBytes) throw refuse("name", "the name is longer than the format can say", name)
+    if (bytes.length > maxNameBytes) throw refuse("name", "the name is longer than 65535 bytes", name)
     return {
       name: bytes,
       method,
