@@ -139,7 +139,7 @@ const capturing = (what: ReadonlyArray<Orders["what"]>, permits: (error: Snapsho
 
 const never = (): boolean => false
 const isUnsteady = ({ detail, reason }: Snapshots.SnapshotError): boolean =>
-  reason === "io" && detail.includes("changes whenever")
+  reason === "io" && detail.includes("changes each time")
 
 const ready = hasGit && needs("captures under other writers", () => has("mkfifo"), "apt-get install coreutils")
 

@@ -155,7 +155,7 @@ const table: ReadonlyArray<Case> = [
     theirs: { l: { link: "c" } },
     merged: { l: { link: "b" } },
     settled: { l: { link: "c" } },
-    conflicts: ['"l": the link leads to "b" in ours and to "c" in theirs']
+    conflicts: ['"l": the link points to "b" in ours and to "c" in theirs']
   },
   {
     claim: "names that differ in case are two where case distinguishes them",

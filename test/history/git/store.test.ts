@@ -164,8 +164,8 @@ const tampered: ReadonlyArray<readonly [what: string, change: (store: string) =>
   ["a pipe for an object", pipe(`objects/ab/${"c".repeat(38)}`), "objects/ab/"],
   ["a link for an object", link(`objects/ab/${"c".repeat(38)}`), "objects/ab/"],
   ["a pipe for one snapshot", pipe(`refs/snapshots/${randomUUID()}`), "refs/snapshots/"],
-  ["a directory others may write in", (store) => Fs.chmodSync(store, 0o777), "others may write"],
-  ["packs others may write", (store) => Fs.chmodSync(join(store, "objects", "pack"), 0o770), "others may write"]
+  ["a directory others may write in", (store) => Fs.chmodSync(store, 0o777), "other users may write"],
+  ["packs others may write", (store) => Fs.chmodSync(join(store, "objects", "pack"), 0o770), "other users may write"]
 ]
 
 function append(name: string, text: string) {
