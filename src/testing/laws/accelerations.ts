@@ -143,7 +143,7 @@ const makingMany = (port: Backend) => {
 
 export const accelerationLaws: ReadonlyArray<Law> = [
   accelerated("port: accelerations", { a: "1234" }).law(
-    "the fast read answers the file, or declines what is larger than it may be",
+    "the fast read returns the file, or declines a file over its limit",
     function* (fs) {
       const perform = performing(fs.port, "Read")
       if (perform === undefined) return
@@ -159,7 +159,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* equal((yield* read(4))?.bytes, encodeUtf8("1234"))
     }
   ),
-  accelerated("port: accelerations", files).law("the fast stat answers what the port's does", function* (fs) {
+  accelerated("port: accelerations", files).law("the fast stat returns the same as the port", function* (fs) {
     const perform = performing(fs.port, "Stat")
     if (perform === undefined) return
     for (const path of paths.map((path) => path as FsPath)) {
@@ -168,7 +168,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     }
   }),
   accelerated("port: accelerations", files).law(
-    "many files read at once are what they are one by one, or declined",
+    "the fast read of many files returns what single reads return, or declines",
     function* (fs) {
       const perform = performing(fs.port, "ReadMany")
       if (perform === undefined) return
@@ -188,7 +188,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     }
   ),
   linking("port: accelerations", { ...files, "d/link": link("../d/e"), lone: link("none") }).law(
-    "what stands on the way to a path is seen at once as it is one after another",
+    "the fast lookup of a path returns what single lookups return",
     function* (fs) {
       const perform = performing(fs.port, "Look")
       if (perform === undefined) return
@@ -222,7 +222,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     )
   ),
   deleting("port: accelerations", onBothSides({ "text.txt": "text", "d/e/f.ts": "hit" })).law(
-    "many entries made at once are what they are one by one, or are not made",
+    "the fast creation of many entries has the result of single creations, or declines",
     function* (fs) {
       const { attributes } = fs.port
       const makeMany = makingMany(fs.port)
@@ -250,7 +250,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* expectSameSides(fs)
     }
   ),
-  making("port: accelerations").law("many entries made at once follow no link", function* (fs) {
+  making("port: accelerations").law("the fast creation of many entries follows no link", function* (fs) {
     const links: Files = { "d/e/f.ts": "hit", away: link("d"), lone: link("missing") }
     yield* plantFiles(fs, links)
     const makeMany = makingMany(fs.port)
@@ -276,7 +276,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       }
     }
   ),
-  deleting("architecture: accelerations").law("what was read fast is what was written last", function* (fs) {
+  deleting("architecture: accelerations").law("an accelerated read returns the last write", function* (fs) {
     const slow = withoutAccelerations(fs)
     for (const content of ["first", "second, longer", "", "third"]) {
       yield* slow.write("a", content)
@@ -290,7 +290,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     }
   }),
   deleting("architecture: accelerations").law(
-    "copying and moving come to the same with and without accelerations",
+    "copies and moves have the same result with and without accelerations",
     function* (fs) {
       const slow = withoutAccelerations(fs)
       yield* plantFiles(fs, onBothSides(files))

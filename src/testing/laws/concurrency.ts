@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Stream from "effect/Stream"
 import { quota } from "../../filesystem/Decorator.ts"
 import { type Algebra, type Edit, make } from "../../filesystem/Filesystem.ts"
 import type { WriteMode } from "../../model/Entry.ts"
@@ -12,7 +11,7 @@ import { capture, directory, type Files, type Picture } from "../Files.ts"
 import { type Law, noted } from "../Law.ts"
 import { expectTree, lawForms, plantFiles, withFaults } from "../chapter.ts"
 import { equal, holds } from "../expect.ts"
-import { encodeUtf8 } from "../operations.ts"
+import { encodeUtf8, writeThroughSink } from "../operations.ts"
 
 // Laws that an accelerated change has the same result, fault and tree as the same change without acceleration.
 
@@ -56,7 +55,7 @@ const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
 const callsPerComparison = 10
 
 const sameResultLaw = (tag: Tag, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
-  wholeChanges("architecture: accelerations").law(`${what} comes to the same in one step and step by step`, function* (fs) {
+  wholeChanges("architecture: accelerations").law(`${what} has the same result in one step and step by step`, function* (fs) {
     if (performing(fs.port, tag) === undefined) return
     const slow = make(portable(fs.port))
     yield* plantFiles(fs, onBothSides(files))
@@ -171,7 +170,7 @@ export const wholeChangeLaws: ReadonlyArray<Law> = [
       writes(mode, (fs, path, content) => (options) => fs.write(path, content, options))
     ),
     sameResultLaw("Write", `a sink in mode ${mode}`, () =>
-      writes(mode, (fs, path, content) => (options) => Stream.run(Stream.make(encodeUtf8(content)), fs.sink(path, options)))
+      writes(mode, (fs, path, content) => (options) => writeThroughSink(fs, path, [content], options))
     )
   ]),
   sameResultLaw("Edit", "an edit", () => editCalls),
@@ -256,13 +255,13 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
       yield* expectTree(fs, { a: numbers.map((n) => `[${n}]`).join("") })
     }
   ),
-  moving("C-42", { "a/x": "1", "b/y": "2" }).law("moves that cross do not lock up", function* (fs) {
+  moving("C-42", { "a/x": "1", "b/y": "2" }).law("crossing moves do not deadlock", function* (fs) {
     yield* outcomes(numbers.map((n) => (n % 2 === 0 ? fs.move("a/x", "b/x") : fs.move("b/x", "a/x"))))
     const places = yield* Effect.all([fs.exists("a/x"), fs.exists("b/x")])
     yield* equal(places.filter((there) => there).length, 1)
     yield* equal(yield* fs.readString("b/y"), "2")
   }),
-  moving("C-42", { "d/a": "1" }).law("deleting a tree and writing into it do not lock up", function* (fs) {
+  moving("C-42", { "d/a": "1" }).law("deleting a tree and writing into it do not deadlock", function* (fs) {
     const seen = yield* outcomes<unknown, { readonly _tag: string }>(
       numbers.map((n) => (n % 5 === 0 ? fs.delete("d", { recursive: true, missing: "ignore" }) : fs.write(`d/${n}`, "x")))
     )
@@ -274,7 +273,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* fs.write("d/last", "x")
     yield* equal(yield* fs.readString("d/last"), "x")
   }),
-  writing("C-42", { a: "old" }).law("whoever is interrupted while it waits gives its place back", function* (fs) {
+  writing("C-42", { a: "old" }).law("an interrupted call does not block the calls behind it", function* (fs) {
     const slow = yield* withFaults(fs, { operation: "Write", path: "a", nth: 1, fault: "hang" })
     const holder = yield* Effect.forkChild(slow.write("a", "1"), { startImmediately: true })
     const waiting = yield* Effect.forkChild(slow.write("a", "2"), { startImmediately: true })
@@ -284,7 +283,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(last)
     yield* expectTree(fs, { a: "3" })
   }),
-  writing("C-42", { "a/x": "old", "b/x": "old" }).law("other paths go on while one is held", function* (fs) {
+  writing("C-42", { "a/x": "old", "b/x": "old" }).law("calls on other paths proceed while one path is locked", function* (fs) {
     const slow = yield* withFaults(fs, { operation: "Write", path: "a/x", fault: "hang" })
     const holder = yield* Effect.forkChild(slow.write("a/x", "1"), { startImmediately: true })
     yield* fs.write("b/x", "2")
@@ -368,7 +367,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       }
     }
   ),
-  writing("C-22, C-23", { a: "old", d: directory }).law("a full disk is told as DiskFull", function* (fs) {
+  writing("C-22, C-23", { a: "old", d: directory }).law("a full disk is reported as DiskFull", function* (fs) {
     const full = yield* withFaults(fs, { operation: ["Write", "MakeDirectory"], fault: { _tag: "DiskFull" } })
     const seen = yield* outcomes<unknown, { readonly _tag: string }>([
       full.write("a", "new"),
@@ -377,7 +376,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       full.mkdir("e"),
       full.copy("a", "b"),
       full.copy("d", "e"),
-      Stream.run(Stream.make(encodeUtf8("new")), full.sink("a"))
+      writeThroughSink(full, "a", ["new"])
     ])
     yield* equal(
       seen,
@@ -392,7 +391,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       small.writeBytes("a", encodeUtf8("new"), { mode: "append" }),
       small.edit("a", { oldText: "old", newText: "longer" }),
       small.write("p/q", "new"),
-      Stream.run(Stream.make(encodeUtf8("too"), encodeUtf8("long")), small.sink("a")),
+      writeThroughSink(small, "a", ["too", "long"]),
       small.copy("a", "b")
     ])
     yield* equal(

@@ -236,7 +236,7 @@ export const editLaws: ReadonlyArray<Law> = [
     "InvalidArgument"
   ),
   writing("C-34", { a: toBytes(0x61, 0xe9, 0x62) }).refuses(
-    "what is neither UTF-8 nor marked as UTF-16 is NotText",
+    "an edit of another encoding than UTF-8 and UTF-16 is NotText",
     (fs) => fs.edit("a", { oldText: "a", newText: "b" }),
     "NotText",
     { offset: 1 }
@@ -275,7 +275,7 @@ export const editLaws: ReadonlyArray<Law> = [
       version: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     })
   }),
-  writing("S0-96", { a: "1" }).law("edit finds what is there at that moment", function* (fs) {
+  writing("S0-96", { a: "1" }).law("edit reads the current content", function* (fs) {
     for (let i = 1; i < 5; i++) yield* Effect.asVoid(fs.edit("a", { oldText: `${i}`, newText: `${i + 1}` }))
     yield* expectTree(fs, { a: "5" })
   })

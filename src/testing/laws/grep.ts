@@ -38,14 +38,14 @@ const rows: ReadonlyArray<Row> = [
   { what: "no match crosses lines", text: "a\nb", pattern: "a\\sb", expected: [] },
   { what: "an empty line can match", text: "a\n\nb\n", pattern: "^$", expected: ["2:"] },
   { what: "patterns tell case apart", text: "a\nA", pattern: "A", expected: ["2:A"] },
-  { what: "ignoreCase does not", text: "a\nA", pattern: "A", options: { ignoreCase: true }, expected: ["1:a", "2:A"] },
+  { what: "ignoreCase ignores case", text: "a\nA", pattern: "A", options: { ignoreCase: true }, expected: ["1:a", "2:A"] },
   { what: "(?i) in front is ignoreCase", text: "a\nA", pattern: "(?i)A", expected: ["1:a", "2:A"] },
   { what: "a RegExp's flag i counts", text: "a\nA", pattern: /A/i, expected: ["1:a", "2:A"] },
   { what: "a RegExp's flags g and y do not count", text: "xa\nxa", pattern: /a/gy, expected: ["1:a", "2:a"] },
   { what: "Python's named groups are understood", text: "abab\nabba", pattern: "(?P<x>ab)(?P=x)", expected: ["1:abab"] },
   { what: "Python's \\A and \\Z are understood", text: "ab\nb", pattern: "\\Ab\\Z", expected: ["2:b"] },
   { what: "properties of characters are understood", text: "a\né", pattern: "^\\p{Ll}$", expected: ["1:a", "2:é"] },
-  { what: "without them a backslash before a letter is the letter", text: "-\ny", pattern: "[\\-]", expected: ["1:-"] },
+  { what: "a backslash before another character is that character", text: "-\ny", pattern: "[\\-]", expected: ["1:-"] },
   { what: "literal is no pattern", text: "a.c\nabc", pattern: "a.c", options: { literal: true }, expected: ["1:a.c"] },
   {
     what: "literal may ignore case",
@@ -154,7 +154,7 @@ export const grepLaws: ReadonlyArray<Law> = [
       yield* fails(fs.grep("hit", { path: "unlike" }), "NotFound", { nearest: undefined })
     }
   ),
-  globbing.answers("what is excluded is not searched", grepMatches("hit", { exclude: ["b", "*.txt"] }), [
+  globbing.answers("excluded files are not searched", grepMatches("hit", { exclude: ["b", "*.txt"] }), [
     "a.ts:2:hit",
     "b-c.ts:1:hit"
   ]),
@@ -180,7 +180,7 @@ export const grepLaws: ReadonlyArray<Law> = [
   ),
   globbing.refuses("a bad glob in grep is InvalidArgument", (fs) => fs.grep("x", { glob: "../*" }), "InvalidArgument"),
   service("C-21", severalFiles).answers(
-    "no matches are what a maximum of 0 gives, in grep",
+    "grep with a maximum of 0 returns no matches",
     grepMatches("hit", { maxMatches: 0 }),
     []
   ),
@@ -205,7 +205,7 @@ export const grepLaws: ReadonlyArray<Law> = [
     yield* equal((yield* fs.grep("x", { after: result.next })).matches.map(formatMatch), ["f:1001:x"])
     yield* equal((yield* collect(fs.grepStream("x"))).length, 1001)
   }),
-  service("C-22", severalFiles).law("greps are cut at the limit of the scope", function* (fs) {
+  service("C-22", severalFiles).law("grep stops at the limit of the scope", function* (fs) {
     yield* equal((yield* withLimits({ maxGrepMatches: 2 })(fs.grep("hit"))).matches.length, 2)
   }),
   service("C-20", { ...severalFiles, ".gitignore": "/b/\n", long: `h.t\nHIT\n${"x".repeat(200)} hits` }).law(
@@ -234,7 +234,7 @@ export const grepLaws: ReadonlyArray<Law> = [
     }
   ),
   service("api: GrepMatch", { f: "1\n2\nhit\n4\n5\r\n6" }).law(
-    "lines around a match are told where they are asked for",
+    "grep returns context lines only with the option context",
     function* (fs) {
       yield* equal<object | undefined>((yield* fs.grep("hit", { context: 1 })).matches[0], {
         path: "f",
@@ -303,7 +303,7 @@ export const grepLaws: ReadonlyArray<Law> = [
     }
   ),
   service("C-20", { "hostile.txt": `${"a".repeat(40)}!\n`, other: "x" }).law(
-    "a hostile pattern holds nobody else up",
+    "a hostile pattern does not block other calls",
     function* (fs) {
       const grep = yield* Effect.forkChild(withLimits({ patternBudget: 1000 })(fs.grep("^(a+)+$")), { startImmediately: true })
       yield* equal(yield* fs.readString("other"), "x")

@@ -7,7 +7,17 @@ import { plantFiles, lawForms, expectTree } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { abilities, Bench, type Law } from "../Law.ts"
 import { directory } from "../Files.ts"
-import { changingCalls, collect, paths, supportedCalls, readingCalls, encodeUtf8 } from "../operations.ts"
+import {
+  changingCalls,
+  collect,
+  encodeUtf8,
+  names,
+  paths,
+  readingCalls,
+  streamThen,
+  supportedCalls,
+  writeThroughSink
+} from "../operations.ts"
 
 const other = lawForms("ability", "others", "write", "delete")
 const unaddressable = lawForms("ability", "unaddressable names", "write", "delete")
@@ -116,10 +126,7 @@ export const otherLaws: ReadonlyArray<Law> = [
     function* (fs) {
       if (!(yield* createForeignFile(fs, `d/${strange}`))) return
       const both = [`d/${strange}`, "d/a"]
-      yield* equal(
-        (yield* fs.list("d")).map(({ name }) => name),
-        [strange, "a"]
-      )
+      yield* equal(names(yield* fs.list("d")), [strange, "a"])
       yield* equal(paths(yield* collect(fs.walk())), ["d", ...both])
       yield* equal(paths((yield* fs.glob("**")).matches), both)
       yield* equal(paths((yield* fs.glob("**/*.tmp")).matches), [`d/${strange}`])
@@ -152,7 +159,7 @@ export const otherLaws: ReadonlyArray<Law> = [
       const calls: ReadonlyArray<Effect.Effect<unknown, FsError>> = [
         fs.write(path, "x"),
         fs.writeBytes(path, encodeUtf8("x")),
-        Stream.run(Stream.make(encodeUtf8("x")), fs.sink(path)),
+        writeThroughSink(fs, path, ["x"]),
         fs.mkdir(path),
         fs.copy("d", path),
         fs.copy("d/a", path),
@@ -165,15 +172,12 @@ export const otherLaws: ReadonlyArray<Law> = [
   }),
   temporary("C-49", { "d/a": "hit" }).law("a write in progress is hidden", function* (fs) {
     const look = Effect.gen(function* () {
-      yield* equal(
-        (yield* fs.list("d")).map(({ name }) => name),
-        ["a"]
-      )
+      yield* equal(names(yield* fs.list("d")), ["a"])
       yield* equal(paths(yield* collect(fs.walk())), ["d", "d/a"])
       yield* equal(paths((yield* fs.glob("**")).matches), ["d/a"])
       yield* equal(paths((yield* fs.grep("a|hit")).matches), ["d/a"])
     })
-    const content = Stream.concat(Stream.make(encodeUtf8("hi")), Stream.drain(Stream.fromEffect(look)))
+    const content = streamThen("hi", look)
     yield* Stream.run(Stream.concat(content, Stream.make(encodeUtf8("t"))), fs.sink("d/b"))
     yield* expectTree(fs, { "d/a": "hit", "d/b": "hit" })
   })

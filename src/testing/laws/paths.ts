@@ -96,7 +96,7 @@ export const pathLaws: ReadonlyArray<Law> = [
     "ours"
   ),
   writing("C-01").changes(
-    "what is written below a leading slash stands below the root",
+    "a write with a leading slash is below the root",
     (fs) => fs.write("/a/b.txt", "x"),
     { "a/b.txt": "x" },
     { path: "a/b.txt" as never }
@@ -151,12 +151,12 @@ export const pathLaws: ReadonlyArray<Law> = [
   }),
   writing("C-41").changes("the case of a name is kept", (fs) => fs.write("ReadMe.TXT", "x"), { "ReadMe.TXT": "x" }),
   caseSensitive("C-41", { a: "1" }).changes(
-    "names that differ in case are two where the backend says so",
+    "names that differ in case are different files",
     (fs) => fs.write("A", "2", { mode: "create" }),
     { a: "1", A: "2" }
   ),
   caseSensitive("C-18, C-41", { b: "", A: "", a: "", B: "" }).answers(
-    "capital letters come before small ones where they are others",
+    "capital letters come before small letters",
     (fs) => Effect.map(fs.list(), paths),
     ["A", "B", "a", "b"]
   ),
@@ -169,7 +169,7 @@ export const pathLaws: ReadonlyArray<Law> = [
   anyCase.changes("overwriting by another case keeps the name", (fs) => fs.write("a.txt", "y"), { "A.txt": "y" }),
   anyCase.changes("a name can be given another case", (fs) => fs.move("A.txt", "a.txt"), { "a.txt": "x" }),
   caseInsensitive("C-41, C-51", { "a/a": "x" }).refuses(
-    "another case of the way to a name is no other name",
+    "a move to another case of its own path is InvalidArgument",
     (fs) => fs.move("A/A", "a/A"),
     "InvalidArgument"
   ),
@@ -189,14 +189,14 @@ export const pathLaws: ReadonlyArray<Law> = [
     ["Src/Main.TS"]
   ),
 
-  service("C-07", { "a/b.txt": "x\n" }).law("results carry the path in its one form", function* (fs) {
+  service("C-07", { "a/b.txt": "x\n" }).law("results of reads contain the path in normal form", function* (fs) {
     const path = "a/b.txt" as never
     yield* has(yield* fs.stat("/a//b.txt"), { path })
     yield* has(yield* fs.read("./a/b.txt"), { path })
     yield* has(yield* fs.readBytes("a/./b.txt"), { path })
     yield* equal((yield* fs.list("/a/"))[0]?.path, path)
   }),
-  writing("C-07").law("what writes answer carries the path in its one form", function* (fs) {
+  writing("C-07").law("results of writes contain the path in normal form", function* (fs) {
     const path = "a/b.txt" as never
     yield* has(yield* fs.write("/a//b.txt", "x"), { path })
     yield* has(yield* fs.writeBytes("a/c/../b.txt", new Uint8Array(1)), { path })

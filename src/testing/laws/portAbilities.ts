@@ -51,7 +51,7 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
     yield* writeText(port, "file", "new")
     yield* equal((yield* port.stat(toPath("file")))?.mode, 0o751)
   }),
-  watching("watch", exampleTree).law("a watch tells of changes below its directory", function* (port) {
+  watching("watch", exampleTree).law("a watch reports changes below its directory", function* (port) {
     const seen = yield* Effect.forkChild(
       Stream.runHead(Stream.filter(port.watch!(toPath(".")), ({ path }) => path === "dir/watched")),
       { startImmediately: true }
@@ -62,7 +62,7 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(seen)
     yield* Fiber.interrupt(writer)
   }),
-  locking("locks").law("a lock keeps others from the path, and from what is above and below it", function* (port) {
+  locking("locks").law("a lock excludes others from the path, its ancestors and its descendants", function* (port) {
     const exclusive = port.locks!.exclusive
     for (const other of ["a/b", "a", "a/b/c"]) {
       const release = yield* Deferred.make<void>()
@@ -91,7 +91,7 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
       yield* equal(order, ["first", "second"], other)
     }
   }),
-  locking("locks").law("a lock keeps nobody from other paths", function* (port) {
+  locking("locks").law("a lock does not exclude others from other paths", function* (port) {
     const exclusive = port.locks!.exclusive
     for (const other of ["b", "a2", "a/c"]) {
       yield* exclusive([toPath("a/b")], exclusive([toPath(other)], Effect.void))

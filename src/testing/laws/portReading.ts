@@ -49,7 +49,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
       sizeBytes: 0
     } as object)
   }),
-  onPort("stat", exampleTree).law("port stat answers undefined for what is not there", function* (port) {
+  onPort("stat", exampleTree).law("port stat returns undefined for a missing entry", function* (port) {
     for (const path of ["none", "none/x", "dir/none", "file/x", "file/x/y"]) {
       yield* equal<unknown>(yield* port.stat(toPath(path)), undefined, path)
     }
@@ -59,7 +59,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
       yield* has((yield* port.stat(toPath(path))) ?? {}, { kind: "symlink", isFile: false, isDirectory: false } as object, path)
     }
   }),
-  linked("nothing is followed", linkedTree).law("below a link there is nothing for the port", function* (port) {
+  linked("nothing is followed", linkedTree).law("the port follows no link in a path", function* (port) {
     yield* equal<unknown>(yield* port.stat(toPath("todir/inner")), undefined)
     yield* fails(port.list(toPath("todir")), wrongKindTags)
     yield* fails(port.open(toPath("todir/inner")), wrongKindTags)
@@ -102,7 +102,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     yield* equal((yield* handle.read(9, 5)).length, 0)
     yield* equal(yield* handle.read(1, 5), encodeUtf8("1"))
   }),
-  onPort("open", { a: "0123" }).law("what is read from an open file is the caller's own", function* (port) {
+  onPort("open", { a: "0123" }).law("changing bytes read from an open file does not change the file", function* (port) {
     const handle = yield* port.open(toPath("a"))
     ;(yield* handle.read(0, 4)).fill(0x78)
     yield* equal(yield* readWhole(handle), encodeUtf8("0123"))

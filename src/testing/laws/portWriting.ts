@@ -6,7 +6,7 @@ import type { Fault } from "../../model/FsError.ts"
 import { fails, has } from "../expect.ts"
 import { capture, directory } from "../Files.ts"
 import { type Law, unnoted } from "../Law.ts"
-import { toBytes, encodeUtf8 } from "../operations.ts"
+import { encodeUtf8, streamThen, toBytes } from "../operations.ts"
 import { exampleTree, expectPortTree, linkedTree, portForms, toPath, writeText, wrongKindTags } from "../portChapter.ts"
 
 const writing = portForms("write")
@@ -49,10 +49,7 @@ export const portWritingLaws: ReadonlyArray<Law> = [
     }),
     writes.law(`port write ${mode} of a stream that is interrupted leaves nothing`, function* (port) {
       const begun = yield* Deferred.make<void>()
-      const slow = Stream.concat(
-        Stream.make(encodeUtf8("new")),
-        Stream.fromEffect(Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
-      )
+      const slow = streamThen("new", Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
       const fiber = yield* Effect.forkChild(port.write(toPath("new"), slow, mode))
       yield* Deferred.await(begun)
       yield* Fiber.interrupt(fiber)
@@ -126,7 +123,7 @@ export const portWritingLaws: ReadonlyArray<Law> = [
     yield* expectPortTree(port, { ...exampleTree, file: "text+" })
   }),
   writing("create never overwrites").law(
-    "port write create does not overwrite what comes before it publishes",
+    "port write create does not overwrite a file that appears before it publishes",
     function* (port) {
       const overtakenWrite = port.write<never, never>(toPath("a"), encodeUtf8("mine"), "create", {
         commit: (publish) => Effect.andThen(writeText(port, "a", "theirs"), publish)
@@ -135,14 +132,14 @@ export const portWritingLaws: ReadonlyArray<Law> = [
       yield* expectPortTree(port, { a: "theirs" })
     }
   ),
-  writing("write").law("port write replace does not replace a directory that comes before it publishes", function* (port) {
+  writing("write").law("port write replace does not replace a directory that appears before it publishes", function* (port) {
     const overtakenWrite = port.write<never, never>(toPath("a"), encodeUtf8("mine"), "replace", {
       commit: (publish) => Effect.andThen(port.makeDirectory(toPath("a")), publish)
     })
     yield* fails(overtakenWrite, "NotAFile")
     yield* expectPortTree(port, { a: directory })
   }),
-  writing("write").law("port write keeps bytes of its own", function* (port) {
+  writing("write").law("a written file does not change with the array given to the port", function* (port) {
     const content = encodeUtf8("mine")
     yield* port.write<never, never>(toPath("a"), content, "create")
     content.fill(0x78)

@@ -5,7 +5,7 @@ import { plantFiles, lawForms, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { toBytes, collect, readingCalls, encodeUtf8 } from "../operations.ts"
+import { collect, encodeUtf8, names, readingCalls, toBytes } from "../operations.ts"
 
 const service = lawForms("service")
 const writing = lawForms("service", "write")
@@ -56,7 +56,7 @@ interface BadText {
 }
 
 const badTexts: ReadonlyArray<BadText> = [
-  { what: "a byte that no text has", content: toBytes(0x61, 0x62, 0xff, 0x63), offset: 2 },
+  { what: "an invalid byte", content: toBytes(0x61, 0x62, 0xff, 0x63), offset: 2 },
   { what: "a lone continuation byte", content: toBytes(0xc3, 0xa9, 0x80), offset: 2 },
   { what: "an encoded surrogate", content: toBytes(0x61, 0xed, 0xa0, 0x80), offset: 1 },
   { what: "an overlong form", content: toBytes(0xc0, 0xaf), offset: 0 },
@@ -92,18 +92,14 @@ export const readingLaws: ReadonlyArray<Law> = [
       })
     })
   ),
-  service("C-10, C-22", { a: linesBeyondPage }).answers(
-    "a page holds 2,000 lines unless it is told otherwise",
-    (fs) => fs.read("a"),
-    {
-      limit: 2000,
-      offset: 0,
-      totalLines: 2001,
-      truncated: true,
-      next: 2000,
-      content: linesBeyondPage.slice(0, linesBeyondPage.lastIndexOf("\n"))
-    }
-  ),
+  service("C-10, C-22", { a: linesBeyondPage }).answers("a page has 2,000 lines by default", (fs) => fs.read("a"), {
+    limit: 2000,
+    offset: 0,
+    totalLines: 2001,
+    truncated: true,
+    next: 2000,
+    content: linesBeyondPage.slice(0, linesBeyondPage.lastIndexOf("\n"))
+  }),
   service("C-22", { a: "1\n2\n3" }).law("the default page is a limit of the scope", function* (fs) {
     yield* has(yield* withLimits({ defaultReadLimit: 2 })(fs.read("a")), {
       content: "1\n2",
@@ -119,12 +115,12 @@ export const readingLaws: ReadonlyArray<Law> = [
     next: undefined
   }),
   service("C-10", { a: "1\n2" }).answers(
-    "a limit of 0 is no lines, and tells how many there are",
+    "a limit of 0 returns no lines, and the total number of lines",
     (fs) => fs.read("a", { limit: 0 }),
     { content: "", limit: 0, totalLines: 2 }
   ),
   service("C-10", { a: "0\n1\n2\n3\n4\n" }).answers(
-    "a page begins at its offset and tells where the next one does",
+    "a page begins at its offset and returns the offset of the next page",
     (fs) => fs.read("a", { offset: 1, limit: 2 }),
     { content: "1\n2", offset: 1, limit: 2, totalLines: 5, truncated: true, next: 3, endsWithNewline: true }
   ),
@@ -134,12 +130,12 @@ export const readingLaws: ReadonlyArray<Law> = [
     next: undefined
   }),
   service("C-10", { a: "0\n1\n" }).answers(
-    "past the end is an empty page at the end",
+    "an offset past the end returns an empty page at the end",
     (fs) => fs.read("a", { offset: 7, limit: 2 }),
     { content: "", offset: 2, limit: 0, totalLines: 2, truncated: false }
   ),
   service("C-10", { a: "0\r\n1\n2\r\n3" }).answers(
-    "the terminators inside a page are as they stand",
+    "line terminators inside a page are unchanged",
     (fs) => fs.read("a", { offset: 0, limit: 3 }),
     { content: "0\r\n1\n2" }
   ),
@@ -168,23 +164,27 @@ export const readingLaws: ReadonlyArray<Law> = [
   }),
 
   service("C-10", { a: "0123456789" }).answers(
-    "bytes come in pages of bytes",
+    "readBytes returns a page of bytes",
     (fs) => fs.readBytes("a", { offset: 3, limit: 4 }),
     { content: encodeUtf8("3456"), offset: 3, limit: 4, sizeBytes: 10, truncated: true }
   ),
-  bytePages.answers("a page of bytes past the end is at the end", (fs) => fs.readBytes("a", { offset: 9 }), {
-    content: toBytes(),
-    offset: 4,
-    limit: 0,
-    sizeBytes: 4,
-    truncated: false
-  }),
-  bytePages.answers("a page of bytes over the end is cut there", (fs) => fs.readBytes("a", { offset: 2, limit: 9 }), {
+  bytePages.answers(
+    "an offset past the end returns an empty page of bytes at the end",
+    (fs) => fs.readBytes("a", { offset: 9 }),
+    {
+      content: toBytes(),
+      offset: 4,
+      limit: 0,
+      sizeBytes: 4,
+      truncated: false
+    }
+  ),
+  bytePages.answers("a page of bytes ends at the end of the file", (fs) => fs.readBytes("a", { offset: 2, limit: 9 }), {
     content: encodeUtf8("23"),
     limit: 2,
     truncated: false
   }),
-  bytePages.answers("a page of no bytes is one", (fs) => fs.readBytes("a", { offset: 1, limit: 0 }), {
+  bytePages.answers("a page of bytes may be empty", (fs) => fs.readBytes("a", { offset: 1, limit: 0 }), {
     content: toBytes(),
     offset: 1,
     limit: 0,
@@ -223,12 +223,12 @@ export const readingLaws: ReadonlyArray<Law> = [
     yield* equal((yield* fs.readBytes("a")).content, content)
   }),
   service("S0-18", { a: toBytes(0xe9) }).answers(
-    "another encoding is read by its name",
+    "readString decodes another encoding",
     (fs) => fs.readString("a", "latin1"),
     "é"
   ),
   service("S0-18", { a: toBytes(0x61, 0, 0x0a, 0, 0x62, 0) }).answers(
-    "a page is read in another encoding too",
+    "read decodes another encoding",
     (fs) => fs.read("a", { encoding: "utf-16le" }),
     { content: "a\nb", totalLines: 2 }
   ),
@@ -276,21 +276,21 @@ export const readingLaws: ReadonlyArray<Law> = [
     yield* equal(yield* fs.version("a"), hashOfAbc)
   }),
 
-  service("C-22", { a: "12345" }).law("more bytes than a read may have are LimitExceeded", function* (fs) {
+  service("C-22", { a: "12345" }).law("a read of more than maxReadBytes bytes is LimitExceeded", function* (fs) {
     const small = withLimits({ maxReadBytes: 4 })
     const expected = { limit: "maxReadBytes", allowed: 4, actual: 5 }
     yield* fails(small(fs.read("a")), "LimitExceeded", expected)
     yield* fails(small(fs.readString("a")), "LimitExceeded", expected)
     yield* fails(small(fs.readBytes("a")), "LimitExceeded", expected)
   }),
-  service("C-22", { a: "12345" }).law("as many bytes as a read may have can be read", function* (fs) {
+  service("C-22", { a: "12345" }).law("a read of maxReadBytes bytes succeeds", function* (fs) {
     yield* equal(yield* withLimits({ maxReadBytes: 5 })(fs.readString("a")), "12345")
     yield* has(yield* withLimits({ maxReadBytes: 2 })(fs.readBytes("a", { offset: 1, limit: 2 })), {
       content: encodeUtf8("23")
     })
   }),
 
-  service("S0-04", { a: "0123" }).law("what a read answers is the caller's own", function* (fs) {
+  service("S0-04", { a: "0123" }).law("changing returned bytes does not change the file", function* (fs) {
     const first = yield* fs.readBytes("a")
     first.content.fill(0x78)
     const part = yield* fs.readBytes("a", { offset: 1, limit: 2 })
@@ -298,14 +298,14 @@ export const readingLaws: ReadonlyArray<Law> = [
     part.content.fill(0x78)
     yield* equal(yield* fs.readString("a"), "0123")
   }),
-  writing("S0-04").law("what a read answered does not change with the file", function* (fs) {
+  writing("S0-04").law("returned bytes do not change when the file changes", function* (fs) {
     yield* fs.write("a", "old")
     const before = yield* fs.readBytes("a")
     yield* fs.write("a", "new")
     yield* fs.write("a", "er", { mode: "append" })
     yield* equal(before.content, encodeUtf8("old"))
   }),
-  writing("S0-04").law("what was written does not change with the caller's array", function* (fs) {
+  writing("S0-04").law("a written file does not change with the caller's array", function* (fs) {
     const content = encodeUtf8("mine")
     yield* fs.writeBytes("a", content)
     content.fill(0x78)
@@ -359,7 +359,7 @@ export const lookingLaws: ReadonlyArray<Law> = [
     }
   }),
 
-  service("S0-26", exampleTree).law("what there is exists", function* (fs) {
+  service("S0-26", exampleTree).law("exists returns true for existing entries", function* (fs) {
     for (const path of [".", "file", "dir", "dir/inner", "/dir/"]) yield* equal(yield* fs.exists(path), true, path)
   }),
   service("C-54", exampleTree).law("what there is not does not exist, and asking never fails", function* (fs) {
@@ -381,14 +381,14 @@ export const lookingLaws: ReadonlyArray<Law> = [
   service("S0-29", { d: directory }).answers("an empty directory lists nothing", (fs) => fs.list("d"), []),
   service("C-18", { "\u{1f600}": "", "\uffee": "", z: "", "a-b": "", a: "", "a.b": "" }).answers(
     "a listing is in the order of code points",
-    (fs) => Effect.map(fs.list(), (all) => all.map(({ name }) => name)),
+    (fs) => Effect.map(fs.list(), names),
     ["a", "a-b", "a.b", "z", "\uffee", "\u{1f600}"]
   ),
   service("C-17", exampleTree).refuses("a listing of nothing is NotFound", (fs) => fs.list("missing"), "NotFound"),
   service("C-17", exampleTree).refuses("a listing of a file is NotADirectory", (fs) => fs.list("file"), "NotADirectory"),
   service("semantics: -", exampleTree).refuses("a listing below a file is NotFound", (fs) => fs.list("file/x"), "NotFound"),
   service("C-22", { "d/1": "", "d/2": "", "d/3": "" }).law(
-    "more entries than a listing may have are LimitExceeded",
+    "a listing of more than maxListEntries entries is LimitExceeded",
     function* (fs) {
       const expected = { limit: "maxListEntries", allowed: 2, actual: 3 }
       yield* fails(withLimits({ maxListEntries: 2 })(fs.list("d")), "LimitExceeded", expected)
@@ -398,9 +398,9 @@ export const lookingLaws: ReadonlyArray<Law> = [
 
   watches.refuses("a watch of nothing is NotFound", (fs) => collect(fs.watch("missing")), "NotFound"),
   watches.refuses("a watch of a file is NotADirectory", (fs) => collect(fs.watch("file")), "NotADirectory"),
-  watches.refuses("a watch of what is no path is InvalidPath", (fs) => collect(fs.watch("../x")), "InvalidPath"),
+  watches.refuses("a watch of an invalid path is InvalidPath", (fs) => collect(fs.watch("../x")), "InvalidPath"),
   lawsWithoutWatch("architecture: abilities", exampleTree).refuses(
-    "watching is Unsupported where there is none",
+    "watch is Unsupported without the capability",
     (fs) => collect(fs.watch("dir")),
     "Unsupported"
   )

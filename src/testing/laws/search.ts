@@ -241,22 +241,25 @@ export const globLaws: ReadonlyArray<Law> = [
     yield* has(yield* fs.glob("*.py", { maxMatches: 5 }), { truncated: false, next: undefined })
     yield* has(yield* fs.glob("*.py", { maxMatches: 4 }), { truncated: true })
   }),
-  service("C-21", pythonTree).answers("no matches are what a maximum of 0 gives", (fs) => fs.glob("*", { maxMatches: 0 }), {
+  service("C-21", pythonTree).answers("glob with a maximum of 0 returns no matches", (fs) => fs.glob("*", { maxMatches: 0 }), {
     matches: []
   }),
-  service("C-22", pythonTree).law("globs are cut at the limit of the scope, streams are not", function* (fs) {
+  service("C-22", pythonTree).law("glob stops at the limit of the scope, globStream does not", function* (fs) {
     const small = withLimits({ maxGlobMatches: 2 })
     yield* has(yield* small(fs.glob("*.py")), { truncated: true })
     yield* equal(paths(yield* small(collect(fs.globStream("*.py")))), pythonFiles)
   }),
-  changing("C-20", { a: "", b: "", c: "" }).law("a continuation holds whatever has changed in between", function* (fs) {
-    const { next } = yield* fs.glob("*", { maxMatches: 2 })
-    yield* fs.delete("b")
-    yield* fs.write("a2", "")
-    yield* fs.write("b2", "")
-    yield* equal(paths((yield* fs.glob("*", { after: next })).matches), ["b2", "c"])
-  }),
-  service("S0-10", pythonTree).law("sizes are told where they are asked for", function* (fs) {
+  changing("C-20", { a: "", b: "", c: "" }).law(
+    "a search continues after its cursor even if files have changed",
+    function* (fs) {
+      const { next } = yield* fs.glob("*", { maxMatches: 2 })
+      yield* fs.delete("b")
+      yield* fs.write("a2", "")
+      yield* fs.write("b2", "")
+      yield* equal(paths((yield* fs.glob("*", { after: next })).matches), ["b2", "c"])
+    }
+  ),
+  service("S0-10", pythonTree).law("glob returns sizes only with the option sizes", function* (fs) {
     yield* equal<object>((yield* fs.glob("n.txt", { sizes: true })).matches, [
       { path: "s/n.txt", kind: "file", isFile: true, sizeBytes: 5 }
     ])
@@ -281,7 +284,7 @@ export const globLaws: ReadonlyArray<Law> = [
     }
   }),
   service("api: Skipped", { a: "", "x/b": "", "x/c": "", ".gitignore": "x/\n" }).law(
-    "what is ignored is counted, and told to onSkip",
+    "ignored files are counted and passed to onSkip",
     function* (fs) {
       const skipped: Array<string> = []
       const result = yield* fs.glob("*", { gitignore: true, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
@@ -302,7 +305,7 @@ export const globLaws: ReadonlyArray<Law> = [
       yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
     }
   ),
-  service("C-21, C-54", { "a/x": "", "b/x": "" }).law("a backend that is gone fails a search", function* (fs) {
+  service("C-21, C-54", { "a/x": "", "b/x": "" }).law("a search fails if the backend is unavailable", function* (fs) {
     const gone = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "Unavailable", detail: "stopped" } })
     yield* fails(gone.glob("*"), "Unavailable")
     yield* fails(gone.grep("x"), "Unavailable")
@@ -374,18 +377,18 @@ export const walkLaws: ReadonlyArray<Law> = [
     "a/c"
   ]),
   service("api: walk", { "a/b/c": "", d: "" }).answers(
-    "a walk goes as deep as it may",
+    "a walk stops at maxDepth",
     (fs) => Effect.map(collect(fs.walk(".", { maxDepth: 2 })), paths),
     ["a", "a/b", "d"]
   ),
   service("api: walk", { "a/b/c": "", "d/c": "", e: "" }).answers(
-    "a walk leaves out what is excluded",
+    "a walk omits excluded entries",
     (fs) => Effect.map(collect(fs.walk(".", { exclude: ["a", "c"] })), paths),
     ["d", "e"]
   ),
   service("api: walk", { d: directory }).answers("a walk of an empty directory is empty", (fs) => collect(fs.walk("d")), []),
   service("api: walk", orderedTree).answers(
-    "a walk is worth only what is taken of it",
+    "a walk can be stopped early",
     (fs) => Effect.map(Stream.runCollect(Stream.take(fs.walk(), 2)), paths),
     ["a-b.txt", "a.txt"]
   ),

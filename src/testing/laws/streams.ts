@@ -6,7 +6,7 @@ import { plantFiles, lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails } from "../expect.ts"
 import { directory } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { toBytes, collect, encodeUtf8 } from "../operations.ts"
+import { collect, encodeUtf8, streamThen, toBytes, writeThroughSink } from "../operations.ts"
 
 const service = lawForms("service")
 const writing = lawForms("service", "write")
@@ -151,7 +151,7 @@ const sinkNew = writing("C-43")
 export const sinkLaws: ReadonlyArray<Law> = [
   writing("C-43", { a: "a longer text" }).changes(
     "a sink writes what the stream brought",
-    (fs) => Stream.run(Stream.make(encodeUtf8("one "), toBytes(), encodeUtf8("two")), fs.sink("a")),
+    (fs) => writeThroughSink(fs, "a", ["one ", "", "two"]),
     { a: "one two" },
     { bytesWritten: 7, mode: "overwrite", path: "a" as never }
   ),
@@ -163,11 +163,11 @@ export const sinkLaws: ReadonlyArray<Law> = [
   ),
   sinkOver.changes(
     "a sink in mode append adds to the end",
-    (fs) => Stream.run(Stream.make(encodeUtf8("+"), encodeUtf8("new")), fs.sink("a", { mode: "append" })),
+    (fs) => writeThroughSink(fs, "a", ["+", "new"], { mode: "append" }),
     { a: "old+new" },
     { bytesWritten: 4, mode: "append" }
   ),
-  sinkNew.law("a sink brings as much as there is", function* (fs) {
+  sinkNew.law("a sink writes a stream of any length", function* (fs) {
     const content = patternBytes(5 * chunkBytes + 3)
     yield* Stream.run(
       Stream.fromIterable([content.subarray(0, chunkBytes + 1), content.subarray(chunkBytes + 1)]),
@@ -189,10 +189,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
   ),
   sinkOver.law("a stream that is interrupted leaves the old file, and nothing beside it", function* (fs) {
     const begun = yield* Deferred.make<void>()
-    const slow = Stream.concat(
-      Stream.make(encodeUtf8("new")),
-      Stream.fromEffect(Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
-    )
+    const slow = streamThen("new", Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
     const fiber = yield* Effect.forkChild(Stream.run(slow, fs.sink("a")))
     yield* Deferred.await(begun)
     yield* Fiber.interrupt(fiber)
@@ -220,7 +217,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
   ),
   sinkNew.law("a sink holds nobody up while its stream runs", function* (fs) {
     const waiting = yield* Deferred.make<void>()
-    const slow = Stream.concat(Stream.make(encodeUtf8("1")), Stream.drain(Stream.fromEffect(Deferred.await(waiting))))
+    const slow = streamThen("1", Deferred.await(waiting))
     const fiber = yield* Effect.forkChild(Stream.run(slow, fs.sink("a")), { startImmediately: true })
     yield* fs.write("a", "2")
     yield* fs.write("b", "3")
@@ -231,13 +228,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
   writing("behaviours: sinks").law("of two sinks to one path the last to finish wins, whole", function* (fs) {
     const gates = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
     const run = (text: string, gate: Deferred.Deferred<void>) =>
-      Effect.forkChild(
-        Stream.run(
-          Stream.concat(Stream.make(encodeUtf8(text)), Stream.drain(Stream.fromEffect(Deferred.await(gate)))),
-          fs.sink("a")
-        ),
-        { startImmediately: true }
-      )
+      Effect.forkChild(Stream.run(streamThen(text, Deferred.await(gate)), fs.sink("a")), { startImmediately: true })
     const first = yield* run("first", gates[0])
     const second = yield* run("the second", gates[1])
     yield* Deferred.succeed(gates[1], undefined)
@@ -248,50 +239,50 @@ export const sinkLaws: ReadonlyArray<Law> = [
   }),
   writing("C-43, C-50", { a: "old" }).law("a sink checks its precondition when it commits", function* (fs) {
     const version = yield* fs.version("a")
-    const overtaken = Stream.concat(Stream.make(encodeUtf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
+    const overtaken = streamThen("mine", fs.write("a", "theirs"))
     yield* fails(Stream.run(overtaken, fs.sink("a", { ifMatch: version })), "Conflict", { expected: version })
     yield* expectTree(fs, { a: "theirs" })
   }),
   sinkNew.law("a sink in mode create does not overwrite what came in the meantime", function* (fs) {
-    const overtaken = Stream.concat(Stream.make(encodeUtf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
+    const overtaken = streamThen("mine", fs.write("a", "theirs"))
     yield* fails(Stream.run(overtaken, fs.sink("a", { mode: "create" })), "AlreadyExists")
     yield* expectTree(fs, { a: "theirs" })
   }),
   sinkOver.refuses(
     "a sink in mode create refuses what exists",
-    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("a", { mode: "create" })),
+    (fs) => writeThroughSink(fs, "a", ["new"], { mode: "create" }),
     "AlreadyExists"
   ),
   ...(["replace", "appendExisting"] as const).map((mode) =>
     writing("C-11, C-43").refuses(
       `a sink in mode ${mode} refuses what is not there`,
-      (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("d/a", { mode })),
+      (fs) => writeThroughSink(fs, "d/a", ["new"], { mode }),
       "NotFound"
     )
   ),
   writing("C-43", { d: directory }).refuses(
     "a sink to a directory is NotAFile",
-    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("d")),
+    (fs) => writeThroughSink(fs, "d", ["new"]),
     "NotAFile"
   ),
   writing("behaviours: calls", { f: "x" }).refuses(
     "a sink below a file is NotADirectory",
-    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("f/a")),
+    (fs) => writeThroughSink(fs, "f/a", ["new"]),
     "NotADirectory"
   ),
   writing("C-13").refuses(
     "a sink without parents is NotFound where it may not make them",
-    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("d/a", { createParents: false })),
+    (fs) => writeThroughSink(fs, "d/a", ["new"], { createParents: false }),
     "NotFound"
   ),
   writing("C-22, C-43").refuses(
     "a sink over the limit is LimitExceeded and leaves nothing",
-    (fs) => withLimits({ maxFileSize: 4 })(Stream.run(Stream.make(encodeUtf8("123"), encodeUtf8("45")), fs.sink("d/a"))),
+    (fs) => withLimits({ maxFileSize: 4 })(writeThroughSink(fs, "d/a", ["123", "45"])),
     "LimitExceeded",
     { limit: "maxFileSize", allowed: 4 }
   ),
   writing("C-22, C-43").law("a sink takes more than one write may hold, up to a limit of its own", function* (fs) {
-    const pour = (path: string) => Stream.run(Stream.make(encodeUtf8("123"), encodeUtf8("45")), fs.sink(path))
+    const pour = (path: string) => writeThroughSink(fs, path, ["123", "45"])
     const few = withLimits({ maxFileSize: 4, maxStreamBytes: 5 })
     yield* fails(few(fs.write("a", "12345")), "LimitExceeded", { limit: "maxFileSize" })
     yield* few(pour("a"))
@@ -301,9 +292,9 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* expectTree(fs, { a: "12345" })
   }),
   writing("C-50").law("a sink answers the version of what it has written", function* (fs) {
-    const written = yield* Stream.run(Stream.make(encodeUtf8("a"), encodeUtf8("bc")), fs.sink("a", { version: true }))
+    const written = yield* writeThroughSink(fs, "a", ["a", "bc"], { version: true })
     yield* equal(written.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
-    const appended = yield* Stream.run(Stream.make(encodeUtf8("d")), fs.sink("a", { mode: "append", version: true }))
+    const appended = yield* writeThroughSink(fs, "a", ["d"], { mode: "append", version: true })
     yield* equal(appended.version, yield* fs.version("a"))
   })
 ]

@@ -36,15 +36,15 @@ export const mkdirLaws: ReadonlyArray<Law> = [
     (fs) => fs.mkdir("a/b", { parents: false }),
     { "a/b": directory }
   ),
-  creation.changes("mkdir of a directory that there is does nothing", (fs) => fs.mkdir("dir"), exampleTree),
+  creation.changes("mkdir of an existing directory does nothing", (fs) => fs.mkdir("dir"), exampleTree),
   creation.changes("mkdir of the root does nothing", (fs) => fs.mkdir("."), exampleTree),
   writing("S0-61", exampleTree).refuses(
-    "mkdir can insist on a new directory",
+    "mkdir with existOk false refuses an existing directory",
     (fs) => fs.mkdir("dir", { existOk: false }),
     "AlreadyExists"
   ),
   writing("behaviours: calls", exampleTree).refuses(
-    "the root is no new directory",
+    "mkdir of the root with existOk false is AlreadyExists",
     (fs) => fs.mkdir(".", { existOk: false }),
     "AlreadyExists"
   ),
@@ -99,13 +99,13 @@ export const deleteLaws: ReadonlyArray<Law> = [
     { deleted: 1, directories: 3 }
   ),
   deleting("C-16", { a: "x" }).changes(
-    "recursive is as good for a file",
+    "a recursive delete of a file removes the file",
     (fs) => fs.delete("a", { recursive: true }),
     {},
     { deleted: 1, directories: 0 }
   ),
   deleting("C-16", { "d/a": "1", "d2/a": "2", d3: "3" }).changes(
-    "a neighbour whose name begins the same stays",
+    "delete keeps entries whose names begin with the deleted name",
     (fs) => fs.delete("d", { recursive: true }),
     { "d2/a": "2", d3: "3" }
   ),
@@ -113,13 +113,13 @@ export const deleteLaws: ReadonlyArray<Law> = [
     .deleting("C-45", { "p/q/a": "x" })
     .changes("a parent outlives its last child", (fs) => fs.delete("p/q/a"), { "p/q": directory }),
   lawsPruningDirectories("C-45", { "p/q/r/a": "x", "p/b": "y", empty: directory }).changes(
-    "a directory goes with its last child, and so do those above it that hold no more",
+    "removing the last entry of a directory removes its empty parents",
     (fs) => fs.delete("p/q/r", { recursive: true }),
     { "p/b": "y", empty: directory },
     { deleted: 1, directories: 1 }
   ),
   lawsPruningDirectories("C-45, C-13", { empty: directory }).law(
-    "what a failed write takes back leaves an empty directory where it stood",
+    "a failed write keeps an empty directory that existed before",
     function* (fs) {
       const full = yield* withFaults(fs, { operation: "Write", fault: { _tag: "DiskFull" } })
       yield* fails(full.write("empty/p/a", "x"), "DiskFull")
@@ -139,7 +139,7 @@ export const deleteLaws: ReadonlyArray<Law> = [
     )
   ),
   deletion.refuses(
-    "ignoring what is missing ignores nothing else",
+    "delete with missing ignore reports other errors",
     (fs) => fs.delete("dir", { missing: "ignore" }),
     "DirectoryNotEmpty"
   ),
@@ -154,7 +154,7 @@ export const deleteLaws: ReadonlyArray<Law> = [
       yield* expectTree(fs, files)
     }
   }),
-  moving("C-16").law("what was deleted can be made again, as another kind", function* (fs) {
+  moving("C-16").law("a deleted path can be created again as another kind", function* (fs) {
     yield* fs.write("a/b", "x")
     yield* fs.delete("a", { recursive: true })
     yield* fs.write("a", "file now")
@@ -304,7 +304,7 @@ export const transferLaws: ReadonlyArray<Law> = [
   moving("semantics: -", exampleTree).refuses("the root cannot be moved", (fs) => fs.move(".", "moved"), "AccessDenied", {
     why: "root"
   }),
-  writing("C-51", { "d/a": "1" }).law("a copy and its original go separate ways", function* (fs) {
+  writing("C-51", { "d/a": "1" }).law("a copy and its original are independent", function* (fs) {
     yield* fs.copy("d", "e")
     yield* fs.write("d/a", "2")
     yield* fs.write("e/a", "3", { mode: "append" })
@@ -312,13 +312,13 @@ export const transferLaws: ReadonlyArray<Law> = [
   }),
   lawsKeepingDirectories
     .moving("C-45", { "p/d/a": "x" })
-    .changes("a moved tree leaves its old parent", (fs) => fs.move("p/d", "q"), { "q/a": "x", p: directory }),
+    .changes("a move keeps the old parent directory", (fs) => fs.move("p/d", "q"), { "q/a": "x", p: directory }),
   lawsPruningDirectories("C-45", { "p/d/a": "x", "o/d": "y", "o/e": "z" }).changes(
-    "a moved tree takes along its old parent where that holds no more",
+    "a move removes the old parent directory if it becomes empty",
     (fs) => Effect.all([fs.move("p/d", "q"), fs.move("o/d", "q/o")]),
     { "q/a": "x", "q/o": "y", "o/e": "z" }
   ),
-  moving("C-51", { "d/a": "x" }).law("what was moved is what there was", function* (fs) {
+  moving("C-51", { "d/a": "x" }).law("a moved file keeps its version", function* (fs) {
     const version = yield* fs.version("d/a")
     yield* fs.move("d", "e")
     yield* equal(yield* fs.version("e/a"), version)

@@ -1,6 +1,5 @@
 import * as DateTime from "effect/DateTime"
 import type * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
 import type { Algebra, Precondition, WriteOptions } from "../../filesystem/Filesystem.ts"
 import type { WriteMode, WriteResult } from "../../model/Entry.ts"
 import type { DeleteError, EditError, WriteError } from "../../model/FsError.ts"
@@ -8,7 +7,7 @@ import { lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails, has } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { toBytes, encodeUtf8 } from "../operations.ts"
+import { encodeUtf8, names, toBytes, writeThroughSink } from "../operations.ts"
 
 const writing = lawForms("service", "write")
 const deleting = lawForms("service", "write", "delete")
@@ -75,7 +74,7 @@ const loneSurrogate = "a\ud800b"
 export const writingLaws: ReadonlyArray<Law> = [
   ...modeLaws,
   writing("C-11", { a: "old" }).changes(
-    "overwrite is the mode where none is given",
+    "overwrite is the default mode",
     (fs) => fs.write("a", "new"),
     { a: "new" },
     { mode: "overwrite" }
@@ -97,13 +96,13 @@ export const writingLaws: ReadonlyArray<Law> = [
     { bytesWritten: 2 }
   ),
   writing("S0-52", { a: toBytes(1) }).changes(
-    "bytes are appended in the modes of text",
+    "writeBytes in mode appendExisting appends",
     (fs) => fs.writeBytes("a", toBytes(2), { mode: "appendExisting" }),
     { a: toBytes(1, 2) },
     { mode: "appendExisting", bytesWritten: 1 }
   ),
   writing("S0-52", { a: "x" }).refuses(
-    "bytes are created in the modes of text",
+    "writeBytes in mode create refuses an existing file",
     (fs) => fs.writeBytes("a", toBytes(1), { mode: "create" }),
     "AlreadyExists"
   ),
@@ -113,7 +112,7 @@ export const writingLaws: ReadonlyArray<Law> = [
     "d/a": "3"
   }),
   writing("C-13", { "p/x": "x" }).refuses(
-    "a missing parent is NotFound where it may not be made",
+    "a missing parent is NotFound without createParents",
     (fs) => fs.write("p/q/a", "new", { createParents: false }),
     "NotFound"
   ),
@@ -121,7 +120,7 @@ export const writingLaws: ReadonlyArray<Law> = [
     "p/q/a": toBytes(1)
   }),
   writing("C-13", { "p/x": "x" }).changes(
-    "a parent that there is needs not be made",
+    "a write to an existing parent succeeds without createParents",
     (fs) => fs.write("p/a", "new", { createParents: false }),
     { "p/x": "x", "p/a": "new" }
   ),
@@ -137,7 +136,7 @@ export const writingLaws: ReadonlyArray<Law> = [
     { argument: "content" }
   ),
   writing("semantics: -", { a: "old" }).refuses(
-    "text with a lone surrogate does not touch the file that there is",
+    "text with a lone surrogate keeps the old file",
     (fs) => fs.write("a", loneSurrogate, { mode: "append" }),
     "InvalidArgument"
   ),
@@ -170,12 +169,9 @@ export const writingLaws: ReadonlyArray<Law> = [
     yield* has(yield* fs.write("a", "c", { mode: "append", version: true }), { version })
     yield* has(yield* fs.writeBytes("b", encodeUtf8("abc"), { version: true }), { version })
   }),
-  writing("C-49").law("what a call on one file leaves is what a listing shows", function* (fs) {
+  writing("C-49").law("a write leaves no other entry in its directory", function* (fs) {
     for (let i = 0; i < 5; i++) yield* fs.write("d/a", `${i}`)
-    yield* equal(
-      (yield* fs.list("d")).map(({ name }) => name),
-      ["a"]
-    )
+    yield* equal(names(yield* fs.list("d")), ["a"])
     yield* expectTree(fs, { "d/a": "4" })
   })
 ]
@@ -197,7 +193,7 @@ export const preconditionLaws: ReadonlyArray<Law> = [
     [
       ["write", (fs) => fs.write("a", "new", undefinedVersion)],
       ["writeBytes", (fs) => fs.writeBytes("a", encodeUtf8("new"), undefinedVersion)],
-      ["sink", (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("a", undefinedVersion))],
+      ["sink", (fs) => writeThroughSink(fs, "a", ["new"], undefinedVersion)],
       ["edit", (fs) => fs.edit("a", { oldText: "old", newText: "new" }, undefinedVersion)],
       ["delete", (fs) => fs.delete("a", undefinedVersion)]
     ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, WriteError | DeleteError | EditError>]>
@@ -213,12 +209,12 @@ export const preconditionLaws: ReadonlyArray<Law> = [
   ...conditionalCalls.flatMap(([operation, put, modes]) =>
     modes.flatMap((mode) => {
       return [
-        writing("C-50", { a: "old" }).law(`${operation} in mode ${mode} goes ahead where ifMatch holds`, function* (fs) {
+        writing("C-50", { a: "old" }).law(`${operation} in mode ${mode} succeeds if ifMatch matches`, function* (fs) {
           yield* put(fs, "a", { mode, ifMatch: yield* fs.version("a") })
           yield* expectTree(fs, { a: mode === "append" || mode === "appendExisting" ? "oldnew" : "new" })
         }),
         writing("C-50", { a: "old" }).law(
-          `${operation} in mode ${mode} is a Conflict where ifMatch does not hold`,
+          `${operation} in mode ${mode} is a Conflict if ifMatch does not match`,
           function* (fs) {
             const actual = yield* fs.version("a")
             yield* fails(put(fs, "a", { mode, ifMatch: staleVersion }), "Conflict", { expected: staleVersion, actual })
@@ -226,7 +222,7 @@ export const preconditionLaws: ReadonlyArray<Law> = [
           }
         ),
         writing("C-50").refuses(
-          `${operation} in mode ${mode} is a Conflict with nothing where a version is expected`,
+          `${operation} in mode ${mode} is a Conflict if the file is missing`,
           (fs) => put(fs, "p/a", { mode, ifMatch: staleVersion }),
           "Conflict",
           { expected: staleVersion, actual: null }
@@ -288,7 +284,7 @@ export const preconditionLaws: ReadonlyArray<Law> = [
 ]
 
 export const attributeLaws: ReadonlyArray<Law> = [
-  attributes("S0-08").law("permission bits can be set and are told", function* (fs) {
+  attributes("S0-08").law("stat returns the permission bits that were set", function* (fs) {
     yield* fs.write("a", "x")
     yield* fs.setAttributes("a", { mode: 0o640 })
     yield* has(yield* fs.stat("a"), { mode: 0o640, sizeBytes: 1 })
@@ -348,7 +344,7 @@ export const attributeLaws: ReadonlyArray<Law> = [
     )
   ),
   lawsWithoutAttributes("architecture: abilities", { a: "x" }).refuses(
-    "attributes are Unsupported where there are none",
+    "setAttributes is Unsupported without the capability",
     (fs) => fs.setAttributes("a", { mode: 0o600 }),
     "Unsupported"
   )
