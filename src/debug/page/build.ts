@@ -9,7 +9,7 @@ import { type OutputOptions, rolldown, type RolldownOutput } from "rolldown"
 
 const pageDirectory = fileURLToPath(new URL(".", import.meta.url))
 
-export const staticFiles: ReadonlyArray<string> = [
+const staticFiles: ReadonlyArray<string> = [
   "index.html",
   "style.css",
   "shell.css",

@@ -75,7 +75,7 @@ export const dumps = signal<ReadonlyArray<DumpFile>>([])
 /** True if the shown dump was written again since it was read, or the list of dumps has changed. */
 export const isStale = signal(false)
 
-const makeStoredSetting = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
+export const makeStoredSetting = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
   const read = (): string | null => {
     try {
       return localStorage.getItem(key)
@@ -122,8 +122,6 @@ export const fileHref = (path: string, params: Readonly<Record<string, string | 
 export const hereWith = (params: Readonly<Record<string, string | undefined>>): string =>
   hrefOf(place.value.view, place.value.path, { ...place.value.params, ...params })
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
 /** The number of the latest request. A late answer to an older one is ignored. */
 let latestRequest = 0
 
@@ -146,7 +144,7 @@ const applyMeta = async (asked: Promise<Meta>): Promise<boolean> => {
     return true
   } catch (error) {
     // Keep showing the loaded data while the server is away.
-    if (requestNumber === latestRequest && meta.value === undefined) problem.value = messageOf(error)
+    if (requestNumber === latestRequest && meta.value === undefined) problem.value = Api.errorMessage(error)
     return false
   }
 }
@@ -159,7 +157,7 @@ const runUserAction = async (asked: Promise<Meta>): Promise<boolean> => {
   const wasStale = isStale.value
   isStale.value = false
   const known = asked.catch((error: unknown) => {
-    failure.value = messageOf(error)
+    failure.value = Api.errorMessage(error)
     isStale.value ||= wasStale
     throw error
   })
