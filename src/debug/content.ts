@@ -132,7 +132,6 @@ const maxTextBytes = 8 * MiB
 /** The largest text that is shown in parts, in bytes; its lines must be counted first. */
 const maxIndexedBytes = 2048 * MiB
 
-/** The largest binary file that is shown, in bytes. */
 export const maxBinaryBytes = 16 * MiB
 
 /** The number of bytes that decide the kind of a file. */

@@ -10,7 +10,6 @@ export class ApiError extends Error {
   }
 }
 
-/** Returns the message of a failed request. */
 export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 
 type Params = Readonly<Record<string, string | number | boolean | undefined>>

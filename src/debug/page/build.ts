@@ -41,7 +41,6 @@ export const bundle = async (): Promise<ReadonlyMap<string, string>> => {
   return files
 }
 
-/** Returns the license texts of the packages in a bundle. */
 export const licencesOf = (chunks: RolldownOutput["output"]): string => {
   const packages = new Set<string>()
   for (const chunk of chunks) {

@@ -204,7 +204,6 @@ export const Time = ({ at }: { readonly at: string }) => {
   )
 }
 
-/** The loaded components, which render synchronously the next time. */
 const loadedComponents = new Map<() => Promise<unknown>, unknown>()
 
 export const LazyComponent = <Props extends object>({

@@ -61,7 +61,6 @@ export const go = (href: string, { replace = false }: { readonly replace?: boole
 export const meta = signal<Meta | undefined>(undefined)
 export const problem = signal<string | undefined>(undefined)
 export const snapshots = signal<ReadonlyArray<SnapshotInfo>>([])
-/** The chosen snapshot; `undefined` for the shown source itself. */
 export const at = computed(() => place.value.params["at"])
 /** A number that grows whenever the views must load again. */
 export const version = signal(0)

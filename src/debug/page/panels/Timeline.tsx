@@ -55,7 +55,6 @@ export const useEvents = (): EventsState & { readonly again: () => void } => {
 export interface Mark {
   readonly millis: number
   readonly isFault: boolean
-  /** The index of the event. */
   readonly index: number
 }
 
