@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { ts as compiler } from "@ts-morph/common"
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { root } from "./documentation/guides.ts"
+import { root } from "./documentation/markdown.ts"
 import { type SourceFile, ts } from "./documentation/typescript.ts"
 
 /** The largest number of words in a sentence. */

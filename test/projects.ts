@@ -9,7 +9,7 @@ export const engines = [
   "test/backends/container/{docker,killed,life,overlay,review,sandbox}.test.ts",
   "test/cli/container.test.ts",
   "test/conformance/{containerExec,containerOverlay}.test.ts",
-  "test/debug/browser/{accessible,files,large,live,panels,review,shell}.test.ts",
+  "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
   "test/agent/section.podman.test.ts",
   "test/history/containers.test.ts",
   "test/integration/endToEnd.test.ts",

@@ -23,11 +23,11 @@ const optionalNumber = (description: string, least = 0, most = maxCount) =>
   Schema.optionalKey(Schema.NumberFromString.pipe(Schema.decodeTo(wholeNumber(least, most))).annotate({ description }))
 
 const paging = {
-  offset: optionalNumber("How many to pass over. Default 0"),
-  limit: optionalNumber(`How many to answer at most, up to 1,000. Default ${defaultLimit}`, 0, 1000)
+  offset: optionalNumber("The number of items to skip. Default 0"),
+  limit: optionalNumber(`The largest number of items to return, up to 1,000. Default ${defaultLimit}`, 0, 1000)
 }
 
-const at = { at: optionalText("Which tree: an id of /api/snapshots. Default: what is shown by itself") }
+const at = { at: optionalText("The tree: an id of /api/snapshots. Default: the current tree of the source") }
 
 const documented = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
@@ -36,33 +36,33 @@ const get = HttpApiEndpoint.get
 const shown = HttpApiGroup.make("shown")
   .add(
     get("meta", "/api/meta", { success: Model.Meta, error: failures }).annotateMerge(
-      documented("What is shown", "A dump or a workspace: its name, how much there is of what, and what could not be read.")
+      documented("The source", "The name of the dump or workspace, the number of its items, and the problems of reading it.")
     )
   )
   .add(
     get("files", "/api/files", { success: Schema.Array(Model.DumpFile), error: failures }).annotateMerge(
-      documented("Which dumps there are", "Those of the served directory, the newest first. None where a workspace is shown.")
+      documented("Dumps", "The dumps of the served directory, newest first. Empty for a workspace.")
     )
   )
   .add(
     HttpApiEndpoint.post("reload", "/api/reload", { success: Model.Meta, error: failures }).annotateMerge(
-      documented("Read anew", "Reads what is shown again. The answer is that of /api/meta, with another generation.")
+      documented("Reload", "Reads the source again. The answer is that of /api/meta, with another generation.")
     )
   )
   .add(
     HttpApiEndpoint.post("switchTo", "/api/switch", {
-      payload: Schema.Struct({ path: Schema.String.annotate({ description: "As /api/files says it" }) }),
+      payload: Schema.Struct({ path: Schema.String.annotate({ description: "A path from /api/files" }) }),
       success: Model.Meta,
       error: failures
     }).annotateMerge(
-      documented("Show another dump", "One below the served directory; nothing else can be reached, by no link either.")
+      documented("Switch to another dump", "The dump must be in the served directory. Links out of the directory are refused.")
     )
   )
   .add(
     get("snapshots", "/api/snapshots", { success: Schema.Array(Model.SnapshotInfo), error: failures }).annotateMerge(
       documented(
-        "What can be compared",
-        "Snapshots of the workspace, or the other dumps that have files: what `at` and `with` name."
+        "Snapshots",
+        "The snapshots of the workspace, or the other dumps that contain files. `at` and `with` take their ids."
       )
     )
   )
@@ -77,8 +77,8 @@ const shown = HttpApiGroup.make("shown")
       error: failures
     }).annotateMerge(
       documented(
-        "What happens",
-        "Server-sent events while it is listened to: a message for each thing that has changed, and a beat at first and every 15 seconds."
+        "Live events",
+        "Server-sent events: a message for each change, and a heartbeat at the start and every 15 seconds."
       )
     )
   )
@@ -86,12 +86,12 @@ const shown = HttpApiGroup.make("shown")
 const sessions = HttpApiGroup.make("sessions")
   .add(
     get("sessions", "/api/sessions", { success: Schema.Array(Model.SessionInfo), error: failures }).annotateMerge(
-      documented("Sessions", "In the order of the file: parents before children.")
+      documented("Sessions", "All sessions in the order of the file, parents before children.")
     )
   )
   .add(
     get("slices", "/api/slices", { success: Schema.Array(Model.SliceInfo), error: failures }).annotateMerge(
-      documented("Slices", "What slices there are, session by session.")
+      documented("Slices", "The slices of all sessions.")
     )
   )
   .add(
@@ -100,27 +100,27 @@ const sessions = HttpApiGroup.make("sessions")
       query: { session: optionalText("Default: the first session that has the slice"), ...paging },
       success: Model.SlicePage,
       error: failures
-    }).annotateMerge(documented("Items of a slice", "A page of them as they were written, the oldest first."))
+    }).annotateMerge(documented("Items of a slice", "A page of items as they were written, oldest first."))
   )
   .add(
     get("events", "/api/events", {
       query: {
-        session: optionalText("Only of this session"),
-        tool: optionalText("Only of this name"),
-        path: optionalText("Only those that name a path which has this in it"),
+        session: optionalText("Only events of this session"),
+        tool: optionalText("Only events of this tool"),
+        path: optionalText("Only events with a path that contains this text"),
         ...paging
       },
       success: Model.EventPage,
       error: failures
     }).annotateMerge(
-      documented("Events", "A page of what the logs of all sessions tell, the oldest first: calls of tools above all.")
+      documented("Events", "A page of the events in the logs of all sessions, oldest first. Most of them are tool calls.")
     )
   )
 
 const filesystem = HttpApiGroup.make("filesystem")
   .add(
     get("filesystem", "/api/filesystem/meta", { query: at, success: Model.FilesystemMeta, error: failures }).annotateMerge(
-      documented("What files there are", "How many, how large, and since when. 404 where a dump has no archive.")
+      documented("Filesystem", "The number and size of the files, and their time. 404 if the dump has no archive.")
     )
   )
   .add(
@@ -128,78 +128,80 @@ const filesystem = HttpApiGroup.make("filesystem")
       query: {
         ...at,
         nested: Schema.optionalKey(
-          Schema.Literals(["true", "false"]).annotate({ description: "By directories. Default false" })
+          Schema.Literals(["true", "false"]).annotate({ description: "Group the files by directory. Default false" })
         )
       },
       success: [Schema.Array(Model.TreeFile), Schema.Array(Model.TreeNode)],
       error: failures
-    }).annotateMerge(
-      documented("The tree", "Every file, link and empty directory in path order; empty where there is no archive.")
-    )
+    }).annotateMerge(documented("Tree", "Every file, link and empty directory in path order. Empty if there is no archive."))
   )
   .add(
     get("file", "/api/filesystem/file", {
       query: {
         ...at,
-        path: optionalText("As the tree says it"),
-        part: optionalNumber("Of a text over 8 MiB: which part, from 0"),
-        line: optionalNumber("Of a text over 8 MiB, instead of `part`: the part in which this line begins, from 1", 1)
+        path: optionalText("A path from the tree"),
+        part: optionalNumber("For a text over 8 MiB: the number of the part, from 0"),
+        line: optionalNumber(
+          "For a text over 8 MiB, instead of `part`: a line, from 1; selects the part in which the line begins",
+          1
+        )
       },
       success: Model.FileContent,
       error: failures
     }).annotateMerge(
       documented(
-        "A file",
-        "Text as text, 8 MiB at a time; other bytes as base64, up to 16 MiB. 404 for a path or a part that is not there."
+        "File",
+        "A text in parts of 8 MiB, or other bytes as base64, up to 16 MiB. 404 if the path or the part does not exist."
       )
     )
   )
   .add(
     get("diff", "/api/filesystem/diff", {
-      query: { ...at, with: optionalText("The tree before: an id of /api/snapshots. Default: what is shown by itself") },
+      query: { ...at, with: optionalText("The tree before: an id of /api/snapshots. Default: the current tree of the source") },
       success: Model.Diff,
       error: failures
     }).annotateMerge(
-      documented("What is otherwise", "From `with` to `at`, in path order; a file that has only got another name is renamed.")
+      documented(
+        "Differences",
+        "The changes from `with` to `at` in path order. A file with the same content under another name is renamed."
+      )
     )
   )
   .add(
     get("history", "/api/filesystem/history", {
-      query: { path: optionalText("A file, or a directory with what is below it") },
+      query: { path: optionalText("A file, or a directory with everything below it") },
       success: Schema.Array(Model.HistoryItem),
       error: failures
-    }).annotateMerge(
-      documented("Who changed it", "Calls of tools and changes of the journal that concern the path, the latest first.")
-    )
+    }).annotateMerge(documented("History of a path", "The tool calls and journal entries that changed the path, latest first."))
   )
 
 const journal = HttpApiGroup.make("journal")
   .add(
     get("journal", "/api/journal", {
       query: {
-        after: optionalNumber("Those after this position, in order"),
-        before: optionalNumber("Those before this position, the latest first. Default: from the end", 1),
+        after: optionalNumber("Only entries after this position, in order"),
+        before: optionalNumber("Only entries before this position, latest first. Default: from the end", 1),
         limit: paging.limit,
-        path: optionalText("Only of this path and what is below it, answers too"),
-        correlation: optionalText("Only of this correlation id")
+        path: optionalText("Only requests for this path or a path below it, and their answers"),
+        correlation: optionalText("Only entries with this correlation id")
       },
       success: Model.JournalPage,
       error: failures
     }).annotateMerge(
-      documented("The journal", "A page of what was asked of the filesystem and answered. 404 where there is no journal.")
+      documented("Journal", "A page of the requests to the filesystem and their answers. 404 if there is no journal.")
     )
   )
   .add(
     get("changes", "/api/journal/changes", {
       query: {
-        before: optionalNumber("Those asked for before this position. Default: from the end", 1),
+        before: optionalNumber("Only changes requested before this position. Default: from the end", 1),
         limit: paging.limit,
-        path: optionalText("Only of this path and what is below it")
+        path: optionalText("Only changes of this path or a path below it")
       },
       success: Model.JournalChanges,
       error: failures
     }).annotateMerge(
-      documented("What changed", "A page of the changes in the journal, the latest first: a request and its answers are one.")
+      documented("Changes", "A page of the changes in the journal, latest first. A request and its answers are one change.")
     )
   )
   .add(
@@ -207,7 +209,7 @@ const journal = HttpApiGroup.make("journal")
       params: { position: Schema.NumberFromString.pipe(Schema.decodeTo(wholeNumber(0, maxCount))) },
       success: Model.JournalEntry,
       error: failures
-    }).annotateMerge(documented("An entry", "Whole, with the content that it holds."))
+    }).annotateMerge(documented("Journal entry", "The whole entry with its content."))
   )
 
 /**
@@ -221,6 +223,6 @@ export const Api = HttpApi.make("fs-algebra-debug")
   .annotateMerge(
     OpenApi.annotations({
       title: "fs-algebra debug view",
-      description: "What a run has left, and a workspace as it is. Nothing that is asked changes anything that is shown."
+      description: "Shows the dump of a run, or a workspace. No request changes the source."
     })
   )

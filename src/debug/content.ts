@@ -132,7 +132,6 @@ const maxTextBytes = 8 * MiB
 /** The largest text that is shown in parts, in bytes; its lines must be counted first. */
 const maxIndexedBytes = 2048 * MiB
 
-/** The largest binary file that is shown, in bytes. */
 export const maxBinaryBytes = 16 * MiB
 
 /** The number of bytes that decide the kind of a file. */
@@ -321,7 +320,7 @@ const checkPath = (path: string): FsPathModule.FsPath | DebugError => {
   const parsed = FsPathModule.parse(path)
   return parsed === path && parsed !== FsPathModule.root
     ? parsed
-    : makeDebugError("missing", `there is no file ${JSON.stringify(path.slice(0, 200))}: a path is as the tree says it`)
+    : makeDebugError("missing", `there is no file ${JSON.stringify(path.slice(0, 200))}; use a path from the tree`)
 }
 
 const linkAt = (fs: Algebra, path: FsPathModule.FsPath): Effect.Effect<string | undefined> =>
@@ -345,7 +344,7 @@ export const describePath = (
         return { path, size_bytes: Buffer.byteLength(target), ...link, content: target, truncated: false }
       }
       const stat = yield* fs.stat(path)
-      if (!stat.isFile) return yield* makeDebugError("missing", `${JSON.stringify(path)} is no file`, path)
+      if (!stat.isFile) return yield* makeDebugError("missing", `${JSON.stringify(path)} is not a file`, path)
       if (stat.sizeBytes > maxTextBytes) {
         return { path, size_bytes: stat.sizeBytes, ...(yield* describeLarge(fs, stat, requestedPart)), ...attributes(stat) }
       }

@@ -20,12 +20,10 @@ import type { Diff, SnapshotInfo } from "./model.ts"
 import type { OpenTree, Source } from "./source.ts"
 import * as Tree from "./tree.ts"
 
-/** The snapshots; `undefined` if there are none yet. */
-export type SnapshotsEffect = Effect.Effect<Operations | undefined, SnapshotError>
-
 export interface Workspace {
   readonly filesystem: Algebra
-  readonly snapshots: SnapshotsEffect
+  /** The snapshots; `undefined` if there are none yet. */
+  readonly snapshots: Effect.Effect<Operations | undefined, SnapshotError>
   readonly journal: FileJournal | undefined
   readonly title: string
   readonly path: string
@@ -141,7 +139,7 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       return { from: from ?? null, to: to ?? null, changes: entries }
     })
 
-    const noDumps = makeDebugError("missing", "a workspace is shown, and no dumps")
+    const noDumps = makeDebugError("missing", "the source is a workspace, so there are no dumps to switch to")
     const count = Effect.orElseSucceed(
       Effect.map(listSnapshots, ({ length }) => length),
       () => 0

@@ -10,7 +10,7 @@ import { closeQuietly, syncDirectoryNow, unlinkQuietly } from "./host.ts"
 import { dirname, Fs } from "./node.ts"
 
 /**
- * What a published file survives. `none`: a crash of the program. `file`: a crash of the machine, which may only lose
+ * The events that a published file survives. `none`: a crash of the program. `file`: a crash of the machine, which may only lose
  * the name. `full`: a crash of the machine, except on Windows, which cannot flush a name.
  */
 export type Durability = "none" | "file" | "full"

@@ -1,5 +1,5 @@
 /**
- * Laws as values: a name, a reference, and a program that fails if a filesystem breaks the law. Laws can be listed and filtered. They can
+ * Laws as values: a title, the ids of its rules, and a program that fails if a filesystem breaks the law. Laws can be listed and filtered. They can
  * run against a broken filesystem, to check that they detect it, and under any test runner or none.
  *
  * @since 0.1.0
@@ -59,8 +59,9 @@ export type Kind = "port" | "service" | "ability" | "acceleration"
  * @since 0.1.0
  */
 export interface Law {
+  /** The title, which states the fact. */
   readonly name: string
-  /** The decision, or the part of the contract, on which the law is based. */
+  /** The ids of the rules that the law checks, separated by commas. The guide `laws.md` explains the ids. */
   readonly ref: string
   readonly kind: Kind
   readonly needs: ReadonlyArray<Ability>
@@ -82,8 +83,9 @@ export class LawBroken extends Data.TaggedError("LawBroken")<{
   readonly calls: ReadonlyArray<string>
 }> {
   override get message(): string {
-    const calls = this.calls.length === 0 ? "no call" : this.calls.slice(-12).join("\n            ")
-    return `${this.law} (${this.ref})\n  expected: ${this.expected}\n  actual:   ${this.actual}\n  calls:    ${calls}`
+    const [operation = "none", ...earlier] = this.calls.slice(-12).reverse()
+    const before = earlier.length === 0 ? "" : `\n  after:     ${earlier.reverse().join("\n             ")}`
+    return `${this.law} (${this.ref})\n  operation: ${operation}\n  expected:  ${this.expected}\n  actual:    ${this.actual}${before}`
   }
 }
 

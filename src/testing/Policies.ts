@@ -36,16 +36,16 @@ export interface PolicyLaw {
   readonly law: Law
 }
 
-const policyLaw = (
-  name: string,
-  ref: string,
-  options: PolicyOptions,
-  files: Files,
-  body: (fs: Algebra) => Effect.fn.Return<void, unknown>,
-  needs: ReadonlyArray<Ability> = []
-): PolicyLaw => ({ options, files, law: make({ name, ref, kind: "service", needs }, body) })
-
 const exampleTree: Files = { "source.txt": "a", "d/f": "text", empty: directory }
+
+/** Returns the form of a law about these options. */
+const policy =
+  (ref: string, options: PolicyOptions, files: Files = exampleTree, ...needs: ReadonlyArray<Ability>) =>
+  (name: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown>): PolicyLaw => ({
+    options,
+    files,
+    law: make({ name, ref, kind: "service", needs }, body)
+  })
 
 const allAbilities: ReadonlySet<Ability> = new Set(["write", "delete"])
 
@@ -79,51 +79,30 @@ const expectReadable = function* (fs: Algebra): Effect.fn.Return<void, unknown> 
 }
 
 const permissions: ReadonlyArray<PolicyLaw> = [
-  policyLaw(
-    "read-only refuses every change, before it looks at the path",
-    "C-40, C-54",
-    { readOnly: true },
-    exampleTree,
-    refusesAllCalls()
-  ),
-  policyLaw("read-only reads", "C-40", { readOnly: true }, exampleTree, function* (fs) {
+  policy("C-40, C-54", { readOnly: true })("read-only refuses every change, before it looks at the path", refusesAllCalls()),
+  policy("C-40", { readOnly: true })("read-only reads", function* (fs) {
     yield* expectReadable(fs)
     yield* equal([fs.readOnly, fs.port.info.readOnly], [true, true])
   }),
-  policyLaw("read-only holds at the port", "C-40", { readOnly: true }, exampleTree, function* (fs) {
+  policy("C-40", { readOnly: true })("read-only holds at the port", function* (fs) {
     for (const [, call] of primitives) yield* fails(call(fs), "AccessDenied", { why: "readOnly" })
     yield* expectTree(fs, exampleTree)
   }),
-  policyLaw(
-    "neither writing nor deleting is read-only",
-    "C-40",
-    { allowWrite: false, allowDelete: false },
-    exampleTree,
-    function* (fs) {
-      yield* equal(fs.readOnly, true)
-      yield* refusesAllCalls()(fs)
-    }
-  ),
-  policyLaw(
-    "without writing every call that writes is refused",
-    "C-40",
-    { allowWrite: false },
-    exampleTree,
-    refusesAllCalls("write")
-  ),
-  policyLaw("without writing files can still be deleted", "C-40", { allowWrite: false }, exampleTree, function* (fs) {
+  policy("C-40", { allowWrite: false, allowDelete: false })("neither writing nor deleting is read-only", function* (fs) {
+    yield* equal(fs.readOnly, true)
+    yield* refusesAllCalls()(fs)
+  }),
+  policy("C-40", { allowWrite: false })("without writing every call that writes is refused", refusesAllCalls("write")),
+  policy("C-40", { allowWrite: false })("without writing files can still be deleted", function* (fs) {
     yield* equal(fs.readOnly, false)
     yield* fs.delete("d", { recursive: true })
     yield* expectTree(fs, { "source.txt": "a", empty: directory })
   }),
-  policyLaw(
+  policy("C-40, C-51", { allowDelete: false })(
     "without deleting every call that deletes is refused, moving too",
-    "C-40, C-51",
-    { allowDelete: false },
-    exampleTree,
     refusesAllCalls("delete")
   ),
-  policyLaw("without deleting files can still be overwritten", "C-40", { allowDelete: false }, exampleTree, function* (fs) {
+  policy("C-40", { allowDelete: false })("without deleting files can still be overwritten", function* (fs) {
     yield* equal(fs.readOnly, false)
     yield* fs.write("source.txt", "new")
     yield* fs.write("p/q", "made")
@@ -131,11 +110,8 @@ const permissions: ReadonlyArray<PolicyLaw> = [
     yield* expectTree(fs, { "source.txt": "new", "p/q": "made", "d/f": "new", empty: directory })
   }),
   ...(["write", "delete"] as const).map((action) =>
-    policyLaw(
+    policy("C-40", action === "write" ? { allowWrite: false } : { allowDelete: false })(
       `without permission to ${action} the port refuses it too`,
-      "C-40",
-      action === "write" ? { allowWrite: false } : { allowDelete: false },
-      exampleTree,
       function* (fs) {
         for (const [needs, call] of primitives) {
           if (needs === action) yield* fails(call(fs), "AccessDenied", { why: "readOnly" })
@@ -168,12 +144,9 @@ const pathPolicyRows: ReadonlyArray<readonly [policy: PathPolicy, input: string,
   ["branch", "d\nf", undefined, "C-05"]
 ]
 
-const pathPolicyLaws: ReadonlyArray<PolicyLaw> = pathPolicyRows.map(([policy, input, path, ref]) =>
-  policyLaw(
-    `the policy ${policy} ${path === undefined ? "refuses" : "takes"} ${JSON.stringify(input)}`,
-    ref,
-    { policy },
-    exampleTree,
+const pathPolicyLaws: ReadonlyArray<PolicyLaw> = pathPolicyRows.map(([name, input, path, ref]) =>
+  policy(ref, { policy: name })(
+    `the policy ${name} ${path === undefined ? "refuses" : "takes"} ${JSON.stringify(input)}`,
     function* (fs) {
       if (path !== undefined) return yield* has(yield* fs.stat(input), { path: path as FsPath })
       for (const { run } of supportedCalls([...readingCalls, ...changingCalls], allAbilities))
@@ -187,55 +160,49 @@ const pathPolicyLaws: ReadonlyArray<PolicyLaw> = pathPolicyRows.map(([policy, in
 const linkedTree: Files = { "d/f": "text", lf: link("d/f"), ld: link("d"), dangling: link("none") }
 
 const links: ReadonlyArray<PolicyLaw> = [
-  policyLaw(
-    "report: stat tells of the link, reading follows it",
+  policy(
     "C-39, C-47",
     { symlinks: "report" },
     linkedTree,
-    function* (fs) {
-      for (const path of ["lf", "ld", "dangling"]) {
-        yield* has(yield* fs.stat(path), { kind: "symlink", isSymlink: true, isFile: false, isDirectory: false })
-      }
-      yield* equal(yield* fs.readString("lf"), "text")
-      yield* equal(yield* fs.readString("ld/f"), "text")
-      yield* has(yield* fs.stat("ld/f"), { kind: "file" })
-    },
-    ["links"]
-  ),
-  policyLaw(
-    "refuse: no path goes through a link",
+    "links"
+  )("report: stat tells of the link, reading follows it", function* (fs) {
+    for (const path of ["lf", "ld", "dangling"]) {
+      yield* has(yield* fs.stat(path), { kind: "symlink", isSymlink: true, isFile: false, isDirectory: false })
+    }
+    yield* equal(yield* fs.readString("lf"), "text")
+    yield* equal(yield* fs.readString("ld/f"), "text")
+    yield* has(yield* fs.stat("ld/f"), { kind: "file" })
+  }),
+  policy(
     "C-39",
     { symlinks: "refuse" },
     linkedTree,
-    function* (fs) {
-      for (const path of ["lf", "ld/f"]) {
-        yield* fails(fs.readString(path), "AccessDenied", { why: "link" })
-        yield* fails(fs.readBytes(path), "AccessDenied", { why: "link" })
-        yield* fails(fs.write(path, "new"), "AccessDenied", { why: "link" })
-        yield* fails(fs.edit(path, { oldText: "text", newText: "new" }), "AccessDenied", { why: "link" })
-        yield* equal(yield* fs.exists(path), false)
-      }
-      yield* fails(fs.list("ld"), "AccessDenied", { why: "link" })
-      yield* fails(fs.delete("ld/f"), "AccessDenied", { why: "link" })
-      yield* fails(fs.write("dangling", "new"), "AccessDenied", { why: "link" })
-      yield* expectTree(fs, linkedTree)
-    },
-    ["links"]
-  ),
-  policyLaw(
-    "refuse: links can still be listed, read as links, and removed",
+    "links"
+  )("refuse: no path goes through a link", function* (fs) {
+    for (const path of ["lf", "ld/f"]) {
+      yield* fails(fs.readString(path), "AccessDenied", { why: "link" })
+      yield* fails(fs.readBytes(path), "AccessDenied", { why: "link" })
+      yield* fails(fs.write(path, "new"), "AccessDenied", { why: "link" })
+      yield* fails(fs.edit(path, { oldText: "text", newText: "new" }), "AccessDenied", { why: "link" })
+      yield* equal(yield* fs.exists(path), false)
+    }
+    yield* fails(fs.list("ld"), "AccessDenied", { why: "link" })
+    yield* fails(fs.delete("ld/f"), "AccessDenied", { why: "link" })
+    yield* fails(fs.write("dangling", "new"), "AccessDenied", { why: "link" })
+    yield* expectTree(fs, linkedTree)
+  }),
+  policy(
     "C-39",
     { symlinks: "refuse" },
     linkedTree,
-    function* (fs) {
-      yield* equal(paths(yield* collect(fs.walk())), ["d", "d/f", "dangling", "ld", "lf"])
-      yield* equal(yield* fs.readLink("lf"), "d/f")
-      yield* fs.delete("lf")
-      yield* fs.delete("ld", { recursive: true })
-      yield* expectTree(fs, { "d/f": "text", dangling: link("none") })
-    },
-    ["links"]
-  )
+    "links"
+  )("refuse: links can still be listed, read as links, and removed", function* (fs) {
+    yield* equal(paths(yield* collect(fs.walk())), ["d", "d/f", "dangling", "ld", "lf"])
+    yield* equal(yield* fs.readLink("lf"), "d/f")
+    yield* fs.delete("lf")
+    yield* fs.delete("ld", { recursive: true })
+    yield* expectTree(fs, { "d/f": "text", dangling: link("none") })
+  })
 ]
 
 /**

@@ -74,7 +74,7 @@ export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, option
     const runs = options?.programs ?? 200
     if (runs > 0) {
       loadVitest().it.live(
-        `${runs} random programs come to what the model says`,
+        `${runs} random programs agree with the model`,
         () => agreement(layer, { runs, seed: options?.seed, links: options?.links }),
         {
           timeout: lawTimeoutMillis * 5

@@ -27,21 +27,18 @@ export const withLimits =
 
 type Tagged = { readonly _tag: string }
 
+/** The forms of a law about one tree, which exists when the law begins. */
 export interface LawForms {
-  readonly law: (name: string, ref: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
+  readonly law: (name: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
   /** Checks that the call returns the value; for a record, only the given fields. */
   readonly answers: <A, E>(
     name: string,
-    ref: string,
-    files: Files,
     call: (fs: Algebra) => Effect.Effect<A, E>,
     expected: A extends ReadonlyArray<unknown> | string | boolean | number ? A : { readonly [K in keyof A]?: A[K] | undefined }
   ) => Law
   /** Checks that the call fails with the tag and changes nothing. */
   readonly refuses: <A, E extends Tagged, const Tag extends E["_tag"]>(
     name: string,
-    ref: string,
-    files: Files,
     call: (fs: Algebra) => Effect.Effect<A, E>,
     tag: Tag | ReadonlyArray<Tag>,
     fields?: { readonly [field: string]: unknown }
@@ -49,40 +46,43 @@ export interface LawForms {
   /** Checks that the call succeeds and results in the given tree. */
   readonly changes: <A, E>(
     name: string,
-    ref: string,
-    before: Files,
     call: (fs: Algebra) => Effect.Effect<A, E>,
     after: Files,
     expected?: { readonly [K in keyof A]?: A[K] | undefined }
   ) => Law
 }
 
-export const lawForms = (common: { readonly kind: Kind; readonly needs?: ReadonlyArray<Ability> }): LawForms => {
-  const law: LawForms["law"] = (name, ref, body) => make({ name, ref, kind: common.kind, needs: common.needs ?? [] }, body)
-  return {
-    law,
-    answers: (name, ref, files, call, expected) =>
-      law(name, ref, function* (fs) {
-        yield* plantFiles(fs, files)
-        const actual: unknown = yield* call(fs)
-        const expectedValue: unknown = expected
-        yield* isRecord(actual) && isRecord(expectedValue) ? has(actual, expectedValue) : equal(actual, expectedValue)
-      }),
-    refuses: (name, ref, files, call, tag, fields) =>
-      law(name, ref, function* (fs) {
-        yield* plantFiles(fs, files)
-        yield* fails(call(fs), tag, fields)
-        yield* expectTree(fs, files)
-      }),
-    changes: (name, ref, before, call, after, expected) =>
-      law(name, ref, function* (fs) {
-        yield* plantFiles(fs, before)
-        const actual: unknown = yield* call(fs)
-        if (expected !== undefined) yield* has(actual as object, expected)
-        yield* expectTree(fs, after)
+/** Returns the forms of laws that have the reference `ref` and begin with the tree `files`. */
+export const lawForms =
+  (kind: Kind, ...needs: ReadonlyArray<Ability>) =>
+  (ref: string, files: Files | ((fs: Algebra) => Files) = {}): LawForms => {
+    const treeOf = (fs: Algebra): Files => (typeof files === "function" ? files(fs) : files)
+    const law: LawForms["law"] = (name, body) =>
+      make({ name, ref, kind, needs }, function* (fs) {
+        yield* plantFiles(fs, treeOf(fs))
+        yield* Effect.gen(() => body(fs))
       })
+    return {
+      law,
+      answers: (name, call, expected) =>
+        law(name, function* (fs) {
+          const actual: unknown = yield* call(fs)
+          const expectedValue: unknown = expected
+          yield* isRecord(actual) && isRecord(expectedValue) ? has(actual, expectedValue) : equal(actual, expectedValue)
+        }),
+      refuses: (name, call, tag, fields) =>
+        law(name, function* (fs) {
+          yield* fails(call(fs), tag, fields)
+          yield* expectTree(fs, treeOf(fs))
+        }),
+      changes: (name, call, after, expected) =>
+        law(name, function* (fs) {
+          const actual: unknown = yield* call(fs)
+          if (expected !== undefined) yield* has(actual as object, expected)
+          yield* expectTree(fs, after)
+        })
+    }
   }
-}
 
 const isRecord = (value: unknown): value is object =>
   typeof value === "object" && value !== null && !Array.isArray(value) && !isBytes(value)

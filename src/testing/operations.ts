@@ -2,7 +2,8 @@
 import type * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
-import type { FsError, Unsupported } from "../model/FsError.ts"
+import type { WriteResult } from "../model/Entry.ts"
+import type { FsError, Unsupported, WriteError } from "../model/FsError.ts"
 import type { Ability } from "./Law.ts"
 
 export interface PathCall {
@@ -15,6 +16,18 @@ export interface PathCall {
 export const toBytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Array.from(values)
 
 export const encodeUtf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
+
+/** Writes the texts through a sink, one chunk for each. */
+export const writeThroughSink = (
+  fs: Algebra,
+  path: string,
+  texts: ReadonlyArray<string>,
+  options?: Parameters<Algebra["sink"]>[1]
+): Effect.Effect<WriteResult, WriteError> => Stream.run(Stream.fromIterable(texts.map(encodeUtf8)), fs.sink(path, options))
+
+/** Returns a stream of the text that runs the effect before it ends. */
+export const streamThen = <E, R>(text: string, effect: Effect.Effect<unknown, E, R>): Stream.Stream<Uint8Array, E, R> =>
+  Stream.concat(Stream.make(encodeUtf8(text)), Stream.drain(Stream.fromEffect(effect)))
 
 const pathCall = (operation: string, needs: ReadonlyArray<Ability>, run: PathCall["run"], parameter?: string): PathCall => ({
   operation,
@@ -45,7 +58,7 @@ export const readingCalls: ReadonlyArray<PathCall> = [
 export const changingCalls: ReadonlyArray<PathCall> = [
   pathCall("write", ["write"], (fs, path) => fs.write(path, "new")),
   pathCall("writeBytes", ["write"], (fs, path) => fs.writeBytes(path, encodeUtf8("new"))),
-  pathCall("sink", ["write"], (fs, path) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink(path))),
+  pathCall("sink", ["write"], (fs, path) => writeThroughSink(fs, path, ["new"])),
   pathCall("edit", ["write"], (fs, path) => fs.edit(path, { oldText: "a", newText: "b" })),
   pathCall("delete", ["delete"], (fs, path) => fs.delete(path)),
   pathCall("mkdir", ["write"], (fs, path) => fs.mkdir(path)),
@@ -68,3 +81,6 @@ export const collect = <A, E>(stream: Stream.Stream<A, E>): Effect.Effect<Readon
 
 export const paths = (entries: ReadonlyArray<{ readonly path: string }>): ReadonlyArray<string> =>
   entries.map(({ path }) => path)
+
+export const names = (entries: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<string> =>
+  entries.map(({ name }) => name)

@@ -15,38 +15,38 @@ export const toPath = (path: string): FsPath => path as FsPath
 export const exampleTree: Files = { file: "text", "dir/inner": "x", empty: directory }
 export const linkedTree: Files = { ...exampleTree, tofile: link("file"), todir: link("dir"), nowhere: link("none") }
 
-export const writing: ReadonlyArray<Ability> = ["write"]
-export const changing: ReadonlyArray<Ability> = ["write", "delete"]
-
 export const expectPortTree = (port: Backend, files: Files): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(unnoted(port)), (found) => equal(found, picture(files), "the tree afterwards"))
 
-export const lawOnPort = (
-  needs: ReadonlyArray<Ability>,
-  name: string,
-  what: string,
-  files: Files,
-  body: (port: Backend) => Effect.fn.Return<void, unknown, Scope.Scope>
-): Law =>
-  make({ name, ref: `port: ${what}`, kind: "port", needs }, function* (fs, port) {
-    yield* plantFiles(fs, files)
-    yield* body(port)
-  })
+export interface PortForms {
+  readonly law: (name: string, body: (port: Backend) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
+  /** Checks that the primitive call fails with one of the tags and changes nothing. */
+  readonly refuses: (
+    name: string,
+    call: (port: Backend) => Effect.Effect<unknown, Fault, Scope.Scope>,
+    tag: Fault["_tag"] | ReadonlyArray<Fault["_tag"]>,
+    fields?: { readonly [field: string]: unknown }
+  ) => Law
+}
 
-/** Returns a law that a primitive call fails with one of the tags and changes nothing. */
-export const refuses = (
-  needs: ReadonlyArray<Ability>,
-  name: string,
-  what: string,
-  files: Files,
-  call: (port: Backend) => Effect.Effect<unknown, Fault, Scope.Scope>,
-  tag: Fault["_tag"] | ReadonlyArray<Fault["_tag"]>,
-  fields?: { readonly [field: string]: unknown }
-): Law =>
-  lawOnPort(needs, name, what, files, function* (port) {
-    yield* fails(call(port), tag, fields)
-    yield* expectPortTree(port, files)
-  })
+/** Returns the forms of laws about a part of the port that begin with the tree `files`. */
+export const portForms =
+  (...needs: ReadonlyArray<Ability>) =>
+  (part: string, files: Files = {}): PortForms => {
+    const law: PortForms["law"] = (name, body) =>
+      make({ name, ref: `port: ${part}`, kind: "port", needs }, function* (fs, port) {
+        yield* plantFiles(fs, files)
+        yield* Effect.gen(() => body(port))
+      })
+    return {
+      law,
+      refuses: (name, call, tag, fields) =>
+        law(`${name} fails with ${[tag].flat().join(" or ")}`, function* (port) {
+          yield* fails(call(port), tag, fields)
+          yield* expectPortTree(port, files)
+        })
+    }
+  }
 
 export const writeText = (
   port: Backend,

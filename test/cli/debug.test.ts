@@ -5,7 +5,7 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
-import { directory, dump } from "../debug/ground.ts"
+import { directory, dump } from "../debug/support.ts"
 import { shell } from "./terminal.ts"
 
 const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))

@@ -12,8 +12,8 @@ const comesBefore = named(
   /at any step/,
   /checks (the limits|its arguments) before the precondition/,
   /^the root cannot be moved/,
-  /into it do not lock up/,
-  /told as DiskFull/,
+  /into it do not deadlock/,
+  /reported as DiskFull/,
   /its name is removed/
 )
 
@@ -25,22 +25,28 @@ export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => b
       law.needs.some((ability) => ability === "write" || ability === "delete") &&
       !named(/^port remove (of a directory|of nothing|below|removes)/)(law)
   ],
-  ["there are no preconditions", named(/ifMatch|precondition/, /^write.* where a version is expected/)],
+  ["there are no preconditions", named(/ifMatch|precondition/, /^write.* is a Conflict if the file is missing/)],
   ["an append reports no version", named(/answers the version (of what it has written|when it is asked for)/)],
-  ["parents are always created", named(/where it may not be made|needs not be made|NotFound for bytes too/)],
+  ["parents are always created", named(/without createParents|NotFound for bytes too/)],
   [
     "no entry creates a directory alone",
-    named(/^mkdir /, /no new directory/, /made again, as another/, /may make one directory/, /insist on a new/)
+    named(/^mkdir /, /created again as another/, /may make one directory/, /insist on a new/)
   ],
   [
     "no entry moves",
-    named(/^move (of|to|from|makes|over)/, /moved/, /can be swapped/, /^failures carry the operation, and the path/)
+    named(
+      /^move (of|to|from|makes|over)/,
+      /moved/,
+      /^a move (keeps|removes) the old parent/,
+      /can be swapped/,
+      /^failures carry the operation, and the path/
+    )
   ],
   [
     "a copy creates directories, and files without creating parents",
     named(
       /^copy (of a file$|of a whole tree|of an empty directory|makes|to a name|over a file replaces|of a directory over an)/,
-      /^a copy (and its original|sees)/
+      /^a copy (and its original|includes)/
     )
   ],
   [
@@ -49,7 +55,7 @@ export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => b
       /^delete removes an empty/,
       /counts files and directories/,
       /deleting only directories/,
-      /^a recursive delete sees/,
+      /^a recursive delete includes/,
       /deleting a tree/
     )
   ],
@@ -58,10 +64,10 @@ export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => b
     "the law needs the steps of the port",
     named(
       /two filesystems over one port/,
-      /gives its place back/,
+      /an interrupted call does not block/,
       /a full disk/,
-      /was read fast/,
-      /^copying and moving/,
+      /accelerated read returns/,
+      /^copies and moves/,
       /in one step/
     )
   ]

@@ -8,7 +8,7 @@ import * as Fs from "node:fs"
 import { basename, join } from "node:path"
 import { ToolInvoked } from "../../src/agent/ToolEvents.ts"
 import * as Dump from "../../src/debug/Dump.ts"
-import { directory, dump, filesystem } from "./ground.ts"
+import { directory, dump, filesystem } from "./support.ts"
 import * as Names from "../runtime/names.ts"
 
 const png = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 0, 1, 2, 255])

@@ -16,7 +16,7 @@ import { join } from "node:path"
 import { runTransaction } from "../../src/history/transaction.ts"
 import { file, goalOf, plant, tree } from "../history/exchanging.ts"
 import { type Kept, recordsOf, write } from "../history/records.ts"
-import { directory, dump, filesystem, listening, served } from "./ground.ts"
+import { directory, dump, filesystem, listening, served } from "./support.ts"
 
 const hears = (next: () => Promise<any>) => Effect.promise(next)
 

@@ -4,17 +4,17 @@ import * as Effect from "effect/Effect"
 import { existsSync } from "node:fs"
 import { has, needs } from "../faults/ground.ts"
 import { fill, tables } from "./abilities.ts"
-import { readGuide, table } from "./guides.ts"
+import { guide, table, textOf } from "./markdown.ts"
 
 const asked = existsSync("/proc/self/fd") && needs("the tables of abilities", () => has("git"), "apt-get install git")
 
 describe("the table of abilities", () => {
   it.live.skipIf(!asked)("matches the filesystems", () =>
-    Effect.map(tables, (found) => assert.strictEqual(fill(readGuide("abilities"), found), readGuide("abilities")))
+    Effect.map(tables, (found) => assert.strictEqual(fill(textOf(guide("abilities")), found), textOf(guide("abilities"))))
   )
 
   it("has each backend, and the known abilities of some", () => {
-    const rows = new Map(table(readGuide("abilities"), "filesystem").map(([name, ...cells]) => [name, cells]))
+    const rows = new Map(table(textOf(guide("abilities")), "filesystem").map(([name, ...cells]) => [name, cells]))
     assert.isAbove(rows.size, 12)
     const [, links, , , , confinement] = rows.get("`WindowsHost`")!
     assert.deepStrictEqual([links, confinement], ["yes", "best-effort"])

@@ -16,7 +16,7 @@ import { plant } from "../../src/testing/Files.ts"
 import { policySuite } from "../../src/testing/index.ts"
 import * as Sqlite from "../examples/sqlite.ts"
 import { inMemory } from "../scratch.ts"
-import { programs, published, readGuide, table } from "./guides.ts"
+import { fencesOf, guide, table, textOf } from "./markdown.ts"
 
 const file = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(inMemory(), "sqlite-"))),
@@ -40,7 +40,13 @@ policySuite("SQLite", ({ symlinks, ...options }, files) =>
 
 const inMemoryDatabase = Effect.provide(Sqlite.layer({ file: ":memory:" }))
 
-const text = readGuide("backend")
+const text = textOf(guide("backend"))
+
+/** Returns a file of this repository as a user of the package would write it. */
+const published = (file: string): string =>
+  textOf(file)
+    .replaceAll(/"(?:\.\.\/)+src\/index\.ts"/g, '"fs-algebra"')
+    .replaceAll(/"(?:\.\.\/)+src\/testing\/index\.ts"/g, '"fs-algebra/testing"')
 
 /** The optional members of a backend. A missing or an extra name does not compile. */
 const optional: { readonly [Key in keyof Backend.Backend as undefined extends Backend.Backend[Key] ? Key : never]-?: true } = {
@@ -61,7 +67,11 @@ const ofLinks: ReadonlyArray<`links.${keyof Backend.Links}`> = ["links.relative"
 
 describe("the guide to writing a backend", () => {
   it("shows the program and the suite of this repository", () => {
-    assert.deepStrictEqual(programs(text), [published("test/examples/sqlite.ts"), published("test/examples/sqlite.test.ts")])
+    const programs = fencesOf(guide("backend")).filter(({ language }) => language === "ts")
+    assert.deepStrictEqual(
+      programs.map(({ body }) => body),
+      [published("test/examples/sqlite.ts"), published("test/examples/sqlite.test.ts")]
+    )
   })
 
   it("names the seven operations and the optional members", () => {

@@ -10,7 +10,7 @@ import { Adapter, Prompt, Section, Session, Slice, ToolEvents } from "../../src/
 import { Server } from "../../src/debug/index.ts"
 import { launch } from "../debug/browser/chromium.ts"
 import { onDisk } from "../scratch.ts"
-import { root } from "./guides.ts"
+import { root } from "./markdown.ts"
 import { save } from "./palette.ts"
 
 const store = `import { randomUUID } from "node:crypto"

@@ -1,7 +1,7 @@
 /** The `@example` fences of the doc comments, each as a module that runs it. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { root } from "./guides.ts"
+import { root } from "./markdown.ts"
 import { parse, ts } from "./typescript.ts"
 
 export interface Example {

@@ -88,7 +88,7 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     )
     const run = (path: string) => within(readFile({ path }), { "a.txt": "hello\n" })
     assert.deepStrictEqual(await run("a.txt"), { success: true, message: "hello" })
-    assert.deepStrictEqual(await run("b.txt"), { success: false, message: "b.txt is not there; list first" })
+    assert.deepStrictEqual(await run("b.txt"), { success: false, message: "b.txt does not exist; list the directory first" })
     assert.isFalse((await run("../up.txt")).success)
   },
   draft: async () => {

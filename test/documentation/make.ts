@@ -3,14 +3,16 @@
  * `abilities` the tables of abilities, `pictures` those of the tour and the debug view.
  */
 import * as Effect from "effect/Effect"
+import { writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { readGuide, root, writeGuide } from "./guides.ts"
+import { guide, root, textOf } from "./markdown.ts"
 
 const pictures = join(root, "src", "guides", "pictures")
 
 const abilities = async (): Promise<ReadonlyArray<string>> => {
   const { fill, tables } = await import("./abilities.ts")
-  writeGuide("abilities", fill(readGuide("abilities"), await Effect.runPromise(tables)))
+  const page = guide("abilities")
+  writeFileSync(join(root, page), fill(textOf(page), await Effect.runPromise(tables)))
   return []
 }
 

@@ -1,4 +1,4 @@
-/** A small Markdown reader for tests: fences, headings with their anchors, and tables by section. */
+/** A small Markdown reader for tests: fences, headings with their anchors, and tables. */
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -91,3 +91,14 @@ export const rowsOf = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
 
 /** Returns the texts in backticks. */
 export const codeIn = (text: string): ReadonlyArray<string> => [...text.matchAll(/`([^`]+)`/g)].map(([, code]) => code!)
+
+/** Returns the path of a guide, relative to the project. */
+export const guide = (name: string): string => `src/guides/${name}.md`
+
+/** Returns the rows of the table whose head begins with `first`, without the head. */
+export const table = (markdown: string, first: string): ReadonlyArray<ReadonlyArray<string>> => {
+  const lines = markdown.split("\n")
+  const head = lines.findIndex((line) => line.startsWith(`| ${first} |`))
+  const end = head === -1 ? head : lines.findIndex((line, i) => i > head && !line.startsWith("|"))
+  return rowsOf(lines.slice(Math.max(0, head), end === -1 ? undefined : end).join("\n"))
+}

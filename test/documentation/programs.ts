@@ -2,7 +2,7 @@
 import { spawnSync } from "node:child_process"
 import { mkdirSync, rmSync, writeFileSync } from "node:fs"
 import { join, relative } from "node:path"
-import { root } from "./guides.ts"
+import { root } from "./markdown.ts"
 
 export interface ProgramDirectory {
   readonly path: string

@@ -8,7 +8,7 @@ import { join } from "node:path"
 import { launch } from "../debug/browser/chromium.ts"
 import { onDisk } from "../scratch.ts"
 import { toHtml } from "./ansi.ts"
-import { root } from "./guides.ts"
+import { root } from "./markdown.ts"
 import { save } from "./palette.ts"
 
 const columns = 100

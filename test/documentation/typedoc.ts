@@ -7,7 +7,7 @@ import { readdirSync, readFileSync } from "node:fs"
 import { registerHooks } from "node:module"
 import { join } from "node:path"
 import { pathToFileURL } from "node:url"
-import { root } from "./guides.ts"
+import { root } from "./markdown.ts"
 import { aboutModule, library, publicModules, ts } from "./typescript.ts"
 
 /** Returns the import paths behind "fs-algebra/", by file without its extension. */

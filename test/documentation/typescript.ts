@@ -6,7 +6,7 @@ import { readFileSync } from "node:fs"
 import type { ts as compiler } from "@ts-morph/common"
 import { createRequire } from "node:module"
 import { dirname, join, resolve } from "node:path"
-import { root } from "./guides.ts"
+import { root } from "./markdown.ts"
 
 const require = createRequire(import.meta.url)
 

@@ -32,7 +32,7 @@ export interface Settings {
 
 const hostile = new Set([
   "a hostile pattern ends as Timeout, which names the file",
-  "a hostile pattern holds nobody else up",
+  "a hostile pattern does not block other calls",
   "a search that is interrupted ends",
   "searching goes on after a hostile pattern"
 ])

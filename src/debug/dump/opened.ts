@@ -187,7 +187,7 @@ const sessionsIn = (lines: string): Effect.Effect<Sessions> =>
           () =>
             void problems.push(
               problem._tag === "Overlong"
-                ? `line ${problem.line}: it has more than ${maxTextBytes} bytes, and no session is written so`
+                ? `line ${problem.line}: it is longer than ${maxTextBytes} bytes, the largest line of a session`
                 : promote(problem, "debug", lines).message
             )
         )
@@ -217,7 +217,7 @@ const describeProblem = (problem: Problem, path: string): string => {
   if (problem instanceof SessionError) return problem.detail
   if (problem instanceof ArchiveError) return problem.message
   return problem._tag === "Replaced"
-    ? "it is replaced by one dump after another"
+    ? "it was replaced several times while it was read; try again"
     : promote(problem as Fault, "debug", path).message
 }
 

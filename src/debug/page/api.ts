@@ -10,6 +10,8 @@ export class ApiError extends Error {
   }
 }
 
+export const errorMessage = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
 type Params = Readonly<Record<string, string | number | boolean | undefined>>
 
 const urlOf = (path: string, params: Params): string => {
@@ -30,7 +32,7 @@ const sendRequest = async <A>(path: string, params: Params, init: RequestInit): 
     response = await fetch(urlOf(path, params), { cache: "no-store", ...init })
   } catch (cause) {
     if (init.signal?.aborted === true) throw cause
-    throw new ApiError(0, "The server does not answer: it has been stopped, or is busy.")
+    throw new ApiError(0, "The server does not answer. It was stopped, or it is busy.")
   }
   const body: unknown = await response.json().catch(() => undefined)
   if (!response.ok) throw new ApiError(response.status, messageOf(body, response.status))

@@ -9,7 +9,7 @@ import { type OutputOptions, rolldown, type RolldownOutput } from "rolldown"
 
 const pageDirectory = fileURLToPath(new URL(".", import.meta.url))
 
-export const staticFiles: ReadonlyArray<string> = [
+const staticFiles: ReadonlyArray<string> = [
   "index.html",
   "style.css",
   "shell.css",
@@ -41,7 +41,6 @@ export const bundle = async (): Promise<ReadonlyMap<string, string>> => {
   return files
 }
 
-/** Returns the license texts of the packages in a bundle. */
 export const licencesOf = (chunks: RolldownOutput["output"]): string => {
   const packages = new Set<string>()
   for (const chunk of chunks) {

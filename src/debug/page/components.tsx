@@ -2,6 +2,8 @@ import { elementScroll, observeElementOffset, observeElementRect, Virtualizer } 
 import type { ComponentChildren, ComponentType } from "preact"
 import { useEffect, useLayoutEffect, useMemo, useReducer, useRef, useState } from "preact/hooks"
 
+import { errorMessage } from "./api.ts"
+
 export const Empty = ({ children, title }: { readonly title: string; readonly children?: ComponentChildren }) => (
   <div class="empty" role="status">
     <p class="empty-title">{title}</p>
@@ -40,12 +42,30 @@ export const useRequest = <A,>(
     setState((old) => ({ ...old, isLoading: true }))
     request(abort.signal).then(
       (value) => abort.signal.aborted || setState({ value, isLoading: false }),
-      (error: unknown) =>
-        abort.signal.aborted || setState({ error: error instanceof Error ? error.message : String(error), isLoading: false })
+      (error: unknown) => abort.signal.aborted || setState({ error: errorMessage(error), isLoading: false })
     )
     return () => abort.abort()
   }, [...inputs, attempt])
   return { ...state, askAgain: () => askAgain() }
+}
+
+/** Copies a text to the clipboard. `outcome` is set for a short time after each attempt. */
+export const useClipboard = (text: string): { readonly outcome: "done" | "refused" | undefined; readonly copy: () => void } => {
+  const [outcome, setOutcome] = useState<"done" | "refused">()
+  useEffect(() => {
+    if (outcome === undefined) return undefined
+    const timer = setTimeout(() => setOutcome(undefined), 1500)
+    return () => clearTimeout(timer)
+  }, [outcome])
+  const write = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(text)
+      setOutcome("done")
+    } catch {
+      setOutcome("refused")
+    }
+  }
+  return { outcome, copy: () => void write() }
 }
 
 /** Characters that are invisible or change the text direction; they could make one name look like another. */
@@ -184,7 +204,6 @@ export const Time = ({ at }: { readonly at: string }) => {
   )
 }
 
-/** The loaded components, which render synchronously the next time. */
 const loadedComponents = new Map<() => Promise<unknown>, unknown>()
 
 export const LazyComponent = <Props extends object>({
@@ -207,7 +226,7 @@ export const LazyComponent = <Props extends object>({
         loadedComponents.set(load, component)
         if (!isUnmounted) setLoaded({ component })
       },
-      (error: unknown) => isUnmounted || setLoaded({ error: error instanceof Error ? error.message : String(error) })
+      (error: unknown) => isUnmounted || setLoaded({ error: errorMessage(error) })
     )
     return () => {
       isUnmounted = true
@@ -215,6 +234,6 @@ export const LazyComponent = <Props extends object>({
   }, [attempt])
   const { component: Component, error } = loaded
   if (error !== undefined)
-    return <ErrorMessage message={`A part of the page did not come: ${error}`} retry={() => setAttempt(attempt + 1)} />
+    return <ErrorMessage message={`A part of the page could not be loaded: ${error}`} retry={() => setAttempt(attempt + 1)} />
   return Component === undefined ? null : <Component {...props} />
 }

@@ -61,7 +61,6 @@ export const go = (href: string, { replace = false }: { readonly replace?: boole
 export const meta = signal<Meta | undefined>(undefined)
 export const problem = signal<string | undefined>(undefined)
 export const snapshots = signal<ReadonlyArray<SnapshotInfo>>([])
-/** The chosen snapshot; `undefined` for the shown source itself. */
 export const at = computed(() => place.value.params["at"])
 /** A number that grows whenever the views must load again. */
 export const version = signal(0)
@@ -75,7 +74,7 @@ export const dumps = signal<ReadonlyArray<DumpFile>>([])
 /** True if the shown dump was written again since it was read, or the list of dumps has changed. */
 export const isStale = signal(false)
 
-const makeStoredSetting = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
+export const makeStoredSetting = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
   const read = (): string | null => {
     try {
       return localStorage.getItem(key)
@@ -122,8 +121,6 @@ export const fileHref = (path: string, params: Readonly<Record<string, string | 
 export const hereWith = (params: Readonly<Record<string, string | undefined>>): string =>
   hrefOf(place.value.view, place.value.path, { ...place.value.params, ...params })
 
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
-
 /** The number of the latest request. A late answer to an older one is ignored. */
 let latestRequest = 0
 
@@ -146,7 +143,7 @@ const applyMeta = async (asked: Promise<Meta>): Promise<boolean> => {
     return true
   } catch (error) {
     // Keep showing the loaded data while the server is away.
-    if (requestNumber === latestRequest && meta.value === undefined) problem.value = messageOf(error)
+    if (requestNumber === latestRequest && meta.value === undefined) problem.value = Api.errorMessage(error)
     return false
   }
 }
@@ -159,7 +156,7 @@ const runUserAction = async (asked: Promise<Meta>): Promise<boolean> => {
   const wasStale = isStale.value
   isStale.value = false
   const known = asked.catch((error: unknown) => {
-    failure.value = messageOf(error)
+    failure.value = Api.errorMessage(error)
     isStale.value ||= wasStale
     throw error
   })

@@ -8,14 +8,10 @@ const failure = <const Error extends string>(status: number, error: Error, descr
     .annotate({ identifier: `${error}Failure`, description })
     .pipe(HttpApiSchema.status(status))
 
-export const BadRequest = failure(400, "BadRequest", "What was asked for can be nothing; the message says why.")
-export const Forbidden = failure(
-  403,
-  "Forbidden",
-  "It does not lie in the directory that is shown, or this program may not ask."
-)
-export const NotFound = failure(404, "NotFound", "There is nothing of that name.")
-export const Unreadable = failure(422, "Unreadable", "It is there, and cannot be read; the message says why.")
+export const BadRequest = failure(400, "BadRequest", "The request is invalid. The message says why.")
+export const Forbidden = failure(403, "Forbidden", "The path is outside of the served directory, or the client has no access.")
+export const NotFound = failure(404, "NotFound", "The requested item does not exist.")
+export const Unreadable = failure(422, "Unreadable", "The item exists but cannot be read. The message says why.")
 
 export const failures = [NotFound, Forbidden, BadRequest, Unreadable] as const
 

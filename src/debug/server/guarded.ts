@@ -26,7 +26,11 @@ const isFromOtherSite = (
 const failureResponse = (status: number, error: string, message: string): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.jsonUnsafe({ error, message } satisfies Failure, { status })
 
-const forbiddenResponse = failureResponse(403, "Forbidden", "this server is for programs of this machine, by its own address")
+const forbiddenResponse = failureResponse(
+  403,
+  "Forbidden",
+  "only programs on this machine can use this server, at its own address"
+)
 
 interface Route {
   readonly method: string
@@ -51,14 +55,14 @@ const isApi = (path: string): boolean => path === "/openapi.json" || path === "/
 
 const notAllowed = (methods: ReadonlyArray<string>) =>
   HttpServerResponse.setHeader(
-    failureResponse(405, "MethodNotAllowed", `this can only be asked with ${methods.join(" or ")}`),
+    failureResponse(405, "MethodNotAllowed", `this route only accepts ${methods.join(" or ")}`),
     "allow",
     methods.join(", ")
   )
 
 /** Turns the framework's text answers, given before a route runs, into JSON. */
 const asJson = (answer: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
-  answer.status === 415 ? failureResponse(415, "BadRequest", "what is sent here must be application/json") : answer
+  answer.status === 415 ? failureResponse(415, "BadRequest", "the request body must be application/json") : answer
 
 type Handler<R> = Effect.Effect<HttpServerResponse.HttpServerResponse, unknown, R>
 
@@ -68,7 +72,7 @@ const isRouteless = (error: unknown): boolean =>
 const answerApi = <R>(api: Handler<R>) =>
   Effect.catch(Effect.map(api, asJson), (error) =>
     isRouteless(error)
-      ? Effect.succeed(failureResponse(404, "NotFound", "there is no such route; /openapi.json has those there are"))
+      ? Effect.succeed(failureResponse(404, "NotFound", "this route does not exist; /openapi.json lists all routes"))
       : Effect.succeed(failureResponse(400, "BadRequest", "the request cannot be read"))
   )
 
@@ -78,8 +82,8 @@ const isUnreadable = (defect: unknown): boolean =>
 
 const toDefectResponse = (defect: unknown): HttpServerResponse.HttpServerResponse =>
   isUnreadable(defect)
-    ? failureResponse(413, "BadRequest", "what was sent is too large, or cannot be read")
-    : failureResponse(500, "Failed", "this is a mistake in fs-algebra itself")
+    ? failureResponse(413, "BadRequest", "the request body is too large or cannot be read")
+    : failureResponse(500, "Failed", "internal error of fs-algebra; please report it")
 
 const pathOf = (url: string): string => url.split("?", 1)[0]!
 
@@ -109,7 +113,7 @@ export const guardRoutes = <R>(
       if (request.method !== "GET" && request.method !== "HEAD") return Effect.succeed(notAllowed(["GET", "HEAD"]))
       return Effect.map(
         page(path, nonce),
-        (found) => found ?? HttpServerResponse.text("There is no such page.\n", { status: 404 })
+        (found) => found ?? HttpServerResponse.text("This page does not exist.\n", { status: 404 })
       )
     })
     return HttpServerResponse.setHeaders(

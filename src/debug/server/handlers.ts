@@ -28,8 +28,8 @@ const failureOf = ({ message, path, reason }: DebugError): Failure => ({
 const withFailures = <A, R>(effect: Effect.Effect<A, DebugError, R>): Effect.Effect<A, Failure, R> =>
   Effect.mapError(effect, failureOf)
 
-const noFiles = makeDebugError("missing", "there are no files: the dump has no archive")
-const noJournal = makeDebugError("missing", "there is no journal; give one with --journal FILE")
+const noFiles = makeDebugError("missing", "the dump has no archive, so there are no files")
+const noJournal = makeDebugError("missing", "no journal is open; open one with --journal FILE")
 
 const pageOf = <A>(all: ReadonlyArray<A>, offset = 0, limit = defaultLimit) => ({
   total: all.length,
@@ -186,7 +186,7 @@ export const layer = (source: Source, version: string) => {
   const checked = HttpApiMiddleware.layerSchemaErrorTransform(Checked, ({ cause }) =>
     Effect.fail({
       error: "BadRequest" as const,
-      message: `this cannot be asked so: ${cause.message.replace(/\s*\n\s*/g, " ")}`
+      message: `the request is invalid: ${cause.message.replace(/\s*\n\s*/g, " ")}`
     })
   )
 

@@ -11,10 +11,10 @@ import { capture, directory, type Files, link, type Picture } from "../Files.ts"
 import type { Law } from "../Law.ts"
 import { toBytes, collect, encodeUtf8 } from "../operations.ts"
 
-const { law } = lawForms({ kind: "acceleration", needs: ["accelerations"] })
-const linking = lawForms({ kind: "acceleration", needs: ["accelerations", "links"] })
-const making = lawForms({ kind: "acceleration", needs: ["accelerations", "links", "write"] })
-const deleting = lawForms({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
+const accelerated = lawForms("acceleration", "accelerations")
+const linking = lawForms("acceleration", "accelerations", "links")
+const making = lawForms("acceleration", "accelerations", "links", "write")
+const deleting = lawForms("acceleration", "accelerations", "write", "delete")
 
 const files: Files = {
   "text.txt": "one\ntwo hit\r\nthree",
@@ -142,23 +142,24 @@ const makingMany = (port: Backend) => {
 }
 
 export const accelerationLaws: ReadonlyArray<Law> = [
-  law("the fast read answers the file, or declines what is larger than it may be", "port: accelerations", function* (fs) {
-    yield* plantFiles(fs, { a: "1234" })
-    const perform = performing(fs.port, "Read")
-    if (perform === undefined) return
-    const path = "a" as FsPath
-    const read = (maxBytes: number) => Effect.map(perform({ _tag: "Read", path, maxBytes }), Option.getOrUndefined)
-    yield* equal<unknown>(yield* read(3), undefined)
-    const whole = yield* read(4)
-    if (whole === undefined) return
-    yield* equal(whole.bytes, encodeUtf8("1234"))
-    yield* equal(whole.stat.sizeBytes, 4)
-    if (whole.isLent === true) return
-    whole.bytes.fill(0)
-    yield* equal((yield* read(4))?.bytes, encodeUtf8("1234"))
-  }),
-  law("the fast stat answers what the port's does", "port: accelerations", function* (fs) {
-    yield* plantFiles(fs, files)
+  accelerated("port: accelerations", { a: "1234" }).law(
+    "the fast read returns the file, or declines a file over its limit",
+    function* (fs) {
+      const perform = performing(fs.port, "Read")
+      if (perform === undefined) return
+      const path = "a" as FsPath
+      const read = (maxBytes: number) => Effect.map(perform({ _tag: "Read", path, maxBytes }), Option.getOrUndefined)
+      yield* equal<unknown>(yield* read(3), undefined)
+      const whole = yield* read(4)
+      if (whole === undefined) return
+      yield* equal(whole.bytes, encodeUtf8("1234"))
+      yield* equal(whole.stat.sizeBytes, 4)
+      if (whole.isLent === true) return
+      whole.bytes.fill(0)
+      yield* equal((yield* read(4))?.bytes, encodeUtf8("1234"))
+    }
+  ),
+  accelerated("port: accelerations", files).law("the fast stat returns the same as the port", function* (fs) {
     const perform = performing(fs.port, "Stat")
     if (perform === undefined) return
     for (const path of paths.map((path) => path as FsPath)) {
@@ -166,29 +167,29 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       if (Option.isSome(stat)) yield* equal<unknown>(stat.value, yield* fs.port.stat(path), path)
     }
   }),
-  law("many files read at once are what they are one by one, or declined", "port: accelerations", function* (fs) {
-    yield* plantFiles(fs, files)
-    const perform = performing(fs.port, "ReadMany")
-    if (perform === undefined) return
-    const readMany = (paths: ReadonlyArray<FsPath>) =>
-      Effect.map(perform({ _tag: "ReadMany", paths, maxBytes: 1000 }), Option.getOrUndefined)
-    const all = paths.map((path) => path as FsPath)
-    const wholes = yield* readMany(all)
-    if (wholes === undefined) return
-    yield* equal(wholes.length, all.length)
-    for (const [index, whole] of wholes.entries()) {
-      const path = all[index]!
-      if (whole === undefined) continue
-      yield* equal(whole.bytes, (yield* withoutAccelerations(fs).readBytes(path)).content, path)
-      yield* equal<unknown>(whole.stat, yield* fs.port.stat(path), path)
-    }
-    yield* equal<unknown>((yield* readMany(["large" as FsPath]))?.[0], undefined)
-  }),
-  linking.law(
-    "what stands on the way to a path is seen at once as it is one after another",
-    "port: accelerations",
+  accelerated("port: accelerations", files).law(
+    "the fast read of many files returns what single reads return, or declines",
     function* (fs) {
-      yield* plantFiles(fs, { ...files, "d/link": link("../d/e"), lone: link("none") })
+      const perform = performing(fs.port, "ReadMany")
+      if (perform === undefined) return
+      const readMany = (paths: ReadonlyArray<FsPath>) =>
+        Effect.map(perform({ _tag: "ReadMany", paths, maxBytes: 1000 }), Option.getOrUndefined)
+      const all = paths.map((path) => path as FsPath)
+      const wholes = yield* readMany(all)
+      if (wholes === undefined) return
+      yield* equal(wholes.length, all.length)
+      for (const [index, whole] of wholes.entries()) {
+        const path = all[index]!
+        if (whole === undefined) continue
+        yield* equal(whole.bytes, (yield* withoutAccelerations(fs).readBytes(path)).content, path)
+        yield* equal<unknown>(whole.stat, yield* fs.port.stat(path), path)
+      }
+      yield* equal<unknown>((yield* readMany(["large" as FsPath]))?.[0], undefined)
+    }
+  ),
+  linking("port: accelerations", { ...files, "d/link": link("../d/e"), lone: link("none") }).law(
+    "the fast lookup of a path returns what single lookups return",
+    function* (fs) {
       const perform = performing(fs.port, "Look")
       if (perform === undefined) return
       for (const name of [...paths, "d/none/x/y", "d/link", "d/link/f.ts", "lone", "lone/x"]) {
@@ -199,24 +200,30 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     }
   ),
   ...readCalls.map(([what, call]) =>
-    law(`${what} answers the same with and without accelerations`, "architecture: accelerations", function* (fs) {
-      yield* plantFiles(fs, files)
-      for (const path of paths) {
-        yield* equal(yield* outcome(call(fs, path)), yield* outcome(call(withoutAccelerations(fs), path)), `${what} of ${path}`)
+    accelerated("architecture: accelerations", files).law(
+      `${what} answers the same with and without accelerations`,
+      function* (fs) {
+        for (const path of paths) {
+          yield* equal(
+            yield* outcome(call(fs, path)),
+            yield* outcome(call(withoutAccelerations(fs), path)),
+            `${what} of ${path}`
+          )
+        }
       }
-    })
+    )
   ),
   ...searchCalls.map(([what, call]) =>
-    law(`${what} finds the same with and without accelerations`, "architecture: accelerations", function* (fs) {
-      yield* plantFiles(fs, files)
-      yield* equal(yield* outcome(call(fs)), yield* outcome(call(withoutAccelerations(fs))))
-    })
+    accelerated("architecture: accelerations", files).law(
+      `${what} finds the same with and without accelerations`,
+      function* (fs) {
+        yield* equal(yield* outcome(call(fs)), yield* outcome(call(withoutAccelerations(fs))))
+      }
+    )
   ),
-  deleting.law(
-    "many entries made at once are what they are one by one, or are not made",
-    "port: accelerations",
+  deleting("port: accelerations", onBothSides({ "text.txt": "text", "d/e/f.ts": "hit" })).law(
+    "the fast creation of many entries has the result of single creations, or declines",
     function* (fs) {
-      yield* plantFiles(fs, onBothSides({ "text.txt": "text", "d/e/f.ts": "hit" }))
       const { attributes } = fs.port
       const makeMany = makingMany(fs.port)
       if (makeMany === undefined) return
@@ -243,7 +250,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* expectSameSides(fs)
     }
   ),
-  making.law("many entries made at once follow no link", "port: accelerations", function* (fs) {
+  making("port: accelerations").law("the fast creation of many entries follows no link", function* (fs) {
     const links: Files = { "d/e/f.ts": "hit", away: link("d"), lone: link("missing") }
     yield* plantFiles(fs, links)
     const makeMany = makingMany(fs.port)
@@ -258,11 +265,9 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     )
     yield* expectTree(fs, links)
   }),
-  deleting.law(
+  deleting("architecture: accelerations", onBothSides(files)).law(
     "deleting a tree leaves and counts the same with and without accelerations",
-    "architecture: accelerations",
     function* (fs) {
-      yield* plantFiles(fs, onBothSides(files))
       const options = { recursive: true }
       for (const path of ["d", "empty"]) {
         const fast = yield* fs.delete(`fast/${path}`, options)
@@ -271,7 +276,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       }
     }
   ),
-  deleting.law("what was read fast is what was written last", "architecture: accelerations", function* (fs) {
+  deleting("architecture: accelerations").law("an accelerated read returns the last write", function* (fs) {
     const slow = withoutAccelerations(fs)
     for (const content of ["first", "second, longer", "", "third"]) {
       yield* slow.write("a", content)
@@ -284,9 +289,8 @@ export const accelerationLaws: ReadonlyArray<Law> = [
       yield* equal(yield* fs.exists("a"), false)
     }
   }),
-  deleting.law(
-    "copying and moving come to the same with and without accelerations",
-    "architecture: accelerations",
+  deleting("architecture: accelerations").law(
+    "copies and moves have the same result with and without accelerations",
     function* (fs) {
       const slow = withoutAccelerations(fs)
       yield* plantFiles(fs, onBothSides(files))

@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
-import * as Stream from "effect/Stream"
 import { quota } from "../../filesystem/Decorator.ts"
 import { type Algebra, type Edit, make } from "../../filesystem/Filesystem.ts"
 import type { WriteMode } from "../../model/Entry.ts"
@@ -12,11 +11,11 @@ import { capture, directory, type Files, type Picture } from "../Files.ts"
 import { type Law, noted } from "../Law.ts"
 import { expectTree, lawForms, plantFiles, withFaults } from "../chapter.ts"
 import { equal, holds } from "../expect.ts"
-import { encodeUtf8 } from "../operations.ts"
+import { encodeUtf8, writeThroughSink } from "../operations.ts"
 
 // Laws that an accelerated change has the same result, fault and tree as the same change without acceleration.
 
-const { law: lawWholeChanges } = lawForms({ kind: "acceleration", needs: ["accelerations", "write", "delete"] })
+const wholeChanges = lawForms("acceleration", "accelerations", "write", "delete")
 
 const files: Files = {
   "text.txt": "one\r\ntwo\nthree two",
@@ -56,7 +55,7 @@ const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
 const callsPerComparison = 10
 
 const sameResultLaw = (tag: Tag, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
-  lawWholeChanges(`${what} comes to the same in one step and step by step`, "architecture: accelerations", function* (fs) {
+  wholeChanges("architecture: accelerations").law(`${what} has the same result in one step and step by step`, function* (fs) {
     if (performing(fs.port, tag) === undefined) return
     const slow = make(portable(fs.port))
     yield* plantFiles(fs, onBothSides(files))
@@ -171,7 +170,7 @@ export const wholeChangeLaws: ReadonlyArray<Law> = [
       writes(mode, (fs, path, content) => (options) => fs.write(path, content, options))
     ),
     sameResultLaw("Write", `a sink in mode ${mode}`, () =>
-      writes(mode, (fs, path, content) => (options) => Stream.run(Stream.make(encodeUtf8(content)), fs.sink(path, options)))
+      writes(mode, (fs, path, content) => (options) => writeThroughSink(fs, path, [content], options))
     )
   ]),
   sameResultLaw("Edit", "an edit", () => editCalls),
@@ -180,8 +179,8 @@ export const wholeChangeLaws: ReadonlyArray<Law> = [
   sameResultLaw("Move", "a move", () => moveCalls)
 ]
 
-const { law } = lawForms({ kind: "service", needs: ["write"] })
-const moving = lawForms({ kind: "service", needs: ["write", "delete"] })
+const writing = lawForms("service", "write")
+const moving = lawForms("service", "write", "delete")
 
 const numbers = Array.from({ length: 20 }, (_, i) => i)
 
@@ -195,46 +194,44 @@ const outcomes = <A, E extends { readonly _tag: string }>(calls: ReadonlyArray<E
 const oneSuccess = (tag: string): ReadonlyArray<string> => ["success", ...numbers.slice(1).map(() => tag)].sort()
 
 export const concurrencyLaws: ReadonlyArray<Law> = [
-  law("no append is lost, and each is whole", "C-42", function* (fs) {
+  writing("C-42").law("no append is lost, and each is whole", function* (fs) {
     yield* runConcurrently(numbers.map((n) => fs.write("log", `${n}`.repeat(50) + "\n", { mode: "append" })))
     const lines = (yield* fs.readString("log")).trimEnd().split("\n")
     yield* equal([...lines].sort(), numbers.map((n) => `${n}`.repeat(50)).sort())
   }),
-  law("of many creates one succeeds", "C-42", function* (fs) {
+  writing("C-42").law("of many creates one succeeds", function* (fs) {
     const seen = yield* outcomes(numbers.map((n) => fs.write("p/a", `${n}`, { mode: "create" })))
     yield* equal([...seen].sort(), [...oneSuccess("AlreadyExists")].sort())
     yield* expectTree(fs, { "p/a": `${seen.indexOf("success")}` })
   }),
-  law("of many writes with one precondition one succeeds", "C-42, C-50", function* (fs) {
-    yield* plantFiles(fs, { a: "old" })
+  writing("C-42, C-50", { a: "old" }).law("of many writes with one precondition one succeeds", function* (fs) {
     const ifMatch = yield* fs.version("a")
     const seen = yield* outcomes(numbers.map((n) => fs.write("a", `${n}`, { ifMatch })))
     yield* equal([...seen].sort(), [...oneSuccess("Conflict")].sort())
     yield* expectTree(fs, { a: `${seen.indexOf("success")}` })
   }),
-  law("no edit is lost", "C-42", function* (fs) {
-    yield* plantFiles(fs, { a: numbers.map((n) => `<${n}>`).join("") })
+  writing("C-42", { a: numbers.map((n) => `<${n}>`).join("") }).law("no edit is lost", function* (fs) {
     yield* runConcurrently(numbers.map((n) => fs.edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
     yield* expectTree(fs, { a: numbers.map((n) => `[${n}]`).join("") })
   }),
-  law("many may make one directory", "C-42", function* (fs) {
+  writing("C-42").law("many may make one directory", function* (fs) {
     yield* runConcurrently(numbers.map(() => fs.mkdir("a/b/c")))
     yield* expectTree(fs, { "a/b/c": directory })
   }),
-  law("of many that insist on a new directory one succeeds", "C-42", function* (fs) {
+  writing("C-42").law("of many that insist on a new directory one succeeds", function* (fs) {
     const seen = yield* outcomes(numbers.map(() => fs.mkdir("a/b", { existOk: false })))
     yield* equal([...seen].sort(), [...oneSuccess("AlreadyExists")].sort())
   }),
-  law("many may write into one new directory", "C-42", function* (fs) {
+  writing("C-42").law("many may write into one new directory", function* (fs) {
     yield* runConcurrently(numbers.map((n) => fs.write(`p/q/${n}`, `${n}`)))
     yield* expectTree(fs, Object.fromEntries(numbers.map((n) => [`p/q/${n}`, `${n}`])))
   }),
-  law("a failing write takes no directory away that another needs", "C-13, C-42", function* (fs) {
+  writing("C-13, C-42").law("a failing write takes no directory away that another needs", function* (fs) {
     const seen = yield* outcomes(numbers.map((n) => fs.write("p/q/a", "x", { mode: n % 2 === 0 ? "create" : "overwrite" })))
     yield* holds(seen.includes("success"), "a write that succeeded", seen)
     yield* expectTree(fs, { "p/q/a": "x" })
   }),
-  law("a reader sees one write or another, never a mixture", "C-42, C-49", function* (fs) {
+  writing("C-42, C-49").law("a reader sees one write or another, never a mixture", function* (fs) {
     yield* fs.write("a", "0".repeat(100_000))
     const write = (n: number) => fs.write("a", `${n % 10}`.repeat(100_000 - (n % 7)))
     const read = Effect.flatMap(fs.readString("a"), (text) =>
@@ -242,7 +239,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     )
     yield* runConcurrently(numbers.flatMap((n): ReadonlyArray<Effect.Effect<unknown, unknown>> => [write(n), read]))
   }),
-  law("writes to one path happen in the order of arrival", "C-42", function* (fs) {
+  writing("C-42").law("writes to one path happen in the order of arrival", function* (fs) {
     yield* fs.write("a", "")
     const fibers = yield* Effect.forEach(numbers, (n) =>
       Effect.forkChild(fs.write("a", `${n},`, { mode: "append" }), { startImmediately: true })
@@ -250,21 +247,21 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* Effect.forEach(fibers, Fiber.join)
     yield* expectTree(fs, { a: numbers.map((n) => `${n},`).join("") })
   }),
-  law("two filesystems over one port share the order of writes", "C-42", function* (fs) {
-    yield* plantFiles(fs, { a: numbers.map((n) => `<${n}>`).join("") })
-    const other = noted(fs, make(portable(fs.port)))
-    yield* runConcurrently(numbers.map((n) => (n % 2 === 0 ? fs : other).edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
-    yield* expectTree(fs, { a: numbers.map((n) => `[${n}]`).join("") })
-  }),
-  moving.law("moves that cross do not lock up", "C-42", function* (fs) {
-    yield* plantFiles(fs, { "a/x": "1", "b/y": "2" })
+  writing("C-42", { a: numbers.map((n) => `<${n}>`).join("") }).law(
+    "two filesystems over one port share the order of writes",
+    function* (fs) {
+      const other = noted(fs, make(portable(fs.port)))
+      yield* runConcurrently(numbers.map((n) => (n % 2 === 0 ? fs : other).edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
+      yield* expectTree(fs, { a: numbers.map((n) => `[${n}]`).join("") })
+    }
+  ),
+  moving("C-42", { "a/x": "1", "b/y": "2" }).law("crossing moves do not deadlock", function* (fs) {
     yield* outcomes(numbers.map((n) => (n % 2 === 0 ? fs.move("a/x", "b/x") : fs.move("b/x", "a/x"))))
     const places = yield* Effect.all([fs.exists("a/x"), fs.exists("b/x")])
     yield* equal(places.filter((there) => there).length, 1)
     yield* equal(yield* fs.readString("b/y"), "2")
   }),
-  moving.law("deleting a tree and writing into it do not lock up", "C-42", function* (fs) {
-    yield* plantFiles(fs, { "d/a": "1" })
+  moving("C-42", { "d/a": "1" }).law("deleting a tree and writing into it do not deadlock", function* (fs) {
     const seen = yield* outcomes<unknown, { readonly _tag: string }>(
       numbers.map((n) => (n % 5 === 0 ? fs.delete("d", { recursive: true, missing: "ignore" }) : fs.write(`d/${n}`, "x")))
     )
@@ -276,8 +273,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* fs.write("d/last", "x")
     yield* equal(yield* fs.readString("d/last"), "x")
   }),
-  law("whoever is interrupted while it waits gives its place back", "C-42", function* (fs) {
-    yield* plantFiles(fs, { a: "old" })
+  writing("C-42", { a: "old" }).law("an interrupted call does not block the calls behind it", function* (fs) {
     const slow = yield* withFaults(fs, { operation: "Write", path: "a", nth: 1, fault: "hang" })
     const holder = yield* Effect.forkChild(slow.write("a", "1"), { startImmediately: true })
     const waiting = yield* Effect.forkChild(slow.write("a", "2"), { startImmediately: true })
@@ -287,8 +283,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(last)
     yield* expectTree(fs, { a: "3" })
   }),
-  law("other paths go on while one is held", "C-42", function* (fs) {
-    yield* plantFiles(fs, { "a/x": "old", "b/x": "old" })
+  writing("C-42", { "a/x": "old", "b/x": "old" }).law("calls on other paths proceed while one path is locked", function* (fs) {
     const slow = yield* withFaults(fs, { operation: "Write", path: "a/x", fault: "hang" })
     const holder = yield* Effect.forkChild(slow.write("a/x", "1"), { startImmediately: true })
     yield* fs.write("b/x", "2")
@@ -328,8 +323,7 @@ const copiesAcrossDirectories = (fs: Algebra): Effect.Effect<boolean, unknown> =
 
 export const atomicityLaws: ReadonlyArray<Law> = [
   ...singleCalls.flatMap(([what, call]) => [
-    moving.law(`${what} that fails at any step changes nothing`, "C-13, C-55", function* (fs) {
-      yield* plantFiles(fs, initialTree)
+    moving("C-13, C-55", initialTree).law(`${what} that fails at any step changes nothing`, function* (fs) {
       for (let nth = 1; nth < 50; nth++) {
         const broken = yield* withFaults(fs, { operation: changeSteps, nth, fault: { _tag: "DiskFull" } })
         const exit = yield* Effect.exit(call(broken))
@@ -337,8 +331,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
         yield* expectTree(fs, initialTree)
       }
     }),
-    moving.law(`${what} that is interrupted at any step changes nothing`, "C-13, C-55", function* (fs) {
-      yield* plantFiles(fs, initialTree)
+    moving("C-13, C-55", initialTree).law(`${what} that is interrupted at any step changes nothing`, function* (fs) {
       for (let nth = 1; nth < 50; nth++) {
         const broken = yield* withFaults(fs, { operation: changeSteps, nth, fault: "hang" })
         const fiber = yield* Effect.forkChild(call(broken), { startImmediately: true })
@@ -349,11 +342,9 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       }
     })
   ]),
-  moving.law(
+  moving("C-51, C-55", initialTree).law(
     "a move of a tree that fails at any step changes nothing, or loses nothing where only copying would do",
-    "C-51, C-55",
     function* (fs) {
-      yield* plantFiles(fs, initialTree)
       const copies = yield* copiesAcrossDirectories(fs)
       for (let nth = 1; nth < 50; nth++) {
         const broken = yield* withFaults(fs, { operation: changeSteps, nth, fault: { _tag: "DiskFull" } })
@@ -376,8 +367,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       }
     }
   ),
-  law("a full disk is told as DiskFull", "C-22, C-23", function* (fs) {
-    yield* plantFiles(fs, { a: "old", d: directory })
+  writing("C-22, C-23", { a: "old", d: directory }).law("a full disk is reported as DiskFull", function* (fs) {
     const full = yield* withFaults(fs, { operation: ["Write", "MakeDirectory"], fault: { _tag: "DiskFull" } })
     const seen = yield* outcomes<unknown, { readonly _tag: string }>([
       full.write("a", "new"),
@@ -386,7 +376,7 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       full.mkdir("e"),
       full.copy("a", "b"),
       full.copy("d", "e"),
-      Stream.run(Stream.make(encodeUtf8("new")), full.sink("a"))
+      writeThroughSink(full, "a", ["new"])
     ])
     yield* equal(
       seen,
@@ -394,15 +384,14 @@ export const atomicityLaws: ReadonlyArray<Law> = [
     )
     yield* expectTree(fs, { a: "old", d: directory })
   }),
-  law("a full disk keeps the old file", "behaviours: regressions", function* (fs) {
-    yield* plantFiles(fs, { a: "old" })
+  writing("behaviours: regressions", { a: "old" }).law("a full disk keeps the old file", function* (fs) {
     const small = noted(fs, yield* quota({ maxBytes: 5 })(fs))
     const seen = yield* outcomes<unknown, { readonly _tag: string }>([
       small.write("a", "too long"),
       small.writeBytes("a", encodeUtf8("new"), { mode: "append" }),
       small.edit("a", { oldText: "old", newText: "longer" }),
       small.write("p/q", "new"),
-      Stream.run(Stream.make(encodeUtf8("too"), encodeUtf8("long")), small.sink("a")),
+      writeThroughSink(small, "a", ["too", "long"]),
       small.copy("a", "b")
     ])
     yield* equal(

@@ -6,7 +6,7 @@ import type { Law } from "../Law.ts"
 import { toBytes, encodeUtf8 } from "../operations.ts"
 import type { Edit } from "../../filesystem/Filesystem.ts"
 
-const { changes, law, refuses } = lawForms({ kind: "service", needs: ["write"] })
+const writing = lawForms("service", "write")
 
 const mark = toBytes(0xef, 0xbb, 0xbf)
 
@@ -162,25 +162,26 @@ const rows: ReadonlyArray<Row> = [
 
 export const editLaws: ReadonlyArray<Law> = [
   ...rows.map(({ what, before, edits, after, replacements }) =>
-    changes(what, "C-34", { a: before }, (fs) => fs.edit("a", edits), { a: after }, { replacements, path: "a" as never })
+    writing("C-34", { a: before }).changes(
+      what,
+      (fs) => fs.edit("a", edits),
+      { a: after },
+      { replacements, path: "a" as never }
+    )
   ),
-  refuses(
+  writing("C-34", { a: "text" }).refuses(
     "no match is InvalidArgument",
-    "C-34",
-    { a: "text" },
     (fs) => fs.edit("a", { oldText: "none", newText: "y" }),
     "InvalidArgument"
   ),
   ...(["first", "all"] as const).map((match) =>
-    refuses(
+    writing("C-34", { a: "text" }).refuses(
       `no match is InvalidArgument, also with match ${match}`,
-      "C-34",
-      { a: "text" },
       (fs) => fs.edit("a", { oldText: "none", newText: "y", match }),
       "InvalidArgument"
     )
   ),
-  law("several matches are InvalidArgument, which says how many and on which lines", "C-34", function* (fs) {
+  writing("C-34").law("several matches are InvalidArgument, which says how many and on which lines", function* (fs) {
     const content = `${"\n".repeat(10)}here\n${"\n".repeat(11)}here\n`
     yield* plantFiles(fs, { a: content })
     const { message } = yield* fails(fs.edit("a", { oldText: "here", newText: "there" }), "InvalidArgument")
@@ -198,16 +199,16 @@ export const editLaws: ReadonlyArray<Law> = [
       ["line endings", "a\nb\n", "a\r\nb\r\n", /line (ending|break|end)|\bCR\b|\\r/i]
     ] as const
   ).map(([why, content, oldText, pattern]) =>
-    law(`no match because of ${why} is told so, with the line`, "C-34", function* (fs) {
-      yield* plantFiles(fs, { a: `first\n${content}last\n` })
-      const { message } = yield* fails(fs.edit("a", { oldText, newText: "x" }), "InvalidArgument")
-      yield* holds(pattern.test(message) && /\b2\b/.test(message), `a message about ${why} in line 2`, message)
-    })
+    writing("C-34", { a: `first\n${content}last\n` }).law(
+      `no match because of ${why} is told so, with the line`,
+      function* (fs) {
+        const { message } = yield* fails(fs.edit("a", { oldText, newText: "x" }), "InvalidArgument")
+        yield* holds(pattern.test(message) && /\b2\b/.test(message), `a message about ${why} in line 2`, message)
+      }
+    )
   ),
-  refuses(
+  writing("C-34", { a: "one two" }).refuses(
     "of several edits all are made or none",
-    "C-34",
-    { a: "one two" },
     (fs) =>
       fs.edit("a", [
         { oldText: "one", newText: "1" },
@@ -215,10 +216,8 @@ export const editLaws: ReadonlyArray<Law> = [
       ]),
     "InvalidArgument"
   ),
-  refuses(
+  writing("C-34", { a: "abcd" }).refuses(
     "edits that overlap are InvalidArgument",
-    "C-34",
-    { a: "abcd" },
     (fs) =>
       fs.edit("a", [
         { oldText: "abc", newText: "1" },
@@ -226,69 +225,57 @@ export const editLaws: ReadonlyArray<Law> = [
       ]),
     "InvalidArgument"
   ),
-  refuses(
+  writing("C-34", { a: "abc" }).refuses(
     "empty oldText is InvalidArgument",
-    "C-34",
-    { a: "abc" },
     (fs) => fs.edit("a", { oldText: "", newText: "x" }),
     "InvalidArgument"
   ),
-  refuses(
+  writing("semantics: -", { a: "abc" }).refuses(
     "a lone surrogate in newText is InvalidArgument",
-    "semantics: -",
-    { a: "abc" },
     (fs) => fs.edit("a", { oldText: "a", newText: "\ud800" }),
     "InvalidArgument"
   ),
-  refuses(
-    "what is neither UTF-8 nor marked as UTF-16 is NotText",
-    "C-34",
-    { a: toBytes(0x61, 0xe9, 0x62) },
+  writing("C-34", { a: toBytes(0x61, 0xe9, 0x62) }).refuses(
+    "an edit of another encoding than UTF-8 and UTF-16 is NotText",
     (fs) => fs.edit("a", { oldText: "a", newText: "b" }),
     "NotText",
     { offset: 1 }
   ),
-  refuses("edit of nothing is NotFound", "S0-19", {}, (fs) => fs.edit("a", { oldText: "a", newText: "b" }), "NotFound"),
-  refuses(
+  writing("S0-19").refuses("edit of nothing is NotFound", (fs) => fs.edit("a", { oldText: "a", newText: "b" }), "NotFound"),
+  writing("S0-20", { d: directory }).refuses(
     "edit of a directory is NotAFile",
-    "S0-20",
-    { d: directory },
     (fs) => fs.edit("d", { oldText: "a", newText: "b" }),
     "NotAFile"
   ),
-  refuses(
+  writing("semantics: -", { f: "x" }).refuses(
     "edit below a file is NotFound",
-    "semantics: -",
-    { f: "x" },
     (fs) => fs.edit("f/x", { oldText: "a", newText: "b" }),
     "NotFound"
   ),
-  law("a dry run answers what would happen, and changes nothing", "C-34", function* (fs) {
-    yield* plantFiles(fs, { a: "one two" })
+  writing("C-34", { a: "one two" }).law("a dry run answers what would happen, and changes nothing", function* (fs) {
     const dry = yield* fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true })
     yield* has(dry, { replacements: 1 })
     yield* expectTree(fs, { a: "one two" })
     yield* equal(dry.diff, (yield* fs.edit("a", { oldText: "two", newText: "2" })).diff)
   }),
-  law("a dry run fails as the edit would", "C-34", function* (fs) {
-    yield* plantFiles(fs, { a: "one" })
+  writing("C-34", { a: "one" }).law("a dry run fails as the edit would", function* (fs) {
     yield* fails(fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true }), "InvalidArgument")
   }),
-  law("the diff is unified, with three lines of context", "api: EditResult", function* (fs) {
-    yield* plantFiles(fs, { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" })
-    const { diff } = yield* fs.edit("a", { oldText: "5", newText: "five" })
-    const body = diff.slice(diff.indexOf("@@")).trimEnd().split("\n")
-    yield* equal(body[0]?.replace(/@@[^@]*$/, "@@"), "@@ -2,7 +2,7 @@")
-    yield* equal(body.slice(1), [" 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8"])
-  }),
-  law("edit answers the new version when it is asked for", "C-50", function* (fs) {
-    yield* plantFiles(fs, { a: "abd" })
+  writing("api: EditResult", { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" }).law(
+    "the diff is unified, with three lines of context",
+    function* (fs) {
+      const { diff } = yield* fs.edit("a", { oldText: "5", newText: "five" })
+      const body = diff.slice(diff.indexOf("@@")).trimEnd().split("\n")
+      yield* equal(body[0]?.replace(/@@[^@]*$/, "@@"), "@@ -2,7 +2,7 @@")
+      yield* equal(body.slice(1), [" 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8"])
+    }
+  ),
+  writing("C-50", { a: "abd" }).law("edit answers the new version when it is asked for", function* (fs) {
     yield* has(yield* fs.edit("a", { oldText: "d", newText: "c" }, { version: true }), {
       version: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     })
   }),
-  law("edit finds what is there at that moment", "S0-96", function* (fs) {
-    yield* plantFiles(fs, { a: "1" })
+  writing("S0-96", { a: "1" }).law("edit reads the current content", function* (fs) {
     for (let i = 1; i < 5; i++) yield* Effect.asVoid(fs.edit("a", { oldText: `${i}`, newText: `${i + 1}` }))
     yield* expectTree(fs, { a: "5" })
   })

@@ -2,13 +2,13 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import type { Algebra, GrepOptions } from "../../filesystem/Filesystem.ts"
 import type { GrepMatch } from "../../model/Entry.ts"
-import { plantFiles, lawForms, withFaults, withLimits } from "../chapter.ts"
+import { lawForms, withFaults, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import type { Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
 import { toBytes, collect, encodeUtf8 } from "../operations.ts"
 
-const { answers, law, refuses } = lawForms({ kind: "service" })
+const service = lawForms("service")
 
 const formatMatch = ({ path, lineNumber, lineContent, matchStart, matchEnd }: GrepMatch): string =>
   `${path}:${lineNumber}:${lineContent.slice(matchStart, matchEnd)}`
@@ -38,14 +38,14 @@ const rows: ReadonlyArray<Row> = [
   { what: "no match crosses lines", text: "a\nb", pattern: "a\\sb", expected: [] },
   { what: "an empty line can match", text: "a\n\nb\n", pattern: "^$", expected: ["2:"] },
   { what: "patterns tell case apart", text: "a\nA", pattern: "A", expected: ["2:A"] },
-  { what: "ignoreCase does not", text: "a\nA", pattern: "A", options: { ignoreCase: true }, expected: ["1:a", "2:A"] },
+  { what: "ignoreCase ignores case", text: "a\nA", pattern: "A", options: { ignoreCase: true }, expected: ["1:a", "2:A"] },
   { what: "(?i) in front is ignoreCase", text: "a\nA", pattern: "(?i)A", expected: ["1:a", "2:A"] },
   { what: "a RegExp's flag i counts", text: "a\nA", pattern: /A/i, expected: ["1:a", "2:A"] },
   { what: "a RegExp's flags g and y do not count", text: "xa\nxa", pattern: /a/gy, expected: ["1:a", "2:a"] },
   { what: "Python's named groups are understood", text: "abab\nabba", pattern: "(?P<x>ab)(?P=x)", expected: ["1:abab"] },
   { what: "Python's \\A and \\Z are understood", text: "ab\nb", pattern: "\\Ab\\Z", expected: ["2:b"] },
   { what: "properties of characters are understood", text: "a\né", pattern: "^\\p{Ll}$", expected: ["1:a", "2:é"] },
-  { what: "without them a backslash before a letter is the letter", text: "-\ny", pattern: "[\\-]", expected: ["1:-"] },
+  { what: "a backslash before another character is that character", text: "-\ny", pattern: "[\\-]", expected: ["1:-"] },
   { what: "literal is no pattern", text: "a.c\nabc", pattern: "a.c", options: { literal: true }, expected: ["1:a.c"] },
   {
     what: "literal may ignore case",
@@ -86,18 +86,19 @@ const badPatterns: ReadonlyArray<readonly [what: string, pattern: string]> = [
   ["of 1,001 characters", "a".repeat(1001)]
 ]
 
+const globbing = service("C-19", severalFiles)
+
+const choosing = service("S0-39", severalFiles)
+
 export const grepLaws: ReadonlyArray<Law> = [
   ...rows.map(({ what, text, pattern, options, expected }) =>
-    answers(
+    service("C-20, C-21", { f: text }).answers(
       `in grep, ${what}`,
-      "C-20, C-21",
-      { f: text },
       grepMatches(pattern, options),
       expected.map((line) => `f:${line}`)
     )
   ),
-  law("a match across lines is at the line where it begins", "api: GrepOptions", function* (fs) {
-    yield* plantFiles(fs, { f: "x\na\nb\nc" })
+  service("api: GrepOptions", { f: "x\na\nb\nc" }).law("a match across lines is at the line where it begins", function* (fs) {
     const { matches } = yield* fs.grep("a\\nb", { multiline: true })
     yield* equal(
       matches.map(({ lineNumber }) => lineNumber),
@@ -105,221 +106,212 @@ export const grepLaws: ReadonlyArray<Law> = [
     )
     yield* equal(yield* grepMatches("a\\nb")(fs), [])
   }),
-  answers(
+  service("C-21", { "d/f": "first\n😀é hit, hit\r\n" }).answers(
     "a match has its line, and columns in UTF-16 units",
-    "C-21",
-    { "d/f": "first\n😀é hit, hit\r\n" },
     (fs) => Effect.map(fs.grep("hit"), ({ matches }) => matches),
     [{ path: "d/f" as never, lineNumber: 2, lineContent: "😀é hit, hit", matchStart: 4, matchEnd: 7 }]
   ),
-  answers("matches are in the order of path and line", "C-18, C-21", severalFiles, grepMatches("hit"), [
+  service("C-18, C-21", severalFiles).answers("matches are in the order of path and line", grepMatches("hit"), [
     "a.ts:2:hit",
     "b-c.ts:1:hit",
     "b/x.ts:1:hit",
     "b/x.ts:3:hit",
     "d.txt:1:hit"
   ]),
-  answers("a glob chooses the files", "S0-39", severalFiles, grepMatches("hit", { glob: "*.txt" }), ["d.txt:1:hit"]),
-  answers("several globs choose together", "S0-39", severalFiles, grepMatches("hit", { glob: ["*.txt", "/a.ts"] }), [
+  choosing.answers("a glob chooses the files", grepMatches("hit", { glob: "*.txt" }), ["d.txt:1:hit"]),
+  choosing.answers("several globs choose together", grepMatches("hit", { glob: ["*.txt", "/a.ts"] }), [
     "a.ts:2:hit",
     "d.txt:1:hit"
   ]),
-  answers("a base bounds the search", "S0-38", severalFiles, grepMatches("hit", { path: "b" }), [
+  service("S0-38", severalFiles).answers("a base bounds the search", grepMatches("hit", { path: "b" }), [
     "b/x.ts:1:hit",
     "b/x.ts:3:hit"
   ]),
-  answers("a glob is relative to the base", "S0-39", severalFiles, grepMatches("hit", { path: "b", glob: "/x.ts" }), [
+  choosing.answers("a glob is relative to the base", grepMatches("hit", { path: "b", glob: "/x.ts" }), [
     "b/x.ts:1:hit",
     "b/x.ts:3:hit"
   ]),
-  answers("a base that is a file searches that file", "C-21", severalFiles, grepMatches("hit", { path: "a.ts" }), [
+  service("C-21", severalFiles).answers("a base that is a file searches that file", grepMatches("hit", { path: "a.ts" }), [
     "a.ts:2:hit"
   ]),
   ...["missing", "missing/x", "a.ts/x"].flatMap((path) => [
-    refuses(
-      `grep below ${path}, which is missing, is NotFound`,
-      "C-19",
-      severalFiles,
-      (fs) => fs.grep("hit", { path }),
-      "NotFound",
-      {
-        path
-      }
-    ),
-    refuses(
+    globbing.refuses(`grep below ${path}, which is missing, is NotFound`, (fs) => fs.grep("hit", { path }), "NotFound", {
+      path
+    }),
+    globbing.refuses(
       `grepStream below ${path}, which is missing, is NotFound`,
-      "C-19",
-      severalFiles,
       (fs) => collect(fs.grepStream("hit", { path, maxMatches: 0 })),
       "NotFound",
       { path }
     )
   ]),
-  law("grep names the files and directories that look like a base that is missing", "C-19", function* (fs) {
-    yield* plantFiles(fs, { "source/app/main.ts": "hit", "sourc.txt": "hit" })
-    yield* fails(fs.grep("hit", { path: "sourc.tx" }), "NotFound", { nearest: ["sourc.txt"] })
-    yield* fails(fs.grep("hit", { path: "sorce/app/main.ts" }), "NotFound", { nearest: ["source/app/main.ts"] })
-    yield* fails(collect(fs.grepStream("hit", { path: "source/ap" })), "NotFound", { nearest: ["source/app"] })
-    yield* fails(fs.grep("hit", { path: "unlike" }), "NotFound", { nearest: undefined })
-  }),
-  answers("what is excluded is not searched", "C-19", severalFiles, grepMatches("hit", { exclude: ["b", "*.txt"] }), [
+  service("C-19", { "source/app/main.ts": "hit", "sourc.txt": "hit" }).law(
+    "grep names the files and directories that look like a base that is missing",
+    function* (fs) {
+      yield* fails(fs.grep("hit", { path: "sourc.tx" }), "NotFound", { nearest: ["sourc.txt"] })
+      yield* fails(fs.grep("hit", { path: "sorce/app/main.ts" }), "NotFound", { nearest: ["source/app/main.ts"] })
+      yield* fails(collect(fs.grepStream("hit", { path: "source/ap" })), "NotFound", { nearest: ["source/app"] })
+      yield* fails(fs.grep("hit", { path: "unlike" }), "NotFound", { nearest: undefined })
+    }
+  ),
+  globbing.answers("excluded files are not searched", grepMatches("hit", { exclude: ["b", "*.txt"] }), [
     "a.ts:2:hit",
     "b-c.ts:1:hit"
   ]),
-  answers(
+  service("api: GrepResult", { a: "hit\nhit", b: "no", c: "hit" }).answers(
     "a grep counts files searched and matched",
-    "api: GrepResult",
-    { a: "hit\nhit", b: "no", c: "hit" },
     (fs) => fs.grep("hit"),
     { filesSearched: 3, filesMatched: 2, truncated: false, next: undefined }
   ),
   ...badPatterns.map(([what, pattern]) =>
-    refuses(
+    service("C-20", severalFiles).refuses(
       `a regular expression ${what} is InvalidArgument`,
-      "C-20",
-      severalFiles,
       (fs) => fs.grep(pattern),
       "InvalidArgument",
-      {
-        argument: "pattern"
-      }
+      { argument: "pattern" }
     )
   ),
-  refuses("a RegExp is not literal", "C-20", severalFiles, (fs) => fs.grep(/a/, { literal: true }), "InvalidArgument"),
-  refuses(
+  service("C-20", severalFiles).refuses("a RegExp is not literal", (fs) => fs.grep(/a/, { literal: true }), "InvalidArgument"),
+  service("C-21", severalFiles).refuses(
     "grep refuses a negative maximum",
-    "C-21",
-    severalFiles,
     (fs) => fs.grep("x", { maxMatches: -1 }),
     "InvalidArgument",
-    {
-      argument: "maxMatches"
+    { argument: "maxMatches" }
+  ),
+  globbing.refuses("a bad glob in grep is InvalidArgument", (fs) => fs.grep("x", { glob: "../*" }), "InvalidArgument"),
+  service("C-21", severalFiles).answers(
+    "grep with a maximum of 0 returns no matches",
+    grepMatches("hit", { maxMatches: 0 }),
+    []
+  ),
+  service("C-20", severalFiles).law(
+    "a grep that is cut says so, and continues strictly after the path and the line",
+    function* (fs) {
+      const seen: Array<string> = []
+      let after: string | undefined
+      for (let page = 0; page < 10; page++) {
+        const result = yield* fs.grep("hit", { maxMatches: 2, after })
+        seen.push(...result.matches.map(formatMatch))
+        yield* equal(result.truncated, result.next !== undefined, "truncated where there is a next")
+        after = result.next
+        if (after === undefined) break
+      }
+      yield* equal(seen, ["a.ts:2:hit", "b-c.ts:1:hit", "b/x.ts:1:hit", "b/x.ts:3:hit", "d.txt:1:hit"])
     }
   ),
-  refuses(
-    "a bad glob in grep is InvalidArgument",
-    "C-19",
-    severalFiles,
-    (fs) => fs.grep("x", { glob: "../*" }),
-    "InvalidArgument"
-  ),
-  answers("no matches are what a maximum of 0 gives, in grep", "C-21", severalFiles, grepMatches("hit", { maxMatches: 0 }), []),
-  law("a grep that is cut says so, and continues strictly after the path and the line", "C-20", function* (fs) {
-    yield* plantFiles(fs, severalFiles)
-    const seen: Array<string> = []
-    let after: string | undefined
-    for (let page = 0; page < 10; page++) {
-      const result = yield* fs.grep("hit", { maxMatches: 2, after })
-      seen.push(...result.matches.map(formatMatch))
-      yield* equal(result.truncated, result.next !== undefined, "truncated where there is a next")
-      after = result.next
-      if (after === undefined) break
-    }
-    yield* equal(seen, ["a.ts:2:hit", "b-c.ts:1:hit", "b/x.ts:1:hit", "b/x.ts:3:hit", "d.txt:1:hit"])
-  }),
-  law("1,000 matches are answered by default, and all are streamed", "C-20", function* (fs) {
-    yield* plantFiles(fs, { f: "x\n".repeat(1001) })
+  service("C-20", { f: "x\n".repeat(1001) }).law("1,000 matches are answered by default, and all are streamed", function* (fs) {
     const result = yield* fs.grep("x")
     yield* equal([result.matches.length, result.truncated], [1000, true])
     yield* equal((yield* fs.grep("x", { after: result.next })).matches.map(formatMatch), ["f:1001:x"])
     yield* equal((yield* collect(fs.grepStream("x"))).length, 1001)
   }),
-  law("greps are cut at the limit of the scope", "C-22", function* (fs) {
-    yield* plantFiles(fs, severalFiles)
+  service("C-22", severalFiles).law("grep stops at the limit of the scope", function* (fs) {
     yield* equal((yield* withLimits({ maxGrepMatches: 2 })(fs.grep("hit"))).matches.length, 2)
   }),
-  law("grepStream finds what grep does", "C-20", function* (fs) {
-    yield* plantFiles(fs, { ...severalFiles, ".gitignore": "/b/\n", long: `h.t\nHIT\n${"x".repeat(200)} hits` })
-    const { next } = yield* fs.grep("hit", { maxMatches: 2 })
-    const cases: ReadonlyArray<readonly [pattern: string, options: GrepOptions]> = [
-      ["hit", {}],
-      ["hit", { path: "b" }],
-      ["hit", { glob: "*.ts" }],
-      ["hit", { exclude: "*.ts" }],
-      ["hit", { gitignore: true }],
-      ["hit", { context: 1 }],
-      ["hit", { after: next }],
-      ["hit", { maxMatches: 2 }],
-      ["hit", { ignoreCase: true }],
-      ["hit", { wholeWord: true }],
-      ["hit", { maxFileSize: 100 }],
-      ["h.t", { literal: true }],
-      ["hit\\nno", { multiline: true }]
-    ]
-    for (const [pattern, options] of cases) {
-      const { matches } = yield* fs.grep(pattern, options)
-      yield* equal(yield* collect(fs.grepStream(pattern, options)), matches, `${pattern} ${JSON.stringify(options)}`)
-    }
-  }),
-  law("lines around a match are told where they are asked for", "api: GrepMatch", function* (fs) {
-    yield* plantFiles(fs, { f: "1\n2\nhit\n4\n5\r\n6" })
-    yield* equal<object | undefined>((yield* fs.grep("hit", { context: 1 })).matches[0], {
-      path: "f",
-      lineNumber: 3,
-      lineContent: "hit",
-      matchStart: 0,
-      matchEnd: 3,
-      before: ["2"],
-      after: ["4"]
-    })
-    const uneven = (yield* fs.grep("hit", { context: [3, 2] })).matches[0]
-    yield* equal<unknown>(
-      [uneven?.before, uneven?.after],
-      [
-        ["1", "2"],
-        ["4", "5"]
+  service("C-20", { ...severalFiles, ".gitignore": "/b/\n", long: `h.t\nHIT\n${"x".repeat(200)} hits` }).law(
+    "grepStream finds what grep does",
+    function* (fs) {
+      const { next } = yield* fs.grep("hit", { maxMatches: 2 })
+      const cases: ReadonlyArray<readonly [pattern: string, options: GrepOptions]> = [
+        ["hit", {}],
+        ["hit", { path: "b" }],
+        ["hit", { glob: "*.ts" }],
+        ["hit", { exclude: "*.ts" }],
+        ["hit", { gitignore: true }],
+        ["hit", { context: 1 }],
+        ["hit", { after: next }],
+        ["hit", { maxMatches: 2 }],
+        ["hit", { ignoreCase: true }],
+        ["hit", { wholeWord: true }],
+        ["hit", { maxFileSize: 100 }],
+        ["h.t", { literal: true }],
+        ["hit\\nno", { multiline: true }]
       ]
-    )
-    const none = (yield* fs.grep("hit")).matches[0]
-    yield* equal<unknown>([none?.before, none?.after], [undefined, undefined])
-  }),
+      for (const [pattern, options] of cases) {
+        const { matches } = yield* fs.grep(pattern, options)
+        yield* equal(yield* collect(fs.grepStream(pattern, options)), matches, `${pattern} ${JSON.stringify(options)}`)
+      }
+    }
+  ),
+  service("api: GrepMatch", { f: "1\n2\nhit\n4\n5\r\n6" }).law(
+    "grep returns context lines only with the option context",
+    function* (fs) {
+      yield* equal<object | undefined>((yield* fs.grep("hit", { context: 1 })).matches[0], {
+        path: "f",
+        lineNumber: 3,
+        lineContent: "hit",
+        matchStart: 0,
+        matchEnd: 3,
+        before: ["2"],
+        after: ["4"]
+      })
+      const uneven = (yield* fs.grep("hit", { context: [3, 2] })).matches[0]
+      yield* equal<unknown>(
+        [uneven?.before, uneven?.after],
+        [
+          ["1", "2"],
+          ["4", "5"]
+        ]
+      )
+      const none = (yield* fs.grep("hit")).matches[0]
+      yield* equal<unknown>([none?.before, none?.after], [undefined, undefined])
+    }
+  ),
 
-  law("a NUL in the first 8,192 bytes is binary", "C-21", function* (fs) {
-    yield* plantFiles(fs, {
-      early: encodeUtf8("hit\n".padEnd(8191, "x") + "\0"),
-      late: encodeUtf8("hit\n".padEnd(8192, "x") + "\0")
-    })
+  service("C-21", {
+    early: encodeUtf8("hit\n".padEnd(8191, "x") + "\0"),
+    late: encodeUtf8("hit\n".padEnd(8192, "x") + "\0")
+  }).law("a NUL in the first 8,192 bytes is binary", function* (fs) {
     const result = yield* fs.grep("hit")
     yield* equal(result.matches.map(formatMatch), ["late:1:hit"])
     yield* has(result.skipped, { binary: 1 })
   }),
-  law("a match in what is not UTF-8 is binary, no match is nothing", "C-21", function* (fs) {
-    yield* plantFiles(fs, { hit: toBytes(...encodeUtf8("hit\n"), 0xff), none: toBytes(...encodeUtf8("none\n"), 0xff) })
-    const result = yield* fs.grep("hit")
-    yield* equal(result.matches, [])
-    yield* has(result.skipped, { binary: 1 })
-  }),
-  law("a file over the size of the search is counted", "api: Skipped", function* (fs) {
-    yield* plantFiles(fs, { big: "hit hit", small: "hit" })
-    const skipped: Array<string> = []
-    const result = yield* fs.grep("hit", { maxFileSize: 6, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
-    yield* equal(result.matches.map(formatMatch), ["small:1:hit"])
-    yield* has(result.skipped, { tooLarge: 1 })
-    yield* equal(skipped, ["tooLarge big"])
-  }),
-  law("a file that cannot be read is counted and named, and the rest is searched", "C-21", function* (fs) {
-    yield* plantFiles(fs, { a: "hit", b: "hit", c: "hit" })
-    const broken = yield* withFaults(fs, { operation: "Open", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
-    const skipped: Array<string> = []
-    const result = yield* broken.grep("hit", { onSkip: (path, why) => skipped.push(`${why} ${path}`) })
-    yield* equal(result.matches.map(formatMatch), ["a:1:hit", "c:1:hit"])
-    yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
-    yield* equal(skipped, ["unreadable b"])
-  }),
-  law("a hostile pattern ends as Timeout, which names the file", "C-20", function* (fs) {
-    yield* plantFiles(fs, { "fine.txt": "aaa\n", "hostile.txt": `${"a".repeat(40)}!\n` })
-    const error = yield* fails(withLimits({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
-    yield* holds(error.message.includes("hostile.txt"), "a message that names hostile.txt", error.message)
-  }),
-  law("a hostile pattern holds nobody else up", "C-20", function* (fs) {
-    yield* plantFiles(fs, { "hostile.txt": `${"a".repeat(40)}!\n`, other: "x" })
-    const grep = yield* Effect.forkChild(withLimits({ patternBudget: 1000 })(fs.grep("^(a+)+$")), { startImmediately: true })
-    yield* equal(yield* fs.readString("other"), "x")
-    yield* holds(grep.pollUnsafe() === undefined, "a read that ends while the search is still at work")
-    yield* Fiber.interrupt(grep)
-  }),
-  law("a search that is interrupted ends", "C-20", function* (fs) {
-    yield* plantFiles(fs, { "hostile.txt": `${"a".repeat(40)}!\n` })
+  service("C-21", { hit: toBytes(...encodeUtf8("hit\n"), 0xff), none: toBytes(...encodeUtf8("none\n"), 0xff) }).law(
+    "a match in what is not UTF-8 is binary, no match is nothing",
+    function* (fs) {
+      const result = yield* fs.grep("hit")
+      yield* equal(result.matches, [])
+      yield* has(result.skipped, { binary: 1 })
+    }
+  ),
+  service("api: Skipped", { big: "hit hit", small: "hit" }).law(
+    "a file over the size of the search is counted",
+    function* (fs) {
+      const skipped: Array<string> = []
+      const result = yield* fs.grep("hit", { maxFileSize: 6, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
+      yield* equal(result.matches.map(formatMatch), ["small:1:hit"])
+      yield* has(result.skipped, { tooLarge: 1 })
+      yield* equal(skipped, ["tooLarge big"])
+    }
+  ),
+  service("C-21", { a: "hit", b: "hit", c: "hit" }).law(
+    "a file that cannot be read is counted and named, and the rest is searched",
+    function* (fs) {
+      const broken = yield* withFaults(fs, { operation: "Open", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+      const skipped: Array<string> = []
+      const result = yield* broken.grep("hit", { onSkip: (path, why) => skipped.push(`${why} ${path}`) })
+      yield* equal(result.matches.map(formatMatch), ["a:1:hit", "c:1:hit"])
+      yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
+      yield* equal(skipped, ["unreadable b"])
+    }
+  ),
+  service("C-20", { "fine.txt": "aaa\n", "hostile.txt": `${"a".repeat(40)}!\n` }).law(
+    "a hostile pattern ends as Timeout, which names the file",
+    function* (fs) {
+      const error = yield* fails(withLimits({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
+      yield* holds(error.message.includes("hostile.txt"), "a message that names hostile.txt", error.message)
+    }
+  ),
+  service("C-20", { "hostile.txt": `${"a".repeat(40)}!\n`, other: "x" }).law(
+    "a hostile pattern does not block other calls",
+    function* (fs) {
+      const grep = yield* Effect.forkChild(withLimits({ patternBudget: 1000 })(fs.grep("^(a+)+$")), { startImmediately: true })
+      yield* equal(yield* fs.readString("other"), "x")
+      yield* holds(grep.pollUnsafe() === undefined, "a read that ends while the search is still at work")
+      yield* Fiber.interrupt(grep)
+    }
+  ),
+  service("C-20", { "hostile.txt": `${"a".repeat(40)}!\n` }).law("a search that is interrupted ends", function* (fs) {
     const grep = yield* Effect.forkChild(withLimits({ patternBudget: 3_600_000 })(fs.grep("^(a+)+$")), {
       startImmediately: true
     })
@@ -327,8 +319,7 @@ export const grepLaws: ReadonlyArray<Law> = [
     yield* Fiber.interrupt(grep)
     yield* equal(yield* grepMatches("!$", { path: "hostile.txt" })(fs), ["hostile.txt:1:!"])
   }),
-  law("searching goes on after a hostile pattern", "C-20", function* (fs) {
-    yield* plantFiles(fs, { f: `${"a".repeat(40)}!\nhit\n` })
+  service("C-20", { f: `${"a".repeat(40)}!\nhit\n` }).law("searching goes on after a hostile pattern", function* (fs) {
     yield* fails(withLimits({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
     yield* equal(yield* grepMatches("hit")(fs), ["f:2:hit"])
   })

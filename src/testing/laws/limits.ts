@@ -3,46 +3,41 @@ import * as Schema from "effect/Schema"
 import { FsError } from "../../model/FsError.ts"
 import * as FsErrors from "../../model/FsError.ts"
 import * as Limits from "../../model/Limits.ts"
-import { plantFiles, lawForms, withFaults, expectTree, withLimits } from "../chapter.ts"
+import { lawForms, withFaults, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { type Files } from "../Files.ts"
 import { abilities, Bench, type Law } from "../Law.ts"
 import { toBytes, collect, pathCalls, paths, supportedCalls } from "../operations.ts"
 
-const { law, refuses } = lawForms({ kind: "service" })
-const writing = lawForms({ kind: "service", needs: ["write"] })
-const deleting = lawForms({ kind: "service", needs: ["delete"] })
+const service = lawForms("service")
+const writing = lawForms("service", "write")
+const deleting = lawForms("service", "delete")
 
-const lawsOnMachine = lawForms({ kind: "service", needs: ["a place on a machine"] })
+const lawsOnMachine = lawForms("service", "a place on a machine")
 
 const deepPath = Array.from({ length: 20 }, () => "d").join("/")
 const deep: Files = { [`${deepPath}/f`]: "hit" }
 const withAgentLimits = withLimits(Limits.agent)
 
 export const limitLaws: ReadonlyArray<Law> = [
-  law("walks and searches see what lies deeper than a path may be", "C-22", function* (fs) {
-    yield* plantFiles(fs, deep)
+  service("C-22", deep).law("walks and searches include entries deeper than maxPathDepth", function* (fs) {
     yield* equal((yield* withAgentLimits(collect(fs.walk()))).length, 21)
     yield* equal(paths((yield* withAgentLimits(fs.glob("f"))).matches), [`${deepPath}/f`])
     yield* equal(paths((yield* withAgentLimits(fs.grep("hit"))).matches), [`${deepPath}/f`])
   }),
-  deleting.law("a recursive delete sees what lies deeper than a path may be", "C-22", function* (fs) {
-    yield* plantFiles(fs, deep)
+  deleting("C-22", deep).law("a recursive delete includes entries deeper than maxPathDepth", function* (fs) {
     yield* equal(yield* withAgentLimits(fs.delete("d", { recursive: true })), { deleted: 1, directories: 20 })
     yield* expectTree(fs, {})
   }),
-  writing.law("a copy sees what lies deeper than a path may be", "C-22", function* (fs) {
-    yield* plantFiles(fs, deep)
+  writing("C-22", deep).law("a copy includes entries deeper than maxPathDepth", function* (fs) {
     yield* equal(yield* withAgentLimits(fs.copy("d", "e")), { files: 1, directories: 20, bytes: 3 })
     yield* expectTree(fs, { ...deep, [`e${deepPath.slice(1)}/f`]: "hit" })
   }),
-  law("limits hold in the scope that set them, and nowhere else", "C-22", function* (fs) {
-    yield* plantFiles(fs, { "a/b": "x" })
+  service("C-22", { "a/b": "x" }).law("limits hold in the scope that set them, and nowhere else", function* (fs) {
     yield* fails(withLimits({ maxPathDepth: 1 })(fs.readString("a/b")), "PathTooLong")
     yield* equal(yield* fs.readString("a/b"), "x")
   }),
-  law("without limits everything can be read at once", "C-22", function* (fs) {
-    yield* plantFiles(fs, { a: "x\n".repeat(3000) })
+  service("C-22", { a: "x\n".repeat(3000) }).law("without limits everything can be read at once", function* (fs) {
     const all = Effect.provideService(fs.read("a"), Limits.Limits, Limits.unlimited)
     yield* has(yield* all, { limit: 3000, truncated: false })
   })
@@ -53,9 +48,12 @@ const failingTree: Files = { "d/f": "x", bad: toBytes(0xff), "source.txt": "a" }
 const encode = Schema.encodeUnknownEffect(Schema.toCodecJson(FsError))
 const decode = Schema.decodeUnknownEffect(Schema.toCodecJson(FsError))
 
+const writeOrder = writing("C-54", failingTree)
+
+const readOrder = service("C-54", failingTree)
+
 export const errorLaws: ReadonlyArray<Law> = [
-  law("errors survive JSON", "C-23, api: FsError", function* (fs) {
-    yield* plantFiles(fs, failingTree)
+  service("C-23, api: FsError", failingTree).law("errors survive JSON", function* (fs) {
     const errors: ReadonlyArray<FsError> = [
       yield* fails(fs.readString("no"), "NotFound"),
       yield* fails(fs.readString("d"), "NotAFile"),
@@ -73,25 +71,25 @@ export const errorLaws: ReadonlyArray<Law> = [
       yield* holds(received instanceof FsErrors[error._tag], `an instance of ${error._tag}`, received)
     }
   }),
-  law("a message names the operation and the path", "api: FsError", function* (fs) {
-    yield* plantFiles(fs, failingTree)
+  service("api: FsError", failingTree).law("a message names the operation and the path", function* (fs) {
     const { message } = yield* fails(fs.readString("d/no"), "NotFound")
     yield* holds(message.includes("readString") && message.includes("d/no"), "readString and d/no in the message", message)
   }),
-  lawsOnMachine.law("no error tells where the root stands on the host", "architecture: errors", function* (fs) {
-    yield* plantFiles(fs, failingTree)
-    const root = fs.port.info.root
-    for (const path of ["no/where", "d", "d/f", "d/f/x", "bad", "../x"]) {
-      for (const call of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
-        const result = yield* Effect.result(call.run(fs, path))
-        if (result._tag === "Success" || call.operation === "delete" || call.operation === "move") continue
-        const errorText = JSON.stringify({ ...result.failure }) + result.failure.message
-        yield* holds(!errorText.includes(root), "an error without the root of the host", errorText)
+  lawsOnMachine("architecture: errors", failingTree).law(
+    "no error contains the location of the root on the host",
+    function* (fs) {
+      const root = fs.port.info.root
+      for (const path of ["no/where", "d", "d/f", "d/f/x", "bad", "../x"]) {
+        for (const call of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
+          const result = yield* Effect.result(call.run(fs, path))
+          if (result._tag === "Success" || call.operation === "delete" || call.operation === "move") continue
+          const errorText = JSON.stringify({ ...result.failure }) + result.failure.message
+          yield* holds(!errorText.includes(root), "an error without the root of the host", errorText)
+        }
       }
     }
-  }),
-  law("a host's own words stay below the service", "architecture: errors", function* (fs) {
-    yield* plantFiles(fs, failingTree)
+  ),
+  service("architecture: errors", failingTree).law("no error contains the message of the host", function* (fs) {
     const cause = new Error("/secret/root/d/f")
     const broken = yield* withFaults(fs, {
       operation: "Open",
@@ -100,8 +98,7 @@ export const errorLaws: ReadonlyArray<Law> = [
     const error = yield* fails(broken.readString("d/f"), "IoError", { code: "EIO", path: "d/f", operation: "readString" })
     yield* holds(!(JSON.stringify({ ...error }) + error.message).includes("secret"), "an error without the cause", error)
   }),
-  law("exists fails only when the backend is gone", "C-54", function* (fs) {
-    yield* plantFiles(fs, failingTree)
+  readOrder.law("exists fails only when the backend is gone", function* (fs) {
     const on = (fault: FsErrors.Fault) =>
       Effect.flatMap(withFaults(fs, { operation: ["Stat", "Open", "List", "ReadLink"], fault }), (broken) =>
         broken.exists("d/f")
@@ -114,74 +111,41 @@ export const errorLaws: ReadonlyArray<Law> = [
       ["the path before the arguments", "../x", { limit: -3 }, "InvalidPath"],
       ["the arguments before what is there", "no", { limit: -3 }, "InvalidArgument"]
     ] as const
-  ).map(([what, path, options, tag]) =>
-    refuses(`a read checks ${what}`, "C-54", failingTree, (fs) => fs.read(path, options), tag)
-  ),
-  writing.refuses(
-    "a write checks the path before its content",
-    "C-54",
-    failingTree,
-    (fs) => fs.write("../x", "\ud800"),
-    "InvalidPath"
-  ),
-  writing.refuses(
+  ).map(([what, path, options, tag]) => readOrder.refuses(`a read checks ${what}`, (fs) => fs.read(path, options), tag)),
+  writeOrder.refuses("a write checks the path before its content", (fs) => fs.write("../x", "\ud800"), "InvalidPath"),
+  writeOrder.refuses(
     "a write checks its arguments before the limits",
-    "C-54",
-    failingTree,
     (fs) => withLimits({ maxFileSize: 1 })(fs.write("d/f", "12\ud800")),
     "InvalidArgument"
   ),
-  writing.refuses(
+  writeOrder.refuses(
     "a write checks the limits before the precondition",
-    "C-54",
-    failingTree,
     (fs) => withLimits({ maxFileSize: 1 })(fs.write("d/f", "12", { ifMatch: null })),
     "LimitExceeded"
   ),
-  writing.refuses(
+  writeOrder.refuses(
     "a write checks the limits before what is there",
-    "C-54",
-    failingTree,
     (fs) => withLimits({ maxFileSize: 1 })(fs.write("d", "12")),
     "LimitExceeded"
   ),
-  writing.refuses(
+  writeOrder.refuses(
     "a write checks the precondition before what its mode needs",
-    "C-54",
-    failingTree,
     (fs) => fs.write("no", "12", { mode: "replace", ifMatch: "0".repeat(64) }),
     "Conflict"
   ),
-  writing.refuses(
+  writeOrder.refuses(
     "an edit checks the precondition before its matches",
-    "C-54",
-    failingTree,
     (fs) => fs.edit("d/f", { oldText: "none", newText: "" }, { ifMatch: "0".repeat(64) }),
     "Conflict"
   ),
-  writing.refuses(
+  writeOrder.refuses(
     "an edit checks its arguments before the precondition",
-    "C-54",
-    failingTree,
     (fs) => fs.edit("d/f", { oldText: "", newText: "" }, { ifMatch: "0".repeat(64) }),
     "InvalidArgument"
   ),
-  refuses(
-    "a glob checks its pattern before its base",
-    "C-54",
-    failingTree,
-    (fs) => fs.glob("", { path: "d/f" }),
-    "InvalidArgument"
-  ),
-  refuses(
-    "a glob checks its base's path before its pattern",
-    "C-54",
-    failingTree,
-    (fs) => fs.glob("", { path: "../x" }),
-    "InvalidPath"
-  ),
-  law("errors are the classes that a program catches by tag", "C-23", function* (fs) {
-    yield* plantFiles(fs, failingTree)
+  readOrder.refuses("a glob checks its pattern before its base", (fs) => fs.glob("", { path: "d/f" }), "InvalidArgument"),
+  readOrder.refuses("a glob checks its base's path before its pattern", (fs) => fs.glob("", { path: "../x" }), "InvalidPath"),
+  service("C-23", failingTree).law("errors are the classes that a program catches by tag", function* (fs) {
     const caught = yield* fs
       .readString("no")
       .pipe(Effect.catchTag("NotFound", ({ operation, path }) => Effect.succeed(`${operation} ${path}`)))

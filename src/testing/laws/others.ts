@@ -7,12 +7,22 @@ import { plantFiles, lawForms, expectTree } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { abilities, Bench, type Law } from "../Law.ts"
 import { directory } from "../Files.ts"
-import { changingCalls, collect, paths, supportedCalls, readingCalls, encodeUtf8 } from "../operations.ts"
+import {
+  changingCalls,
+  collect,
+  encodeUtf8,
+  names,
+  paths,
+  readingCalls,
+  streamThen,
+  supportedCalls,
+  writeThroughSink
+} from "../operations.ts"
 
-const other = lawForms({ kind: "ability", needs: ["others", "write", "delete"] })
-const unaddressable = lawForms({ kind: "ability", needs: ["unaddressable names", "write", "delete"] })
-const temporary = lawForms({ kind: "service", needs: ["write"] })
-const removingLaws = lawForms({ kind: "service", needs: ["write", "delete"] })
+const other = lawForms("ability", "others", "write", "delete")
+const unaddressable = lawForms("ability", "unaddressable names", "write", "delete")
+const temporary = lawForms("service", "write")
+const removingLaws = lawForms("service", "write", "delete")
 
 const openingOperations = new Set([
   "read",
@@ -38,9 +48,8 @@ const createForeignFile = (fs: Algebra, path: string): Effect.Effect<boolean, un
   })
 
 export const otherLaws: ReadonlyArray<Law> = [
-  other.law(
+  other("behaviours: regressions").law(
     "a FIFO or device is NotAFile at once, in every call that would open it",
-    "behaviours: regressions",
     function* (fs) {
       const { makeOther } = yield* Bench
       yield* makeOther!("pipe")
@@ -52,7 +61,7 @@ export const otherLaws: ReadonlyArray<Law> = [
       yield* equal(yield* fs.exists("copy"), false)
     }
   ),
-  other.law("a FIFO or device can be listed, moved and deleted", "semantics: -", function* (fs) {
+  other("semantics: -").law("a FIFO or device can be listed, moved and deleted", function* (fs) {
     const { makeOther } = yield* Bench
     yield* makeOther!("pipe")
     yield* has((yield* fs.list())[0]!, { name: "pipe", kind: "other", isFile: false, isDirectory: false })
@@ -63,7 +72,7 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* expectTree(fs, {})
   }),
   ...(["copy", "move"] as const).map((call) =>
-    other.law(`a ${call} never replaces a FIFO or device`, "C-51", function* (fs) {
+    other("C-51").law(`a ${call} never replaces a FIFO or device`, function* (fs) {
       const { makeOther } = yield* Bench
       yield* makeOther!("pipe")
       yield* plantFiles(fs, { a: "x", "d/b": "y", empty: directory })
@@ -76,7 +85,7 @@ export const otherLaws: ReadonlyArray<Law> = [
       yield* expectTree(fs, { a: "x", "d/b": "y", empty: directory })
     })
   ),
-  other.law("a search counts a FIFO or device as unreadable", "semantics: -", function* (fs) {
+  other("semantics: -").law("a search counts a FIFO or device as unreadable", function* (fs) {
     const { makeOther } = yield* Bench
     yield* makeOther!("pipe")
     yield* plantFiles(fs, { a: "hit" })
@@ -85,7 +94,7 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["pipe" as never] })
   }),
 
-  unaddressable.law("a name that no path can express is listed, escaped", "C-05", function* (fs) {
+  unaddressable("C-05").law("a name that no path can express is listed, escaped", function* (fs) {
     const { makeUnaddressable } = yield* Bench
     yield* makeUnaddressable!
     yield* plantFiles(fs, { a: "hit" })
@@ -93,7 +102,7 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* equal(strange.length, 1)
     yield* holds(!/[\0-\x1f\x7f]/.test(strange[0]!.name), "a name without control characters", strange[0]!.name)
   }),
-  unaddressable.law("a name that no path can express is left out of searches, and counted", "C-05", function* (fs) {
+  unaddressable("C-05").law("a name that no path can express is left out of searches, and counted", function* (fs) {
     const { makeUnaddressable } = yield* Bench
     yield* makeUnaddressable!
     yield* plantFiles(fs, { a: "hit" })
@@ -102,7 +111,7 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* has(result.skipped, { unreadable: 1 })
     yield* has((yield* fs.grep("hit")).skipped, { unreadable: 1 })
   }),
-  unaddressable.law("a recursive delete removes names that no path can express", "C-05", function* (fs) {
+  unaddressable("C-05").law("a recursive delete removes names that no path can express", function* (fs) {
     const { makeUnaddressable } = yield* Bench
     yield* makeUnaddressable!
     const [strange] = yield* fs.port.list("." as FsPath)
@@ -112,30 +121,27 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* expectTree(fs, {})
   }),
 
-  temporary.law("a stranger's file with the name of a temporary file is shown as any file", "C-49", function* (fs) {
-    yield* plantFiles(fs, { "d/a": "hit" })
-    if (!(yield* createForeignFile(fs, `d/${strange}`))) return
-    const both = [`d/${strange}`, "d/a"]
-    yield* equal(
-      (yield* fs.list("d")).map(({ name }) => name),
-      [strange, "a"]
-    )
-    yield* equal(paths(yield* collect(fs.walk())), ["d", ...both])
-    yield* equal(paths((yield* fs.glob("**")).matches), both)
-    yield* equal(paths((yield* fs.glob("**/*.tmp")).matches), [`d/${strange}`])
-    yield* equal(paths((yield* fs.grep("hit")).matches), both)
-    yield* equal(paths((yield* fs.grep("hit", { path: `d/${strange}` })).matches), [`d/${strange}`])
-    yield* equal(yield* fs.exists(`d/${strange}`), true)
-    yield* has(yield* fs.stat(`./d/${strange}`), { kind: "file", sizeBytes: 5 })
-    yield* equal(yield* fs.readString(`d/${strange}`), "a hit")
-    yield* fs.edit(`d/${strange}`, { oldText: "a ", newText: "no " })
-    yield* expectTree(fs, { "d/a": "hit", [`d/${strange}`]: "no hit" })
-  }),
-  removingLaws.law(
-    "a stranger's file with the name of a temporary file is copied, counted and removed as any file",
-    "C-49",
+  temporary("C-49", { "d/a": "hit" }).law(
+    "a stranger's file with the name of a temporary file is shown as any file",
     function* (fs) {
-      yield* plantFiles(fs, { "d/a": "x" })
+      if (!(yield* createForeignFile(fs, `d/${strange}`))) return
+      const both = [`d/${strange}`, "d/a"]
+      yield* equal(names(yield* fs.list("d")), [strange, "a"])
+      yield* equal(paths(yield* collect(fs.walk())), ["d", ...both])
+      yield* equal(paths((yield* fs.glob("**")).matches), both)
+      yield* equal(paths((yield* fs.glob("**/*.tmp")).matches), [`d/${strange}`])
+      yield* equal(paths((yield* fs.grep("hit")).matches), both)
+      yield* equal(paths((yield* fs.grep("hit", { path: `d/${strange}` })).matches), [`d/${strange}`])
+      yield* equal(yield* fs.exists(`d/${strange}`), true)
+      yield* has(yield* fs.stat(`./d/${strange}`), { kind: "file", sizeBytes: 5 })
+      yield* equal(yield* fs.readString(`d/${strange}`), "a hit")
+      yield* fs.edit(`d/${strange}`, { oldText: "a ", newText: "no " })
+      yield* expectTree(fs, { "d/a": "hit", [`d/${strange}`]: "no hit" })
+    }
+  ),
+  removingLaws("C-49", { "d/a": "x" }).law(
+    "a stranger's file with the name of a temporary file is copied, counted and removed as any file",
+    function* (fs) {
       if (!(yield* createForeignFile(fs, `d/${strange}`))) return
       yield* fails(fs.delete("d"), "DirectoryNotEmpty")
       yield* equal(yield* fs.copy("d", "e"), { files: 2, directories: 1, bytes: 6 })
@@ -147,14 +153,13 @@ export const otherLaws: ReadonlyArray<Law> = [
       yield* expectTree(fs, { "d/a": "x", b: "a hit" })
     }
   ),
-  temporary.law("no caller creates a name of the form that temporary files have", "C-49", function* (fs) {
-    yield* plantFiles(fs, { "d/a": "x" })
+  temporary("C-49", { "d/a": "x" }).law("no caller creates a name of the form that temporary files have", function* (fs) {
     const links = abilities(fs, yield* Bench).has("links")
     for (const path of [strange, `d/${strange}`, `${strange}/x`, `new/../d/./${strange}`, ".~FSA-x.TMP"]) {
       const calls: ReadonlyArray<Effect.Effect<unknown, FsError>> = [
         fs.write(path, "x"),
         fs.writeBytes(path, encodeUtf8("x")),
-        Stream.run(Stream.make(encodeUtf8("x")), fs.sink(path)),
+        writeThroughSink(fs, path, ["x"]),
         fs.mkdir(path),
         fs.copy("d", path),
         fs.copy("d/a", path),
@@ -165,18 +170,14 @@ export const otherLaws: ReadonlyArray<Law> = [
     }
     yield* expectTree(fs, { "d/a": "x" })
   }),
-  temporary.law("a write in progress is hidden", "C-49", function* (fs) {
-    yield* plantFiles(fs, { "d/a": "hit" })
+  temporary("C-49", { "d/a": "hit" }).law("a write in progress is hidden", function* (fs) {
     const look = Effect.gen(function* () {
-      yield* equal(
-        (yield* fs.list("d")).map(({ name }) => name),
-        ["a"]
-      )
+      yield* equal(names(yield* fs.list("d")), ["a"])
       yield* equal(paths(yield* collect(fs.walk())), ["d", "d/a"])
       yield* equal(paths((yield* fs.glob("**")).matches), ["d/a"])
       yield* equal(paths((yield* fs.grep("a|hit")).matches), ["d/a"])
     })
-    const content = Stream.concat(Stream.make(encodeUtf8("hi")), Stream.drain(Stream.fromEffect(look)))
+    const content = streamThen("hi", look)
     yield* Stream.run(Stream.concat(content, Stream.make(encodeUtf8("t"))), fs.sink("d/b"))
     yield* expectTree(fs, { "d/a": "hit", "d/b": "hit" })
   })

@@ -1,18 +1,18 @@
 import * as Effect from "effect/Effect"
 import * as Limits from "../../model/Limits.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
-import { plantFiles, lawForms, expectTree, withLimits } from "../chapter.ts"
+import { lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import { abilities, Bench, type Law } from "../Law.ts"
 import { pathCalls, paths, supportedCalls } from "../operations.ts"
 
-const { answers, law } = lawForms({ kind: "service" })
-const writing = lawForms({ kind: "service", needs: ["write"] })
-const caseInsensitive = lawForms({ kind: "service", needs: ["write", "delete", "case insensitive"] })
-const anyNameEnds = lawForms({ kind: "service", needs: ["write", "names ending in dots or spaces"] })
-const plainNameEnds = lawForms({ kind: "service", needs: ["write", "no names ending in dots or spaces"] })
-const caseSensitive = lawForms({ kind: "service", needs: ["write", "case sensitive"] })
+const service = lawForms("service")
+const writing = lawForms("service", "write")
+const caseInsensitive = lawForms("service", "write", "delete", "case insensitive")
+const anyNameEnds = lawForms("service", "write", "names ending in dots or spaces")
+const plainNameEnds = lawForms("service", "write", "no names ending in dots or spaces")
+const caseSensitive = lawForms("service", "write", "case sensitive")
 
 const exampleTree: Files = { "source.txt": "a", "a/b.txt": "x" }
 
@@ -23,8 +23,7 @@ const rejectedEverywhere = (
   tag: "InvalidPath" | "PathTooLong",
   limits: Partial<Limits.LimitsShape> = {}
 ): Law =>
-  law(name, ref, function* (fs) {
-    yield* plantFiles(fs, exampleTree)
+  service(ref, exampleTree).law(name, function* (fs) {
     for (const call of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
       yield* fails(withLimits(limits)(call.run(fs, path as string)), tag)
     }
@@ -43,13 +42,14 @@ const invalidPaths: ReadonlyArray<readonly [what: string, path: unknown]> = [
   ["that is not a string", 42]
 ]
 
+const anyCase = caseInsensitive("C-41", { "A.txt": "x" })
+
 export const pathLaws: ReadonlyArray<Law> = [
   ...invalidPaths.map(([what, path]) =>
     rejectedEverywhere(`a path ${what} is InvalidPath in every call`, "C-02, C-05, C-49", path, "InvalidPath")
   ),
   ...invalidPaths.map(([what, path]) =>
-    law(`a path ${what} does not exist`, "C-54", function* (fs) {
-      yield* plantFiles(fs, { "up.txt": "x", "a/b.txt": "x" })
+    service("C-54", { "up.txt": "x", "a/b.txt": "x" }).law(`a path ${what} does not exist`, function* (fs) {
       yield* equal(yield* existsUntyped(fs, path), false)
     })
   ),
@@ -67,24 +67,22 @@ export const pathLaws: ReadonlyArray<Law> = [
     Array.from({ length: 41 }, () => "n".repeat(99)).join("/"),
     "PathTooLong"
   ),
-  law("a path beyond the limits does not exist", "C-54", function* (fs) {
-    yield* plantFiles(fs, exampleTree)
+  service("C-54", exampleTree).law("a path beyond the limits does not exist", function* (fs) {
     yield* equal(yield* withLimits({ maxPathDepth: 1 })(fs.exists("a/b.txt")), false)
     yield* equal(yield* withLimits({ maxPathDepth: 2 })(fs.exists("a/b.txt")), true)
   }),
-  writing.law("a name of 255 characters can be used", "C-22", function* (fs) {
+  writing("C-22").law("a name of 255 characters can be used", function* (fs) {
     const name = "n".repeat(255)
     yield* fs.write(name, "x")
     yield* equal(paths(yield* fs.list()), [name])
   }),
-  writing.law("16 segments can be used where 16 are allowed", "C-22", function* (fs) {
+  writing("C-22").law("16 segments can be used where 16 are allowed", function* (fs) {
     const path = Array.from({ length: 16 }, () => "d").join("/")
     yield* withLimits(Limits.agent)(fs.write(path, "x"))
     yield* equal(yield* withLimits(Limits.agent)(fs.readString(path)), "x")
   }),
 
-  law('"", ".", "/" and nothing at all name the root', "C-07", function* (fs) {
-    yield* plantFiles(fs, { "a.txt": "x" })
+  service("C-07", { "a.txt": "x" }).law('"", ".", "/" and nothing at all name the root', function* (fs) {
     for (const path of ["", ".", "/"]) {
       yield* has(yield* fs.stat(path), { path: "." as never, kind: "directory" })
       yield* equal(paths(yield* fs.list(path)), ["a.txt"])
@@ -92,165 +90,130 @@ export const pathLaws: ReadonlyArray<Law> = [
     }
     yield* equal(paths(yield* fs.list()), ["a.txt"])
   }),
-  answers(
+  service("C-01", { "etc/passwd": "ours" }).answers(
     "a leading slash means the root of the workspace",
-    "C-01",
-    { "etc/passwd": "ours" },
     (fs) => fs.readString("/etc/passwd"),
     "ours"
   ),
-  writing.changes(
-    "what is written below a leading slash stands below the root",
-    "C-01",
-    {},
+  writing("C-01").changes(
+    "a write with a leading slash is below the root",
     (fs) => fs.write("/a/b.txt", "x"),
     { "a/b.txt": "x" },
     { path: "a/b.txt" as never }
   ),
-  answers("inner .. is resolved on the text alone", "C-02", { b: "x" }, (fs) => fs.readString("missing/../b"), "x"),
-  answers(
+  service("C-02", { b: "x" }).answers("inner .. is resolved on the text alone", (fs) => fs.readString("missing/../b"), "x"),
+  service("C-02", { f: "f", b: "x" }).answers(
     "inner .. is resolved on the text alone, also through a file",
-    "C-02",
-    { f: "f", b: "x" },
     (fs) => fs.readString("f/../b"),
     "x"
   ),
-  answers(
+  service("C-03", { "a/b": "x" }).answers(
     "repeated slashes count once, and a trailing one not at all",
-    "C-03",
-    { "a/b": "x" },
     (fs) => fs.readString("a//b/"),
     "x"
   ),
-  answers("a trailing slash does not make a file a directory", "C-03", { a: "x" }, (fs) => fs.readString("a/"), "x"),
-  answers("segments of one dot are dropped", "C-04", { "a/b": "x" }, (fs) => fs.readString("./a/././b/."), "x"),
-  answers("a percent sign is not decoded", "C-05", { "%2e%2e/x": "y" }, (fs) => fs.readString("%2e%2e/x"), "y"),
-  answers("dots at the beginning of a name are part of it", "C-02", { "..a": "x" }, (fs) => fs.readString("..a"), "x"),
-  anyNameEnds.answers("dots that are not a segment are a name", "C-02", { "...": "x" }, (fs) => fs.readString("..."), "x"),
-  writing.changes("a space at the beginning of a name is kept", "C-06", { a: "1" }, (fs) => fs.write(" a", "2"), {
+  service("C-03", { a: "x" }).answers("a trailing slash does not make a file a directory", (fs) => fs.readString("a/"), "x"),
+  service("C-04", { "a/b": "x" }).answers("segments of one dot are dropped", (fs) => fs.readString("./a/././b/."), "x"),
+  service("C-05", { "%2e%2e/x": "y" }).answers("a percent sign is not decoded", (fs) => fs.readString("%2e%2e/x"), "y"),
+  service("C-02", { "..a": "x" }).answers("dots at the beginning of a name are part of it", (fs) => fs.readString("..a"), "x"),
+  anyNameEnds("C-02", { "...": "x" }).answers("dots that are not a segment are a name", (fs) => fs.readString("..."), "x"),
+  writing("C-06", { a: "1" }).changes("a space at the beginning of a name is kept", (fs) => fs.write(" a", "2"), {
     a: "1",
     " a": "2"
   }),
-  anyNameEnds.changes("spaces at either end of a name are kept", "C-06", { a: "1" }, (fs) => fs.write(" a ", "2"), {
+  anyNameEnds("C-06", { a: "1" }).changes("spaces at either end of a name are kept", (fs) => fs.write(" a ", "2"), {
     a: "1",
     " a ": "2"
   }),
-  plainNameEnds.law("a name that ends in a dot or a space is InvalidPath in every call", "C-05", function* (fs) {
-    yield* plantFiles(fs, exampleTree)
+  plainNameEnds("C-05", exampleTree).law("a name that ends in a dot or a space is InvalidPath in every call", function* (fs) {
     for (const path of ["...", "a.", "a ", "a. /b.txt", "source.txt."]) {
       for (const call of supportedCalls(pathCalls, abilities(fs, yield* Bench))) yield* fails(call.run(fs, path), "InvalidPath")
       yield* equal(yield* fs.exists(path), false, path)
     }
     yield* expectTree(fs, exampleTree)
   }),
-  answers(
+  service("C-06", { a: "x" }).answers(
     "a name with spaces around it is not the name without them",
-    "C-06",
-    { a: "x" },
     (fs) => Effect.all([fs.exists(" a"), fs.exists("a "), fs.exists("a")]),
     [false, false, true]
   ),
-  writing.law("two normal forms of one name are two names", "C-05", function* (fs) {
+  writing("C-05").law("two normal forms of one name are two names", function* (fs) {
     yield* fs.write("\u00e9", "composed")
     yield* fs.write("e\u0301", "decomposed")
     yield* equal(yield* fs.readString("\u00e9"), "composed")
     yield* equal(yield* fs.readString("e\u0301"), "decomposed")
     yield* equal((yield* fs.list()).length, 2)
   }),
-  writing.law("a backslash never separates", "C-05", function* (fs) {
+  writing("C-05").law("a backslash never separates", function* (fs) {
     const written = yield* Effect.result(fs.write("a\\b", "x"))
     if (written._tag === "Failure") return yield* equal(written.failure._tag, "InvalidPath")
     yield* equal(paths(yield* fs.list()), ["a\\b"])
   }),
-  writing.changes("the case of a name is kept", "C-41", {}, (fs) => fs.write("ReadMe.TXT", "x"), { "ReadMe.TXT": "x" }),
-  caseSensitive.changes(
-    "names that differ in case are two where the backend says so",
-    "C-41",
-    { a: "1" },
+  writing("C-41").changes("the case of a name is kept", (fs) => fs.write("ReadMe.TXT", "x"), { "ReadMe.TXT": "x" }),
+  caseSensitive("C-41", { a: "1" }).changes(
+    "names that differ in case are different files",
     (fs) => fs.write("A", "2", { mode: "create" }),
     { a: "1", A: "2" }
   ),
-  caseSensitive.answers(
-    "capital letters come before small ones where they are others",
-    "C-18, C-41",
-    { b: "", A: "", a: "", B: "" },
+  caseSensitive("C-18, C-41", { b: "", A: "", a: "", B: "" }).answers(
+    "capital letters come before small letters",
     (fs) => Effect.map(fs.list(), paths),
     ["A", "B", "a", "b"]
   ),
-  caseInsensitive.answers("a name is found in any case", "C-41", { "Dir/A.txt": "x" }, (fs) => fs.readString("dIR/a.TXT"), "x"),
-  caseInsensitive.refuses(
+  caseInsensitive("C-41", { "Dir/A.txt": "x" }).answers("a name is found in any case", (fs) => fs.readString("dIR/a.TXT"), "x"),
+  anyCase.refuses(
     "another case of a name that there is exists already",
-    "C-41",
-    { "A.txt": "x" },
     (fs) => fs.write("a.txt", "y", { mode: "create" }),
     "AlreadyExists"
   ),
-  caseInsensitive.changes(
-    "overwriting by another case keeps the name",
-    "C-41",
-    { "A.txt": "x" },
-    (fs) => fs.write("a.txt", "y"),
-    {
-      "A.txt": "y"
-    }
-  ),
-  caseInsensitive.changes("a name can be given another case", "C-41", { "A.txt": "x" }, (fs) => fs.move("A.txt", "a.txt"), {
-    "a.txt": "x"
-  }),
-  caseInsensitive.refuses(
-    "another case of the way to a name is no other name",
-    "C-41, C-51",
-    { "a/a": "x" },
+  anyCase.changes("overwriting by another case keeps the name", (fs) => fs.write("a.txt", "y"), { "A.txt": "y" }),
+  anyCase.changes("a name can be given another case", (fs) => fs.move("A.txt", "a.txt"), { "a.txt": "x" }),
+  caseInsensitive("C-41, C-51", { "a/a": "x" }).refuses(
+    "a move to another case of its own path is InvalidArgument",
     (fs) => fs.move("A/A", "a/A"),
     "InvalidArgument"
   ),
-  caseInsensitive.refuses(
+  caseInsensitive("C-41, C-51", { "A.txt": "x" }).refuses(
     "a file cannot be copied onto another case of itself",
-    "C-41, C-51",
-    { "A.txt": "x" },
     (fs) => fs.copy("A.txt", "a.txt", { overwrite: true }),
     "InvalidArgument"
   ),
-  caseInsensitive.answers(
+  caseInsensitive("C-41", { B: "", a: "", C: "", b2: "" }).answers(
     "listings are in the order of folded names",
-    "C-41",
-    { B: "", a: "", C: "", b2: "" },
     (fs) => Effect.map(fs.list(), paths),
     ["a", "B", "b2", "C"]
   ),
-  caseInsensitive.answers(
+  caseInsensitive("C-19, C-41", { "Src/Main.TS": "" }).answers(
     "globs do not tell case apart",
-    "C-19, C-41",
-    { "Src/Main.TS": "" },
     (fs) => Effect.map(fs.glob("src/*.ts"), ({ matches }) => paths(matches)),
     ["Src/Main.TS"]
   ),
 
-  law("results carry the path in its one form", "C-07", function* (fs) {
-    yield* plantFiles(fs, { "a/b.txt": "x\n" })
+  service("C-07", { "a/b.txt": "x\n" }).law("results of reads contain the path in normal form", function* (fs) {
     const path = "a/b.txt" as never
     yield* has(yield* fs.stat("/a//b.txt"), { path })
     yield* has(yield* fs.read("./a/b.txt"), { path })
     yield* has(yield* fs.readBytes("a/./b.txt"), { path })
     yield* equal((yield* fs.list("/a/"))[0]?.path, path)
   }),
-  writing.law("what writes answer carries the path in its one form", "C-07", function* (fs) {
+  writing("C-07").law("results of writes contain the path in normal form", function* (fs) {
     const path = "a/b.txt" as never
     yield* has(yield* fs.write("/a//b.txt", "x"), { path })
     yield* has(yield* fs.writeBytes("a/c/../b.txt", new Uint8Array(1)), { path })
     yield* has(yield* fs.edit("./a/b.txt", { oldText: "\0", newText: "y" }), { path })
   }),
-  law("failures carry the operation, and the path as it was written", "C-23", function* (fs) {
-    yield* plantFiles(fs, { "source.txt": "a", d: directory })
-    const path = "/no//where"
-    const always = new Set(["glob", "globStream", "grep", "grepStream", "write", "writeBytes", "sink", "mkdir", "symlink"])
-    for (const { operation, parameter, run } of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
-      if (always.has(operation) || parameter === "to") continue
-      yield* fails(run(fs, path), "NotFound", { operation, path })
+  service("C-23", { "source.txt": "a", d: directory }).law(
+    "failures carry the operation, and the path as it was written",
+    function* (fs) {
+      const path = "/no//where"
+      const always = new Set(["glob", "globStream", "grep", "grepStream", "write", "writeBytes", "sink", "mkdir", "symlink"])
+      for (const { operation, parameter, run } of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
+        if (always.has(operation) || parameter === "to") continue
+        yield* fails(run(fs, path), "NotFound", { operation, path })
+      }
     }
-  }),
-  law("invalid paths are reported as they were written", "C-23", function* (fs) {
-    yield* plantFiles(fs, { "source.txt": "a" })
+  ),
+  service("C-23", { "source.txt": "a" }).law("invalid paths are reported as they were written", function* (fs) {
     const path = "/a/../../b"
     for (const { operation, run } of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
       const error = yield* fails(run(fs, path), "InvalidPath", { path })

@@ -4,9 +4,11 @@ import type { Backend, Child, Handle } from "../../port/Backend.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { type Law } from "../Law.ts"
 import { encodeUtf8 } from "../operations.ts"
-import { toPath, changing, linkedTree, lawOnPort, writeText, refuses, exampleTree, wrongKindTags } from "../portChapter.ts"
+import { exampleTree, linkedTree, portForms, toPath, writeText, wrongKindTags } from "../portChapter.ts"
 
-const links = ["links"] as const
+const onPort = portForms()
+const changing = portForms("write", "delete")
+const linked = portForms("links")
 
 const readWhole = (handle: Handle) =>
   Effect.gen(function* () {
@@ -19,8 +21,12 @@ const readWhole = (handle: Handle) =>
     return Uint8Array.from(out)
   })
 
+const opens = onPort("open", exampleTree)
+
+const listings = onPort("list", exampleTree)
+
 export const portReadingLaws: ReadonlyArray<Law> = [
-  lawOnPort([], "the root is an empty directory at first", "root", {}, function* (port) {
+  onPort("root").law("the root is an empty directory at first", function* (port) {
     yield* has((yield* port.stat(toPath("."))) ?? {}, {
       kind: "directory",
       isDirectory: true,
@@ -29,7 +35,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     } as object)
     yield* equal(yield* port.list(toPath(".")), [])
   }),
-  lawOnPort([], "port stat tells the kind and the size", "stat", exampleTree, function* (port) {
+  onPort("stat", exampleTree).law("port stat tells the kind and the size", function* (port) {
     yield* has((yield* port.stat(toPath("file"))) ?? {}, {
       kind: "file",
       isFile: true,
@@ -43,55 +49,46 @@ export const portReadingLaws: ReadonlyArray<Law> = [
       sizeBytes: 0
     } as object)
   }),
-  lawOnPort([], "port stat answers undefined for what is not there", "stat", exampleTree, function* (port) {
+  onPort("stat", exampleTree).law("port stat returns undefined for a missing entry", function* (port) {
     for (const path of ["none", "none/x", "dir/none", "file/x", "file/x/y"]) {
       yield* equal<unknown>(yield* port.stat(toPath(path)), undefined, path)
     }
   }),
-  lawOnPort(links, "port stat of a link answers the link", "stat", linkedTree, function* (port) {
+  linked("stat", linkedTree).law("port stat of a link answers the link", function* (port) {
     for (const path of ["tofile", "todir", "nowhere"]) {
       yield* has((yield* port.stat(toPath(path))) ?? {}, { kind: "symlink", isFile: false, isDirectory: false } as object, path)
     }
   }),
-  lawOnPort(links, "below a link there is nothing for the port", "nothing is followed", linkedTree, function* (port) {
+  linked("nothing is followed", linkedTree).law("the port follows no link in a path", function* (port) {
     yield* equal<unknown>(yield* port.stat(toPath("todir/inner")), undefined)
     yield* fails(port.list(toPath("todir")), wrongKindTags)
     yield* fails(port.open(toPath("todir/inner")), wrongKindTags)
     yield* fails(port.list(toPath("todir/x")), wrongKindTags)
   }),
-  lawOnPort(
-    [],
-    "port list answers each entry once, with its kind",
-    "list",
-    { ...exampleTree, "dir/sub/x": "" },
-    function* (port) {
-      const formatChildren = (children: ReadonlyArray<Child>) =>
-        children.map(({ name, kind, addressable }) => `${name} ${kind} ${addressable}`).sort()
-      yield* equal(formatChildren(yield* port.list(toPath("."))), [
-        "dir directory true",
-        "empty directory true",
-        "file file true"
-      ])
-      yield* equal(formatChildren(yield* port.list(toPath("dir"))), ["inner file true", "sub directory true"])
-      yield* equal(yield* port.list(toPath("empty")), [])
-    }
-  ),
-  lawOnPort([], "a size in a listing is the file's", "list", { a: "12", b: "" }, function* (port) {
+  onPort("list", { ...exampleTree, "dir/sub/x": "" }).law("port list answers each entry once, with its kind", function* (port) {
+    const formatChildren = (children: ReadonlyArray<Child>) =>
+      children.map(({ name, kind, addressable }) => `${name} ${kind} ${addressable}`).sort()
+    yield* equal(formatChildren(yield* port.list(toPath("."))), [
+      "dir directory true",
+      "empty directory true",
+      "file file true"
+    ])
+    yield* equal(formatChildren(yield* port.list(toPath("dir"))), ["inner file true", "sub directory true"])
+    yield* equal(yield* port.list(toPath("empty")), [])
+  }),
+  onPort("list", { a: "12", b: "" }).law("a size in a listing is the file's", function* (port) {
     for (const { name, sizeBytes } of yield* port.list(toPath("."))) {
       if (sizeBytes !== undefined) yield* equal(sizeBytes, (yield* port.stat(toPath(name)))?.sizeBytes, name)
     }
   }),
-  refuses([], "port list of nothing", "list", exampleTree, (port) => port.list(toPath("none")), "NotFound"),
-  refuses([], "port list of a file", "list", exampleTree, (port) => port.list(toPath("file")), "NotADirectory"),
-  refuses([], "port list below a file", "list", exampleTree, (port) => port.list(toPath("file/x")), [
-    "NotFound",
-    "NotADirectory"
-  ]),
-  lawOnPort([], "the case of names is as the port's info says", "info", { Name: "x" }, function* (port) {
+  listings.refuses("port list of nothing", (port) => port.list(toPath("none")), "NotFound"),
+  listings.refuses("port list of a file", (port) => port.list(toPath("file")), "NotADirectory"),
+  listings.refuses("port list below a file", (port) => port.list(toPath("file/x")), ["NotFound", "NotADirectory"]),
+  onPort("info", { Name: "x" }).law("the case of names is as the port's info says", function* (port) {
     yield* equal((yield* port.stat(toPath("nAME"))) === undefined, port.info.caseSensitive)
   }),
 
-  lawOnPort([], "an open file is read piece by piece", "open", { a: "0123456789" }, function* (port) {
+  onPort("open", { a: "0123456789" }).law("an open file is read piece by piece", function* (port) {
     const handle = yield* port.open(toPath("a"))
     yield* has(handle.stat, { kind: "file", sizeBytes: 10 })
     const first = yield* handle.read(2, 3)
@@ -99,31 +96,28 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     yield* equal(first, encodeUtf8("234").slice(0, first.length))
     yield* equal(yield* readWhole(handle), encodeUtf8("0123456789"))
   }),
-  lawOnPort([], "a read at the end answers nothing", "open", { a: "01" }, function* (port) {
+  onPort("open", { a: "01" }).law("a read at the end answers nothing", function* (port) {
     const handle = yield* port.open(toPath("a"))
     yield* equal((yield* handle.read(2, 5)).length, 0)
     yield* equal((yield* handle.read(9, 5)).length, 0)
     yield* equal(yield* handle.read(1, 5), encodeUtf8("1"))
   }),
-  lawOnPort([], "what is read from an open file is the caller's own", "open", { a: "0123" }, function* (port) {
+  onPort("open", { a: "0123" }).law("changing bytes read from an open file does not change the file", function* (port) {
     const handle = yield* port.open(toPath("a"))
     ;(yield* handle.read(0, 4)).fill(0x78)
     yield* equal(yield* readWhole(handle), encodeUtf8("0123"))
     yield* equal(yield* readWhole(yield* port.open(toPath("a"))), encodeUtf8("0123"))
   }),
-  lawOnPort([], "a version that an open file brings along is that of its content", "open", { a: "abc" }, function* (port) {
+  onPort("open", { a: "abc" }).law("a version that an open file brings along is that of its content", function* (port) {
     const handle = yield* port.open(toPath("a"))
     if (handle.version === undefined) return
     yield* equal(yield* handle.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
   }),
-  refuses([], "port open of nothing", "open", exampleTree, (port) => port.open(toPath("none")), "NotFound"),
-  refuses([], "port open of a directory", "open", exampleTree, (port) => port.open(toPath("dir")), "NotAFile"),
-  refuses([], "port open of the root", "open", exampleTree, (port) => port.open(toPath(".")), "NotAFile"),
-  refuses([], "port open below a file", "open", exampleTree, (port) => port.open(toPath("file/x")), [
-    "NotFound",
-    "NotADirectory"
-  ]),
-  refuses(links, "port open of a link", "open", linkedTree, (port) => port.open(toPath("tofile")), "NotAFile"),
+  opens.refuses("port open of nothing", (port) => port.open(toPath("none")), "NotFound"),
+  opens.refuses("port open of a directory", (port) => port.open(toPath("dir")), "NotAFile"),
+  opens.refuses("port open of the root", (port) => port.open(toPath(".")), "NotAFile"),
+  opens.refuses("port open below a file", (port) => port.open(toPath("file/x")), ["NotFound", "NotADirectory"]),
+  linked("open", linkedTree).refuses("port open of a link", (port) => port.open(toPath("tofile")), "NotAFile"),
   ...(
     [
       ["replaced", (port) => writeText(port, "a", "other")],
@@ -133,11 +127,8 @@ export const portReadingLaws: ReadonlyArray<Law> = [
       ["renamed over", (port) => port.rename(toPath("z"), toPath("a"), { replace: true })]
     ] as ReadonlyArray<readonly [string, (port: Backend) => Effect.Effect<unknown, Fault>]>
   ).map(([what, change]) =>
-    lawOnPort(
-      changing,
+    changing("open pins", { a: "0123456789", z: "zz" }).law(
       `an open file stays what it was when its name is ${what}`,
-      "open pins",
-      { a: "0123456789", z: "zz" },
       function* (port) {
         const handle = yield* port.open(toPath("a"))
         yield* change(port)

@@ -6,79 +6,56 @@ import type { Fault } from "../../model/FsError.ts"
 import { fails, has } from "../expect.ts"
 import { capture, directory } from "../Files.ts"
 import { type Law, unnoted } from "../Law.ts"
-import { toBytes, encodeUtf8 } from "../operations.ts"
-import {
-  toPath,
-  expectPortTree,
-  linkedTree,
-  lawOnPort,
-  writeText,
-  refuses,
-  exampleTree,
-  wrongKindTags,
-  writing
-} from "../portChapter.ts"
+import { encodeUtf8, streamThen, toBytes } from "../operations.ts"
+import { exampleTree, expectPortTree, linkedTree, portForms, toPath, writeText, wrongKindTags } from "../portChapter.ts"
+
+const writing = portForms("write")
+const linking = portForms("links", "write")
 
 const failingStream = Stream.concat(Stream.make(encodeUtf8("new")), Stream.fail({ _tag: "Cable" } as const))
 
 const modes = ["create", "replace", "append"] as const
 
+const writes = writing("write", exampleTree)
+
 export const portWritingLaws: ReadonlyArray<Law> = [
   ...modes.flatMap((mode) => [
-    lawOnPort(writing, `port write ${mode} makes the file where nothing is`, "write", {}, function* (port) {
+    writing("write").law(`port write ${mode} makes the file where nothing is`, function* (port) {
       yield* has(yield* writeText(port, "a", "new", mode), { kind: "file", sizeBytes: 3 })
       yield* expectPortTree(port, { a: "new" })
     }),
-    lawOnPort(writing, `port write ${mode} takes a stream`, "write", {}, function* (port) {
+    writing("write").law(`port write ${mode} takes a stream`, function* (port) {
       yield* port.write(toPath("a"), Stream.make(encodeUtf8("one"), toBytes(), encodeUtf8("two")), mode)
       yield* expectPortTree(port, { a: "onetwo" })
     }),
-    refuses(
-      writing,
-      `port write ${mode} needs a parent`,
-      "missing parent",
-      exampleTree,
+    writing("missing parent", exampleTree).refuses(
+      `port write ${mode} without a parent`,
       (port) => writeText(port, "none/a", "x", mode),
       "NotFound"
     ),
-    refuses(
-      writing,
-      `port write ${mode} needs a directory for a parent`,
-      "missing parent",
-      exampleTree,
+    writing("missing parent", exampleTree).refuses(
+      `port write ${mode} below a file`,
       (port) => writeText(port, "file/a", "x", mode),
       "NotADirectory"
     ),
-    refuses(
-      ["write", "links"],
-      `port write ${mode} follows no link on its way`,
-      "nothing is followed",
-      linkedTree,
+    linking("nothing is followed", linkedTree).refuses(
+      `port write ${mode} through a link`,
       (port) => writeText(port, "todir/a", "x", mode),
       wrongKindTags
     ),
-    lawOnPort(writing, `port write ${mode} of a stream that fails leaves nothing`, "write", exampleTree, function* (port) {
+    writes.law(`port write ${mode} of a stream that fails leaves nothing`, function* (port) {
       yield* fails(port.write(toPath("new"), failingStream, mode), "Cable")
       yield* expectPortTree(port, exampleTree)
     }),
-    lawOnPort(
-      writing,
-      `port write ${mode} of a stream that is interrupted leaves nothing`,
-      "write",
-      exampleTree,
-      function* (port) {
-        const begun = yield* Deferred.make<void>()
-        const slow = Stream.concat(
-          Stream.make(encodeUtf8("new")),
-          Stream.fromEffect(Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
-        )
-        const fiber = yield* Effect.forkChild(port.write(toPath("new"), slow, mode))
-        yield* Deferred.await(begun)
-        yield* Fiber.interrupt(fiber)
-        yield* expectPortTree(port, exampleTree)
-      }
-    ),
-    lawOnPort(writing, `port write ${mode} publishes inside commit`, "commit", {}, function* (port) {
+    writes.law(`port write ${mode} of a stream that is interrupted leaves nothing`, function* (port) {
+      const begun = yield* Deferred.make<void>()
+      const slow = streamThen("new", Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
+      const fiber = yield* Effect.forkChild(port.write(toPath("new"), slow, mode))
+      yield* Deferred.await(begun)
+      yield* Fiber.interrupt(fiber)
+      yield* expectPortTree(port, exampleTree)
+    }),
+    writing("commit").law(`port write ${mode} publishes inside commit`, function* (port) {
       yield* port.write<never, never>(toPath("a"), encodeUtf8("new"), mode, {
         commit: (publish) =>
           Effect.gen(function* () {
@@ -90,7 +67,7 @@ export const portWritingLaws: ReadonlyArray<Law> = [
       })
       yield* expectPortTree(port, { a: "new" })
     }),
-    lawOnPort(writing, `port write ${mode} changes nothing when commit refuses`, "commit", exampleTree, function* (port) {
+    writing("commit", exampleTree).law(`port write ${mode} changes nothing when commit refuses`, function* (port) {
       const refused: Fault = { _tag: "Conflict", expected: "x" }
       yield* fails(
         port.write<never, never>(toPath("new"), encodeUtf8("x"), mode, { commit: () => Effect.fail(refused) }),
@@ -100,78 +77,53 @@ export const portWritingLaws: ReadonlyArray<Law> = [
     })
   ]),
   ...["file", "dir", "empty", "."].map((path) =>
-    refuses(
-      writing,
+    writing("create never overwrites", exampleTree).refuses(
       `port write create on ${path}`,
-      "create never overwrites",
-      exampleTree,
       (port) => writeText(port, path, "x", "create"),
       "AlreadyExists"
     )
   ),
   ...["tofile", "todir", "nowhere"].map((path) =>
-    refuses(
-      ["write", "links"],
+    linking("create never overwrites", linkedTree).refuses(
       `port write create on the link ${path}`,
-      "create never overwrites",
-      linkedTree,
       (port) => writeText(port, path, "x", "create"),
       "AlreadyExists"
     )
   ),
   ...(["replace", "append"] as const).flatMap((mode) => [
     ...["dir", "empty", "."].map((path) =>
-      refuses(
-        writing,
-        `port write ${mode} on ${path}`,
-        "write",
-        exampleTree,
-        (port) => writeText(port, path, "x", mode),
-        "NotAFile"
-      )
+      writes.refuses(`port write ${mode} on ${path}`, (port) => writeText(port, path, "x", mode), "NotAFile")
     ),
     ...["tofile", "todir", "nowhere"].map((path) =>
-      refuses(
-        ["write", "links"],
+      linking("write", linkedTree).refuses(
         `port write ${mode} on the link ${path}`,
-        "write",
-        linkedTree,
         (port) => writeText(port, path, "x", mode),
         "NotAFile"
       )
     ),
-    lawOnPort(writing, `port write ${mode} of a stream that fails keeps the old bytes`, "write", exampleTree, function* (port) {
+    writes.law(`port write ${mode} of a stream that fails keeps the old bytes`, function* (port) {
       yield* fails(port.write(toPath("file"), failingStream, mode), "Cable")
       yield* expectPortTree(port, exampleTree)
     }),
-    lawOnPort(
-      writing,
-      `port write ${mode} on a file changes nothing when commit refuses`,
-      "commit",
-      exampleTree,
-      function* (port) {
-        const refused: Fault = { _tag: "Conflict", expected: "x" }
-        yield* fails(
-          port.write<never, never>(toPath("file"), encodeUtf8("x"), mode, { commit: () => Effect.fail(refused) }),
-          "Conflict"
-        )
-        yield* expectPortTree(port, exampleTree)
-      }
-    )
+    writing("commit", exampleTree).law(`port write ${mode} on a file changes nothing when commit refuses`, function* (port) {
+      const refused: Fault = { _tag: "Conflict", expected: "x" }
+      yield* fails(
+        port.write<never, never>(toPath("file"), encodeUtf8("x"), mode, { commit: () => Effect.fail(refused) }),
+        "Conflict"
+      )
+      yield* expectPortTree(port, exampleTree)
+    })
   ]),
-  lawOnPort(writing, "port write replace replaces", "write", exampleTree, function* (port) {
+  writes.law("port write replace replaces", function* (port) {
     yield* has(yield* writeText(port, "file", "n"), { sizeBytes: 1 })
     yield* expectPortTree(port, { ...exampleTree, file: "n" })
   }),
-  lawOnPort(writing, "port write append adds to the end", "write", exampleTree, function* (port) {
+  writes.law("port write append adds to the end", function* (port) {
     yield* has(yield* writeText(port, "file", "+", "append"), { sizeBytes: 5 })
     yield* expectPortTree(port, { ...exampleTree, file: "text+" })
   }),
-  lawOnPort(
-    writing,
-    "port write create does not overwrite what comes before it publishes",
-    "create never overwrites",
-    {},
+  writing("create never overwrites").law(
+    "port write create does not overwrite a file that appears before it publishes",
     function* (port) {
       const overtakenWrite = port.write<never, never>(toPath("a"), encodeUtf8("mine"), "create", {
         commit: (publish) => Effect.andThen(writeText(port, "a", "theirs"), publish)
@@ -180,20 +132,14 @@ export const portWritingLaws: ReadonlyArray<Law> = [
       yield* expectPortTree(port, { a: "theirs" })
     }
   ),
-  lawOnPort(
-    writing,
-    "port write replace does not replace a directory that comes before it publishes",
-    "write",
-    {},
-    function* (port) {
-      const overtakenWrite = port.write<never, never>(toPath("a"), encodeUtf8("mine"), "replace", {
-        commit: (publish) => Effect.andThen(port.makeDirectory(toPath("a")), publish)
-      })
-      yield* fails(overtakenWrite, "NotAFile")
-      yield* expectPortTree(port, { a: directory })
-    }
-  ),
-  lawOnPort(writing, "port write keeps bytes of its own", "write", {}, function* (port) {
+  writing("write").law("port write replace does not replace a directory that appears before it publishes", function* (port) {
+    const overtakenWrite = port.write<never, never>(toPath("a"), encodeUtf8("mine"), "replace", {
+      commit: (publish) => Effect.andThen(port.makeDirectory(toPath("a")), publish)
+    })
+    yield* fails(overtakenWrite, "NotAFile")
+    yield* expectPortTree(port, { a: directory })
+  }),
+  writing("write").law("a written file does not change with the array given to the port", function* (port) {
     const content = encodeUtf8("mine")
     yield* port.write<never, never>(toPath("a"), content, "create")
     content.fill(0x78)

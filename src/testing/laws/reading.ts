@@ -5,13 +5,13 @@ import { plantFiles, lawForms, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { toBytes, collect, readingCalls, encodeUtf8 } from "../operations.ts"
+import { collect, encodeUtf8, names, readingCalls, toBytes } from "../operations.ts"
 
-const { answers, law, refuses } = lawForms({ kind: "service" })
-const writing = lawForms({ kind: "service", needs: ["write"] })
+const service = lawForms("service")
+const writing = lawForms("service", "write")
 
-const lawsWithWatch = lawForms({ kind: "ability", needs: ["watch"] })
-const lawsWithoutWatch = lawForms({ kind: "ability", needs: ["no watch"] })
+const lawsWithWatch = lawForms("ability", "watch")
+const lawsWithoutWatch = lawForms("ability", "no watch")
 
 const linesBeyondPage = Array.from({ length: 2001 }, (_, i) => `line ${i}`).join("\n")
 
@@ -56,7 +56,7 @@ interface BadText {
 }
 
 const badTexts: ReadonlyArray<BadText> = [
-  { what: "a byte that no text has", content: toBytes(0x61, 0x62, 0xff, 0x63), offset: 2 },
+  { what: "an invalid byte", content: toBytes(0x61, 0x62, 0xff, 0x63), offset: 2 },
   { what: "a lone continuation byte", content: toBytes(0xc3, 0xa9, 0x80), offset: 2 },
   { what: "an encoded surrogate", content: toBytes(0x61, 0xed, 0xa0, 0x80), offset: 1 },
   { what: "an overlong form", content: toBytes(0xc0, 0xaf), offset: 0 },
@@ -74,10 +74,15 @@ const fileReaders = readingCalls.filter(({ operation }) =>
 
 const exampleTree: Files = { file: "text", "dir/inner": "x" }
 
+const versions = service("C-50", { a: "abc" })
+
+const bytePages = service("C-10", { a: "0123" })
+
+const pageArguments = service("C-10", { a: "x" })
+
 export const readingLaws: ReadonlyArray<Law> = [
   ...lineCases.map(({ what, text, ...expected }) =>
-    law(what, "C-10", function* (fs) {
-      yield* plantFiles(fs, { "a.txt": text })
+    service("C-10", { "a.txt": text }).law(what, function* (fs) {
       yield* has(yield* fs.read("a.txt"), {
         ...expected,
         offset: 0,
@@ -87,7 +92,7 @@ export const readingLaws: ReadonlyArray<Law> = [
       })
     })
   ),
-  answers("a page holds 2,000 lines unless it is told otherwise", "C-10, C-22", { a: linesBeyondPage }, (fs) => fs.read("a"), {
+  service("C-10, C-22", { a: linesBeyondPage }).answers("a page has 2,000 lines by default", (fs) => fs.read("a"), {
     limit: 2000,
     offset: 0,
     totalLines: 2001,
@@ -95,8 +100,7 @@ export const readingLaws: ReadonlyArray<Law> = [
     next: 2000,
     content: linesBeyondPage.slice(0, linesBeyondPage.lastIndexOf("\n"))
   }),
-  law("the default page is a limit of the scope", "C-22", function* (fs) {
-    yield* plantFiles(fs, { a: "1\n2\n3" })
+  service("C-22", { a: "1\n2\n3" }).law("the default page is a limit of the scope", function* (fs) {
     yield* has(yield* withLimits({ defaultReadLimit: 2 })(fs.read("a")), {
       content: "1\n2",
       limit: 2,
@@ -104,49 +108,41 @@ export const readingLaws: ReadonlyArray<Law> = [
       next: 2
     })
   }),
-  answers("a limit of -1 is all lines", "C-10", { a: linesBeyondPage }, (fs) => fs.read("a", { limit: -1 }), {
+  service("C-10", { a: linesBeyondPage }).answers("a limit of -1 is all lines", (fs) => fs.read("a", { limit: -1 }), {
     content: linesBeyondPage,
     limit: 2001,
     truncated: false,
     next: undefined
   }),
-  answers("a limit of 0 is no lines, and tells how many there are", "C-10", { a: "1\n2" }, (fs) => fs.read("a", { limit: 0 }), {
-    content: "",
-    limit: 0,
-    totalLines: 2
-  }),
-  answers(
-    "a page begins at its offset and tells where the next one does",
-    "C-10",
-    { a: "0\n1\n2\n3\n4\n" },
+  service("C-10", { a: "1\n2" }).answers(
+    "a limit of 0 returns no lines, and the total number of lines",
+    (fs) => fs.read("a", { limit: 0 }),
+    { content: "", limit: 0, totalLines: 2 }
+  ),
+  service("C-10", { a: "0\n1\n2\n3\n4\n" }).answers(
+    "a page begins at its offset and returns the offset of the next page",
     (fs) => fs.read("a", { offset: 1, limit: 2 }),
     { content: "1\n2", offset: 1, limit: 2, totalLines: 5, truncated: true, next: 3, endsWithNewline: true }
   ),
-  answers("the last page has no next", "C-10", { a: "0\n1\n2\n" }, (fs) => fs.read("a", { offset: 1, limit: 2 }), {
+  service("C-10", { a: "0\n1\n2\n" }).answers("the last page has no next", (fs) => fs.read("a", { offset: 1, limit: 2 }), {
     content: "1\n2",
     truncated: false,
     next: undefined
   }),
-  answers("past the end is an empty page at the end", "C-10", { a: "0\n1\n" }, (fs) => fs.read("a", { offset: 7, limit: 2 }), {
-    content: "",
-    offset: 2,
-    limit: 0,
-    totalLines: 2,
-    truncated: false
-  }),
-  answers(
-    "the terminators inside a page are as they stand",
-    "C-10",
-    { a: "0\r\n1\n2\r\n3" },
+  service("C-10", { a: "0\n1\n" }).answers(
+    "an offset past the end returns an empty page at the end",
+    (fs) => fs.read("a", { offset: 7, limit: 2 }),
+    { content: "", offset: 2, limit: 0, totalLines: 2, truncated: false }
+  ),
+  service("C-10", { a: "0\r\n1\n2\r\n3" }).answers(
+    "line terminators inside a page are unchanged",
     (fs) => fs.read("a", { offset: 0, limit: 3 }),
     { content: "0\r\n1\n2" }
   ),
   ...wholeNumbers.flatMap((argument) =>
     invalidNumbers.map((value) =>
-      refuses(
+      pageArguments.refuses(
         `read refuses ${argument} ${value}`,
-        "C-10",
-        { a: "x" },
         (fs) => fs.read("a", { [argument]: value }),
         "InvalidArgument",
         { argument }
@@ -155,143 +151,122 @@ export const readingLaws: ReadonlyArray<Law> = [
   ),
   ...wholeNumbers.flatMap((argument) =>
     invalidNumbers.map((value) =>
-      refuses(
+      pageArguments.refuses(
         `readBytes refuses ${argument} ${value}`,
-        "C-10",
-        { a: "x" },
         (fs) => fs.readBytes("a", { [argument]: value }),
         "InvalidArgument",
         { argument }
       )
     )
   ),
-  refuses("read refuses an offset of -1", "C-10", { a: "x" }, (fs) => fs.read("a", { offset: -1 }), "InvalidArgument", {
+  pageArguments.refuses("read refuses an offset of -1", (fs) => fs.read("a", { offset: -1 }), "InvalidArgument", {
     argument: "offset"
   }),
 
-  answers("bytes come in pages of bytes", "C-10", { a: "0123456789" }, (fs) => fs.readBytes("a", { offset: 3, limit: 4 }), {
-    content: encodeUtf8("3456"),
-    offset: 3,
-    limit: 4,
-    sizeBytes: 10,
-    truncated: true
-  }),
-  answers("a page of bytes past the end is at the end", "C-10", { a: "0123" }, (fs) => fs.readBytes("a", { offset: 9 }), {
-    content: toBytes(),
-    offset: 4,
-    limit: 0,
-    sizeBytes: 4,
-    truncated: false
-  }),
-  answers(
-    "a page of bytes over the end is cut there",
-    "C-10",
-    { a: "0123" },
-    (fs) => fs.readBytes("a", { offset: 2, limit: 9 }),
+  service("C-10", { a: "0123456789" }).answers(
+    "readBytes returns a page of bytes",
+    (fs) => fs.readBytes("a", { offset: 3, limit: 4 }),
+    { content: encodeUtf8("3456"), offset: 3, limit: 4, sizeBytes: 10, truncated: true }
+  ),
+  bytePages.answers(
+    "an offset past the end returns an empty page of bytes at the end",
+    (fs) => fs.readBytes("a", { offset: 9 }),
     {
-      content: encodeUtf8("23"),
-      limit: 2,
+      content: toBytes(),
+      offset: 4,
+      limit: 0,
+      sizeBytes: 4,
       truncated: false
     }
   ),
-  answers("a page of no bytes is one", "C-10", { a: "0123" }, (fs) => fs.readBytes("a", { offset: 1, limit: 0 }), {
+  bytePages.answers("a page of bytes ends at the end of the file", (fs) => fs.readBytes("a", { offset: 2, limit: 9 }), {
+    content: encodeUtf8("23"),
+    limit: 2,
+    truncated: false
+  }),
+  bytePages.answers("a page of bytes may be empty", (fs) => fs.readBytes("a", { offset: 1, limit: 0 }), {
     content: toBytes(),
     offset: 1,
     limit: 0,
     truncated: true
   }),
-  answers("all bytes are read unless a limit is given", "C-10", { a: "0123" }, (fs) => fs.readBytes("a"), {
+  bytePages.answers("all bytes are read unless a limit is given", (fs) => fs.readBytes("a"), {
     content: encodeUtf8("0123"),
     offset: 0,
     limit: 4,
     sizeBytes: 4,
     truncated: false
   }),
-  law("every byte can be read", "C-08", function* (fs) {
+  service("C-08").law("every byte can be read", function* (fs) {
     const all = Uint8Array.from({ length: 256 }, (_, i) => i)
     yield* plantFiles(fs, { a: all })
     yield* equal((yield* fs.readBytes("a")).content, all)
   }),
 
   ...badTexts.map(({ what, content, offset }) =>
-    law(`${what} is NotText at its offset`, "C-09", function* (fs) {
-      yield* plantFiles(fs, { a: content })
+    service("C-09", { a: content }).law(`${what} is NotText at its offset`, function* (fs) {
       yield* fails(fs.read("a"), "NotText", { offset })
       yield* fails(fs.readString("a"), "NotText", { offset })
       yield* equal((yield* fs.readBytes("a")).content, content)
     })
   ),
-  answers("U+FFFD is text like any other", "C-09", { a: "a\ufffdb" }, (fs) => fs.readString("a"), "a\ufffdb"),
-  answers("characters beyond the basic plane are text", "C-09", { a: "😀é" }, (fs) => fs.readString("a"), "😀é"),
-  law("a byte order mark is U+FEFF in what is read", "C-09", function* (fs) {
-    yield* plantFiles(fs, { a: toBytes(...byteOrderMark, 0x78) })
+  service("C-09", { a: "a\ufffdb" }).answers("U+FFFD is text like any other", (fs) => fs.readString("a"), "a\ufffdb"),
+  service("C-09", { a: "😀é" }).answers("characters beyond the basic plane are text", (fs) => fs.readString("a"), "😀é"),
+  service("C-09", { a: toBytes(...byteOrderMark, 0x78) }).law("a byte order mark is U+FEFF in what is read", function* (fs) {
     yield* equal(yield* fs.readString("a"), "\ufeffx")
     yield* has(yield* fs.read("a"), { content: "\ufeffx" })
   }),
-  writing.law("writing back what was read is the identity, byte order mark and line endings included", "C-09", function* (fs) {
+  writing("C-09").law("writing back what was read is the identity, byte order mark and line endings included", function* (fs) {
     const content = toBytes(...byteOrderMark, ...encodeUtf8("a\r\nb\nc\r"))
     yield* plantFiles(fs, { a: content })
     yield* fs.write("a", yield* fs.readString("a"))
     yield* equal((yield* fs.readBytes("a")).content, content)
   }),
-  answers("another encoding is read by its name", "S0-18", { a: toBytes(0xe9) }, (fs) => fs.readString("a", "latin1"), "é"),
-  answers(
-    "a page is read in another encoding too",
-    "S0-18",
-    { a: toBytes(0x61, 0, 0x0a, 0, 0x62, 0) },
+  service("S0-18", { a: toBytes(0xe9) }).answers(
+    "readString decodes another encoding",
+    (fs) => fs.readString("a", "latin1"),
+    "é"
+  ),
+  service("S0-18", { a: toBytes(0x61, 0, 0x0a, 0, 0x62, 0) }).answers(
+    "read decodes another encoding",
     (fs) => fs.read("a", { encoding: "utf-16le" }),
     { content: "a\nb", totalLines: 2 }
   ),
-  refuses(
+  service("S0-18", { a: "x" }).refuses(
     "an unknown encoding is InvalidArgument",
-    "S0-18",
-    { a: "x" },
     (fs) => fs.readString("a", "klingon"),
     "InvalidArgument",
-    {
-      argument: "encoding"
-    }
+    { argument: "encoding" }
   ),
-  refuses(
+  service("S0-18", { a: "x" }).refuses(
     "an unknown encoding of a page is InvalidArgument",
-    "S0-18",
-    { a: "x" },
     (fs) => fs.read("a", { encoding: "klingon" }),
     "InvalidArgument",
     { argument: "encoding" }
   ),
 
   ...fileReaders.flatMap(({ operation, run }) => [
-    refuses(`${operation} of nothing is NotFound`, "S0-19", exampleTree, (fs) => run(fs, "missing"), "NotFound"),
-    refuses(`${operation} of a directory is NotAFile`, "S0-20", exampleTree, (fs) => run(fs, "dir"), "NotAFile"),
-    refuses(`${operation} of the root is NotAFile`, "S0-20", exampleTree, (fs) => run(fs, "."), "NotAFile"),
-    refuses(`${operation} below a file is NotFound`, "semantics: -", exampleTree, (fs) => run(fs, "file/x"), "NotFound")
+    service("S0-19", exampleTree).refuses(`${operation} of nothing is NotFound`, (fs) => run(fs, "missing"), "NotFound"),
+    service("S0-20", exampleTree).refuses(`${operation} of a directory is NotAFile`, (fs) => run(fs, "dir"), "NotAFile"),
+    service("S0-20", exampleTree).refuses(`${operation} of the root is NotAFile`, (fs) => run(fs, "."), "NotAFile"),
+    service("semantics: -", exampleTree).refuses(`${operation} below a file is NotFound`, (fs) => run(fs, "file/x"), "NotFound")
   ]),
 
-  answers("the version is the SHA-256 of the bytes", "C-50", { a: "abc" }, (fs) => fs.version("a"), hashOfAbc),
-  answers("an empty file has a version", "C-50", { a: "" }, (fs) => fs.version("a"), hashOfEmpty),
-  answers(
-    "a page answers the version of the whole file",
-    "C-50",
-    { a: "abc" },
-    (fs) => fs.read("a", { version: true, limit: 0 }),
-    {
-      version: hashOfAbc
-    }
-  ),
-  answers(
+  versions.answers("the version is the SHA-256 of the bytes", (fs) => fs.version("a"), hashOfAbc),
+  service("C-50", { a: "" }).answers("an empty file has a version", (fs) => fs.version("a"), hashOfEmpty),
+  versions.answers("a page answers the version of the whole file", (fs) => fs.read("a", { version: true, limit: 0 }), {
+    version: hashOfAbc
+  }),
+  versions.answers(
     "a page of bytes answers the version of the whole file",
-    "C-50",
-    { a: "abc" },
     (fs) => fs.readBytes("a", { version: true, offset: 1, limit: 1 }),
     { version: hashOfAbc, content: encodeUtf8("b") }
   ),
-  law("a version is answered only when it is asked for", "C-50", function* (fs) {
-    yield* plantFiles(fs, { a: "abc" })
+  versions.law("a version is answered only when it is asked for", function* (fs) {
     yield* has<ReadResult>(yield* fs.read("a"), { version: undefined })
     yield* has<ReadBytesResult>(yield* fs.readBytes("a"), { version: undefined })
   }),
-  writing.law("a version changes with the content and returns with it", "C-50", function* (fs) {
+  writing("C-50").law("a version changes with the content and returns with it", function* (fs) {
     yield* fs.write("a", "abc")
     yield* equal(yield* fs.version("a"), hashOfAbc)
     yield* fs.write("a", "")
@@ -301,24 +276,21 @@ export const readingLaws: ReadonlyArray<Law> = [
     yield* equal(yield* fs.version("a"), hashOfAbc)
   }),
 
-  law("more bytes than a read may have are LimitExceeded", "C-22", function* (fs) {
-    yield* plantFiles(fs, { a: "12345" })
+  service("C-22", { a: "12345" }).law("a read of more than maxReadBytes bytes is LimitExceeded", function* (fs) {
     const small = withLimits({ maxReadBytes: 4 })
     const expected = { limit: "maxReadBytes", allowed: 4, actual: 5 }
     yield* fails(small(fs.read("a")), "LimitExceeded", expected)
     yield* fails(small(fs.readString("a")), "LimitExceeded", expected)
     yield* fails(small(fs.readBytes("a")), "LimitExceeded", expected)
   }),
-  law("as many bytes as a read may have can be read", "C-22", function* (fs) {
-    yield* plantFiles(fs, { a: "12345" })
+  service("C-22", { a: "12345" }).law("a read of maxReadBytes bytes succeeds", function* (fs) {
     yield* equal(yield* withLimits({ maxReadBytes: 5 })(fs.readString("a")), "12345")
     yield* has(yield* withLimits({ maxReadBytes: 2 })(fs.readBytes("a", { offset: 1, limit: 2 })), {
       content: encodeUtf8("23")
     })
   }),
 
-  law("what a read answers is the caller's own", "S0-04", function* (fs) {
-    yield* plantFiles(fs, { a: "0123" })
+  service("S0-04", { a: "0123" }).law("changing returned bytes does not change the file", function* (fs) {
     const first = yield* fs.readBytes("a")
     first.content.fill(0x78)
     const part = yield* fs.readBytes("a", { offset: 1, limit: 2 })
@@ -326,20 +298,20 @@ export const readingLaws: ReadonlyArray<Law> = [
     part.content.fill(0x78)
     yield* equal(yield* fs.readString("a"), "0123")
   }),
-  writing.law("what a read answered does not change with the file", "S0-04", function* (fs) {
+  writing("S0-04").law("returned bytes do not change when the file changes", function* (fs) {
     yield* fs.write("a", "old")
     const before = yield* fs.readBytes("a")
     yield* fs.write("a", "new")
     yield* fs.write("a", "er", { mode: "append" })
     yield* equal(before.content, encodeUtf8("old"))
   }),
-  writing.law("what was written does not change with the caller's array", "S0-04", function* (fs) {
+  writing("S0-04").law("a written file does not change with the caller's array", function* (fs) {
     const content = encodeUtf8("mine")
     yield* fs.writeBytes("a", content)
     content.fill(0x78)
     yield* equal(yield* fs.readString("a"), "mine")
   }),
-  writing.law("a read sees the whole of the last write", "S0-96", function* (fs) {
+  writing("S0-96").law("a read sees the whole of the last write", function* (fs) {
     for (const content of ["long long long", "short", ""]) {
       yield* fs.write("a", content)
       yield* equal(yield* fs.readString("a"), content)
@@ -352,23 +324,25 @@ export const readingLaws: ReadonlyArray<Law> = [
 
 const statOf = (path: string) => (fs: Algebra) => fs.stat(path)
 
+const watches = lawsWithWatch("api: watch", exampleTree)
+
 export const lookingLaws: ReadonlyArray<Law> = [
-  answers("a file's stat has its size in bytes", "S0-08", { "a/f": "é" }, statOf("a/f"), {
+  service("S0-08", { "a/f": "é" }).answers("a file's stat has its size in bytes", statOf("a/f"), {
     path: "a/f" as never,
     kind: "file",
     isFile: true,
     isDirectory: false,
     sizeBytes: 2
   }),
-  answers("a directory's stat has no size", "S0-08", { "a/f": "x" }, statOf("a"), {
+  service("S0-08", { "a/f": "x" }).answers("a directory's stat has no size", statOf("a"), {
     kind: "directory",
     isFile: false,
     isDirectory: true,
     sizeBytes: 0
   }),
-  refuses("stat of nothing is NotFound", "S0-28", exampleTree, statOf("missing"), "NotFound"),
-  refuses("stat below a file is NotFound", "semantics: -", exampleTree, statOf("file/x"), "NotFound"),
-  writing.law("times have milliseconds, and overwriting does not set them back", "C-44", function* (fs) {
+  service("S0-28", exampleTree).refuses("stat of nothing is NotFound", statOf("missing"), "NotFound"),
+  service("semantics: -", exampleTree).refuses("stat below a file is NotFound", statOf("file/x"), "NotFound"),
+  writing("C-44").law("times have milliseconds, and overwriting does not set them back", function* (fs) {
     yield* fs.write("a", "1")
     const first = yield* fs.stat("a")
     yield* fs.write("a", "2")
@@ -385,68 +359,48 @@ export const lookingLaws: ReadonlyArray<Law> = [
     }
   }),
 
-  law("what there is exists", "S0-26", function* (fs) {
-    yield* plantFiles(fs, exampleTree)
+  service("S0-26", exampleTree).law("exists returns true for existing entries", function* (fs) {
     for (const path of [".", "file", "dir", "dir/inner", "/dir/"]) yield* equal(yield* fs.exists(path), true, path)
   }),
-  law("what there is not does not exist, and asking never fails", "C-54", function* (fs) {
-    yield* plantFiles(fs, exampleTree)
+  service("C-54", exampleTree).law("what there is not does not exist, and asking never fails", function* (fs) {
     for (const path of ["missing", "dir/missing", "missing/x", "file/x", "file/x/y"]) {
       yield* equal(yield* fs.exists(path), false, path)
     }
   }),
 
-  law("a listing has the entries of one directory", "S0-29", function* (fs) {
-    yield* plantFiles(fs, { "d/f": "12", "d/sub/deep": "x", other: "x" })
-    const common = { addressable: true }
-    yield* equal<ReadonlyArray<object>>(yield* fs.list("d"), [
-      { ...common, name: "f", path: "d/f", kind: "file", isFile: true, isDirectory: false, sizeBytes: 2 },
-      { ...common, name: "sub", path: "d/sub", kind: "directory", isFile: false, isDirectory: true, sizeBytes: 0 }
-    ])
-  }),
-  answers("an empty directory lists nothing", "S0-29", { d: directory }, (fs) => fs.list("d"), []),
-  answers(
+  service("S0-29", { "d/f": "12", "d/sub/deep": "x", other: "x" }).law(
+    "a listing has the entries of one directory",
+    function* (fs) {
+      const common = { addressable: true }
+      yield* equal<ReadonlyArray<object>>(yield* fs.list("d"), [
+        { ...common, name: "f", path: "d/f", kind: "file", isFile: true, isDirectory: false, sizeBytes: 2 },
+        { ...common, name: "sub", path: "d/sub", kind: "directory", isFile: false, isDirectory: true, sizeBytes: 0 }
+      ])
+    }
+  ),
+  service("S0-29", { d: directory }).answers("an empty directory lists nothing", (fs) => fs.list("d"), []),
+  service("C-18", { "\u{1f600}": "", "\uffee": "", z: "", "a-b": "", a: "", "a.b": "" }).answers(
     "a listing is in the order of code points",
-    "C-18",
-    { "\u{1f600}": "", "\uffee": "", z: "", "a-b": "", a: "", "a.b": "" },
-    (fs) => Effect.map(fs.list(), (all) => all.map(({ name }) => name)),
+    (fs) => Effect.map(fs.list(), names),
     ["a", "a-b", "a.b", "z", "\uffee", "\u{1f600}"]
   ),
-  refuses("a listing of nothing is NotFound", "C-17", exampleTree, (fs) => fs.list("missing"), "NotFound"),
-  refuses("a listing of a file is NotADirectory", "C-17", exampleTree, (fs) => fs.list("file"), "NotADirectory"),
-  refuses("a listing below a file is NotFound", "semantics: -", exampleTree, (fs) => fs.list("file/x"), "NotFound"),
-  law("more entries than a listing may have are LimitExceeded", "C-22", function* (fs) {
-    yield* plantFiles(fs, { "d/1": "", "d/2": "", "d/3": "" })
-    const expected = { limit: "maxListEntries", allowed: 2, actual: 3 }
-    yield* fails(withLimits({ maxListEntries: 2 })(fs.list("d")), "LimitExceeded", expected)
-    yield* equal((yield* withLimits({ maxListEntries: 3 })(fs.list("d"))).length, 3)
-  }),
+  service("C-17", exampleTree).refuses("a listing of nothing is NotFound", (fs) => fs.list("missing"), "NotFound"),
+  service("C-17", exampleTree).refuses("a listing of a file is NotADirectory", (fs) => fs.list("file"), "NotADirectory"),
+  service("semantics: -", exampleTree).refuses("a listing below a file is NotFound", (fs) => fs.list("file/x"), "NotFound"),
+  service("C-22", { "d/1": "", "d/2": "", "d/3": "" }).law(
+    "a listing of more than maxListEntries entries is LimitExceeded",
+    function* (fs) {
+      const expected = { limit: "maxListEntries", allowed: 2, actual: 3 }
+      yield* fails(withLimits({ maxListEntries: 2 })(fs.list("d")), "LimitExceeded", expected)
+      yield* equal((yield* withLimits({ maxListEntries: 3 })(fs.list("d"))).length, 3)
+    }
+  ),
 
-  lawsWithWatch.refuses(
-    "a watch of nothing is NotFound",
-    "api: watch",
-    exampleTree,
-    (fs) => collect(fs.watch("missing")),
-    "NotFound"
-  ),
-  lawsWithWatch.refuses(
-    "a watch of a file is NotADirectory",
-    "api: watch",
-    exampleTree,
-    (fs) => collect(fs.watch("file")),
-    "NotADirectory"
-  ),
-  lawsWithWatch.refuses(
-    "a watch of what is no path is InvalidPath",
-    "api: watch",
-    exampleTree,
-    (fs) => collect(fs.watch("../x")),
-    "InvalidPath"
-  ),
-  lawsWithoutWatch.refuses(
-    "watching is Unsupported where there is none",
-    "architecture: abilities",
-    exampleTree,
+  watches.refuses("a watch of nothing is NotFound", (fs) => collect(fs.watch("missing")), "NotFound"),
+  watches.refuses("a watch of a file is NotADirectory", (fs) => collect(fs.watch("file")), "NotADirectory"),
+  watches.refuses("a watch of an invalid path is InvalidPath", (fs) => collect(fs.watch("../x")), "InvalidPath"),
+  lawsWithoutWatch("architecture: abilities", exampleTree).refuses(
+    "watch is Unsupported without the capability",
     (fs) => collect(fs.watch("dir")),
     "Unsupported"
   )

@@ -2,16 +2,15 @@ import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra, GlobOptions } from "../../filesystem/Filesystem.ts"
 import type { Kind } from "../../model/Entry.ts"
-import { plantFiles, lawForms, withFaults, withLimits } from "../chapter.ts"
+import { lawForms, withFaults, withLimits } from "../chapter.ts"
 import { equal, fails, has, holds } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
 import { collect, paths } from "../operations.ts"
 
-const plain = lawForms({ kind: "service" })
-const { answers, law, refuses } = plain
-const changing = lawForms({ kind: "service", needs: ["write", "delete"] })
-const caseSensitive = lawForms({ kind: "service", needs: ["case sensitive"] })
+const service = lawForms("service")
+const changing = lawForms("service", "write", "delete")
+const caseSensitive = lawForms("service", "case sensitive")
 
 const pythonTree: Files = {
   "r.py": "",
@@ -169,76 +168,63 @@ const globPaths = (pattern: Row["pattern"], options?: GlobOptions) => (fs: Algeb
   Effect.map(fs.glob(pattern, options), ({ matches }) => paths(matches))
 
 const globRow = ({ needsCaseSensitive = false, what, pattern, options, expected, files = pythonTree }: Row): Law =>
-  (needsCaseSensitive ? caseSensitive : plain).answers(what, "C-19", files, globPaths(pattern, options), expected)
+  (needsCaseSensitive ? caseSensitive : service)("C-19", files).answers(what, globPaths(pattern, options), expected)
+
+const globArguments = service("C-19", pythonTree)
 
 export const globLaws: ReadonlyArray<Law> = [
   ...rows.map(globRow),
-  answers(
+  service("C-18, behaviours: regressions", { "a/b.txt": "", "a.txt": "", "a-b.txt": "" }).answers(
     "globs are in the order of the whole path",
-    "C-18, behaviours: regressions",
-    { "a/b.txt": "", "a.txt": "", "a-b.txt": "" },
     globPaths("**/*.txt"),
     ["a-b.txt", "a.txt", "a/b.txt"]
   ),
-  answers("globs are in the order of code points", "C-18", { "\u{1f600}": "", "\uffee": "" }, globPaths("*"), [
+  service("C-18", { "\u{1f600}": "", "\uffee": "" }).answers("globs are in the order of code points", globPaths("*"), [
     "\uffee",
     "\u{1f600}"
   ]),
   ...badPatterns.flatMap(([what, pattern]) => [
-    refuses(`${what} is InvalidArgument in glob`, "C-19", pythonTree, (fs) => fs.glob(pattern), "InvalidArgument", {
+    globArguments.refuses(`${what} is InvalidArgument in glob`, (fs) => fs.glob(pattern), "InvalidArgument", {
       argument: "pattern"
     }),
-    refuses(
+    globArguments.refuses(
       `${what} is InvalidArgument among several`,
-      "C-19",
-      pythonTree,
       (fs) => collect(fs.globStream(["*", pattern])),
       "InvalidArgument",
       { argument: "pattern" }
     )
   ]),
-  refuses(
-    "a base that is a file is NotADirectory",
-    "C-19",
-    pythonTree,
-    (fs) => fs.glob("*", { path: "readme" }),
-    "NotADirectory"
-  ),
+  globArguments.refuses("a base that is a file is NotADirectory", (fs) => fs.glob("*", { path: "readme" }), "NotADirectory"),
   ...["missing", "missing/x", "readme/x"].flatMap((path) => [
-    refuses(
-      `glob below ${path}, which is missing, is NotFound`,
-      "C-19",
-      pythonTree,
-      (fs) => fs.glob("**", { path }),
-      "NotFound",
-      {
-        path
-      }
-    ),
-    refuses(
+    globArguments.refuses(`glob below ${path}, which is missing, is NotFound`, (fs) => fs.glob("**", { path }), "NotFound", {
+      path
+    }),
+    globArguments.refuses(
       `globStream below ${path}, which is missing, is NotFound`,
-      "C-19",
-      pythonTree,
       (fs) => collect(fs.globStream("**", { path, maxMatches: 0 })),
       "NotFound",
       { path }
     )
   ]),
-  law("glob names the directories that look like a base that is missing", "C-19", function* (fs) {
-    yield* plantFiles(fs, { "source/app/main.ts": "", "force/x": "", "sourc.txt": "", other: directory })
-    yield* fails(fs.glob("*", { path: "sorce" }), "NotFound", { nearest: ["force", "source"] })
-    yield* fails(fs.glob("*", { path: "sorce/app" }), "NotFound", { nearest: ["force", "source/app"] })
-    yield* fails(fs.glob("*", { path: "source/ap" }), "NotFound", { nearest: ["source/app"] })
-    yield* fails(fs.glob("*", { path: "sourc.tx" }), "NotFound", { nearest: undefined })
-    yield* fails(collect(fs.globStream("*", { path: "othr" })), "NotFound", { nearest: ["other"] })
-    const error = yield* fails(fs.glob("*", { path: "othr" }), "NotFound")
-    yield* holds(error.message.includes('did you mean "other"'), "a message that names other", error.message)
-  }),
-  refuses("glob refuses a negative maximum", "C-21", pythonTree, (fs) => fs.glob("*", { maxMatches: -1 }), "InvalidArgument", {
-    argument: "maxMatches"
-  }),
-  law("a glob that is cut says so, and continues strictly after", "C-18", function* (fs) {
-    yield* plantFiles(fs, pythonTree)
+  service("C-19", { "source/app/main.ts": "", "force/x": "", "sourc.txt": "", other: directory }).law(
+    "glob names the directories that look like a base that is missing",
+    function* (fs) {
+      yield* fails(fs.glob("*", { path: "sorce" }), "NotFound", { nearest: ["force", "source"] })
+      yield* fails(fs.glob("*", { path: "sorce/app" }), "NotFound", { nearest: ["force", "source/app"] })
+      yield* fails(fs.glob("*", { path: "source/ap" }), "NotFound", { nearest: ["source/app"] })
+      yield* fails(fs.glob("*", { path: "sourc.tx" }), "NotFound", { nearest: undefined })
+      yield* fails(collect(fs.globStream("*", { path: "othr" })), "NotFound", { nearest: ["other"] })
+      const error = yield* fails(fs.glob("*", { path: "othr" }), "NotFound")
+      yield* holds(error.message.includes('did you mean "other"'), "a message that names other", error.message)
+    }
+  ),
+  service("C-21", pythonTree).refuses(
+    "glob refuses a negative maximum",
+    (fs) => fs.glob("*", { maxMatches: -1 }),
+    "InvalidArgument",
+    { argument: "maxMatches" }
+  ),
+  service("C-18", pythonTree).law("a glob that is cut says so, and continues strictly after", function* (fs) {
     const seen: Array<string> = []
     let after: string | undefined
     for (let page = 0; page < 10; page++) {
@@ -251,37 +237,35 @@ export const globLaws: ReadonlyArray<Law> = [
     }
     yield* equal(seen, pythonFiles)
   }),
-  law("as many matches as there may be are not truncated", "C-22", function* (fs) {
-    yield* plantFiles(fs, pythonTree)
+  service("C-22", pythonTree).law("as many matches as there may be are not truncated", function* (fs) {
     yield* has(yield* fs.glob("*.py", { maxMatches: 5 }), { truncated: false, next: undefined })
     yield* has(yield* fs.glob("*.py", { maxMatches: 4 }), { truncated: true })
   }),
-  answers("no matches are what a maximum of 0 gives", "C-21", pythonTree, (fs) => fs.glob("*", { maxMatches: 0 }), {
+  service("C-21", pythonTree).answers("glob with a maximum of 0 returns no matches", (fs) => fs.glob("*", { maxMatches: 0 }), {
     matches: []
   }),
-  law("globs are cut at the limit of the scope, streams are not", "C-22", function* (fs) {
-    yield* plantFiles(fs, pythonTree)
+  service("C-22", pythonTree).law("glob stops at the limit of the scope, globStream does not", function* (fs) {
     const small = withLimits({ maxGlobMatches: 2 })
     yield* has(yield* small(fs.glob("*.py")), { truncated: true })
     yield* equal(paths(yield* small(collect(fs.globStream("*.py")))), pythonFiles)
   }),
-  changing.law("a continuation holds whatever has changed in between", "C-20", function* (fs) {
-    yield* plantFiles(fs, { a: "", b: "", c: "" })
-    const { next } = yield* fs.glob("*", { maxMatches: 2 })
-    yield* fs.delete("b")
-    yield* fs.write("a2", "")
-    yield* fs.write("b2", "")
-    yield* equal(paths((yield* fs.glob("*", { after: next })).matches), ["b2", "c"])
-  }),
-  law("sizes are told where they are asked for", "S0-10", function* (fs) {
-    yield* plantFiles(fs, pythonTree)
+  changing("C-20", { a: "", b: "", c: "" }).law(
+    "a search continues after its cursor even if files have changed",
+    function* (fs) {
+      const { next } = yield* fs.glob("*", { maxMatches: 2 })
+      yield* fs.delete("b")
+      yield* fs.write("a2", "")
+      yield* fs.write("b2", "")
+      yield* equal(paths((yield* fs.glob("*", { after: next })).matches), ["b2", "c"])
+    }
+  ),
+  service("S0-10", pythonTree).law("glob returns sizes only with the option sizes", function* (fs) {
     yield* equal<object>((yield* fs.glob("n.txt", { sizes: true })).matches, [
       { path: "s/n.txt", kind: "file", isFile: true, sizeBytes: 5 }
     ])
     yield* equal<object>((yield* fs.glob("n.txt")).matches, [{ path: "s/n.txt", kind: "file", isFile: true }])
   }),
-  law("globStream finds what glob does", "C-19", function* (fs) {
-    yield* plantFiles(fs, { ...pythonTree, ".gitignore": "/s/t/\n" })
+  service("C-19", { ...pythonTree, ".gitignore": "/s/t/\n" }).law("globStream finds what glob does", function* (fs) {
     const { next } = yield* fs.glob("**", { maxMatches: 3 })
     const cases: ReadonlyArray<readonly [pattern: string, options: GlobOptions]> = [
       ["**", {}],
@@ -299,26 +283,29 @@ export const globLaws: ReadonlyArray<Law> = [
       yield* equal(yield* collect(fs.globStream(pattern, options)), matches, `${pattern} ${JSON.stringify(options)}`)
     }
   }),
-  law("what is ignored is counted, and told to onSkip", "api: Skipped", function* (fs) {
-    yield* plantFiles(fs, { a: "", "x/b": "", "x/c": "", ".gitignore": "x/\n" })
-    const skipped: Array<string> = []
-    const result = yield* fs.glob("*", { gitignore: true, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
-    yield* equal(paths(result.matches), [".gitignore", "a"])
-    yield* equal(result.skipped.ignored, 1)
-    yield* equal(
-      skipped.map((line) => line.replace(/\/$/, "")),
-      ["ignored x"]
-    )
-  }),
-  law("a directory that cannot be read is counted and named, and the rest is found", "C-21", function* (fs) {
-    yield* plantFiles(fs, { "a/x": "", "b/x": "", "c/x": "" })
-    const broken = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
-    const result = yield* broken.glob("*")
-    yield* equal(paths(result.matches), ["a/x", "c/x"])
-    yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
-  }),
-  law("a backend that is gone fails a search", "C-21, C-54", function* (fs) {
-    yield* plantFiles(fs, { "a/x": "", "b/x": "" })
+  service("api: Skipped", { a: "", "x/b": "", "x/c": "", ".gitignore": "x/\n" }).law(
+    "ignored files are counted and passed to onSkip",
+    function* (fs) {
+      const skipped: Array<string> = []
+      const result = yield* fs.glob("*", { gitignore: true, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
+      yield* equal(paths(result.matches), [".gitignore", "a"])
+      yield* equal(result.skipped.ignored, 1)
+      yield* equal(
+        skipped.map((line) => line.replace(/\/$/, "")),
+        ["ignored x"]
+      )
+    }
+  ),
+  service("C-21", { "a/x": "", "b/x": "", "c/x": "" }).law(
+    "a directory that cannot be read is counted and named, and the rest is found",
+    function* (fs) {
+      const broken = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
+      const result = yield* broken.glob("*")
+      yield* equal(paths(result.matches), ["a/x", "c/x"])
+      yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["b" as never] })
+    }
+  ),
+  service("C-21, C-54", { "a/x": "", "b/x": "" }).law("a search fails if the backend is unavailable", function* (fs) {
     const gone = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "Unavailable", detail: "stopped" } })
     yield* fails(gone.glob("*"), "Unavailable")
     yield* fails(gone.grep("x"), "Unavailable")
@@ -340,39 +327,31 @@ const ignoreTree: Files = {
   "other/.ignore": "c.tmp\n"
 }
 
+const ignoring = service("semantics: gitignore", ignoreTree)
+
 export const gitignoreLaws: ReadonlyArray<Law> = [
-  answers(
-    "ignore files count at every level, and .git is skipped",
-    "semantics: gitignore",
-    ignoreTree,
-    globPaths("**", { gitignore: true }),
-    [".gitignore", "a.ts", "keep.log", "other/.ignore", "src/.gitignore", "src/b.log", "src/build/in"]
-  ),
-  answers(
-    "without gitignore nothing is ignored",
-    "semantics: gitignore",
-    ignoreTree,
-    (fs) => Effect.map(globPaths("**")(fs), (all) => all.length),
-    12
-  ),
-  answers(
-    "ignore files above the base count too",
-    "semantics: gitignore",
-    ignoreTree,
-    globPaths("**", { gitignore: true, path: "src" }),
-    ["src/.gitignore", "src/b.log", "src/build/in"]
-  ),
-  answers(
+  ignoring.answers("ignore files count at every level, and .git is skipped", globPaths("**", { gitignore: true }), [
+    ".gitignore",
+    "a.ts",
+    "keep.log",
+    "other/.ignore",
+    "src/.gitignore",
+    "src/b.log",
+    "src/build/in"
+  ]),
+  ignoring.answers("without gitignore nothing is ignored", (fs) => Effect.map(globPaths("**")(fs), (all) => all.length), 12),
+  ignoring.answers("ignore files above the base count too", globPaths("**", { gitignore: true, path: "src" }), [
+    "src/.gitignore",
+    "src/b.log",
+    "src/build/in"
+  ]),
+  service("semantics: gitignore", { ".gitignore": "b\n", a: "x", b: "x" }).answers(
     "greps honour ignore files",
-    "semantics: gitignore",
-    { ".gitignore": "b\n", a: "x", b: "x" },
     (fs) => Effect.map(fs.grep("x", { gitignore: true }), ({ matches }) => paths(matches)),
     ["a"]
   ),
-  answers(
+  service("semantics: gitignore", { ".gitignore": "b\n", a: "x", "b/c": "x" }).answers(
     "walks honour ignore files",
-    "semantics: gitignore",
-    { ".gitignore": "b\n", a: "x", "b/c": "x" },
     (fs) => Effect.map(collect(fs.walk(".", { gitignore: true })), paths),
     [".gitignore", "a"]
   )
@@ -381,51 +360,41 @@ export const gitignoreLaws: ReadonlyArray<Law> = [
 const orderedTree: Files = { "a-b.txt": "", "a.txt": "1", "a/b.txt": "22", "a/c": directory, b: "" }
 
 export const walkLaws: ReadonlyArray<Law> = [
-  answers(
+  service("C-18", orderedTree).answers(
     "a walk is in the order of the whole path, in which a directory ends in a slash",
-    "C-18",
-    orderedTree,
     (fs) => Effect.map(collect(fs.walk()), paths),
     ["a-b.txt", "a.txt", "a", "a/b.txt", "a/c", "b"]
   ),
-  law("a walk answers entries", "api: walk", function* (fs) {
-    yield* plantFiles(fs, { "d/f": "12" })
+  service("api: walk", { "d/f": "12" }).law("a walk answers entries", function* (fs) {
     yield* equal<object>(yield* collect(fs.walk()), [
       { name: "d", path: "d", kind: "directory", isFile: false, isDirectory: true, addressable: true },
       { name: "f", path: "d/f", kind: "file", isFile: true, isDirectory: false, addressable: true }
     ])
     yield* equal((yield* collect(fs.walk("d", { sizes: true })))[0]?.sizeBytes, 2)
   }),
-  answers("a walk begins at its base", "api: walk", orderedTree, (fs) => Effect.map(collect(fs.walk("a")), paths), [
+  service("api: walk", orderedTree).answers("a walk begins at its base", (fs) => Effect.map(collect(fs.walk("a")), paths), [
     "a/b.txt",
     "a/c"
   ]),
-  answers(
-    "a walk goes as deep as it may",
-    "api: walk",
-    { "a/b/c": "", d: "" },
+  service("api: walk", { "a/b/c": "", d: "" }).answers(
+    "a walk stops at maxDepth",
     (fs) => Effect.map(collect(fs.walk(".", { maxDepth: 2 })), paths),
     ["a", "a/b", "d"]
   ),
-  answers(
-    "a walk leaves out what is excluded",
-    "api: walk",
-    { "a/b/c": "", "d/c": "", e: "" },
+  service("api: walk", { "a/b/c": "", "d/c": "", e: "" }).answers(
+    "a walk omits excluded entries",
     (fs) => Effect.map(collect(fs.walk(".", { exclude: ["a", "c"] })), paths),
     ["d", "e"]
   ),
-  answers("a walk of an empty directory is empty", "api: walk", { d: directory }, (fs) => collect(fs.walk("d")), []),
-  answers(
-    "a walk is worth only what is taken of it",
-    "api: walk",
-    orderedTree,
+  service("api: walk", { d: directory }).answers("a walk of an empty directory is empty", (fs) => collect(fs.walk("d")), []),
+  service("api: walk", orderedTree).answers(
+    "a walk can be stopped early",
     (fs) => Effect.map(Stream.runCollect(Stream.take(fs.walk(), 2)), paths),
     ["a-b.txt", "a.txt"]
   ),
-  refuses("a walk of nothing is NotFound", "C-17", orderedTree, (fs) => collect(fs.walk("missing")), "NotFound"),
-  refuses("a walk of a file is NotADirectory", "C-17", orderedTree, (fs) => collect(fs.walk("b")), "NotADirectory"),
-  law("a walk fails on a directory that it cannot read", "C-21", function* (fs) {
-    yield* plantFiles(fs, { "a/x": "", "b/x": "" })
+  service("C-17", orderedTree).refuses("a walk of nothing is NotFound", (fs) => collect(fs.walk("missing")), "NotFound"),
+  service("C-17", orderedTree).refuses("a walk of a file is NotADirectory", (fs) => collect(fs.walk("b")), "NotADirectory"),
+  service("C-21", { "a/x": "", "b/x": "" }).law("a walk fails on a directory that it cannot read", function* (fs) {
     const broken = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
     yield* fails(collect(broken.walk()), "AccessDenied", { why: "permission" })
     yield* fails(broken.list("b"), "AccessDenied", { why: "permission" })

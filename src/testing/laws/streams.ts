@@ -6,10 +6,10 @@ import { plantFiles, lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails } from "../expect.ts"
 import { directory } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { toBytes, collect, encodeUtf8 } from "../operations.ts"
+import { collect, encodeUtf8, streamThen, toBytes, writeThroughSink } from "../operations.ts"
 
-const { answers, law, refuses } = lawForms({ kind: "service" })
-const writing = lawForms({ kind: "service", needs: ["write"] })
+const service = lawForms("service")
+const writing = lawForms("service", "write")
 
 const chunkBytes = 65536
 
@@ -67,7 +67,7 @@ const lineCases: ReadonlyArray<Lines> = [
 
 export const streamLaws: ReadonlyArray<Law> = [
   ...[0, 1, chunkBytes - 1, chunkBytes, chunkBytes + 1, 3 * chunkBytes + 7].map((size) =>
-    law(`a stream of ${size} bytes is the file, in chunks of 64 KiB`, "C-43", function* (fs) {
+    service("C-43").law(`a stream of ${size} bytes is the file, in chunks of 64 KiB`, function* (fs) {
       const content = patternBytes(size)
       yield* plantFiles(fs, { a: content })
       const chunks = yield* collect(fs.stream("a"))
@@ -76,39 +76,36 @@ export const streamLaws: ReadonlyArray<Law> = [
       yield* equal(lengths(chunks), size % chunkBytes === 0 ? full : [...full, size % chunkBytes], "lengths of the chunks")
     })
   ),
-  answers(
+  service("C-43", { a: "0123456" }).answers(
     "a stream has chunks of the size that was asked for",
-    "C-43",
-    { a: "0123456" },
     (fs) => Effect.map(collect(fs.stream("a", { chunkSize: 3 })), lengths),
     [3, 3, 1]
   ),
-  answers(
+  service("C-43", { a: "0123456" }).answers(
     "a stream of a part begins and ends there",
-    "C-43",
-    { a: "0123456" },
     (fs) => Effect.map(collect(fs.stream("a", { offset: 2, length: 3, chunkSize: 2 })), concatBytes),
     encodeUtf8("234")
   ),
-  answers("a stream from past the end is empty", "C-43", { a: "0123" }, (fs) => collect(fs.stream("a", { offset: 9 })), []),
-  answers("a stream of no bytes is empty", "C-43", { a: "0123" }, (fs) => collect(fs.stream("a", { length: 0 })), []),
+  service("C-43", { a: "0123" }).answers(
+    "a stream from past the end is empty",
+    (fs) => collect(fs.stream("a", { offset: 9 })),
+    []
+  ),
+  service("C-43", { a: "0123" }).answers("a stream of no bytes is empty", (fs) => collect(fs.stream("a", { length: 0 })), []),
   ...invalidOptions.map(([argument, value]) =>
-    refuses(
+    service("C-43", { a: "x" }).refuses(
       `stream refuses ${argument} ${value}`,
-      "C-43",
-      { a: "x" },
       (fs) => collect(fs.stream("a", { [argument]: value })),
       "InvalidArgument",
       { argument }
     )
   ),
-  law("a stream has no bound of size", "C-22", function* (fs) {
-    yield* plantFiles(fs, { a: "12345\n6" })
+  service("C-22", { a: "12345\n6" }).law("a stream has no bound of size", function* (fs) {
     const small = withLimits({ maxReadBytes: 2 })
     yield* equal(concatBytes(yield* small(collect(fs.stream("a")))), encodeUtf8("12345\n6"))
     yield* equal(yield* small(collect(fs.lines("a"))), ["12345", "6"])
   }),
-  writing.law("a stream goes on with the file that it began", "port: open pins", function* (fs) {
+  writing("port: open pins").law("a stream goes on with the file that it began", function* (fs) {
     const old = patternBytes(40)
     yield* plantFiles(fs, { a: old })
     const seen: Array<Uint8Array> = []
@@ -122,58 +119,55 @@ export const streamLaws: ReadonlyArray<Law> = [
   }),
 
   ...lineCases.map(({ what, text, lines }) =>
-    law(what, "C-10", function* (fs) {
-      yield* plantFiles(fs, { a: text })
+    service("C-10", { a: text }).law(what, function* (fs) {
       yield* equal(yield* collect(fs.lines("a")), lines)
     })
   ),
-  answers(
+  service("C-09", { a: toBytes(0xef, 0xbb, 0xbf, 0x78, 0x0a) }).answers(
     "the byte order mark stays in the first line",
-    "C-09",
-    { a: toBytes(0xef, 0xbb, 0xbf, 0x78, 0x0a) },
     (fs) => collect(fs.lines("a")),
     ["\ufeffx"]
   ),
-  law("lines fail with NotText at the offset in the file", "C-09", function* (fs) {
+  service("C-09").law("lines fail with NotText at the offset in the file", function* (fs) {
     const content = new Uint8Array(chunkBytes + 10).fill(0x78)
     content[chunkBytes + 3] = 0xff
     yield* plantFiles(fs, { a: content })
     yield* fails(collect(fs.lines("a")), "NotText", { offset: chunkBytes + 3 })
   }),
-  law("lines fail with NotText where the end cuts a character off", "C-09", function* (fs) {
-    yield* plantFiles(fs, { a: toBytes(0x61, 0x0a, 0xe2, 0x82) })
-    yield* fails(collect(fs.lines("a")), "NotText", { offset: 2 })
-  })
+  service("C-09", { a: toBytes(0x61, 0x0a, 0xe2, 0x82) }).law(
+    "lines fail with NotText where the end cuts a character off",
+    function* (fs) {
+      yield* fails(collect(fs.lines("a")), "NotText", { offset: 2 })
+    }
+  )
 ]
 
 const failingStream = Stream.concat(Stream.make(encodeUtf8("new"), encodeUtf8("er")), Stream.fail({ _tag: "Cable" } as const))
 
+const sinkOver = writing("C-43", { a: "old" })
+
+const sinkNew = writing("C-43")
+
 export const sinkLaws: ReadonlyArray<Law> = [
-  writing.changes(
+  writing("C-43", { a: "a longer text" }).changes(
     "a sink writes what the stream brought",
-    "C-43",
-    { a: "a longer text" },
-    (fs) => Stream.run(Stream.make(encodeUtf8("one "), toBytes(), encodeUtf8("two")), fs.sink("a")),
+    (fs) => writeThroughSink(fs, "a", ["one ", "", "two"]),
     { a: "one two" },
     { bytesWritten: 7, mode: "overwrite", path: "a" as never }
   ),
-  writing.changes(
+  sinkNew.changes(
     "a sink of an empty stream makes an empty file",
-    "C-43",
-    {},
     (fs) => Stream.run(Stream.empty, fs.sink("d/a")),
     { "d/a": "" },
     { bytesWritten: 0 }
   ),
-  writing.changes(
+  sinkOver.changes(
     "a sink in mode append adds to the end",
-    "C-43",
-    { a: "old" },
-    (fs) => Stream.run(Stream.make(encodeUtf8("+"), encodeUtf8("new")), fs.sink("a", { mode: "append" })),
+    (fs) => writeThroughSink(fs, "a", ["+", "new"], { mode: "append" }),
     { a: "old+new" },
     { bytesWritten: 4, mode: "append" }
   ),
-  writing.law("a sink brings as much as there is", "C-43", function* (fs) {
+  sinkNew.law("a sink writes a stream of any length", function* (fs) {
     const content = patternBytes(5 * chunkBytes + 3)
     yield* Stream.run(
       Stream.fromIterable([content.subarray(0, chunkBytes + 1), content.subarray(chunkBytes + 1)]),
@@ -182,32 +176,26 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* equal((yield* fs.readBytes("a")).content, content)
   }),
   ...(["overwrite", "append", "replace", "appendExisting"] as const).map((mode) =>
-    writing.law(`a stream that fails leaves the old file, in mode ${mode}`, "C-43, C-55", function* (fs) {
-      yield* plantFiles(fs, { a: "old" })
+    writing("C-43, C-55", { a: "old" }).law(`a stream that fails leaves the old file, in mode ${mode}`, function* (fs) {
       yield* fails(Stream.run(failingStream, fs.sink("a", { mode })), "Cable")
       yield* expectTree(fs, { a: "old" })
     })
   ),
   ...(["create", "overwrite", "append"] as const).map((mode) =>
-    writing.law(`a stream that fails leaves no file and no parents, in mode ${mode}`, "C-13, C-43", function* (fs) {
+    writing("C-13, C-43").law(`a stream that fails leaves no file and no parents, in mode ${mode}`, function* (fs) {
       yield* fails(Stream.run(failingStream, fs.sink("d/e/a", { mode })), "Cable")
       yield* expectTree(fs, {})
     })
   ),
-  writing.law("a stream that is interrupted leaves the old file, and nothing beside it", "C-43", function* (fs) {
-    yield* plantFiles(fs, { a: "old" })
+  sinkOver.law("a stream that is interrupted leaves the old file, and nothing beside it", function* (fs) {
     const begun = yield* Deferred.make<void>()
-    const slow = Stream.concat(
-      Stream.make(encodeUtf8("new")),
-      Stream.fromEffect(Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
-    )
+    const slow = streamThen("new", Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
     const fiber = yield* Effect.forkChild(Stream.run(slow, fs.sink("a")))
     yield* Deferred.await(begun)
     yield* Fiber.interrupt(fiber)
     yield* expectTree(fs, { a: "old" })
   }),
-  writing.law("nothing of a sink is visible before its stream has ended", "C-43", function* (fs) {
-    yield* plantFiles(fs, { a: "old" })
+  sinkOver.law("nothing of a sink is visible before its stream has ended", function* (fs) {
     const watched = Stream.concat(
       Stream.make(encodeUtf8("new")),
       Stream.drain(
@@ -222,16 +210,14 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* Stream.run(watched, fs.sink("a"))
     yield* expectTree(fs, { a: "new" })
   }),
-  writing.changes(
+  writing("C-43", { a: "text" }).changes(
     "a file can be streamed onto itself",
-    "C-43",
-    { a: "text" },
     (fs) => Stream.run(fs.stream("a", { chunkSize: 1 }), fs.sink("a")),
     { a: "text" }
   ),
-  writing.law("a sink holds nobody up while its stream runs", "C-43", function* (fs) {
+  sinkNew.law("a sink holds nobody up while its stream runs", function* (fs) {
     const waiting = yield* Deferred.make<void>()
-    const slow = Stream.concat(Stream.make(encodeUtf8("1")), Stream.drain(Stream.fromEffect(Deferred.await(waiting))))
+    const slow = streamThen("1", Deferred.await(waiting))
     const fiber = yield* Effect.forkChild(Stream.run(slow, fs.sink("a")), { startImmediately: true })
     yield* fs.write("a", "2")
     yield* fs.write("b", "3")
@@ -239,16 +225,10 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(fiber)
     yield* expectTree(fs, { a: "1", b: "3" })
   }),
-  writing.law("of two sinks to one path the last to finish wins, whole", "behaviours: sinks", function* (fs) {
+  writing("behaviours: sinks").law("of two sinks to one path the last to finish wins, whole", function* (fs) {
     const gates = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
     const run = (text: string, gate: Deferred.Deferred<void>) =>
-      Effect.forkChild(
-        Stream.run(
-          Stream.concat(Stream.make(encodeUtf8(text)), Stream.drain(Stream.fromEffect(Deferred.await(gate)))),
-          fs.sink("a")
-        ),
-        { startImmediately: true }
-      )
+      Effect.forkChild(Stream.run(streamThen(text, Deferred.await(gate)), fs.sink("a")), { startImmediately: true })
     const first = yield* run("first", gates[0])
     const second = yield* run("the second", gates[1])
     yield* Deferred.succeed(gates[1], undefined)
@@ -257,65 +237,52 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(first)
     yield* expectTree(fs, { a: "first" })
   }),
-  writing.law("a sink checks its precondition when it commits", "C-43, C-50", function* (fs) {
-    yield* plantFiles(fs, { a: "old" })
+  writing("C-43, C-50", { a: "old" }).law("a sink checks its precondition when it commits", function* (fs) {
     const version = yield* fs.version("a")
-    const overtaken = Stream.concat(Stream.make(encodeUtf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
+    const overtaken = streamThen("mine", fs.write("a", "theirs"))
     yield* fails(Stream.run(overtaken, fs.sink("a", { ifMatch: version })), "Conflict", { expected: version })
     yield* expectTree(fs, { a: "theirs" })
   }),
-  writing.law("a sink in mode create does not overwrite what came in the meantime", "C-43", function* (fs) {
-    const overtaken = Stream.concat(Stream.make(encodeUtf8("mine")), Stream.drain(Stream.fromEffect(fs.write("a", "theirs"))))
+  sinkNew.law("a sink in mode create does not overwrite what came in the meantime", function* (fs) {
+    const overtaken = streamThen("mine", fs.write("a", "theirs"))
     yield* fails(Stream.run(overtaken, fs.sink("a", { mode: "create" })), "AlreadyExists")
     yield* expectTree(fs, { a: "theirs" })
   }),
-  writing.refuses(
+  sinkOver.refuses(
     "a sink in mode create refuses what exists",
-    "C-43",
-    { a: "old" },
-    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("a", { mode: "create" })),
+    (fs) => writeThroughSink(fs, "a", ["new"], { mode: "create" }),
     "AlreadyExists"
   ),
   ...(["replace", "appendExisting"] as const).map((mode) =>
-    writing.refuses(
+    writing("C-11, C-43").refuses(
       `a sink in mode ${mode} refuses what is not there`,
-      "C-11, C-43",
-      {},
-      (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("d/a", { mode })),
+      (fs) => writeThroughSink(fs, "d/a", ["new"], { mode }),
       "NotFound"
     )
   ),
-  writing.refuses(
+  writing("C-43", { d: directory }).refuses(
     "a sink to a directory is NotAFile",
-    "C-43",
-    { d: directory },
-    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("d")),
+    (fs) => writeThroughSink(fs, "d", ["new"]),
     "NotAFile"
   ),
-  writing.refuses(
+  writing("behaviours: calls", { f: "x" }).refuses(
     "a sink below a file is NotADirectory",
-    "behaviours: calls",
-    { f: "x" },
-    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("f/a")),
+    (fs) => writeThroughSink(fs, "f/a", ["new"]),
     "NotADirectory"
   ),
-  writing.refuses(
+  writing("C-13").refuses(
     "a sink without parents is NotFound where it may not make them",
-    "C-13",
-    {},
-    (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("d/a", { createParents: false })),
+    (fs) => writeThroughSink(fs, "d/a", ["new"], { createParents: false }),
     "NotFound"
   ),
-  writing.refuses(
+  writing("C-22, C-43").refuses(
     "a sink over the limit is LimitExceeded and leaves nothing",
-    "C-22, C-43",
-    {},
-    (fs) => withLimits({ maxFileSize: 4 })(Stream.run(Stream.make(encodeUtf8("123"), encodeUtf8("45")), fs.sink("d/a"))),
+    (fs) => withLimits({ maxFileSize: 4 })(writeThroughSink(fs, "d/a", ["123", "45"])),
     "LimitExceeded",
     { limit: "maxFileSize", allowed: 4 }
   ),
-  writing.law("a sink takes more than one write may hold, up to a limit of its own", "C-22, C-43", function* (fs) {
-    const pour = (path: string) => Stream.run(Stream.make(encodeUtf8("123"), encodeUtf8("45")), fs.sink(path))
+  writing("C-22, C-43").law("a sink takes more than one write may hold, up to a limit of its own", function* (fs) {
+    const pour = (path: string) => writeThroughSink(fs, path, ["123", "45"])
     const few = withLimits({ maxFileSize: 4, maxStreamBytes: 5 })
     yield* fails(few(fs.write("a", "12345")), "LimitExceeded", { limit: "maxFileSize" })
     yield* few(pour("a"))
@@ -324,10 +291,10 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* fails(fewer(pour("b")), "LimitExceeded", { limit: "maxStreamBytes", allowed: 4 })
     yield* expectTree(fs, { a: "12345" })
   }),
-  writing.law("a sink answers the version of what it has written", "C-50", function* (fs) {
-    const written = yield* Stream.run(Stream.make(encodeUtf8("a"), encodeUtf8("bc")), fs.sink("a", { version: true }))
+  writing("C-50").law("a sink answers the version of what it has written", function* (fs) {
+    const written = yield* writeThroughSink(fs, "a", ["a", "bc"], { version: true })
     yield* equal(written.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
-    const appended = yield* Stream.run(Stream.make(encodeUtf8("d")), fs.sink("a", { mode: "append", version: true }))
+    const appended = yield* writeThroughSink(fs, "a", ["d"], { mode: "append", version: true })
     yield* equal(appended.version, yield* fs.version("a"))
   })
 ]

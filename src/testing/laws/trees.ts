@@ -5,188 +5,145 @@ import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
 import { toBytes } from "../operations.ts"
 
-const { changes, law, refuses } = lawForms({ kind: "service", needs: ["write"] })
-const deleting = lawForms({ kind: "service", needs: ["delete"] })
-const moving = lawForms({ kind: "service", needs: ["write", "delete"] })
+const writing = lawForms("service", "write")
+const deleting = lawForms("service", "delete")
+const moving = lawForms("service", "write", "delete")
 const lawsKeepingDirectories = {
-  deleting: lawForms({ kind: "service", needs: ["delete", "directories outlive their content"] }),
-  moving: lawForms({ kind: "service", needs: ["write", "delete", "directories outlive their content"] })
+  deleting: lawForms("service", "delete", "directories outlive their content"),
+  moving: lawForms("service", "write", "delete", "directories outlive their content")
 }
-const lawsPruningDirectories = lawForms({ kind: "service", needs: ["write", "delete", "directories go with their content"] })
+const lawsPruningDirectories = lawForms("service", "write", "delete", "directories go with their content")
 
 const exampleTree: Files = { file: "text", "dir/inner": "x", empty: directory }
 
 const rootNames = ["", ".", "/"]
 
+const creation = writing("S0-60", exampleTree)
+
 export const mkdirLaws: ReadonlyArray<Law> = [
-  changes("mkdir makes a directory", "S0-58", {}, (fs) => fs.mkdir("d"), { d: directory }),
-  changes("mkdir makes its parents", "S0-59", { "a/x": "x" }, (fs) => fs.mkdir("a/b/c"), { "a/x": "x", "a/b/c": directory }),
-  refuses(
+  writing("S0-58").changes("mkdir makes a directory", (fs) => fs.mkdir("d"), { d: directory }),
+  writing("S0-59", { "a/x": "x" }).changes("mkdir makes its parents", (fs) => fs.mkdir("a/b/c"), {
+    "a/x": "x",
+    "a/b/c": directory
+  }),
+  writing("S0-62").refuses(
     "mkdir without parents is NotFound where one is missing",
-    "S0-62",
-    {},
     (fs) => fs.mkdir("a/b", { parents: false }),
     "NotFound"
   ),
-  changes("mkdir without parents makes one directory", "S0-59", { a: directory }, (fs) => fs.mkdir("a/b", { parents: false }), {
-    "a/b": directory
-  }),
-  changes("mkdir of a directory that there is does nothing", "S0-60", exampleTree, (fs) => fs.mkdir("dir"), exampleTree),
-  changes("mkdir of the root does nothing", "S0-60", exampleTree, (fs) => fs.mkdir("."), exampleTree),
-  refuses(
-    "mkdir can insist on a new directory",
-    "S0-61",
-    exampleTree,
+  writing("S0-59", { a: directory }).changes(
+    "mkdir without parents makes one directory",
+    (fs) => fs.mkdir("a/b", { parents: false }),
+    { "a/b": directory }
+  ),
+  creation.changes("mkdir of an existing directory does nothing", (fs) => fs.mkdir("dir"), exampleTree),
+  creation.changes("mkdir of the root does nothing", (fs) => fs.mkdir("."), exampleTree),
+  writing("S0-61", exampleTree).refuses(
+    "mkdir with existOk false refuses an existing directory",
     (fs) => fs.mkdir("dir", { existOk: false }),
     "AlreadyExists"
   ),
-  refuses(
-    "the root is no new directory",
-    "behaviours: calls",
-    exampleTree,
+  writing("behaviours: calls", exampleTree).refuses(
+    "mkdir of the root with existOk false is AlreadyExists",
     (fs) => fs.mkdir(".", { existOk: false }),
     "AlreadyExists"
   ),
-  refuses("mkdir over a file is AlreadyExists", "S0-60", exampleTree, (fs) => fs.mkdir("file"), "AlreadyExists"),
-  refuses(
+  creation.refuses("mkdir over a file is AlreadyExists", (fs) => fs.mkdir("file"), "AlreadyExists"),
+  writing("behaviours: regressions", exampleTree).refuses(
     "mkdir through a file is NotADirectory, and nothing changes",
-    "behaviours: regressions",
-    exampleTree,
     (fs) => fs.mkdir("file/a/b"),
     "NotADirectory"
   ),
-  refuses(
+  writing("behaviours: calls", exampleTree).refuses(
     "mkdir without parents through a file is NotADirectory",
-    "behaviours: calls",
-    exampleTree,
     (fs) => fs.mkdir("file/a", { parents: false }),
     "NotADirectory"
   )
 ]
 
+const deletion = deleting("C-14", exampleTree)
+
 export const deleteLaws: ReadonlyArray<Law> = [
-  deleting.changes(
+  deleting("C-16", { a: "x", b: "y" }).changes(
     "delete removes a file",
-    "C-16",
-    { a: "x", b: "y" },
     (fs) => fs.delete("a"),
     { b: "y" },
-    {
-      deleted: 1,
-      directories: 0
-    }
+    { deleted: 1, directories: 0 }
   ),
-  deleting.changes(
+  deleting("C-15, C-16", exampleTree).changes(
     "delete removes an empty directory",
-    "C-15, C-16",
-    exampleTree,
     (fs) => fs.delete("empty"),
     { file: "text", "dir/inner": "x" },
-    {
-      deleted: 1,
-      directories: 1
-    }
+    { deleted: 1, directories: 1 }
   ),
-  deleting.refuses(
+  deleting("C-15", exampleTree).refuses(
     "a directory with content needs recursive",
-    "C-15",
-    exampleTree,
     (fs) => fs.delete("dir"),
     "DirectoryNotEmpty"
   ),
-  deleting.refuses(
+  deleting("C-15", { "a/b": directory }).refuses(
     "a directory that holds only a directory needs recursive too",
-    "C-15",
-    { "a/b": directory },
     (fs) => fs.delete("a"),
     "DirectoryNotEmpty"
   ),
-  deleting.changes(
+  deleting("C-16", { "d/a": "1", "d/b": "2", "d/e/c": "3", "d/f": directory, other: "x" }).changes(
     "delete counts files and directories apart",
-    "C-16",
-    { "d/a": "1", "d/b": "2", "d/e/c": "3", "d/f": directory, other: "x" },
     (fs) => fs.delete("d", { recursive: true }),
     { other: "x" },
     { deleted: 3, directories: 3 }
   ),
-  deleting.changes(
+  deleting("C-16", { "d/e/f": directory }).changes(
     "deleting only directories answers at least 1",
-    "C-16",
-    { "d/e/f": directory },
     (fs) => fs.delete("d", { recursive: true }),
     {},
     { deleted: 1, directories: 3 }
   ),
-  deleting.changes(
-    "recursive is as good for a file",
-    "C-16",
-    { a: "x" },
+  deleting("C-16", { a: "x" }).changes(
+    "a recursive delete of a file removes the file",
     (fs) => fs.delete("a", { recursive: true }),
     {},
     { deleted: 1, directories: 0 }
   ),
-  deleting.changes(
-    "a neighbour whose name begins the same stays",
-    "C-16",
-    { "d/a": "1", "d2/a": "2", d3: "3" },
+  deleting("C-16", { "d/a": "1", "d2/a": "2", d3: "3" }).changes(
+    "delete keeps entries whose names begin with the deleted name",
     (fs) => fs.delete("d", { recursive: true }),
     { "d2/a": "2", d3: "3" }
   ),
-  lawsKeepingDirectories.deleting.changes(
-    "a parent outlives its last child",
-    "C-45",
-    { "p/q/a": "x" },
-    (fs) => fs.delete("p/q/a"),
-    {
-      "p/q": directory
-    }
-  ),
-  lawsPruningDirectories.changes(
-    "a directory goes with its last child, and so do those above it that hold no more",
-    "C-45",
-    { "p/q/r/a": "x", "p/b": "y", empty: directory },
+  lawsKeepingDirectories
+    .deleting("C-45", { "p/q/a": "x" })
+    .changes("a parent outlives its last child", (fs) => fs.delete("p/q/a"), { "p/q": directory }),
+  lawsPruningDirectories("C-45", { "p/q/r/a": "x", "p/b": "y", empty: directory }).changes(
+    "removing the last entry of a directory removes its empty parents",
     (fs) => fs.delete("p/q/r", { recursive: true }),
     { "p/b": "y", empty: directory },
     { deleted: 1, directories: 1 }
   ),
-  lawsPruningDirectories.law(
-    "what a failed write takes back leaves an empty directory where it stood",
-    "C-45, C-13",
+  lawsPruningDirectories("C-45, C-13", { empty: directory }).law(
+    "a failed write keeps an empty directory that existed before",
     function* (fs) {
-      yield* plantFiles(fs, { empty: directory })
       const full = yield* withFaults(fs, { operation: "Write", fault: { _tag: "DiskFull" } })
       yield* fails(full.write("empty/p/a", "x"), "DiskFull")
       yield* expectTree(fs, { empty: directory })
     }
   ),
-  deleting.refuses("deleting nothing is NotFound", "C-14", exampleTree, (fs) => fs.delete("missing"), "NotFound"),
-  deleting.refuses(
-    "deleting nothing recursively is NotFound",
-    "C-14",
-    exampleTree,
-    (fs) => fs.delete("missing", { recursive: true }),
-    "NotFound"
-  ),
-  deleting.refuses("deleting below a file is NotFound", "semantics: -", exampleTree, (fs) => fs.delete("file/x"), "NotFound"),
-  deleting.refuses("deleting below nothing is NotFound", "C-14", exampleTree, (fs) => fs.delete("missing/x"), "NotFound"),
+  deletion.refuses("deleting nothing is NotFound", (fs) => fs.delete("missing"), "NotFound"),
+  deletion.refuses("deleting nothing recursively is NotFound", (fs) => fs.delete("missing", { recursive: true }), "NotFound"),
+  deleting("semantics: -", exampleTree).refuses("deleting below a file is NotFound", (fs) => fs.delete("file/x"), "NotFound"),
+  deletion.refuses("deleting below nothing is NotFound", (fs) => fs.delete("missing/x"), "NotFound"),
   ...["missing", "missing/x", "file/x"].map((path) =>
-    deleting.changes(
+    deletion.changes(
       `deleting ${path} answers 0 where that is ignored`,
-      "C-14",
-      exampleTree,
       (fs) => fs.delete(path, { missing: "ignore" }),
       exampleTree,
       { deleted: 0, directories: 0 }
     )
   ),
-  deleting.refuses(
-    "ignoring what is missing ignores nothing else",
-    "C-14",
-    exampleTree,
+  deletion.refuses(
+    "delete with missing ignore reports other errors",
     (fs) => fs.delete("dir", { missing: "ignore" }),
     "DirectoryNotEmpty"
   ),
-  deleting.law("the root is never deleted", "behaviours: regressions", function* (fs) {
+  deleting("behaviours: regressions").law("the root is never deleted", function* (fs) {
     for (const files of [{}, exampleTree]) {
       yield* plantFiles(fs, files)
       for (const path of rootNames) {
@@ -197,7 +154,7 @@ export const deleteLaws: ReadonlyArray<Law> = [
       yield* expectTree(fs, files)
     }
   }),
-  moving.law("what was deleted can be made again, as another kind", "C-16", function* (fs) {
+  moving("C-16").law("a deleted path can be created again as another kind", function* (fs) {
     yield* fs.write("a/b", "x")
     yield* fs.delete("a", { recursive: true })
     yield* fs.write("a", "file now")
@@ -217,168 +174,119 @@ const below = (to: string): Files => ({
 interface Transfer {
   readonly call: "copy" | "move"
   readonly remaining: (source: Files) => Files
-  readonly lawChanging: typeof changes
-  readonly lawFailing: typeof refuses
+  readonly forms: typeof writing
 }
 
 const transfers: ReadonlyArray<Transfer> = [
-  { call: "copy", remaining: (source) => source, lawChanging: changes, lawFailing: refuses },
-  { call: "move", remaining: () => ({}), lawChanging: moving.changes, lawFailing: moving.refuses }
+  { call: "copy", remaining: (source) => source, forms: writing },
+  { call: "move", remaining: () => ({}), forms: moving }
 ]
 
-const transferLaw = ({ call, lawFailing, lawChanging, remaining }: Transfer): ReadonlyArray<Law> => [
-  lawChanging(
+const transferLaw = ({ call, forms, remaining }: Transfer): ReadonlyArray<Law> => [
+  forms("C-51", { a: "x" }).changes(
     `${call} of a file`,
-    "C-51",
-    { a: "x" },
     (fs) => fs[call]("a", "b"),
     { ...remaining({ a: "x" }), b: "x" },
-    {
-      files: 1,
-      directories: 0,
-      bytes: 1
-    }
+    { files: 1, directories: 0, bytes: 1 }
   ),
-  lawChanging(
+  forms("C-51", tree).changes(
     `${call} of a whole tree, byte for byte, empty directories too`,
-    "C-51",
-    tree,
     (fs) => fs[call]("t", "u"),
     { ...remaining(tree), ...below("u") },
     { files: 2, directories: 3, bytes: 10 }
   ),
-  lawChanging(
+  forms("C-51", { e: directory }).changes(
     `${call} of an empty directory`,
-    "C-51",
-    { e: directory },
     (fs) => fs[call]("e", "d"),
     { ...remaining({ e: directory }), d: directory },
-    {
-      files: 0,
-      directories: 1,
-      bytes: 0
-    }
+    { files: 0, directories: 1, bytes: 0 }
   ),
-  lawChanging(`${call} makes the parents`, "C-51", { a: "x" }, (fs) => fs[call]("a", "p/q/b"), {
+  forms("C-51", { a: "x" }).changes(`${call} makes the parents`, (fs) => fs[call]("a", "p/q/b"), {
     ...remaining({ a: "x" }),
     "p/q/b": "x"
   }),
-  lawChanging(`${call} to a name that begins like the source`, "C-51", { "d/a": "x" }, (fs) => fs[call]("d", "d2/d"), {
+  forms("C-51", { "d/a": "x" }).changes(`${call} to a name that begins like the source`, (fs) => fs[call]("d", "d2/d"), {
     ...remaining({ "d/a": "x" }),
     "d2/d/a": "x"
   }),
-  lawFailing(
+  forms("C-51", exampleTree).refuses(
     `${call} of nothing is NotFound at the source`,
-    "C-51",
-    exampleTree,
     (fs) => fs[call]("missing", "p/b"),
     "NotFound",
-    {
-      path: "missing"
-    }
+    { path: "missing" }
   ),
-  lawFailing(
+  forms("behaviours: calls", exampleTree).refuses(
     `${call} from below a file is NotFound`,
-    "behaviours: calls",
-    exampleTree,
     (fs) => fs[call]("file/x", "b"),
     "NotFound",
-    {
-      path: "file/x"
-    }
+    { path: "file/x" }
   ),
-  lawFailing(
+  forms("behaviours: calls", exampleTree).refuses(
     `${call} to below a file is NotADirectory at the target`,
-    "behaviours: calls",
-    exampleTree,
     (fs) => fs[call]("dir", "file/p/x"),
     "NotADirectory",
-    {
-      path: "file/p/x"
-    }
+    { path: "file/p/x" }
   ),
   ...["file", "dir", "empty"].flatMap((from) =>
     ["file", "dir", "empty"].map((to) =>
       from === to
-        ? lawFailing(
+        ? forms("C-51", exampleTree).refuses(
             `${call} of ${from} onto itself is InvalidArgument`,
-            "C-51",
-            exampleTree,
             (fs) => fs[call](from, to),
             "InvalidArgument"
           )
-        : lawFailing(
+        : forms("C-51", exampleTree).refuses(
             `${call} of ${from} to ${to} is AlreadyExists`,
-            "C-51",
-            exampleTree,
             (fs) => fs[call](from, to),
             "AlreadyExists",
-            {
-              path: to
-            }
+            { path: to }
           )
     )
   ),
-  lawFailing(
+  forms("C-51", exampleTree).refuses(
     `${call} onto itself is InvalidArgument even when it may overwrite`,
-    "C-51",
-    exampleTree,
     (fs) => fs[call]("file", "./file", { overwrite: true }),
     "InvalidArgument"
   ),
-  lawFailing(
+  forms("C-51", exampleTree).refuses(
     `${call} of a directory into itself is InvalidArgument`,
-    "C-51",
-    exampleTree,
     (fs) => fs[call]("dir", "dir/p/q"),
     "InvalidArgument"
   ),
-  lawChanging(
+  forms("C-51", { a: "new", b: "old old" }).changes(
     `${call} over a file replaces it`,
-    "C-51",
-    { a: "new", b: "old old" },
     (fs) => fs[call]("a", "b", { overwrite: true }),
     { ...remaining({ a: "new" }), b: "new" },
     { files: 1 }
   ),
-  lawChanging(
+  forms("C-51", { ...tree, e: directory }).changes(
     `${call} of a directory over an empty one`,
-    "C-51",
-    { ...tree, e: directory },
     (fs) => fs[call]("t", "e", { overwrite: true }),
     { ...remaining(tree), ...below("e") }
   ),
-  lawFailing(
+  forms("C-51", exampleTree).refuses(
     `${call} of a file over an empty directory is NotAFile`,
-    "C-51",
-    exampleTree,
     (fs) => fs[call]("file", "empty", { overwrite: true }),
     "NotAFile",
     { path: "empty" }
   ),
-  lawFailing(
+  forms("C-51", exampleTree).refuses(
     `${call} of a directory over a file is NotADirectory`,
-    "C-51",
-    exampleTree,
     (fs) => fs[call]("dir", "file", { overwrite: true }),
     "NotADirectory",
     { path: "file" }
   ),
   ...["file", "empty"].map((from) =>
-    lawFailing(
+    forms("C-51", exampleTree).refuses(
       `${call} of ${from} over a directory with content is DirectoryNotEmpty`,
-      "C-51",
-      exampleTree,
       (fs) => fs[call](from, "dir", { overwrite: true }),
       "DirectoryNotEmpty",
       { path: "dir" }
     )
   ),
   ...rootNames.map((root) =>
-    lawFailing(
+    forms("semantics: -", exampleTree).refuses(
       `${call} onto the root, named ${JSON.stringify(root)}, is AccessDenied`,
-      "semantics: -",
-      exampleTree,
       (fs) => fs[call]("dir", root, { overwrite: true }),
       "AccessDenied",
       { why: "root" }
@@ -388,36 +296,29 @@ const transferLaw = ({ call, lawFailing, lawChanging, remaining }: Transfer): Re
 
 export const transferLaws: ReadonlyArray<Law> = [
   ...transfers.flatMap(transferLaw),
-  refuses("the root cannot be copied into itself", "C-51", exampleTree, (fs) => fs.copy(".", "copy"), "InvalidArgument"),
-  moving.refuses("the root cannot be moved", "semantics: -", exampleTree, (fs) => fs.move(".", "moved"), "AccessDenied", {
+  writing("C-51", exampleTree).refuses(
+    "the root cannot be copied into itself",
+    (fs) => fs.copy(".", "copy"),
+    "InvalidArgument"
+  ),
+  moving("semantics: -", exampleTree).refuses("the root cannot be moved", (fs) => fs.move(".", "moved"), "AccessDenied", {
     why: "root"
   }),
-  law("a copy and its original go separate ways", "C-51", function* (fs) {
-    yield* plantFiles(fs, { "d/a": "1" })
+  writing("C-51", { "d/a": "1" }).law("a copy and its original are independent", function* (fs) {
     yield* fs.copy("d", "e")
     yield* fs.write("d/a", "2")
     yield* fs.write("e/a", "3", { mode: "append" })
     yield* expectTree(fs, { "d/a": "2", "e/a": "13" })
   }),
-  lawsKeepingDirectories.moving.changes(
-    "a moved tree leaves its old parent",
-    "C-45",
-    { "p/d/a": "x" },
-    (fs) => fs.move("p/d", "q"),
-    {
-      "q/a": "x",
-      p: directory
-    }
-  ),
-  lawsPruningDirectories.changes(
-    "a moved tree takes along its old parent where that holds no more",
-    "C-45",
-    { "p/d/a": "x", "o/d": "y", "o/e": "z" },
+  lawsKeepingDirectories
+    .moving("C-45", { "p/d/a": "x" })
+    .changes("a move keeps the old parent directory", (fs) => fs.move("p/d", "q"), { "q/a": "x", p: directory }),
+  lawsPruningDirectories("C-45", { "p/d/a": "x", "o/d": "y", "o/e": "z" }).changes(
+    "a move removes the old parent directory if it becomes empty",
     (fs) => Effect.all([fs.move("p/d", "q"), fs.move("o/d", "q/o")]),
     { "q/a": "x", "q/o": "y", "o/e": "z" }
   ),
-  moving.law("what was moved is what there was", "C-51", function* (fs) {
-    yield* plantFiles(fs, { "d/a": "x" })
+  moving("C-51", { "d/a": "x" }).law("a moved file keeps its version", function* (fs) {
     const version = yield* fs.version("d/a")
     yield* fs.move("d", "e")
     yield* equal(yield* fs.version("e/a"), version)
@@ -425,8 +326,7 @@ export const transferLaws: ReadonlyArray<Law> = [
     yield* fs.write("d", "a file in its place")
     yield* expectTree(fs, { "e/a": "x", d: "a file in its place" })
   }),
-  moving.law("names can be swapped", "C-51", function* (fs) {
-    yield* plantFiles(fs, { a: "1", b: "2" })
+  moving("C-51", { a: "1", b: "2" }).law("names can be swapped", function* (fs) {
     yield* Effect.all([fs.move("a", "c"), fs.move("b", "a"), fs.move("c", "b")])
     yield* expectTree(fs, { a: "2", b: "1" })
   })

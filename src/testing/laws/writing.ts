@@ -1,20 +1,19 @@
 import * as DateTime from "effect/DateTime"
 import type * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
 import type { Algebra, Precondition, WriteOptions } from "../../filesystem/Filesystem.ts"
 import type { WriteMode, WriteResult } from "../../model/Entry.ts"
 import type { DeleteError, EditError, WriteError } from "../../model/FsError.ts"
-import { plantFiles, lawForms, expectTree, withLimits } from "../chapter.ts"
+import { lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails, has } from "../expect.ts"
 import { directory, type Files } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { toBytes, encodeUtf8 } from "../operations.ts"
+import { encodeUtf8, names, toBytes, writeThroughSink } from "../operations.ts"
 
-const { changes, law, refuses } = lawForms({ kind: "service", needs: ["write"] })
-const deleting = lawForms({ kind: "service", needs: ["write", "delete"] })
-const attributes = lawForms({ kind: "ability", needs: ["write", "attributes"] })
-const lawsWithMillisecondTimes = lawForms({ kind: "ability", needs: ["write", "attributes", "times to the millisecond"] })
-const lawsWithoutAttributes = lawForms({ kind: "ability", needs: ["write", "no attributes"] })
+const writing = lawForms("service", "write")
+const deleting = lawForms("service", "write", "delete")
+const attributes = lawForms("ability", "write", "attributes")
+const lawsWithMillisecondTimes = lawForms("ability", "write", "attributes", "times to the millisecond")
+const lawsWithoutAttributes = lawForms("ability", "write", "no attributes")
 
 interface ModeRow {
   readonly mode: WriteMode
@@ -36,44 +35,34 @@ const neighbourTree: Files = { "d/inner": "x", other: "y" }
 const modeLaws = modes.flatMap(({ mode, onFile, onNothing }): ReadonlyArray<Law> => {
   const on = (where: string, before: Files, path: string, [what, outcome]: readonly [string, string]): Law =>
     what === "file"
-      ? changes(
+      ? writing("C-11", before).changes(
           `mode ${mode} ${where}`,
-          "C-11",
-          before,
           (fs) => fs.write(path, "new", { mode }),
           { ...before, [path]: outcome },
           { mode, bytesWritten: 3 }
         )
-      : refuses(`mode ${mode} ${where}`, "C-11", before, (fs) => fs.write(path, "new", { mode }), outcome as "NotFound")
+      : writing("C-11", before).refuses(`mode ${mode} ${where}`, (fs) => fs.write(path, "new", { mode }), outcome as "NotFound")
   return [
     on("on a file", { ...neighbourTree, a: "old" }, "a", onFile),
     on("where nothing is", neighbourTree, "a", onNothing),
     on("where the parents are missing too", neighbourTree, "p/q/a", onNothing),
-    refuses(
+    writing("semantics: -", neighbourTree).refuses(
       `mode ${mode} on a directory is NotAFile`,
-      "semantics: -",
-      neighbourTree,
       (fs) => fs.write("d", "new", { mode }),
       "NotAFile"
     ),
-    refuses(
+    writing("semantics: -", neighbourTree).refuses(
       `mode ${mode} on the root is NotAFile`,
-      "semantics: -",
-      neighbourTree,
       (fs) => fs.write("/", "new", { mode }),
       "NotAFile"
     ),
-    refuses(
+    writing("behaviours: calls", neighbourTree).refuses(
       `mode ${mode} below a file is NotADirectory`,
-      "behaviours: calls",
-      neighbourTree,
       (fs) => fs.write("other/a", "new", { mode }),
       "NotADirectory"
     ),
-    refuses(
+    writing("behaviours: calls", neighbourTree).refuses(
       `mode ${mode} far below a file is NotADirectory`,
-      "behaviours: calls",
-      neighbourTree,
       (fs) => fs.write("other/p/a", "new", { mode }),
       "NotADirectory"
     )
@@ -84,104 +73,80 @@ const loneSurrogate = "a\ud800b"
 
 export const writingLaws: ReadonlyArray<Law> = [
   ...modeLaws,
-  changes(
-    "overwrite is the mode where none is given",
-    "C-11",
-    { a: "old" },
+  writing("C-11", { a: "old" }).changes(
+    "overwrite is the default mode",
     (fs) => fs.write("a", "new"),
     { a: "new" },
-    {
-      mode: "overwrite"
-    }
+    { mode: "overwrite" }
   ),
-  changes("bytes are written as they are", "C-08", {}, (fs) => fs.writeBytes("a", toBytes(0, 255, 13, 10)), {
+  writing("C-08").changes("bytes are written as they are", (fs) => fs.writeBytes("a", toBytes(0, 255, 13, 10)), {
     a: toBytes(0, 255, 13, 10)
   }),
-  changes(
+  writing("C-08").changes(
     "text is written in UTF-8, with nothing added",
-    "C-08",
-    {},
     (fs) => fs.write("a", "é\r\n😀"),
     { a: "é\r\n😀" },
-    {
-      bytesWritten: 8
-    }
+    { bytesWritten: 8 }
   ),
-  changes("an empty file can be written", "C-11", {}, (fs) => fs.write("a", ""), { a: "" }, { bytesWritten: 0 }),
-  changes(
+  writing("C-11").changes("an empty file can be written", (fs) => fs.write("a", ""), { a: "" }, { bytesWritten: 0 }),
+  writing("C-12", { a: "no newline" }).changes(
     "appending counts its own bytes and adds no line end",
-    "C-12",
-    { a: "no newline" },
     (fs) => fs.write("a", "é", { mode: "append" }),
     { a: "no newlineé" },
     { bytesWritten: 2 }
   ),
-  changes(
-    "bytes are appended in the modes of text",
-    "S0-52",
-    { a: toBytes(1) },
+  writing("S0-52", { a: toBytes(1) }).changes(
+    "writeBytes in mode appendExisting appends",
     (fs) => fs.writeBytes("a", toBytes(2), { mode: "appendExisting" }),
     { a: toBytes(1, 2) },
     { mode: "appendExisting", bytesWritten: 1 }
   ),
-  refuses(
-    "bytes are created in the modes of text",
-    "S0-52",
-    { a: "x" },
+  writing("S0-52", { a: "x" }).refuses(
+    "writeBytes in mode create refuses an existing file",
     (fs) => fs.writeBytes("a", toBytes(1), { mode: "create" }),
     "AlreadyExists"
   ),
-  changes("writing one file leaves the others", "C-55", { a: "1", b: "2", "d/a": "3" }, (fs) => fs.write("a", "new"), {
+  writing("C-55", { a: "1", b: "2", "d/a": "3" }).changes("writing one file leaves the others", (fs) => fs.write("a", "new"), {
     a: "new",
     b: "2",
     "d/a": "3"
   }),
-  refuses(
-    "a missing parent is NotFound where it may not be made",
-    "C-13",
-    { "p/x": "x" },
+  writing("C-13", { "p/x": "x" }).refuses(
+    "a missing parent is NotFound without createParents",
     (fs) => fs.write("p/q/a", "new", { createParents: false }),
     "NotFound"
   ),
-  changes("bytes make the parents too", "C-13, S0-52", {}, (fs) => fs.writeBytes("p/q/a", toBytes(1)), { "p/q/a": toBytes(1) }),
-  changes(
-    "a parent that there is needs not be made",
-    "C-13",
-    { "p/x": "x" },
+  writing("C-13, S0-52").changes("bytes make the parents too", (fs) => fs.writeBytes("p/q/a", toBytes(1)), {
+    "p/q/a": toBytes(1)
+  }),
+  writing("C-13", { "p/x": "x" }).changes(
+    "a write to an existing parent succeeds without createParents",
     (fs) => fs.write("p/a", "new", { createParents: false }),
     { "p/x": "x", "p/a": "new" }
   ),
-  refuses(
+  writing("C-13").refuses(
     "a missing parent is NotFound for bytes too",
-    "C-13",
-    {},
     (fs) => fs.writeBytes("q/a", toBytes(1), { createParents: false }),
     "NotFound"
   ),
-  refuses(
+  writing("semantics: -").refuses(
     "text with a lone surrogate is InvalidArgument and writes nothing",
-    "semantics: -",
-    {},
     (fs) => fs.write("p/a", loneSurrogate),
     "InvalidArgument",
-    {
-      argument: "content"
-    }
+    { argument: "content" }
   ),
-  refuses(
-    "text with a lone surrogate does not touch the file that there is",
-    "semantics: -",
-    { a: "old" },
+  writing("semantics: -", { a: "old" }).refuses(
+    "text with a lone surrogate keeps the old file",
     (fs) => fs.write("a", loneSurrogate, { mode: "append" }),
     "InvalidArgument"
   ),
-  law("text is limited by its code points", "C-22", function* (fs) {
+  writing("C-22").law("text is limited by its code points", function* (fs) {
     const small = withLimits({ maxFileSize: 3 })
     yield* small(fs.write("a", "😀😀😀"))
     yield* fails(small(fs.write("p/b", "abcd")), "LimitExceeded", { limit: "maxFileSize", allowed: 3, actual: 4 })
     yield* expectTree(fs, { a: "😀😀😀" })
   }),
-  law("bytes are limited by their number", "C-22", function* (fs) {
+  writing("C-22").law("bytes are limited by their number", function* (fs) {
     const small = withLimits({ maxFileSize: 3 })
     yield* small(fs.writeBytes("a", toBytes(1, 2, 3)))
     yield* fails(small(fs.writeBytes("p/b", toBytes(1, 2, 3, 4))), "LimitExceeded", {
@@ -191,25 +156,22 @@ export const writingLaws: ReadonlyArray<Law> = [
     })
     yield* expectTree(fs, { a: toBytes(1, 2, 3) })
   }),
-  law("the limit is of one write, not of the file", "C-22", function* (fs) {
+  writing("C-22").law("the limit is of one write, not of the file", function* (fs) {
     const small = withLimits({ maxFileSize: 3 })
     yield* small(fs.write("a", "123"))
     yield* small(fs.write("a", "456", { mode: "append" }))
     yield* expectTree(fs, { a: "123456" })
   }),
-  law("a write answers the version when it is asked for", "C-50", function* (fs) {
+  writing("C-50").law("a write answers the version when it is asked for", function* (fs) {
     const version = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     yield* has<WriteResult>(yield* fs.write("a", "ab"), { version: undefined })
     yield* has<WriteResult>(yield* fs.writeBytes("a", encodeUtf8("ab"), { version: false }), { version: undefined })
     yield* has(yield* fs.write("a", "c", { mode: "append", version: true }), { version })
     yield* has(yield* fs.writeBytes("b", encodeUtf8("abc"), { version: true }), { version })
   }),
-  law("what a call on one file leaves is what a listing shows", "C-49", function* (fs) {
+  writing("C-49").law("a write leaves no other entry in its directory", function* (fs) {
     for (let i = 0; i < 5; i++) yield* fs.write("d/a", `${i}`)
-    yield* equal(
-      (yield* fs.list("d")).map(({ name }) => name),
-      ["a"]
-    )
+    yield* equal(names(yield* fs.list("d")), ["a"])
     yield* expectTree(fs, { "d/a": "4" })
   })
 ]
@@ -231,16 +193,14 @@ export const preconditionLaws: ReadonlyArray<Law> = [
     [
       ["write", (fs) => fs.write("a", "new", undefinedVersion)],
       ["writeBytes", (fs) => fs.writeBytes("a", encodeUtf8("new"), undefinedVersion)],
-      ["sink", (fs) => Stream.run(Stream.make(encodeUtf8("new")), fs.sink("a", undefinedVersion))],
+      ["sink", (fs) => writeThroughSink(fs, "a", ["new"], undefinedVersion)],
       ["edit", (fs) => fs.edit("a", { oldText: "old", newText: "new" }, undefinedVersion)],
       ["delete", (fs) => fs.delete("a", undefinedVersion)]
     ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, WriteError | DeleteError | EditError>]>
   ).map(([operation, call]) =>
-    deleting.law(
+    deleting("C-50", { a: "old" }).law(
       `${operation} with an ifMatch that is undefined is InvalidArgument, and changes nothing`,
-      "C-50",
       function* (fs) {
-        yield* plantFiles(fs, { a: "old" })
         yield* fails(call(fs), "InvalidArgument", { argument: "ifMatch" })
         yield* expectTree(fs, { a: "old" })
       }
@@ -249,71 +209,60 @@ export const preconditionLaws: ReadonlyArray<Law> = [
   ...conditionalCalls.flatMap(([operation, put, modes]) =>
     modes.flatMap((mode) => {
       return [
-        law(`${operation} in mode ${mode} goes ahead where ifMatch holds`, "C-50", function* (fs) {
-          yield* plantFiles(fs, { a: "old" })
+        writing("C-50", { a: "old" }).law(`${operation} in mode ${mode} succeeds if ifMatch matches`, function* (fs) {
           yield* put(fs, "a", { mode, ifMatch: yield* fs.version("a") })
           yield* expectTree(fs, { a: mode === "append" || mode === "appendExisting" ? "oldnew" : "new" })
         }),
-        law(`${operation} in mode ${mode} is a Conflict where ifMatch does not hold`, "C-50", function* (fs) {
-          yield* plantFiles(fs, { a: "old" })
-          const actual = yield* fs.version("a")
-          yield* fails(put(fs, "a", { mode, ifMatch: staleVersion }), "Conflict", { expected: staleVersion, actual })
-          yield* expectTree(fs, { a: "old" })
-        }),
-        refuses(
-          `${operation} in mode ${mode} is a Conflict with nothing where a version is expected`,
-          "C-50",
-          {},
+        writing("C-50", { a: "old" }).law(
+          `${operation} in mode ${mode} is a Conflict if ifMatch does not match`,
+          function* (fs) {
+            const actual = yield* fs.version("a")
+            yield* fails(put(fs, "a", { mode, ifMatch: staleVersion }), "Conflict", { expected: staleVersion, actual })
+            yield* expectTree(fs, { a: "old" })
+          }
+        ),
+        writing("C-50").refuses(
+          `${operation} in mode ${mode} is a Conflict if the file is missing`,
           (fs) => put(fs, "p/a", { mode, ifMatch: staleVersion }),
           "Conflict",
           { expected: staleVersion, actual: null }
         ),
-        refuses(
+        writing("C-50", { a: directory }).refuses(
           `${operation} in mode ${mode} with ifMatch on a directory is NotAFile`,
-          "C-50",
-          { a: directory },
           (fs) => put(fs, "a", { mode, ifMatch: staleVersion }),
           "NotAFile"
         )
       ]
     })
   ),
-  changes("ifMatch null writes where nothing is", "C-50", {}, (fs) => fs.write("p/a", "new", { ifMatch: null }), {
+  writing("C-50").changes("ifMatch null writes where nothing is", (fs) => fs.write("p/a", "new", { ifMatch: null }), {
     "p/a": "new"
   }),
-  changes(
+  writing("C-50").changes(
     "ifMatch null appends where nothing is",
-    "C-50",
-    {},
     (fs) => fs.write("a", "new", { ifMatch: null, mode: "append" }),
     { a: "new" }
   ),
-  law("ifMatch null is a Conflict where a file is", "C-50", function* (fs) {
-    yield* plantFiles(fs, { a: "old" })
+  writing("C-50", { a: "old" }).law("ifMatch null is a Conflict where a file is", function* (fs) {
     const actual = yield* fs.version("a")
     yield* fails(fs.write("a", "new", { ifMatch: null }), "Conflict", { expected: null, actual })
     yield* fails(fs.write("a", "new", { ifMatch: null, mode: "append" }), "Conflict", { expected: null, actual })
     yield* expectTree(fs, { a: "old" })
   }),
-  refuses(
+  writing("C-50", { a: directory }).refuses(
     "ifMatch null on a directory is NotAFile",
-    "C-50",
-    { a: directory },
     (fs) => fs.write("a", "new", { ifMatch: null }),
     "NotAFile"
   ),
   ...[null, staleVersion].map((ifMatch) =>
-    refuses(
+    writing("C-50").refuses(
       `ifMatch ${ifMatch === null ? "null" : "of a version"} with mode create is InvalidArgument`,
-      "C-50",
-      {},
       (fs) => fs.write("a", "new", { ifMatch, mode: "create" }),
       "InvalidArgument",
       { argument: "ifMatch" }
     )
   ),
-  law("edit checks ifMatch", "C-50", function* (fs) {
-    yield* plantFiles(fs, { a: "old" })
+  writing("C-50", { a: "old" }).law("edit checks ifMatch", function* (fs) {
     const actual = yield* fs.version("a")
     const change = { oldText: "old", newText: "new" }
     yield* fails(fs.edit("a", change, { ifMatch: staleVersion }), "Conflict", { expected: staleVersion, actual })
@@ -322,8 +271,7 @@ export const preconditionLaws: ReadonlyArray<Law> = [
     yield* fs.edit("a", change, { ifMatch: actual })
     yield* expectTree(fs, { a: "new" })
   }),
-  deleting.law("delete checks ifMatch", "C-50", function* (fs) {
-    yield* plantFiles(fs, { a: "old", d: directory })
+  deleting("C-50", { a: "old", d: directory }).law("delete checks ifMatch", function* (fs) {
     const actual = yield* fs.version("a")
     yield* fails(fs.delete("a", { ifMatch: staleVersion }), "Conflict", { expected: staleVersion, actual })
     yield* fails(fs.delete("a", { ifMatch: null }), "Conflict", { expected: null, actual })
@@ -336,18 +284,18 @@ export const preconditionLaws: ReadonlyArray<Law> = [
 ]
 
 export const attributeLaws: ReadonlyArray<Law> = [
-  attributes.law("permission bits can be set and are told", "S0-08", function* (fs) {
+  attributes("S0-08").law("stat returns the permission bits that were set", function* (fs) {
     yield* fs.write("a", "x")
     yield* fs.setAttributes("a", { mode: 0o640 })
     yield* has(yield* fs.stat("a"), { mode: 0o640, sizeBytes: 1 })
   }),
-  attributes.law("the time of modification can be set", "C-44", function* (fs) {
+  attributes("C-44").law("the time of modification can be set", function* (fs) {
     const modifiedAt = DateTime.makeUnsafe(1_600_000_000_000)
     yield* fs.write("a", "x")
     yield* fs.setAttributes("a", { modifiedAt })
     yield* has(yield* fs.stat("a"), { modifiedAt })
   }),
-  lawsWithMillisecondTimes.law("the time of modification can be set, to the millisecond", "C-44", function* (fs) {
+  lawsWithMillisecondTimes("C-44").law("the time of modification can be set, to the millisecond", function* (fs) {
     const modifiedAt = DateTime.makeUnsafe(1_600_000_000_123)
     yield* fs.write("a", "x")
     yield* fs.setAttributes("a", { modifiedAt })
@@ -362,46 +310,41 @@ export const attributeLaws: ReadonlyArray<Law> = [
       ["copying over it", (fs) => fs.copy("b", "a", { overwrite: true })]
     ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, unknown>]>
   ).map(([what, call]) =>
-    attributes.law(`a mode of 0755 survives ${what}`, "C-49", function* (fs) {
-      yield* plantFiles(fs, { a: "old", b: "x" })
+    attributes("C-49", { a: "old", b: "x" }).law(`a mode of 0755 survives ${what}`, function* (fs) {
       yield* fs.setAttributes("a", { mode: 0o755 })
       yield* call(fs)
       yield* has(yield* fs.stat("a"), { mode: 0o755 })
     })
   ),
-  attributes.law("a copy keeps permission bits, of all that is in a tree", "C-51", function* (fs) {
-    yield* plantFiles(fs, { "d/run": "x", "d/secret/key": "y", plain: "z" })
-    yield* fs.setAttributes("d/run", { mode: 0o755 })
-    yield* fs.setAttributes("d/secret/key", { mode: 0o600 })
-    yield* fs.setAttributes("d/secret", { mode: 0o700 })
-    yield* fs.copy("d/run", "run")
-    yield* fs.copy("d", "e")
-    yield* has(yield* fs.stat("run"), { mode: 0o755 })
-    yield* has(yield* fs.stat("e/run"), { mode: 0o755 })
-    yield* has(yield* fs.stat("e/secret"), { mode: 0o700 })
-    yield* has(yield* fs.stat("e/secret/key"), { mode: 0o600 })
-  }),
-  attributes.refuses(
+  attributes("C-51", { "d/run": "x", "d/secret/key": "y", plain: "z" }).law(
+    "a copy keeps permission bits, of all that is in a tree",
+    function* (fs) {
+      yield* fs.setAttributes("d/run", { mode: 0o755 })
+      yield* fs.setAttributes("d/secret/key", { mode: 0o600 })
+      yield* fs.setAttributes("d/secret", { mode: 0o700 })
+      yield* fs.copy("d/run", "run")
+      yield* fs.copy("d", "e")
+      yield* has(yield* fs.stat("run"), { mode: 0o755 })
+      yield* has(yield* fs.stat("e/run"), { mode: 0o755 })
+      yield* has(yield* fs.stat("e/secret"), { mode: 0o700 })
+      yield* has(yield* fs.stat("e/secret/key"), { mode: 0o600 })
+    }
+  ),
+  attributes("S0-28", { f: "x" }).refuses(
     "attributes of nothing are NotFound",
-    "S0-28",
-    { f: "x" },
     (fs) => fs.setAttributes("f/x", { mode: 0o600 }),
     "NotFound"
   ),
   ...[-1, 0o1000, 1.5, Number.NaN].map((mode) =>
-    attributes.refuses(
+    attributes("Filesystem: AttributeValues", { a: "x" }).refuses(
       `a mode of ${mode} is InvalidArgument`,
-      "Filesystem: AttributeValues",
-      { a: "x" },
       (fs) => fs.setAttributes("a", { mode }),
       "InvalidArgument",
       { argument: "mode" }
     )
   ),
-  lawsWithoutAttributes.refuses(
-    "attributes are Unsupported where there are none",
-    "architecture: abilities",
-    { a: "x" },
+  lawsWithoutAttributes("architecture: abilities", { a: "x" }).refuses(
+    "setAttributes is Unsupported without the capability",
     (fs) => fs.setAttributes("a", { mode: 0o600 }),
     "Unsupported"
   )

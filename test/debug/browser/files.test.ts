@@ -259,7 +259,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.getByText("A symbolic link").waitFor()
     await soon(() => page.getByRole("link", { name: "src/main.ts" }).getAttribute("href")).toMatch(/#\/files\/src\/main\.ts$/)
     await open("lost")
-    await page.getByText("which is not among these files").waitFor()
+    await page.getByText("which is not in this tree").waitFor()
     await soon(() => page.getByRole("link", { name: "/etc/passwd" }).count()).toBe(0)
     await open("nothing.txt")
     await page.getByText("This file is empty").waitFor()

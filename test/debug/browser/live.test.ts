@@ -124,6 +124,6 @@ describe.skipIf(!hasChromium())("the debug view of a changing workspace", () => 
       await run("snapshot")
       await soon(() => from.locator("option").count()).toBe(known + 1)
       // The newest snapshot is now the base, so nothing differs.
-      await page.getByText("Both hold the same files with the same contents.").waitFor()
+      await page.getByText("Both sides have the same files with the same contents.").waitFor()
     }))
 })

@@ -408,7 +408,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
     it("can be reversed", () =>
       visit("changes/src/new.ts", async (page) => {
         await sideOf(page, "Added").waitFor()
-        await page.getByRole("button", { name: "The other way around" }).click()
+        await page.getByRole("button", { name: "Swap the sides" }).click()
         await soon(() => wholeOf(page, "Deleted")).toBe(after["src/new.ts"])
         await page.goBack()
         await sideOf(page, "Added").waitFor()
@@ -448,7 +448,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
             JSON.parse(await fault.getByRole("figure", { name: "Entry" }).locator(".json-body").innerText()).correlationId
         ).toBe("second")
         await page.goto(`${shown.url}#/journal/5`)
-        await page.getByText("It has not been answered.").waitFor()
+        await page.getByText("There is no answer yet.").waitFor()
       }))
 
     it("shows each size once per row", () =>

@@ -215,7 +215,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
               document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key, bubbles: true }))
               await microtasks()
             }
-            const button = document.querySelector("[title='Snapshot that is looked at']")
+            const button = document.querySelector("[title='Shown snapshot']")
             button.focus()
             button.click()
             await microtasks()
@@ -353,7 +353,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
     try {
       await look(served, async (page) => {
         await soon(() => names(page)).toEqual(["both.txt", "new.txt"])
-        await page.getByRole("button", { name: "Dump that is shown" }).click()
+        await page.getByRole("button", { name: "Shown dump" }).click()
         await soon(() => page.locator(".menu-label").allInnerTexts()).toMatchObject(
           [/newer/, /older/].map((one) => expect.stringMatching(one))
         )

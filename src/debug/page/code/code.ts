@@ -25,7 +25,7 @@ const equivalentExtensions: Readonly<Record<string, string>> = {
   conf: "properties"
 }
 
-export const descriptionOf = (path: string): LanguageDescription | null => {
+const descriptionOf = (path: string): LanguageDescription | null => {
   const name = path.slice(path.lastIndexOf("/") + 1)
   const ending = /\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""
   return LanguageDescription.matchFilename(
@@ -139,7 +139,7 @@ const editorTheme = EditorView.theme({
   ".cm-tooltip": { border: "1px solid var(--line)", backgroundColor: "var(--bg-raised)" }
 })
 
-export const codeTheme: Extension = [editorTheme, syntaxHighlighting(highlighting)]
+const codeTheme: Extension = [editorTheme, syntaxHighlighting(highlighting)]
 
 export const lineClickListeners = Facet.define<(line: number) => void>()
 

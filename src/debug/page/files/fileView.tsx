@@ -2,7 +2,7 @@ import { useEffect, useMemo, useState } from "preact/hooks"
 import type { FileContent } from "../../model.ts"
 import { partOfLine } from "../../partOfLine.ts"
 import * as Api from "../api.ts"
-import { bytes, Empty, ErrorMessage, escapeName, LazyComponent, Name, Time, useRequest } from "../components.tsx"
+import { bytes, Empty, ErrorMessage, escapeName, LazyComponent, Name, Time, useClipboard, useRequest } from "../components.tsx"
 import { Drawing, FileIcon } from "../shell/icons.tsx"
 import { useKeys } from "../shell/keys.ts"
 import {
@@ -131,30 +131,20 @@ const CopyButton = ({
   readonly class?: string
   readonly shown?: string
 }) => {
-  const [copyState, setCopyState] = useState<"done" | "refused">()
-  useEffect(() => {
-    if (copyState === undefined) return undefined
-    const timer = setTimeout(() => setCopyState(undefined), 1500)
-    return () => clearTimeout(timer)
-  }, [copyState])
+  const { copy, outcome } = useClipboard(text)
   return (
     <button
       type="button"
       class={name}
-      title={copyState === undefined ? label : copyState === "done" ? "Copied" : "The browser did not let it be copied."}
+      title={outcome === undefined ? label : outcome === "done" ? "Copied" : "The browser refused access to the clipboard."}
       aria-label={shown === undefined ? label : `${label} ${shown}`}
-      data-said={copyState}
-      onClick={() =>
-        void navigator.clipboard.writeText(text).then(
-          () => setCopyState("done"),
-          () => setCopyState("refused")
-        )
-      }
+      data-said={outcome}
+      onClick={copy}
     >
       {shown === undefined ? null : <span class="mono">{shown}</span>}
-      <Drawing of={copyState === "done" ? "check" : copyState === "refused" ? "close" : "copy"} />
+      <Drawing of={outcome === "done" ? "check" : outcome === "refused" ? "close" : "copy"} />
       <span class="visually-hidden" role="status">
-        {copyState === "done" ? "Copied" : ""}
+        {outcome === "done" ? "Copied" : ""}
       </span>
     </button>
   )
@@ -224,7 +214,7 @@ const Picture = ({ file, type }: { readonly file: FileContent; readonly type: st
     <div class="scroll file-picture">
       {isBroken ? (
         <Empty title={`This ${file.media_name} cannot be shown`}>
-          <p>The browser does not understand it.</p>
+          <p>The browser does not support it.</p>
         </Empty>
       ) : (
         <figure>
@@ -254,10 +244,10 @@ const Binary = ({ file }: { readonly file: FileContent }) => {
     <div class="scroll binary" tabIndex={0}>
       <div class="file-notice">
         <p>
-          <strong>{file.media_name}</strong>, {bytes(file.size_bytes)} ({file.media_type}). It is not text, and is not shown as
-          an image.
+          <strong>{file.media_name}</strong>, {bytes(file.size_bytes)} ({file.media_type}). It is neither text nor an image that
+          can be shown.
         </p>
-        {file.content === null ? <p>It is too large to be looked into here.</p> : null}
+        {file.content === null ? <p>It is too large to be shown.</p> : null}
       </div>
       {file.content === null ? null : (
         <>
@@ -280,7 +270,7 @@ const Link = ({ file }: { readonly file: FileContent }) => {
   return (
     <Empty title="A symbolic link">
       <p>
-        It leads to{" "}
+        Its target is{" "}
         {isTargetHere ? (
           <a class="mono" href={fileHref(target)}>
             <Name text={to} />
@@ -290,7 +280,7 @@ const Link = ({ file }: { readonly file: FileContent }) => {
             <Name text={to} />
           </code>
         )}
-        {isTargetHere ? "." : ", which is not among these files."}
+        {isTargetHere ? "." : ", which is not in this tree."}
       </p>
     </Empty>
   )

@@ -4,7 +4,7 @@ import * as Api from "../api.ts"
 import { at, fileHref, go, meta, place, version } from "../store.ts"
 import { Filter, type Node, initiallyOpen, rowsOf, type Tree, treeOf } from "./tree.ts"
 
-export interface ShownTree {
+interface ShownTree {
   readonly tree: Tree
   readonly filesystem: FilesystemMeta | undefined
   readonly at: string | undefined
@@ -31,7 +31,7 @@ const ask = (requestedAt: string | undefined): void => {
         treeProblem.value = undefined
       },
       (error: unknown) => {
-        if (!signal.aborted) treeProblem.value = error instanceof Error ? error.message : String(error)
+        if (!signal.aborted) treeProblem.value = Api.errorMessage(error)
       }
     )
     .finally(() => {

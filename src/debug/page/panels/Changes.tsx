@@ -2,7 +2,8 @@ import { useLayoutEffect, useMemo, useState } from "preact/hooks"
 import type { DiffEntry, SnapshotInfo } from "../../model.ts"
 import * as Api from "../api.ts"
 import { bytes, Empty, ErrorMessage, useRequest, VirtualList } from "../components.tsx"
-import { at, go, hrefOf, meta, place, snapshots, version } from "../store.ts"
+import { at, go, hrefOf, makeStoredSetting, meta, place, snapshots, version } from "../store.ts"
+import type { Mode } from "./editors.ts"
 import { FileDiff } from "./FileDiff.tsx"
 import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow } from "./parts.tsx"
 import { formatAgo, formatCount, millisOf, escapeLine } from "./words.ts"
@@ -12,24 +13,7 @@ const currentSource = "itself"
 
 const kinds = ["added", "modified", "deleted", "renamed"] as const
 
-type Mode = "split" | "unified"
-const modeKey = "fs-algebra.diff"
-
-const keptMode = (): Mode => {
-  try {
-    return localStorage.getItem(modeKey) === "unified" ? "unified" : "split"
-  } catch {
-    return "split"
-  }
-}
-
-const keepMode = (mode: Mode): void => {
-  try {
-    localStorage.setItem(modeKey, mode)
-  } catch {
-    // Storage is unavailable.
-  }
-}
+const storedMode = makeStoredSetting("fs-algebra.diff", ["split", "unified"], "split")
 
 /** Returns the snapshot before `at`; without one, the shown source itself. */
 const previousSnapshot = (all: ReadonlyArray<SnapshotInfo>, at: string | undefined): string | undefined => {
@@ -71,16 +55,16 @@ const NoSnapshots = () => (
   <Empty title="Nothing to compare with">
     {meta.value?.kind === "workspace" ? (
       <>
-        <p>What differs from a snapshot, file by file, would be here.</p>
+        <p>This view shows the differences from a snapshot, file by file.</p>
         <p>
-          <code>fs-algebra snapshot</code> takes one; the commands and tools that change something take their own.
+          <code>fs-algebra snapshot</code> takes a snapshot. Commands and tools that change files take their own.
         </p>
       </>
     ) : (
       <>
-        <p>What differs from another dump, file by file, would be here.</p>
+        <p>This view shows the differences from another dump, file by file.</p>
         <p>
-          <code>fs-algebra debug DIRECTORY</code> shows a directory of dumps, which can be compared.
+          <code>fs-algebra debug DIRECTORY</code> shows a directory of dumps, so that you can compare them.
         </p>
       </>
     )}
@@ -96,9 +80,12 @@ export const Changes = () => {
   const isNarrow = useNarrow()
   const now = useNow(30_000)
   const [text, setText] = useState("")
-  const [kept, setStoredMode] = useState(keptMode)
   const requestedMode = params["mode"]
-  const mode: Mode = isNarrow ? "unified" : requestedMode === "split" || requestedMode === "unified" ? requestedMode : kept
+  const mode: Mode = isNarrow
+    ? "unified"
+    : requestedMode === "split" || requestedMode === "unified"
+      ? requestedMode
+      : storedMode.storedValue.value
   const canCompare = all.length > 0 && from !== to
   const {
     askAgain: again,
@@ -152,8 +139,7 @@ export const Changes = () => {
   const unknown = (id: string | undefined) =>
     id === undefined || all.some((one) => one.id === id) ? [] : [[id, escapeLine(id)] as const]
   const changeMode = (mode: Mode): void => {
-    keepMode(mode)
-    setStoredMode(mode)
+    storedMode.set(mode)
     go(hrefOf("changes", path, { ...params, mode }), { replace: true })
   }
   return (
@@ -170,8 +156,8 @@ export const Changes = () => {
           <button
             type="button"
             class="icon-button"
-            title="The other way around"
-            aria-label="The other way around"
+            title="Swap the sides"
+            aria-label="Swap the sides"
             onClick={() => set({ with: to ?? currentSource, at: from })}
           >
             ⇄
@@ -210,12 +196,12 @@ export const Changes = () => {
       {error !== undefined ? (
         <ErrorMessage message={error} retry={again} />
       ) : !canCompare ? (
-        <Empty title="The same is compared with itself">
-          <p>Choose another snapshot on one of the sides.</p>
+        <Empty title="Both sides are the same snapshot">
+          <p>Choose another snapshot for one side.</p>
         </Empty>
       ) : changes?.length === 0 ? (
         <Empty title="No difference">
-          <p>Both hold the same files with the same contents.</p>
+          <p>Both sides have the same files with the same contents.</p>
         </Empty>
       ) : (
         <Split
@@ -226,7 +212,7 @@ export const Changes = () => {
           detail={
             chosen === undefined ? (
               changes === undefined ? null : (
-                <Empty title={path === "" ? "Choose a file" : "It did not change"}>
+                <Empty title={path === "" ? "Choose a file" : "This file did not change"}>
                   {path === "" ? null : <p class="mono">{escapeLine(path)}</p>}
                 </Empty>
               )

@@ -3,12 +3,13 @@ import type { Event } from "../../model.ts"
 import { bytes, Empty, ErrorMessage, VirtualList } from "../components.tsx"
 import { go, hrefOf, meta, place, snapshots } from "../store.ts"
 import { Json } from "./Json.tsx"
-import { type Span, Timeline, useEvents } from "./Timeline.tsx"
+import { marksOf, nearestMark, type Span, Timeline, useEvents } from "./Timeline.tsx"
 import {
   Choice,
   Copy,
   Fact,
   Facts,
+  FilterChip,
   Outcome,
   Path,
   Search,
@@ -17,7 +18,7 @@ import {
   useListKeys,
   useNarrow,
   useNow,
-  When
+  WhenFact
 } from "./parts.tsx"
 import { escapeLine, escapeText, formatAbsolute, formatCount, formatDuration, formatSince, millisOf } from "./words.ts"
 
@@ -38,7 +39,6 @@ const ChangedLink = ({ callId }: { readonly callId: string }) => {
 
 const EventDetail = ({ event }: { readonly event: Event }) => {
   const now = useNow(10_000)
-  const millis = millisOf(event.at)
   const params = fieldOf(event.item, "params")
   return (
     <article class="detail" aria-label={`Event ${event.index}: ${escapeLine(event.name)}`}>
@@ -58,14 +58,7 @@ const EventDetail = ({ event }: { readonly event: Event }) => {
             </a>
           </Fact>
         )}
-        {millis === undefined ? null : (
-          <Fact name="When">
-            <span class="num">{formatAbsolute(millis)}</span>{" "}
-            <span class="faint">
-              <When at={event.at} now={now} />
-            </span>
-          </Fact>
-        )}
+        <WhenFact at={event.at} now={now} />
         {event.duration_millis === undefined ? null : <Fact name="Took">{formatDuration(event.duration_millis)}</Fact>}
         {event.size_bytes === undefined ? null : <Fact name="Content">{bytes(event.size_bytes)}</Fact>}
         {event.mode === undefined ? null : <Fact name="Mode">{escapeLine(event.mode)}</Fact>}
@@ -178,7 +171,7 @@ const Row = ({
 
 const NoEvents = () => (
   <Empty title="No events">
-    <p>What tools did in a session would be here: which, on what, how it ended, how long it took.</p>
+    <p>This view shows the tool calls of a session: the tool, the path, the outcome and the duration.</p>
     <p>
       A session that holds the slice <code>ToolEvents.log</code> keeps it; <code>Session.dumpSessionTree</code> writes it down,
       and <code>fs-algebra debug DUMP</code> shows it.
@@ -199,14 +192,7 @@ export const Events = () => {
     () => (span === undefined ? found : found.filter((event) => isWithin(event, span))),
     [found, span?.[0], span?.[1]]
   )
-  const marks = useMemo(
-    () =>
-      found.flatMap((event) => {
-        const millis = millisOf(event.at)
-        return millis === undefined ? [] : [{ millis, isFault: event.success === false, index: event.index }]
-      }),
-    [found]
-  )
+  const marks = useMemo(() => marksOf(found), [found])
   const beginning = useMemo(() => items.map(({ at }) => millisOf(at)).find((millis) => millis !== undefined), [items])
 
   const chosen = path === "" ? undefined : items[Number(path)]
@@ -220,13 +206,6 @@ export const Events = () => {
   if (error !== undefined && items.length === 0) return <ErrorMessage message={error} retry={again} />
   if (!isWaiting && items.length === 0) return meta.value === undefined ? null : <NoEvents />
 
-  const openNearest = (millis: number): void => {
-    let nearest: (typeof marks)[number] | undefined
-    for (const mark of marks) {
-      if (nearest === undefined || Math.abs(mark.millis - millis) < Math.abs(nearest.millis - millis)) nearest = mark
-    }
-    if (nearest !== undefined) go(hrefTo(items[nearest.index]))
-  }
   const isFiltered = [tool, outcome, text, session].some((one) => one !== "") || span !== undefined
   const failures = found.filter(({ success }) => success === false).length
 
@@ -251,19 +230,14 @@ export const Events = () => {
           ]}
         />
         {session === "" ? null : (
-          <button type="button" class="chip" onClick={() => set({ session: undefined })} title="Show all sessions">
-            session {escapeLine(session)} <span aria-hidden="true">×</span>
-          </button>
+          <FilterChip title="Show all sessions" onRemove={() => set({ session: undefined })}>
+            session {escapeLine(session)}
+          </FilterChip>
         )}
         {span === undefined ? null : (
-          <button
-            type="button"
-            class="chip"
-            onClick={() => set({ from: undefined, to: undefined })}
-            title="Show all of the time"
-          >
-            {formatDuration(span[1] - span[0])} <span aria-hidden="true">×</span>
-          </button>
+          <FilterChip title="Show all of the time" onRemove={() => set({ from: undefined, to: undefined })}>
+            {formatDuration(span[1] - span[0])}
+          </FilterChip>
         )}
         <span class="bar-count" role="status">
           {isFiltered
@@ -279,7 +253,7 @@ export const Events = () => {
           marks={marks}
           chosen={millisOf(chosen?.at)}
           span={span}
-          onPoint={openNearest}
+          onPoint={(millis) => go(hrefTo(items[nearestMark(marks, millis).index]))}
           onSpan={(span) => set({ from: span && String(span[0]), to: span && String(span[1]) })}
         />
       ) : null}
@@ -294,7 +268,7 @@ export const Events = () => {
               <div class="waiting" aria-busy="true" />
             ) : (
               <Empty title={path === "" ? "Choose an event" : "There is no such event"}>
-                <p>Its parameters, what it said, and the file it touched are shown here.</p>
+                <p>Its parameters, its message and its file appear here.</p>
               </Empty>
             )
           ) : (
@@ -303,7 +277,7 @@ export const Events = () => {
         }
       >
         {rows.length === 0 && !isWaiting ? (
-          <Empty title="No event is such">
+          <Empty title="No event matches">
             <button type="button" class="button" onClick={() => go(hrefOf("events", path))}>
               Clear the filter
             </button>

@@ -79,10 +79,10 @@ export const History = ({ path }: { readonly path: string }) => {
   if (value === undefined) return <div class="waiting" aria-busy="true" />
   if (value.length === 0) {
     return (
-      <Empty title="No change is known">
+      <Empty title="No recorded changes">
         <p>
-          Calls of tools that touched it would be here, from a session with <code>ToolEvents.log</code>, and the changes that a
-          journal holds: <code>--journal FILE</code>.
+          This list shows the tool calls that touched the file, from a session with <code>ToolEvents.log</code>, and the changes
+          that a journal holds: <code>--journal FILE</code>.
         </p>
       </Empty>
     )

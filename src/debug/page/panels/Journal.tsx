@@ -10,8 +10,23 @@ import { useKeys } from "../shell/keys.ts"
 import { go, hrefOf, journalLast, meta, place, version } from "../store.ts"
 import { Content } from "./FileDiff.tsx"
 import { Json } from "./Json.tsx"
-import { Choice, Copy, Fact, Facts, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow, When } from "./parts.tsx"
-import { briefOf, detailOf, escapeLine, escapeText, formatAbsolute, formatCount, formatDuration, millisOf } from "./words.ts"
+import {
+  Choice,
+  Copy,
+  Fact,
+  Facts,
+  FilterChip,
+  Path,
+  Search,
+  Split,
+  useFocus,
+  useListKeys,
+  useNarrow,
+  useNow,
+  When,
+  WhenFact
+} from "./parts.tsx"
+import { briefOf, detailOf, escapeLine, escapeText, formatCount, formatDuration, millisOf } from "./words.ts"
 
 // Holds the loaded part of the journal, latest first. New entries are added at once while the list is scrolled to the top.
 // Otherwise they wait, so that the list does not move.
@@ -61,7 +76,7 @@ const useJournal = (journalQuery: JournalQuery, isAtTop: () => boolean) => {
       take(page)
       held.error = undefined
     } catch (error) {
-      held.error = error instanceof Error ? error.message : String(error)
+      held.error = Api.errorMessage(error)
     }
     held.isAsking = false
     // Do not render for a query that is no longer shown.
@@ -188,7 +203,7 @@ const useChanges = (path: string | undefined) => {
           items: latestChangesFirst([...(loadedChanges?.items ?? []), ...items]),
           next
         })),
-      (error: unknown) => setError(error instanceof Error ? error.message : String(error))
+      (error: unknown) => setError(Api.errorMessage(error))
     )
   }
   return { known: loadedChanges, error: asked.error ?? error, again: asked.askAgain, older: loadOlder }
@@ -272,7 +287,7 @@ const Exchange = ({ id, position }: { readonly id: string; readonly position: nu
           </li>
         ))}
       </ol>
-      {steps.length === 1 && steps[0]!.direction === "request" ? <p class="faint">It has not been answered.</p> : null}
+      {steps.length === 1 && steps[0]!.direction === "request" ? <p class="faint">There is no answer yet.</p> : null}
     </section>
   )
 }
@@ -283,7 +298,6 @@ const JournalDetail = ({ position }: { readonly position: number }) => {
   if (error !== undefined) return <ErrorMessage message={error} retry={again} />
   if (value === undefined) return <div class="waiting" aria-busy="true" />
   const { content, entry, item } = value
-  const millis = millisOf(item.at)
   const detail = briefOf(item)
   return (
     <article class="detail" aria-label={`Entry ${item.position}: ${escapeLine(item.kind)}`}>
@@ -305,14 +319,7 @@ const JournalDetail = ({ position }: { readonly position: number }) => {
             <File path={item.to_path} />
           </Fact>
         )}
-        {millis === undefined ? null : (
-          <Fact name="When">
-            <span class="num">{formatAbsolute(millis)}</span>{" "}
-            <span class="faint">
-              <When at={item.at} now={now} />
-            </span>
-          </Fact>
-        )}
+        <WhenFact at={item.at} now={now} />
         {item.size_bytes === undefined ? null : <Fact name="Content">{bytes(item.size_bytes)}</Fact>}
         {item.correlation_id === undefined ? null : (
           <Fact name="Exchange">
@@ -430,7 +437,7 @@ const Row = ({
 
 const NoJournal = () => (
   <Empty title="No journal">
-    <p>What is asked of the filesystem, and what it answers, would be here as it happens.</p>
+    <p>This view shows the requests to the filesystem and the answers, live.</p>
     <p>
       A filesystem under <code>Journal.record</code>, or the command with <code>--journal FILE</code>, keeps one;{" "}
       <code>fs-algebra debug --journal FILE</code> shows it.
@@ -462,18 +469,16 @@ const ChangesOnly = () => {
       <div class="bar">
         <ViewSwitch isChanges />
         <Search label="Filter by path and kind" text={q} onText={(q) => set({ q })} />
-        {path === undefined ? null : <PathChip path={path} onRemove={() => set({ path: undefined })} />}
+        {path === undefined ? null : (
+          <FilterChip title="Show all paths" onRemove={() => set({ path: undefined })}>
+            {escapeLine(path)}
+          </FilterChip>
+        )}
       </div>
       <JournalChanges path={path} sought={q.trim().toLowerCase()} />
     </div>
   )
 }
-
-const PathChip = ({ onRemove, path }: { readonly path: string; readonly onRemove: () => void }) => (
-  <button type="button" class="chip" onClick={onRemove} title="Show all paths">
-    {escapeLine(path)} <span aria-hidden="true">×</span>
-  </button>
-)
 
 export const Journal = () => {
   if (meta.value === undefined) return null
@@ -544,18 +549,22 @@ const Entries = () => {
             )
           ]}
         />
-        {path === undefined ? null : <PathChip path={path} onRemove={() => set({ path: undefined })} />}
+        {path === undefined ? null : (
+          <FilterChip title="Show all paths" onRemove={() => set({ path: undefined })}>
+            {escapeLine(path)}
+          </FilterChip>
+        )}
         {correlation === undefined ? null : (
-          <button type="button" class="chip" onClick={() => set({ correlation: undefined })} title="Show all exchanges">
-            exchange {escapeLine(correlation)} <span aria-hidden="true">×</span>
-          </button>
+          <FilterChip title="Show all exchanges" onRemove={() => set({ correlation: undefined })}>
+            exchange {escapeLine(correlation)}
+          </FilterChip>
         )}
         <span class="bar-count" role="status">
           {formatCount(rows.length, "entry", "entries")}
           {next === null ? "" : " so far"}
           {next !== null && isFiltered && items.length >= maxAutomaticEntries && !isAsking ? (
             <button type="button" class="mini" onClick={more}>
-              look further back
+              load older entries
             </button>
           ) : null}
         </span>
@@ -568,7 +577,7 @@ const Entries = () => {
         detail={
           chosen === undefined ? (
             <Empty title="Choose an entry">
-              <p>What it asked or answered, and the contents it carried, are shown here.</p>
+              <p>Its request or answer and its content appear here.</p>
             </Empty>
           ) : (
             <JournalDetail key={chosen} position={chosen} />
@@ -586,7 +595,7 @@ const Entries = () => {
               title={
                 items.length === 0 && path === undefined && correlation === undefined
                   ? "The journal is empty so far"
-                  : "No entry is such"
+                  : "No entry matches"
               }
             />
           ) : (

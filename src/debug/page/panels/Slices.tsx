@@ -4,9 +4,9 @@ import * as Api from "../api.ts"
 import { Empty, ErrorMessage, useRequest } from "../components.tsx"
 import { go, hrefOf, meta, place, version } from "../store.ts"
 import { Json } from "./Json.tsx"
-import { Timeline, useEvents } from "./Timeline.tsx"
+import { marksOf, nearestMark, Timeline, useEvents } from "./Timeline.tsx"
 import { Split, useListKeys, useNow, When } from "./parts.tsx"
-import { escapeLine, formatCount, millisOf } from "./words.ts"
+import { escapeLine, formatCount } from "./words.ts"
 
 const pageSize = 50
 
@@ -17,27 +17,16 @@ const lengthOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
 
 const OverTime = ({ slice }: { readonly slice: SliceInfo }) => {
   const { items } = useEvents()
-  const sliceEvents = useMemo(
-    () => items.filter((event) => event.slice === slice.name && event.session_id === slice.session_id),
-    [items, slice]
-  )
   const marks = useMemo(
-    () =>
-      sliceEvents.flatMap((event) => {
-        const millis = millisOf(event.at)
-        return millis === undefined ? [] : [{ millis, isFault: event.success === false, index: event.index }]
-      }),
-    [sliceEvents]
+    () => marksOf(items.filter((event) => event.slice === slice.name && event.session_id === slice.session_id)),
+    [items, slice]
   )
   if (marks.length < 2) return null
   return (
     <Timeline
       label={`${slice.name} over time`}
       marks={marks}
-      onPoint={(millis) => {
-        const nearest = marks.reduce((a, b) => (Math.abs(b.millis - millis) < Math.abs(a.millis - millis) ? b : a))
-        go(hrefOf("events", String(nearest.index)))
-      }}
+      onPoint={(millis) => go(hrefOf("events", String(nearestMark(marks, millis).index)))}
     />
   )
 }
@@ -106,7 +95,7 @@ const SliceItems = ({ slice }: { readonly slice: SliceInfo }) => {
       </p>
       {policy === "log" ? <OverTime slice={slice} /> : null}
       {error === undefined ? null : <ErrorMessage message={error} retry={again} />}
-      {value !== undefined && rows.length === 0 ? <Empty title="It holds nothing" /> : null}
+      {value !== undefined && rows.length === 0 ? <Empty title="This slice is empty" /> : null}
       {rows.map(([index, item], place) => (
         <Json
           key={index}
@@ -173,7 +162,7 @@ const Session = ({ depth, now, session }: { readonly session: SessionInfo; reado
         ))}
       </div>
     )}
-    {session.slices === 0 ? <div class="faint">keeps nothing</div> : null}
+    {session.slices === 0 ? <div class="faint">no slices</div> : null}
   </div>
 )
 
@@ -226,7 +215,7 @@ export const Slices = () => {
   if (lines.length === 0) {
     return (
       <Empty title="No sessions">
-        <p>What a run keeps beside its files would be here: its slices, item by item.</p>
+        <p>This view shows the slices of the sessions of a run, item by item.</p>
         <p>
           {meta.value?.kind === "workspace" ? "A workspace has none. " : ""}
           <code>Session.dumpSessionTree</code> writes a session down; <code>fs-algebra debug DUMP</code> shows it.
@@ -245,7 +234,7 @@ export const Slices = () => {
           chosen === undefined ? (
             <Empty title={path === "" ? "Choose a slice" : "There is no such slice"}>
               <p>
-                A <em>state</em> holds what is so now, a <em>log</em> all that has been.
+                A <em>state</em> slice has the current items, a <em>log</em> slice all items.
               </p>
             </Empty>
           ) : (

@@ -4,7 +4,7 @@ import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/ho
 import type { Event } from "../../model.ts"
 import * as Api from "../api.ts"
 import { meta } from "../store.ts"
-import { formatAbsolute, formatClock, formatCount, formatDuration } from "./words.ts"
+import { formatAbsolute, formatClock, formatCount, formatDuration, millisOf } from "./words.ts"
 
 // Loads all events in pages of a thousand, the first page at once. They are kept until the source is read again.
 
@@ -38,7 +38,7 @@ const loadAll = async (key: string): Promise<void> => {
     eventsState.value = {
       ...eventsState.value,
       isWaiting: false,
-      error: error instanceof Error ? error.message : String(error)
+      error: Api.errorMessage(error)
     }
   }
 }
@@ -52,10 +52,22 @@ export const useEvents = (): EventsState & { readonly again: () => void } => {
   return { ...eventsState.value, again: () => void (key === undefined ? undefined : loadAll(key)) }
 }
 
-interface Mark {
+export interface Mark {
   readonly millis: number
   readonly isFault: boolean
+  readonly index: number
 }
+
+/** Returns the marks of the events that have a time. */
+export const marksOf = (events: ReadonlyArray<Event>): ReadonlyArray<Mark> =>
+  events.flatMap(({ at, index, success }) => {
+    const millis = millisOf(at)
+    return millis === undefined ? [] : [{ millis, isFault: success === false, index }]
+  })
+
+/** Returns the mark next to a time. There must be a mark. */
+export const nearestMark = (marks: ReadonlyArray<Mark>, millis: number): Mark =>
+  marks.reduce((a, b) => (Math.abs(b.millis - millis) < Math.abs(a.millis - millis) ? b : a))
 
 export type Span = readonly [from: number, to: number]
 

@@ -6,7 +6,6 @@ import { differences } from "./differences.ts"
 
 export { languageOf }
 
-/** Shows a text, and returns a function that removes it. */
 export const showText = (parent: Element, text: string, language: Extension): (() => void) => {
   const view = new EditorView({ parent, doc: withLineFeeds(text), extensions: [baseExtensions, language, label("Content")] })
   return () => view.destroy()

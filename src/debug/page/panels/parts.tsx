@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks"
+import { useClipboard } from "../components.tsx"
 import { useKeys } from "../shell/keys.ts"
 import { formatAbsolute, formatAgo, millisOf, partsOf, escapeLine } from "./words.ts"
 
@@ -117,7 +118,7 @@ export const useNow = (everyMillis: number): number => {
 export const When = ({ at, now }: { readonly at: string | null | undefined; readonly now: number }) => {
   const millis = millisOf(at)
   return millis === undefined ? (
-    <span class="faint" title="It does not say when.">
+    <span class="faint" title="The time is unknown.">
       —
     </span>
   ) : (
@@ -143,22 +144,10 @@ export const Path = ({ path }: { readonly path: string }) => {
 }
 
 export const Copy = ({ label = "Copy", text }: { readonly text: string; readonly label?: string }) => {
-  const [isCopied, set] = useState(false)
-  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useEffect(() => () => clearTimeout(timer.current), [])
-  const copy = async (): Promise<void> => {
-    try {
-      await navigator.clipboard.writeText(text)
-    } catch {
-      return
-    }
-    set(true)
-    clearTimeout(timer.current)
-    timer.current = setTimeout(() => set(false), 1200)
-  }
+  const { copy, outcome } = useClipboard(text)
   return (
-    <button type="button" class="mini" onClick={() => void copy()} title={label}>
-      <span aria-live="polite">{isCopied ? "Copied" : "Copy"}</span>
+    <button type="button" class="mini" onClick={copy} title={label}>
+      <span aria-live="polite">{outcome === "done" ? "Copied" : "Copy"}</span>
     </button>
   )
 }
@@ -170,6 +159,34 @@ export const Fact = ({ children, name }: { readonly name: string; readonly child
     <dt>{name}</dt>
     <dd>{children}</dd>
   </div>
+)
+
+/** Shows a time as a fact: absolute, and relative to now. */
+export const WhenFact = ({ at, now }: { readonly at: string | null | undefined; readonly now: number }) => {
+  const millis = millisOf(at)
+  return millis === undefined ? null : (
+    <Fact name="When">
+      <span class="num">{formatAbsolute(millis)}</span>{" "}
+      <span class="faint">
+        <When at={at} now={now} />
+      </span>
+    </Fact>
+  )
+}
+
+/** Shows an active filter. A click removes it. */
+export const FilterChip = ({
+  children,
+  onRemove,
+  title
+}: {
+  readonly title: string
+  readonly onRemove: () => void
+  readonly children: ComponentChildren
+}) => (
+  <button type="button" class="chip" onClick={onRemove} title={title}>
+    {children} <span aria-hidden="true">×</span>
+  </button>
 )
 
 /** Shows a search field. Escape clears it, and leaves it if it is empty. */

@@ -1,7 +1,6 @@
 import type { JournalItem } from "../../model.ts"
 import { escapeName } from "../components.tsx"
 
-/** Formats a text in one line, with invisible characters as escapes. */
 export const escapeLine = escapeName
 
 export const escapeText = (text: string): string => text.replace(/[^\n\t]+/g, escapeName)

@@ -40,7 +40,7 @@ const shown: Readonly<Record<string, string>> = { Escape: "Esc", ArrowDown: "↓
 const others: ReadonlyArray<readonly [keys: ReadonlyArray<string>, does: string]> = [
   [["↑", "↓"], "In the tree: up and down"],
   [["→", "←"], "In the tree: open and close"],
-  [["Enter"], "Open what is chosen"],
+  [["Enter"], "Open the chosen item"],
   [["Ctrl", "F"], "Find in the file, when it has the focus"]
 ]
 
@@ -90,7 +90,7 @@ const Help = () => {
           ))}
         </dl>
         <p class="dim">
-          What is shown is only read. <a href="openapi.json">What the server answers, as OpenAPI</a>
+          This page changes nothing. <a href="openapi.json">OpenAPI description of the server</a>
         </p>
       </div>
     </dialog>
@@ -259,10 +259,10 @@ const tabs = computed(() => {
   const counts: Record<View, readonly [count: number | undefined, lacking: string]> = {
     files: [shownTree.value?.tree.files.length, "There are no files."],
     // The number of snapshots says nothing about the number of changes.
-    changes: [shownMeta?.snapshots === 0 ? 0 : undefined, "There is no snapshot to compare with."],
-    events: [shownMeta?.events, "No calls were written down."],
+    changes: [shownMeta?.snapshots === 0 ? 0 : undefined, "There is no snapshot to compare."],
+    events: [shownMeta?.events, "No tool calls are recorded."],
     slices: [shownMeta?.slices, "There are no slices of a session."],
-    journal: [shownMeta?.has_journal === true ? journalLast.value : 0, "No journal is shown; --journal FILE shows one."]
+    journal: [shownMeta?.has_journal === true ? journalLast.value : 0, "No journal is open; --journal FILE opens one."]
   }
   return views.map((view) => ({ view, count: counts[view][0], emptyReason: counts[view][1] }))
 })
@@ -309,7 +309,7 @@ const SourceTitle = () => {
   return (
     <Menu
       class="what"
-      label="Dump that is shown"
+      label="Shown dump"
       chosen={dumps.value.find(({ is_shown }) => is_shown)?.path ?? shownMeta.path}
       choices={dumps.value.map(({ has_archive, modified_at, path, size_bytes }) => ({
         id: path,
@@ -341,7 +341,7 @@ const Snapshots = () => {
     <Menu
       align="right"
       class={`snapshots ${at.value === undefined ? "" : "is-past"}`}
-      label="Snapshot that is looked at"
+      label="Shown snapshot"
       chosen={at.value ?? currentKey}
       choices={[
         { id: currentKey, text: "now", label: meta.value?.kind === "workspace" ? "Now" : "This dump" },
@@ -446,7 +446,7 @@ const Banners = () => {
     <div class="banners">
       {isConnected.value === false && meta.value !== undefined ? (
         <Banner kind="info">
-          The server does not answer. What is here can still be read; it goes on by itself when the server is back.
+          The server does not answer. The loaded data stays readable, and the page reconnects by itself.
         </Banner>
       ) : null}
       {failure.value === undefined ? null : (
@@ -466,7 +466,7 @@ const Banners = () => {
             isStale.value = false
           }}
         >
-          This dump was written again, or another is there.{" "}
+          This dump was written again, or another dump appeared.{" "}
           <button type="button" class="link" onClick={() => void reload()}>
             Reload
           </button>
