@@ -6,7 +6,7 @@
 
 /** Files that start podman, Wine, NATS, Chromium or another JavaScript runtime. */
 export const engines = [
-  "test/backends/container/{docker,killed,life,overlay,review,sandbox}.test.ts",
+  "test/backends/container/{docker,hostile,killed,life,overlay,sandbox}.test.ts",
   "test/cli/container.test.ts",
   "test/conformance/{containerExec,containerOverlay}.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,review,shell}.test.ts",

@@ -30,8 +30,10 @@ import type { Listing } from "../../runtime/lister.ts"
 import { awaitJob, unpacked } from "../../runtime/matching.ts"
 import { Fs } from "../../runtime/node.ts"
 import { children, isSmall, listNamesSync, listSync, readStamps, removeLeftover, stampsOf, stampsOfListing } from "./entries.ts"
-import { attempt, fromErrno, isExhausted, isFault, onExhausted, releaseReserves } from "./errors.ts"
-import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts, notFound } from "./place.ts"
+import { attempt, isExhausted, onExhausted, releaseReserves } from "./errors.ts"
+import { faultOf } from "../../runtime/host.ts"
+import { is as isFault, notFound } from "../../model/Fault.ts"
+import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts } from "./place.ts"
 
 // Searches files of open directories in the workers.
 //
@@ -70,7 +72,7 @@ const lendOrFault = <V extends Visit>(lend: LendDirectory<V>, visit: V): ReturnT
   try {
     return lend(visit)
   } catch (error) {
-    return fromErrno(error)
+    return faultOf(error)
   }
 }
 

@@ -1,3 +1,4 @@
+import { rootWriteFault } from "../faults.ts"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Fault } from "../../model/FsError.ts"
@@ -70,7 +71,7 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Wo
     open: (path) => File.open(confined, path, hardlinks),
     write: (path, content, mode, how) =>
       path === root
-        ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
+        ? Effect.fail(rootWriteFault(mode))
         : mode === "append"
           ? Append.append(confined, path, content, hardlinks, durability, how?.commit)
           : replaceFile(confined, path, content, mode, durability, how?.commit),
