@@ -13,7 +13,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import * as Request from "../../port/Request.ts"
 import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
-import * as Crew from "../../runtime/crew.ts"
+import * as Workers from "../../runtime/workerPool.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import { attempt } from "../posix/errors.ts"
 import { type Confined, isSameFile, lstatEntry, type Owner } from "../posix/place.ts"
@@ -94,7 +94,7 @@ export const make = (
     const options = { root, allowDelete, allowWrite, policy, readOnly }
     const place = owner === undefined ? confined : { ...confined, owner }
     const directory = OpenRoots.resolvePath(root) ?? root
-    const port = withContainerLinks(backend(place, options, yield* Crew.shared, "Container"), plan.workdir)
+    const port = withContainerLinks(backend(place, options, yield* Workers.shared, "Container"), plan.workdir)
     return {
       port: yield* PosixRoot.recoverTransactions("Container", confined, options, port),
       directory,
