@@ -6,7 +6,7 @@
 
 /** Files that start podman, Wine, NATS, Chromium or another JavaScript runtime. */
 export const engines = [
-  "test/backends/container/{docker,killed,life,overlay,review,sandbox}.test.ts",
+  "test/backends/container/{docker,hostile,killed,life,overlay,sandbox}.test.ts",
   "test/cli/container.test.ts",
   "test/conformance/{containerExec,containerOverlay}.test.ts",
   "test/debug/browser/{accessible,files,large,live,panels,shell,unusual}.test.ts",
@@ -42,7 +42,7 @@ export const host = [
   "test/examples/vfs_tools_example.test.ts",
   "test/journal/{branchSnapshots,contentStore,fileJournal}.test.ts",
   "test/filesystem/absoluteLinks.test.ts",
-  "test/runtime/{crew,directories,installation,kernel,matching,searcher}.test.ts",
+  "test/runtime/{directories,installation,kernel,matching,searcher,workerPool}.test.ts",
   "test/workspace/{checkpoint,hostMount,session.dump,vfsStateSession}.test.ts"
 ]
 

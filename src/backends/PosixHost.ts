@@ -25,7 +25,7 @@ import * as Filesystem from "../filesystem/Filesystem.ts"
 import type { NotADirectory, StatError, Unsupported } from "../model/FsError.ts"
 import type { Backend } from "../port/Backend.ts"
 import { enforce } from "../port/Rules.ts"
-import * as Crew from "../runtime/crew.ts"
+import * as Workers from "../runtime/workerPool.ts"
 import type { PosixHostOptions } from "./hostRoot.ts"
 import { backend } from "./posix/port.ts"
 import * as PosixRoot from "./posix/root.ts"
@@ -47,7 +47,7 @@ export type { HostOptions, PosixHostOptions } from "./hostRoot.ts"
 export const make = (options: PosixHostOptions): Effect.Effect<Backend, StatError | NotADirectory | Unsupported, Scope.Scope> =>
   Effect.gen(function* () {
     const confined = yield* PosixRoot.open("PosixHost", options)
-    const port = enforce(backend(confined, options, yield* Crew.shared))
+    const port = enforce(backend(confined, options, yield* Workers.shared))
     return yield* PosixRoot.recoverTransactions("PosixHost", confined, options, port)
   })
 

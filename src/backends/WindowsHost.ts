@@ -26,6 +26,7 @@
  *
  * @since 0.1.0
  */
+import { is as isFault, unsupported } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -37,7 +38,6 @@ import * as Installation from "../runtime/installation.ts"
 import * as OpenRoots from "../runtime/openRoots.ts"
 import * as Identity from "../runtime/processIdentity.ts"
 import * as Transactions from "../runtime/transactions.ts"
-import { isFault } from "./posix/errors.ts"
 import { inStore, promoteRoot, tooWeakConfinement, type WindowsHostOptions, withRecovery } from "./hostRoot.ts"
 import { attempt } from "./windows/errors.ts"
 import { parseRoot } from "./windows/names.ts"
@@ -50,7 +50,7 @@ export type { WindowsHostOptions } from "./hostRoot.ts"
 
 /** Returns the normalized path of the root, or the reason why these options cannot work here. */
 const pathOf = ({ requireConfinement, root }: WindowsHostOptions): string | Fault => {
-  if (process.platform !== "win32") return { _tag: "Unsupported", feature: `WindowsHost on ${process.platform}` }
+  if (process.platform !== "win32") return unsupported(`WindowsHost on ${process.platform}`)
   if (requireConfinement !== undefined && requireConfinement !== "best-effort") return tooWeakConfinement(requireConfinement)
   const parsed = parseRoot(root)
   return isFault(parsed) ? parsed : parsed.path

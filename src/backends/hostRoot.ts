@@ -2,6 +2,7 @@
  * Recovers the transactions that killed processes left in the root of a host, at opening and on request. Without any,
  * the check is one system call.
  */
+import { accessDenied, ioError, unsupported } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { type Fault, type NotADirectory, promote, type StatError, type Unsupported } from "../model/FsError.ts"
@@ -60,12 +61,10 @@ export interface WindowsHostOptions extends HostOptions {
 
 export type RootError = StatError | NotADirectory | Unsupported
 
-export const inStore: Fault = { _tag: "AccessDenied", why: "policy" }
+export const inStore: Fault = accessDenied("policy")
 
-export const tooWeakConfinement = (required: Info["confinement"] | undefined): Fault => ({
-  _tag: "Unsupported",
-  feature: `${required} confinement on this machine`
-})
+export const tooWeakConfinement = (required: Info["confinement"] | undefined): Fault =>
+  unsupported(`${required} confinement on this machine`)
 
 const rootErrorTags = new Set<Fault["_tag"]>([
   "AccessDenied",
@@ -79,13 +78,12 @@ const rootErrorTags = new Set<Fault["_tag"]>([
   "Unsupported"
 ])
 
-const other = ({ cause }: Fault): Fault => {
-  const code = codeOf(cause)
-  return { _tag: "IoError", ...(code === undefined ? {} : { code }), detail: "the root cannot be made or opened" }
-}
-
 export const promoteRoot = (fault: Fault, backend: string, path: string): RootError =>
-  promote(rootErrorTags.has(fault._tag) ? fault : other(fault), backend, path) as RootError
+  promote(
+    rootErrorTags.has(fault._tag) ? fault : ioError("the root cannot be created or opened", codeOf(fault["cause"])),
+    backend,
+    path
+  ) as RootError
 
 interface RecoveryRoot {
   readonly path: string

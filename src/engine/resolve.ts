@@ -33,7 +33,7 @@ const maxSteps = 1024
 const escape: Fault = { _tag: "AccessDenied", why: "escape" }
 const linkRefused: Fault = { _tag: "AccessDenied", why: "link" }
 const inProgress: Fault = { _tag: "InvalidPath", detail: "its link leads to a write in progress" }
-const loop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
+const loop: Fault = { _tag: "InvalidPath", detail: "its symbolic links form a loop, or there are too many of them" }
 
 /**
  * Tests whether a symlink's target leads outside. Examines only the text, so nothing about the outside can be learnt.

@@ -10,8 +10,8 @@ import { closeQuietly, syncDirectoryNow, unlinkQuietly } from "./host.ts"
 import { dirname, Fs } from "./node.ts"
 
 /**
- * The events that a published file survives. `none`: a crash of the program. `file`: a crash of the machine, which may only lose
- * the name. `full`: a crash of the machine, except on Windows, which cannot flush a name.
+ * The events that a published file survives. `none`: a crash of the program. `file`: a crash of the machine, except that
+ * the old file may be back. `full`: a crash of the machine; Windows has no call for that.
  */
 export type Durability = "none" | "file" | "full"
 

@@ -1,6 +1,81 @@
-/** Runs calls of `node:fs` as effects. The caller's function translates their errors. */
+/** Runs calls of `node:fs` as effects, and translates their errors to faults. */
 import * as Effect from "effect/Effect"
-import { Fs } from "./node.ts"
+import type { Kind } from "../model/Entry.ts"
+import * as Fault from "../model/Fault.ts"
+import { isSystemError, type SystemError } from "../model/systemError.ts"
+import { Fs, getSystemErrorMessage } from "./node.ts"
+
+export const invalidName: Fault.Fault = Fault.invalidPath("the disk does not permit this name")
+
+const permission = Fault.accessDenied("permission")
+const busy = Fault.accessDenied("busy")
+
+type Row = Fault.Fault | ((error: Partial<SystemError>, kind: Kind | undefined, code: string) => Fault.Fault)
+
+const otherError = (error: Partial<SystemError>, _kind: Kind | undefined, code: string): Fault.Fault =>
+  Fault.ioError(
+    error.errno === undefined || error.errno >= 0 ? "the system reported an error" : getSystemErrorMessage(error.errno),
+    code
+  )
+
+/** Calls whose only argument that can be invalid is a name. */
+const callsWithName = new Set(["lstat", "open", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "scandir", "opendir"])
+
+const rowsByCode: Readonly<Record<string, Row>> = {
+  ENOENT: Fault.notFound,
+  EEXIST: (error) => (error.syscall === "rmdir" ? Fault.directoryNotEmpty : Fault.alreadyExists),
+  EACCES: permission,
+  EPERM: (error, kind) => (error.syscall === "unlink" && kind === "directory" ? Fault.notAFile : permission),
+  ETXTBSY: permission,
+  EROFS: Fault.accessDenied("readOnly"),
+  EBUSY: busy,
+  EAGAIN: busy,
+  ENOTEMPTY: Fault.directoryNotEmpty,
+  ENOTDIR: Fault.notADirectory,
+  EISDIR: Fault.notAFile,
+  ENOSPC: Fault.diskFull,
+  EDQUOT: Fault.diskFull,
+  EFBIG: Fault.diskFull,
+  ENAMETOOLONG: Fault.pathTooLong("the name or the path is longer than the disk permits"),
+  EINVAL: (error) => (callsWithName.has(error.syscall ?? "") ? invalidName : otherError(error, undefined, "EINVAL")),
+  EILSEQ: invalidName,
+  ELOOP: Fault.invalidPath("its symbolic links form a loop, or there are too many of them"),
+  ETIMEDOUT: { _tag: "Timeout", detail: "the disk did not respond in time" },
+  ERR_INVALID_ARG_VALUE: invalidName
+}
+
+/** The number of EDQUOT on Linux and macOS, for which the runtime has no name. */
+const rowsByNumber: Readonly<Record<number, Row>> = { [-122]: Fault.diskFull, [-69]: Fault.diskFull }
+
+const translate = (code: string, error: Partial<SystemError>, kind?: Kind): Fault.Fault => {
+  const row = (Object.hasOwn(rowsByCode, code) ? rowsByCode[code] : undefined) ?? rowsByNumber[error.errno ?? 0] ?? otherError
+  return typeof row === "function" ? row(error, kind, code) : row
+}
+
+/** Returns the fault for an error code of any system call. */
+export const faultOfCode = (code: string): Fault.Fault => translate(code, {})
+
+/**
+ * Returns the fault for an error of `node:fs`. Throws other errors again, because they are defects of this program.
+ *
+ * The original error is in `cause`, for the debug log. Its message contains host paths; the other fields never do.
+ * `kind` is the kind of the entry, and `code` a more precise code than the error's own.
+ */
+export const faultOf = (error: unknown, kind?: Kind, code?: string): Fault.Fault => {
+  if (!isSystemError(error)) throw error
+  return { ...translate(code ?? error.code, error, kind), cause: error }
+}
+
+/** Runs synchronous calls that throw system errors or return a fault. `toFault` translates the errors. */
+export const attempt = <A>(run: () => A | Fault.Fault, toFault: typeof faultOf = faultOf): Effect.Effect<A, Fault.Fault> =>
+  Effect.suspend(() => {
+    try {
+      const outcome = run()
+      return Fault.is(outcome) ? Effect.fail(outcome) : Effect.succeed(outcome)
+    } catch (error) {
+      return Effect.fail(toFault(error))
+    }
+  })
 
 /** A call of the thread pool, which reports its end to a callback. */
 export type Start<A> = (done: (error: Error | null, value: A) => void) => void
@@ -15,6 +90,8 @@ export const awaited = <A, E>(start: Start<A>, toError: (error: unknown) => E): 
       start((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(toError(error))))
     )
   )
+
+export const awaitCall = <A>(start: Start<A>): Effect.Effect<A, Fault.Fault> => awaited(start, faultOf)
 
 /** Waits until the bytes of a file, or the names in a directory, are on the disk. */
 export const sync = <E>(descriptor: number, toError: (error: unknown) => E): Effect.Effect<void, E> =>

@@ -7,7 +7,7 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Query } from "../model/search.ts"
-import { type BatchResult, inlineSearcher, shared } from "./crew.ts"
+import { type BatchResult, inlineSearcher, shared } from "./workerPool.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import { isNode } from "./node.ts"
 import { type FileFound, found, type PackedMatches, startUnpacking, attachTexts } from "./packed.ts"
@@ -100,13 +100,13 @@ export const searchWithoutNode: Matching["searchInline"] = (
 /** Searches in workers. An answer may cover only the first contents, so the rest is sent again. */
 const searchByWorkers: Matching["searchInWorkers"] = (query, contents, from) =>
   Effect.scoped(
-    Effect.flatMap(shared, (crew) => {
+    Effect.flatMap(shared, (workers) => {
       const ask = (done: ReadonlyArray<Matched>): Effect.Effect<ContentSearchResult> => {
         const batch = { contents: contents.slice(done.length), from: done.length === 0 ? from : 1 }
         if (batch.contents.length === 0) return Effect.succeed(done)
         return Effect.flatMap(
           awaitJob<BatchResult>((answer, onReleased) =>
-            crew.search(query, batch, query.patternBudgetMillis, answer, onReleased)
+            workers.search(query, batch, query.patternBudgetMillis, answer, onReleased)
           ),
           (answer): Effect.Effect<ContentSearchResult> =>
             "_tag" in answer

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { fromErrno, isTransient } from "../../src/backends/posix/errors.ts"
+import { isTransient } from "../../src/backends/posix/errors.ts"
+import { faultOf } from "../../src/runtime/host.ts"
 import type { Kind } from "../../src/model/Entry.ts"
 import { systemError } from "./posixFailures.ts"
 
@@ -47,7 +48,7 @@ describe("fromErrno", () => {
   for (const [code, errno, syscall, expected, kind] of rows) {
     it(`maps ${code} from ${syscall}${kind === undefined ? "" : ` of a ${kind}`} to ${JSON.stringify(expected)}`, () => {
       const error = systemError(code, errno, syscall)
-      const { cause, ...fault } = fromErrno(error, kind)
+      const { cause, ...fault } = faultOf(error, kind)
       assert.deepInclude(fault as Record<string, unknown>, expected)
       assert.strictEqual(cause, error)
       assert.notInclude(JSON.stringify(fault), "/host/path")
@@ -56,13 +57,13 @@ describe("fromErrno", () => {
   }
 
   it("gives transient faults only for the codes that are worth a retry", () => {
-    const transient = rows.filter(([code, errno, syscall]) => isTransient(fromErrno(systemError(code, errno, syscall))))
+    const transient = rows.filter(([code, errno, syscall]) => isTransient(faultOf(systemError(code, errno, syscall))))
     assert.deepStrictEqual([...new Set(transient.map(([code]) => code))].sort(), ["EAGAIN", "EBUSY", "EMFILE", "ENFILE"])
     assert.isFalse(isTransient({ _tag: "AccessDenied", why: "busy" }))
   })
 
   it("throws an error of the program instead of mapping it", () => {
     const mistake = new TypeError("undefined is not a function")
-    assert.throws(() => fromErrno(mistake), mistake)
+    assert.throws(() => faultOf(mistake), mistake)
   })
 })

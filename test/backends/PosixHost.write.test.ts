@@ -452,6 +452,19 @@ describe("a busy disk", () => {
     })
   )
 
+  it.live("that accepts a part of the bytes is given only the rest again", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      let calls = 0
+      yield* replacing("writeSync", () => (descriptor, content, at, length, position) => {
+        if (++calls === 2) throw systemError("EAGAIN", -11, "write")
+        return writeSync(descriptor, content, at, calls === 1 ? 3 : length, position)
+      })
+      yield* write(port, "f", bytes("abcdef"), "create")
+      assert.deepStrictEqual(tree(root), { f: "abcdef" })
+    })
+  )
+
   it.live("gives AccessDenied busy, and a lack of descriptors gives IoError, after some retries; nothing changes", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()

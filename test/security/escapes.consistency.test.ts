@@ -7,7 +7,7 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"
 import { dirname } from "node:path"
-import { fromErrno } from "../../src/backends/posix/errors.ts"
+import { faultOf } from "../../src/runtime/host.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import { directory, plant, seen, spelt } from "./escapes/grounds.ts"
@@ -168,7 +168,7 @@ const attempt = (run: () => unknown): unknown => {
   try {
     return { answers: run() }
   } catch (error) {
-    return { fails: fromErrno(error)._tag }
+    return { fails: faultOf(error)._tag }
   }
 }
 

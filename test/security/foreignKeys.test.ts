@@ -18,7 +18,7 @@ import { earlyTools } from "../../src/agent/mcp/guide.ts"
 import * as Memory from "../../src/agent/memory.ts"
 import { invokeUnknown } from "../../src/agent/dispatch.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
-import { faultOf } from "../../src/backends/posix/errors.ts"
+import { faultOf } from "../../src/runtime/host.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Platform from "../../src/filesystem/Platform.ts"
@@ -207,7 +207,7 @@ describe("names that every object has", () => {
   it("are unknown codes and arguments", () => {
     for (const name of names) {
       const error = Object.assign(new Error("odd"), { code: name })
-      assert.strictEqual(faultOf(name, error)._tag, "IoError")
+      assert.strictEqual(faultOf(error, undefined, name)._tag, "IoError")
       assert.strictEqual(Outside.faultOf(error)._tag, "IoError")
       const platform = systemError({ _tag: "Unknown", module: "FileSystem", method: "open", cause: error })
       assert.strictEqual(fromPlatform(platform)._tag, "IoError")

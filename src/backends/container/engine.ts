@@ -1,3 +1,4 @@
+import { unavailable } from "../../model/Fault.ts"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import type { PlatformError } from "effect/PlatformError"
@@ -139,11 +140,7 @@ export interface Engine {
 
 type Input = "held" | Uint8Array | Stream.Stream<Uint8Array> | undefined
 
-export const unavailable = (detail: string, hint?: string): Fault => ({
-  _tag: "Unavailable",
-  detail,
-  ...(hint === undefined ? {} : { hint })
-})
+const withHint = (fault: Fault, hint: string | undefined): Fault => (hint === undefined ? fault : { ...fault, hint })
 
 const maxMessageLength = 500
 
@@ -185,20 +182,22 @@ const processLimitHint =
 
 export const engineFault = (program: string, what: string, { code, stderr }: Pick<EngineExit, "code" | "stderr">): Fault => {
   const said = words(stderr)
-  return unavailable(
-    `${program} ${what}: ${said === "" ? `it ended ${code === undefined ? "by a signal" : `with ${code}`}` : said}`,
+  return withHint(
+    unavailable(
+      `${program} ${what}: ${said === "" ? `it ended ${code === undefined ? "by a signal" : `with ${code}`}` : said}`
+    ),
     hints.find(([isSaid]) => isSaid(stderr))?.[1](program)
   )
 }
 
 const missingProgram = (program: string): Fault =>
   isAbsolute(program)
-    ? unavailable(
-        `there is no program ${JSON.stringify(program)} that this user may run outside of the served directories`,
+    ? withHint(
+        unavailable(`this user may run no program ${JSON.stringify(program)} outside of the served directories`),
         "Give the absolute path of podman, docker or nerdctl, or its name where the PATH has it."
       )
-    : unavailable(
-        `${program} is not installed, or not in the PATH, of which entries that lead into a served directory do not count`,
+    : withHint(
+        unavailable(`${program} is not installed, or not in the PATH, whose entries inside a served directory do not count`),
         `Install ${program}, or choose another engine.`
       )
 

@@ -4,6 +4,7 @@
  * Its first process only holds our input. When that input ends, because we close it or this process is gone, the
  * container ends. The engine then removes it with its volumes.
  */
+import { filesystemClosed } from "../faults.ts"
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -19,7 +20,8 @@ import { Fs, randomBytes } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { attempt } from "../posix/errors.ts"
 import * as CommandLine from "./commandLine.ts"
-import { codeOf, type Engine, engineFault, inRealTime, isUnreachable, makeCollector, unavailable } from "./engine.ts"
+import { codeOf, type Engine, engineFault, inRealTime, isUnreachable, makeCollector } from "./engine.ts"
+import { unavailable } from "../../model/Fault.ts"
 import type { Caller, Plan } from "./options.ts"
 
 const isLeftOver = (engine: Engine, name: string) =>
@@ -102,8 +104,6 @@ export interface ContainerManager {
 }
 
 export const gone: Fault = unavailable("the container has ended")
-
-const closed: Fault = unavailable("this filesystem has been closed")
 
 export const random = (): string => randomBytes(12).toString("hex")
 
@@ -282,7 +282,7 @@ export const make = (engine: Engine, how: StartOptions): Effect.Effect<Container
           Effect.suspend(() => {
             const startedMeanwhile = findAlive()
             if (startedMeanwhile !== undefined) return Effect.succeed(startedMeanwhile)
-            return scope.state._tag === "Closed" ? Effect.fail(closed) : next
+            return scope.state._tag === "Closed" ? Effect.fail(filesystemClosed) : next
           })
         )
       }),

@@ -2,6 +2,7 @@
  * The options of a container, and the plan derived from them. All options are validated before anything runs, so that
  * no value can add options to the engine's command line.
  */
+import { invalidArgument, is as isFault, unavailable } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import { checkCommand } from "../../filesystem/sandbox/bounds.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -271,7 +272,7 @@ const findOptionFault = (options: ContainerOptions): OptionFault =>
   oneOf("evalLanguage", options.evalLanguage, "javascript", "python", "sh") ??
   argumentsFinding(options)
 
-const invalid = ([argument, detail]: NonNullable<OptionFault>): Fault => ({ _tag: "InvalidArgument", argument, detail })
+const invalid = ([argument, detail]: NonNullable<OptionFault>): Fault => invalidArgument(argument, detail)
 
 const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<string>): Mount | Fault => {
   const detail = mountFinding(mount, workdir)
@@ -294,10 +295,7 @@ export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
     const other = mounts.find(({ source }) => OpenRoots.resolvePath(source) !== source)
     return other === undefined
       ? Effect.void
-      : Effect.fail<Fault>({
-          _tag: "Unavailable",
-          detail: `what is mounted at ${other.target} leads elsewhere on the host by now`
-        })
+      : Effect.fail(unavailable(`the source of the mount at ${other.target} leads elsewhere on the host since it was checked`))
   })
 
 const lstat = (path: string): Fs.Stats | undefined => {
@@ -318,7 +316,7 @@ export const checkRootfs = ({ engine, image }: Plan): Effect.Effect<void, Fault>
     if (typeof image === "string") return Effect.void
     const shown = JSON.stringify(image.rootfs)
     const noContainer = (why: string, hint: string): Effect.Effect<void, Fault> =>
-      Effect.fail<Fault>({ _tag: "Unavailable", detail: `${engine} did not start a container: ${why}`, hint })
+      Effect.fail({ ...unavailable(`${engine} did not start a container: ${why}`), hint })
     if (Fs.statSync(image.rootfs, { throwIfNoEntry: false })?.isDirectory() !== true) {
       return noContainer(`there is no directory ${shown}`, "Give a directory that holds a root filesystem, with /bin/sh in it.")
     }
@@ -330,8 +328,6 @@ export const checkRootfs = ({ engine, image }: Plan): Effect.Effect<void, Fault>
           "Give a root filesystem that has /bin/sh; every command is started by it."
         )
   })
-
-const isFault = (value: Mount | Fault): value is Fault => "_tag" in value
 
 const isRoot = (caller: Caller): boolean => caller?.uid === 0
 

@@ -13,10 +13,10 @@ import { Fs, homedir, Path } from "../../runtime/node.ts"
 import * as Identity from "../../runtime/processIdentity.ts"
 import { removeTree } from "../posix/changes.ts"
 import * as HostRoot from "../posix/confinement.ts"
-import { attempt, isFault } from "../posix/errors.ts"
+import { attempt } from "../posix/errors.ts"
+import { is as isFault, unavailable } from "../../model/Fault.ts"
 import type { Confined, Owner } from "../posix/place.ts"
 import { backend } from "../posix/port.ts"
-import { unavailable } from "./engine.ts"
 import { random } from "./lifecycle.ts"
 
 /**

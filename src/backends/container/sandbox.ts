@@ -1,3 +1,5 @@
+import { invalidArgument, notADirectory, unavailable } from "../../model/Fault.ts"
+import { permission } from "../faults.ts"
 import * as Clock from "effect/Clock"
 import * as Deferred from "effect/Deferred"
 import * as Duration from "effect/Duration"
@@ -30,8 +32,7 @@ import {
   makeAnnouncement,
   makeEndsCollector,
   type OutputEnds,
-  readForwarding,
-  unavailable
+  readForwarding
 } from "./engine.ts"
 import { type Container, gone, random } from "./lifecycle.ts"
 import type { Plan } from "./options.ts"
@@ -224,16 +225,14 @@ const execute = (engine: Engine, container: Container, requested: Command): Effe
 
 const defaultTimeout = "30 seconds"
 
-const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
-
 const isText = (value: unknown): value is string => typeof value === "string"
 
 const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOptions): Fault | undefined => {
-  if (!Array.isArray(command) || !command.every(isText)) return invalid("command", "it must be a list of texts")
-  if (cwd !== undefined && !isText(cwd)) return invalid("cwd", "it must be text")
-  if (env !== undefined && !Object.values(env).every(isText)) return invalid("env", "its values must be text")
+  if (!Array.isArray(command) || !command.every(isText)) return invalidArgument("command", "it must be a list of texts")
+  if (cwd !== undefined && !isText(cwd)) return invalidArgument("cwd", "it must be text")
+  if (env !== undefined && !Object.values(env).every(isText)) return invalidArgument("env", "its values must be text")
   if (stdin !== undefined && !isText(stdin) && !isBytes(stdin) && !Stream.isStream(stdin))
-    return invalid("stdin", "it must be text, bytes or a stream of bytes")
+    return invalidArgument("stdin", "it must be text, bytes or a stream of bytes")
   return undefined
 }
 
@@ -255,9 +254,10 @@ const checkBounds = (asked: Omit<bounds.CommandRequest, "stdin">, options: ExecO
     stdin: isText(stdin) ? stdin : undefined,
     timeout_seconds: seconds
   })
-  if (wrong !== undefined) return invalid(wrong.argument === "timeout_seconds" ? "timeout" : wrong.argument, wrong.detail)
+  if (wrong !== undefined)
+    return invalidArgument(wrong.argument === "timeout_seconds" ? "timeout" : wrong.argument, wrong.detail)
   return isBytes(stdin) && stdin.length > bounds.maxStdinCharacters
-    ? invalid("stdin", `it has ${stdin.length} bytes where ${bounds.maxStdinCharacters} are allowed; put it in a file`)
+    ? invalidArgument("stdin", `it has ${stdin.length} bytes where ${bounds.maxStdinCharacters} are allowed; put it in a file`)
     : undefined
 }
 
@@ -303,8 +303,6 @@ const resultOf = (outcome: Outcome, outputLimit: OutputLimit, durationMillis: nu
   }
 }
 
-const denied: Fault = { _tag: "AccessDenied", why: "permission" }
-
 const tags = new Set([
   ...FsError.tagsOf(FsError.PathError),
   ...FsError.tagsOf(FsError.BackendError),
@@ -336,7 +334,7 @@ export const make = ({ engine, files, plan, running }: SandboxParts): typeof San
   const placeOf = (cwd: string | undefined): Effect.Effect<string, Fault> => {
     if (cwd === undefined || FsPath.parse(cwd) === FsPath.root) return Effect.succeed(plan.workdir)
     return Effect.flatMap(Effect.mapError(files.stat(cwd), FsError.toFault), ({ isDirectory, path }) =>
-      isDirectory ? Effect.succeed(`${plan.workdir}/${path}`) : Effect.fail<Fault>({ _tag: "NotADirectory" })
+      isDirectory ? Effect.succeed(`${plan.workdir}/${path}`) : Effect.fail(notADirectory)
     )
   }
 
@@ -378,7 +376,7 @@ export const make = ({ engine, files, plan, running }: SandboxParts): typeof San
     if (outcome.state === "notEntered") {
       // The directory existed a moment ago, so report why it cannot be entered.
       yield* placeOf(cwd)
-      return yield* Effect.fail(denied)
+      return yield* Effect.fail(permission)
     }
     return resultOf(outcome, outputLimit, durationMillis, plan.pids)
   })
@@ -403,8 +401,8 @@ export const make = ({ engine, files, plan, running }: SandboxParts): typeof San
       withExecError("eval", options, () => {
         const seconds = secondsOf(options.timeout ?? `${bounds.evalTimeoutSeconds} seconds`)
         const program = Object.hasOwn(programs, language) ? programs[language] : undefined
-        if (program === undefined) return Effect.fail(invalid("language", "it must be one of javascript, python, sh"))
-        if (!isText(code)) return Effect.fail(invalid("code", "it must be text"))
+        if (program === undefined) return Effect.fail(invalidArgument("language", "it must be one of javascript, python, sh"))
+        if (!isText(code)) return Effect.fail(invalidArgument("code", "it must be text"))
         const fault = shapeFault([], options) ?? checkBounds({ code }, options, seconds)
         return fault === undefined
           ? run(program(code), options, bounds.clampedTimeout(seconds), characterLimit)

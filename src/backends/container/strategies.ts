@@ -4,7 +4,7 @@
  * The files are lost with the container. The first caller afterwards gets an error, so the loss is never hidden by an
  * empty directory.
  */
-import { is as isFault } from "../../model/Fault.ts"
+import { is as isFault, unavailable } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as FsError from "../../model/FsError.ts"
@@ -13,14 +13,14 @@ import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import * as Request from "../../port/Request.ts"
 import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
-import * as Crew from "../../runtime/crew.ts"
+import * as Workers from "../../runtime/workerPool.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
 import { attempt } from "../posix/errors.ts"
 import { type Confined, isSameFile, lstatEntry, type Owner } from "../posix/place.ts"
 import { backend } from "../posix/port.ts"
 import * as PosixRoot from "../posix/root.ts"
 import * as CommandLine from "./commandLine.ts"
-import { type Engine, inRealTime, unavailable } from "./engine.ts"
+import { type Engine, inRealTime } from "./engine.ts"
 import { type Container, type ContainerManager, gone, random } from "./lifecycle.ts"
 import type { Caller, ContainerOptions, Plan } from "./options.ts"
 import * as Overlay from "./overlayDirectory.ts"
@@ -53,9 +53,7 @@ export interface SharedDirectory {
 const ownerOf = ({ user }: Plan, caller: Caller): Owner | undefined =>
   caller?.uid === 0 && (user.uid !== 0 || user.gid !== 0) ? user : undefined
 
-const directoryMoved: Fault = unavailable(
-  "the shared directory is not where it was any more, and no container is given another"
-)
+const directoryMoved: Fault = unavailable("the shared directory has been moved or replaced, so no container gets it")
 
 const checkDirectory = (confined: Confined, directory: string): Effect.Effect<void, Fault> =>
   attempt(() => {
@@ -96,7 +94,7 @@ export const make = (
     const options = { root, allowDelete, allowWrite, policy, readOnly }
     const place = owner === undefined ? confined : { ...confined, owner }
     const directory = OpenRoots.resolvePath(root) ?? root
-    const port = withContainerLinks(backend(place, options, yield* Crew.shared, "Container"), plan.workdir)
+    const port = withContainerLinks(backend(place, options, yield* Workers.shared, "Container"), plan.workdir)
     return {
       port: yield* PosixRoot.recoverTransactions("Container", confined, options, port),
       directory,
@@ -110,7 +108,7 @@ interface ExecFiles {
 }
 
 const filesLost: Fault = unavailable(
-  "the container has ended, and its files with it; the next command starts another container, with no files in it"
+  "the container has ended, and its files are lost; the next command starts a new, empty container"
 )
 
 const delegatingPort = (latest: () => Backend, currentPort: Effect.Effect<Backend, Fault>): Backend => {

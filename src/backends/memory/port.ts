@@ -4,6 +4,8 @@
  * Captured and current states share everything that has not changed. So capture and restore take constant time, and a
  * comparison takes time proportional to the differences.
  */
+import { accessDenied, diskFull, invalidArgument, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
+import { notALink } from "../faults.ts"
 import type * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -25,7 +27,6 @@ import * as Content from "./content.ts"
 import * as Children from "./hashTrie.ts"
 import {
   type Directory,
-  diskFull,
   type File,
   find,
   forEachDifference,
@@ -76,15 +77,9 @@ export const make = (options: { readonly caseInsensitive: boolean }): Watchers =
 // The port over a tree in memory. Each operation is one synchronous step, so no other operation can interleave and no
 // interruption leaves it incomplete.
 
-const notFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
-const notADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })
-const notAFile: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotAFile" })
-const notALink: Effect.Effect<never, Fault> = Effect.fail({
-  _tag: "InvalidArgument",
-  argument: "path",
-  detail: "it is not a symbolic link"
-})
-const failDiskFull: Effect.Effect<never, Fault> = Effect.fail(diskFull)
+const failNotFound = Effect.fail(notFound)
+const failNotADirectory = Effect.fail(notADirectory)
+const failDiskFull = Effect.fail(diskFull)
 
 const sizeOf = (node: Node): number =>
   node.kind === "file" ? node.content.length : node.kind === "symlink" ? node.sizeBytes : 0
@@ -155,8 +150,8 @@ const makeReader = (get: MemoryTree["get"]) => {
   const list: Backend["list"] = (path) =>
     Effect.suspend((): Effect.Effect<ReadonlyArray<Child>, Fault> => {
       const node = get(path)
-      if (node === undefined) return notFound
-      if (node.kind !== "directory") return notADirectory
+      if (node === undefined) return failNotFound
+      if (node.kind !== "directory") return failNotADirectory
       const out: Array<Child> = []
       Children.forEach(node.children, (child) =>
         out.push({ name: child.name, kind: child.kind, addressable: true, sizeBytes: sizeOf(child) })
@@ -167,15 +162,15 @@ const makeReader = (get: MemoryTree["get"]) => {
   const open: Backend["open"] = (path) =>
     Effect.suspend((): Effect.Effect<Handle, Fault> => {
       const node = get(path)
-      if (node === undefined) return notFound
-      return node.kind === "file" ? Effect.succeed(handleOf(node, path)) : notAFile
+      if (node === undefined) return failNotFound
+      return node.kind === "file" ? Effect.succeed(handleOf(node, path)) : Effect.fail(notAFile)
     })
 
   const readLink = (path: FsPath): Effect.Effect<string, Fault> =>
     Effect.suspend((): Effect.Effect<string, Fault> => {
       const node = get(path)
-      if (node === undefined) return notFound
-      return node.kind === "symlink" ? Effect.succeed(node.target) : notALink
+      if (node === undefined) return failNotFound
+      return node.kind === "symlink" ? Effect.succeed(node.target) : Effect.fail(notALink)
     })
 
   return {
@@ -246,8 +241,8 @@ export const makeMemoryPort = (
   const watch: Backend["watch"] = (path) =>
     Stream.suspend(() => {
       const node = tree.get(path)
-      if (node === undefined) return Stream.fromEffect(notFound)
-      return node.kind === "directory" ? watchers.watch(path) : Stream.fromEffect(notADirectory)
+      if (node === undefined) return Stream.fail(notFound)
+      return node.kind === "directory" ? watchers.watch(path) : Stream.fail(notADirectory)
     })
 
   return {
@@ -285,12 +280,8 @@ export const makeMemoryPort = (
   }
 }
 
-const readOnly: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
-const foreignCapture: Effect.Effect<never, Fault> = Effect.fail({
-  _tag: "InvalidArgument",
-  argument: "captured",
-  detail: "this filesystem has not captured it"
-})
+const readOnly = Effect.fail(accessDenied("readOnly"))
+const foreignCapture = invalidArgument("captured", "this filesystem has not captured it")
 
 interface Options {
   readonly caseInsensitive: boolean
@@ -361,7 +352,7 @@ export const makeMemoryHistory = (tree: MemoryTree, options: Options): MemoryHis
       return captured
     }),
     restore: (captured, paths) =>
-      Effect.suspend(() => (ownCaptures.has(captured.root) ? restorePaths(captured, paths) : foreignCapture)),
+      Effect.suspend(() => (ownCaptures.has(captured.root) ? restorePaths(captured, paths) : Effect.fail(foreignCapture))),
     view: (captured) => view(captured, options),
     differences: (before, after) => differences(before, after, options.caseInsensitive)
   }

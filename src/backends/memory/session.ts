@@ -6,6 +6,8 @@
  *
  * Filesystems on one session share their locks and their initial tree.
  */
+import { unavailable } from "../../model/Fault.ts"
+import { filesystemClosed } from "../faults.ts"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -249,8 +251,7 @@ const mismatch = new InvalidArgument({
   detail: otherCaseDetail
 })
 
-const notShown: Fault = Object.freeze({ _tag: "Unavailable", detail: otherCaseDetail })
-const ended: Fault = Object.freeze({ _tag: "Unavailable", detail: "this filesystem has been closed" })
+const notShown = unavailable(otherCaseDetail)
 
 const joinSessionTree = (session: Slices, first: TreeState): Effect.Effect<SessionTree, InvalidArgument, Scope.Scope> => {
   const { caseSensitive } = first
@@ -346,7 +347,7 @@ export const make = (
     const sessionTree = yield* joinSessionTree(session, captured())
     let refused: Fault | undefined
     let isEnded = false
-    const findFault = () => (isEnded ? ended : refused)
+    const findFault = () => (isEnded ? filesystemClosed : refused)
     const showTree = (state: TreeState): void => {
       refused = state.caseSensitive === caseSensitive ? undefined : notShown
       if (refused === undefined) tree.restore(capturedIn(state))

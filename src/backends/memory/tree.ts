@@ -6,6 +6,8 @@
  *
  * All functions are synchronous, so each change is complete. They return a fault instead of failing, which is cheaper.
  */
+import { alreadyExists, directoryNotEmpty, diskFull, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
+import { intoItself, isRoot, linkMode } from "../faults.ts"
 import type * as DateTime from "effect/DateTime"
 import type { WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -88,17 +90,6 @@ export interface MemoryTree {
    */
   readonly restorePaths: (captured: Captured, paths: ReadonlyArray<FsPath>, now: DateTime.Utc) => void
 }
-
-const fault = (fault: Fault): Fault => Object.freeze(fault)
-const notFound = fault({ _tag: "NotFound" })
-const alreadyExists = fault({ _tag: "AlreadyExists" })
-const notADirectory = fault({ _tag: "NotADirectory" })
-const notAFile = fault({ _tag: "NotAFile" })
-const directoryNotEmpty = fault({ _tag: "DirectoryNotEmpty" })
-const isRoot = fault({ _tag: "AccessDenied", why: "root" })
-const intoItself = fault({ _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" })
-const linkMode = fault({ _tag: "InvalidArgument", argument: "mode", detail: "a link has no permission bits of its own" })
-export const diskFull = fault({ _tag: "DiskFull" })
 
 export const isFault = <A extends object>(result: A | Fault): result is Fault => "_tag" in result
 

@@ -6,38 +6,43 @@
  * The removal runs in short slices and can be interrupted between them. The rest of the tree then consists of whole
  * files in their places.
  */
+import {
+  directoriesKeepChanging,
+  hardLinkRefused,
+  intoItself,
+  isRoot,
+  kindFault,
+  linkMode,
+  notALink,
+  notFoundBelowFile,
+  permission,
+  undecodableTarget
+} from "../faults.ts"
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import { alreadyExists, directoryNotEmpty, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
+import { alreadyExists, directoryNotEmpty, is as isFault, notFound } from "../../model/Fault.ts"
 import { type Fault, located } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin, join, name, parent, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
 import type { Child } from "../../port/Backend.ts"
-import { closeQuietly } from "../../runtime/host.ts"
+import { closeQuietly, faultOf } from "../../runtime/host.ts"
 import { Fs, isUtf8, readLinkBytes } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { children, isSmall, listSync, removeLeftover } from "./entries.ts"
-import { attempt, fromErrno, isFault } from "./errors.ts"
+import { attempt } from "./errors.ts"
 import {
   changeOwner,
   type Confined,
-  directoriesKeepChanging,
   type HostDirectory,
   type HostPath,
   isSameFile,
   lstatEntry,
-  maxAttempts,
-  O_PATH
+  O_PATH,
+  retryChanged
 } from "./place.ts"
-import { type Hardlinks, inParent, isRefusedHardLink, kindOf, notFoundBelowFile } from "./read.ts"
+import { type Hardlinks, inParent, isRefusedHardLink, kindOf } from "./read.ts"
 
 // Symlinks, permission bits and modification times. Attributes are never set through a symlink.
-
-const hardLinkRefused: Fault = { _tag: "AccessDenied", why: "link" }
-const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
-const notFollowed: Fault = { _tag: "AccessDenied", why: "permission" }
-const linkMode: Fault = { _tag: "InvalidArgument", argument: "mode", detail: "a link has no permission bits of its own" }
-const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on this path is not UTF-8" }
 
 /**
  * Tests whether a symlink may be followed.
@@ -63,9 +68,9 @@ export const readLink = (confined: Confined, path: FsPath, follows = false): str
     const found = lstatEntry(place.at(segment))
     if (found === undefined) return notFound
     if (!found.isSymbolicLink()) return notALink
-    if (follows && !mayFollow(place, found)) return notFollowed
+    if (follows && !mayFollow(place, found)) return permission
     const bytes = readLinkAt(place.at(segment))
-    return bytes === undefined ? notALink : isUtf8(bytes) ? bytes.toString() : undecodable
+    return bytes === undefined ? notALink : isUtf8(bytes) ? bytes.toString() : undecodableTarget
   })
   return isFault(text) ? notFoundBelowFile(text) : text
 }
@@ -163,9 +168,6 @@ export const setAttributes = (
 // The target is inspected directly before, with no other code of this program in between. Another process could still
 // create an entry within the remaining microseconds, which Node has no call to prevent.
 
-const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
-const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" }
-
 export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefined =>
   path === root
     ? alreadyExists
@@ -175,33 +177,28 @@ export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefin
         return changeOwner(confined, at, Fs.rmdirSync)
       })
 
-const removeAt = (at: HostPath): Fault | "changed" | undefined => {
+/** Returns `undefined` if another entry has taken the name since it was inspected. */
+const removeAt = (at: HostPath): Fault | "removed" | undefined => {
   const found = lstatEntry(at)
   if (found === undefined) return notFound
   try {
     if (found.isDirectory()) Fs.rmdirSync(at)
     else Fs.unlinkSync(at)
-    return undefined
+    return "removed"
   } catch (error) {
     const now = lstatEntry(at)
-    return now !== undefined && now.isDirectory() !== found.isDirectory() ? "changed" : fromErrno(error, now && kindOf(now))
+    return now !== undefined && now.isDirectory() !== found.isDirectory() ? undefined : faultOf(error, now && kindOf(now))
   }
 }
 
 export const remove = (confined: Confined, path: FsPath): Fault | undefined => {
   if (path === root) return isRoot
   const fault = inParent(confined, path, (place, segment) => {
-    for (let looks = 0; looks < maxAttempts; looks++) {
-      const removed = removeAt(place.at(segment))
-      if (removed !== "changed") return removed
-    }
-    return directoriesKeepChanging
+    const outcome = retryChanged(() => removeAt(place.at(segment)))
+    return outcome === "removed" ? undefined : outcome
   })
   return fault && notFoundBelowFile(fault)
 }
-
-const kindFault = (source: Fs.Stats, target: Fs.Stats): Fault | undefined =>
-  source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
 
 const removeLeftoversIn = (place: HostDirectory, segment: string): boolean => {
   const directory = place.openChild(segment)
@@ -425,7 +422,7 @@ const removal = (holder: HostDirectory, path: FsPath) => {
 
   const setEntries = (frame: Frame, entries: ReadonlyArray<Child>): Fault | undefined => {
     if (frame.place?.isReadReliable() !== true) return directoriesKeepChanging
-    if (++frame.readings > maxReadings) return { _tag: "DirectoryNotEmpty" }
+    if (++frame.readings > maxReadings) return directoryNotEmpty
     frame.entries = [...entries]
     return undefined
   }

@@ -10,6 +10,7 @@
  * If claims are impossible (no private directory, or its disk is full), the version is checked without one. A transient
  * failure fails the call, because an unclaimed write could overwrite the change of another process.
  */
+import { accessDenied, is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
 import type { Fault } from "../../model/FsError.ts"
@@ -19,7 +20,7 @@ import { sha256 } from "../../runtime/hash.ts"
 import * as Installation from "../../runtime/installation.ts"
 import { Fs, join } from "../../runtime/node.ts"
 import * as ProcessLock from "../../runtime/processLock.ts"
-import { attempt, isFault } from "./errors.ts"
+import { attempt } from "./errors.ts"
 import type { Confined, HostDirectory } from "./place.ts"
 
 const maxWaitMillis = 30_000
@@ -81,11 +82,8 @@ const leaveMark = (claimPath: string): ProcessLock.Held | undefined => {
 
 const pid = ({ identity }: ProcessLock.Entry): number => Number.parseInt(identity.split("-")[1] ?? "", 36)
 
-const busyFault = (holder: ProcessLock.Entry | undefined): Fault => ({
-  _tag: "AccessDenied",
-  why: "busy",
-  ...(holder && { detail: `process ${pid(holder)} checks or writes it (claim ${holder.name})` })
-})
+const busyFault = (holder: ProcessLock.Entry | undefined): Fault =>
+  accessDenied("busy", holder && `process ${pid(holder)} checks or writes it (claim ${holder.name})`)
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 

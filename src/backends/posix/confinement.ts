@@ -3,18 +3,18 @@
  *
  * The confinement level is determined first, so that nothing is created if the caller requires more.
  */
+import { directoriesKeepChanging, filesystemClosed, rootGone } from "../faults.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
 import type { Info } from "../../port/Backend.ts"
 import { closeQuietly } from "../../runtime/host.ts"
 import { Fs, readLinkBytes } from "../../runtime/node.ts"
-import { isFault, onExhausted } from "./errors.ts"
+import { onExhausted } from "./errors.ts"
+import { is as isFault, notADirectory, notFound } from "../../model/Fault.ts"
 import {
   below,
-  closed,
   type Confined,
-  directoriesKeepChanging,
   fromBytes,
   holdFlags,
   type HostDirectory,
@@ -23,9 +23,7 @@ import {
   isSameFile,
   lstatEntry,
   maxAttempts,
-  mayBeLossy,
-  notADirectory,
-  notFound
+  mayBeLossy
 } from "./place.ts"
 
 // Confines paths on systems that do not expose descriptors as files.
@@ -35,8 +33,6 @@ import {
 //
 // Another process that may write inside the root can still replace a directory by a symlink between check and use. So the
 // level is `best-effort`.
-
-const rootGone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
 
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = Fs.constants
 
@@ -55,7 +51,7 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
   let isClosed = false
 
   const rootStats = (): Fs.Stats | Fault => {
-    if (isClosed) return closed
+    if (isClosed) return filesystemClosed
     const stats = lstatEntry(top)
     return stats !== undefined && isSameFile(stats, rootIdentity) ? stats : rootGone
   }
@@ -127,8 +123,6 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
 // Reached directories are cached but never trusted: the kernel is asked for the current path of the directory, and it is
 // used only if that path is the expected one. The cache is cleared every second, so that an idle filesystem holds only its
 // root, and a mount over a directory is noticed.
-
-const rootRemoved: Fault = { _tag: "Unavailable", detail: "the root directory has been removed" }
 
 /** Each cached directory needs a descriptor, of which a process may have 1,024. */
 const maxCachedDirectories = 128
@@ -396,7 +390,7 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
       const known = findCached(path)
       if (known !== undefined) return place(known, path)
       const found = openBelow(path)
-      if (isFault(found)) return isLinked(descriptor) ? found : rootRemoved
+      if (isFault(found)) return isLinked(descriptor) ? found : rootGone
       if (isAtPath(found, path)) return place(found, path)
       release(found)
       evict(path)
@@ -413,9 +407,9 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
     },
     caseSensitive,
     directory: (path) => {
-      if (isClosed) return closed
+      if (isClosed) return filesystemClosed
       if (path !== root) return walk(path)
-      return isLinked(descriptor) ? place(retain(top), root) : rootRemoved
+      return isLinked(descriptor) ? place(retain(top), root) : rootGone
     },
     holds: () => true,
     withdraw: () => {},

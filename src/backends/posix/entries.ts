@@ -14,20 +14,21 @@ import type { DirectoryHistory, StampedChild } from "../../port/history.ts"
 import type { Listing } from "../../runtime/lister.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { attempt, awaitCall, isFault, retryTransient } from "./errors.ts"
+import { attempt, retryTransient } from "./errors.ts"
+import { awaitCall } from "../../runtime/host.ts"
+import { is as isFault, notFound } from "../../model/Fault.ts"
 import {
   childOf,
   type Confined,
-  directoriesKeepChanging,
   fromBytes,
   type HostDirectory,
   type HostPath,
   isPlainText,
   lstatEntry,
   maxAttempts,
-  mayBeLossy,
-  notFound
+  mayBeLossy
 } from "./place.ts"
+import { directoriesKeepChanging } from "../faults.ts"
 import { kindOf } from "./read.ts"
 
 // Lists directories through the thread pool.

@@ -25,13 +25,15 @@ import {
   type Searched,
   type Visit
 } from "../../port/explorer.ts"
-import type { BatchResult as Answer, WorkerPool } from "../../runtime/crew.ts"
+import type { BatchResult as Answer, WorkerPool } from "../../runtime/workerPool.ts"
 import type { Listing } from "../../runtime/lister.ts"
 import { awaitJob, unpacked } from "../../runtime/matching.ts"
 import { Fs } from "../../runtime/node.ts"
 import { children, isSmall, listNamesSync, listSync, readStamps, removeLeftover, stampsOf, stampsOfListing } from "./entries.ts"
-import { attempt, fromErrno, isExhausted, isFault, onExhausted, releaseReserves } from "./errors.ts"
-import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts, notFound } from "./place.ts"
+import { attempt, isExhausted, onExhausted, releaseReserves } from "./errors.ts"
+import { faultOf } from "../../runtime/host.ts"
+import { is as isFault, notFound } from "../../model/Fault.ts"
+import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts } from "./place.ts"
 
 // Searches files of open directories in the workers.
 //
@@ -70,7 +72,7 @@ const lendOrFault = <V extends Visit>(lend: LendDirectory<V>, visit: V): ReturnT
   try {
     return lend(visit)
   } catch (error) {
-    return fromErrno(error)
+    return faultOf(error)
   }
 }
 
@@ -111,7 +113,7 @@ const borrow = <V extends Visit>(lend: LendDirectory<V>, items: ReadonlyArray<It
 }
 
 interface Search<V extends Visit> {
-  readonly crew: WorkerPool
+  readonly workers: WorkerPool
   readonly lend: LendDirectory<V>
   readonly refuseHardlinks: boolean
   readonly closed: () => Fault | undefined
@@ -127,7 +129,7 @@ const searchPart = <V extends Visit>(
   from: number
 ): Effect.Effect<BatchSearchResult, Fault> => {
   const { bases, counts, end, skippedFiles, names, places } = part
-  const { crew, pathOf, query, refuseHardlinks } = self
+  const { workers, pathOf, query, refuseHardlinks } = self
   const inFileOrder = (all: ReadonlyArray<Searched>, until: number): ReadonlyArray<Searched> => {
     const out: Array<Searched> = []
     let next = 0
@@ -139,7 +141,7 @@ const searchPart = <V extends Visit>(
   }
   if (names.length === 0) return Effect.succeed(inFileOrder([], end))
   const batch = { bases, counts, names: names.join("/"), from: places[0] === start ? from : 1, refuseHardlinks }
-  const answer = awaitJob<Answer>((done, over) => crew.search(query, batch, query.patternBudgetMillis, done, over))
+  const answer = awaitJob<Answer>((done, over) => workers.search(query, batch, query.patternBudgetMillis, done, over))
   return Effect.flatMap(answer, (answer): Effect.Effect<BatchSearchResult, Fault> => {
     if (!("_tag" in answer)) {
       // With a path, a match is exactly the result that a caller gets.
@@ -176,14 +178,14 @@ const searchAll = Effect.fnUntraced(function* <V extends Visit>(
 })
 
 const make =
-  <V extends Visit>(crew: WorkerPool, lend: LendDirectory<V>, refuseHardlinks: boolean, closed: () => Fault | undefined) =>
+  <V extends Visit>(workers: WorkerPool, lend: LendDirectory<V>, refuseHardlinks: boolean, closed: () => Fault | undefined) =>
   (
     query: Query,
     files: ReadonlyArray<DirectoryFiles<V>>,
     from: number,
     pathOf: (file: number) => FsPath
   ): Effect.Effect<BatchSearchResult, Fault> =>
-    searchAll({ crew, lend, refuseHardlinks, closed, query, items: itemsOf(files), pathOf }, from)
+    searchAll({ workers, lend, refuseHardlinks, closed, query, items: itemsOf(files), pathOf }, from)
 
 /** Directories read on this thread before the workers are used: about 2 ms, while starting a worker takes 40 ms. */
 const firstDirectories = 128
@@ -244,7 +246,7 @@ const isPlain = (answer: Listing | string): answer is Listing =>
   !(answer.names.includes(".~") && answer.names.split("/").some(isTemporaryName))
 
 interface Means {
-  readonly crew: WorkerPool | undefined
+  readonly workers: WorkerPool | undefined
   readonly sweeps: boolean
   readonly refuseHardlinks: boolean
   /** Returns each entry with the data that shows changes: children are Stamped, in any order. */
@@ -253,7 +255,7 @@ interface Means {
 
 const makeHostExplorer = <V extends Visit>(
   confined: Confined,
-  { crew: workers, refuseHardlinks, stamps = false, sweeps }: Means,
+  { workers, refuseHardlinks, stamps = false, sweeps }: Means,
   pathOf: (visit: V) => FsPath,
   searches: boolean
 ) => {
@@ -356,7 +358,7 @@ const makeHostExplorer = <V extends Visit>(
     else done.push({ visit, children })
   }
 
-  const sendJob = (crew: WorkerPool, visits: ReadonlyArray<V>): void => {
+  const sendJob = (workers: WorkerPool, visits: ReadonlyArray<V>): void => {
     const paths: Array<string> = []
     const sent: Array<V> = []
     const returns: Array<() => void> = []
@@ -378,7 +380,7 @@ const makeHostExplorer = <V extends Visit>(
         sent.push(visit)
       }
     }
-    const withdraw = crew.list(
+    const withdraw = workers.list(
       paths,
       (answers) => {
         for (const [index, visit] of sent.entries()) {

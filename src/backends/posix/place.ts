@@ -7,6 +7,7 @@
  * Neither follows a symlink, so the target of a symlink is never touched, and errors reveal nothing about the outside.
  * The engine resolves symlinks from their text.
  */
+import { directoriesKeepChanging } from "../faults.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
@@ -110,13 +111,16 @@ export interface Confined {
   readonly close: () => void
 }
 
-export const notFound: Fault = { _tag: "NotFound" }
-export const notADirectory: Fault = { _tag: "NotADirectory" }
-export const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
-
 export const maxAttempts = 8
 
-export const directoriesKeepChanging: Fault = { _tag: "IoError", detail: "the directories on the way keep changing" }
+/** Repeats a function that returns `undefined` if an entry was replaced since it was inspected. */
+export const retryChanged = <A>(run: () => A | Fault | undefined): A | Fault => {
+  for (let left = maxAttempts; left > 0; left--) {
+    const found = run()
+    if (found !== undefined) return found
+  }
+  return directoriesKeepChanging
+}
 
 const lstatOptions = { throwIfNoEntry: false } as const
 

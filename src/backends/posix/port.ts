@@ -1,3 +1,4 @@
+import { rootWriteFault } from "../faults.ts"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { Fault } from "../../model/FsError.ts"
@@ -7,7 +8,7 @@ import * as Request from "../../port/Request.ts"
 import { fromOptions, isReadOnly } from "../../port/Rules.ts"
 import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
 import type { DirectoryHistory } from "../../port/history.ts"
-import type { WorkerPool } from "../../runtime/crew.ts"
+import type { WorkerPool } from "../../runtime/workerPool.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { Fs } from "../../runtime/node.ts"
 import type { PosixHostOptions } from "../hostRoot.ts"
@@ -41,7 +42,7 @@ const namesOf = ({ rootPath }: Confined, given: string): ReadonlyArray<string> =
   return given !== real && isRealPathOf(given, real) ? [real, given] : [real]
 }
 
-export const backend = (confined: Confined, options: PosixHostOptions, crew?: WorkerPool, name = "PosixHost"): Backend => {
+export const backend = (confined: Confined, options: PosixHostOptions, workers?: WorkerPool, name = "PosixHost"): Backend => {
   const { durability = "none", hardlinks = "allow", preservePermissions, symlinks } = options
   const rules: Rules = { ...fromOptions(options), symlinks, preservePermissions }
   const mayRemoveLeftovers = rules.permits?.("delete") !== false
@@ -53,7 +54,7 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Wo
   const changeNames = (run: () => Fault | undefined, ...paths: ReadonlyArray<FsPath>): Effect.Effect<void, Fault> =>
     withFlush(attempt(run), ...paths)
 
-  const exploring = { crew, sweeps: mayRemoveLeftovers, refuseHardlinks: hardlinks === "reject" }
+  const exploring = { workers, sweeps: mayRemoveLeftovers, refuseHardlinks: hardlinks === "reject" }
   const exploreStamps: DirectoryHistory["explore"] = (pathOf) =>
     explore(confined, { ...exploring, stamps: true })(pathOf, false)
 
@@ -70,7 +71,7 @@ export const backend = (confined: Confined, options: PosixHostOptions, crew?: Wo
     open: (path) => File.open(confined, path, hardlinks),
     write: (path, content, mode, how) =>
       path === root
-        ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
+        ? Effect.fail(rootWriteFault(mode))
         : mode === "append"
           ? Append.append(confined, path, content, hardlinks, durability, how?.commit)
           : replaceFile(confined, path, content, mode, durability, how?.commit),

@@ -4,20 +4,23 @@
  * A file is opened only after it was inspected: a FIFO would block, a device may act, a symlink would lead elsewhere.
  * The opened file is inspected again, because only an open file can no longer be exchanged.
  */
+import { fileClosed, hardLinkRefused, notFoundBelowFile } from "../faults.ts"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { FileStat, Kind } from "../../model/Entry.ts"
-import { diskFull, notAFile, notFound } from "../../model/Fault.ts"
+import { diskFull, is as isFault, notAFile, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, name, parent, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
 import type { Handle, Whole } from "../../port/Backend.ts"
+import { isBytes } from "../../model/bytes.ts"
+import * as Stream from "effect/Stream"
 import * as Host from "../../runtime/host.ts"
-import { closeQuietly } from "../../runtime/host.ts"
+import { awaitCall, closeQuietly, faultOf, type Start } from "../../runtime/host.ts"
 import { Fs } from "../../runtime/node.ts"
-import { attempt, awaitCall, fromErrno, isFault } from "./errors.ts"
-import { type Confined, directoriesKeepChanging, type HostDirectory, lstatEntry, maxAttempts } from "./place.ts"
+import { attempt } from "./errors.ts"
+import { type Confined, type HostDirectory, lstatEntry, retryChanged } from "./place.ts"
 
 // Reads and writes bytes of open files.
 //
@@ -29,68 +32,119 @@ export const maxSyncBytes = 64 * 1024
 /** Bytes requested by one system call, which moves at most 2 GiB. */
 export const maxBytesPerCall = 1024 * 1024 * 1024
 
+/** Bytes of a staged stream that one system call appends. They are held in memory. */
+export const maxAppendBlockBytes = 256 * 1024 * 1024
+
 export const allocate = (length: number): Uint8Array => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer, 0, length)
 
-const readSync = (descriptor: number, bytes: Uint8Array, offset: number): number => {
-  let done = 0
-  while (done < bytes.length) {
-    const read = Fs.readSync(descriptor, bytes, done, bytes.length - done, offset + done)
-    if (read === 0) break
-    done += read
-  }
-  return done
-}
+type Done = (error: Error | null, count: number) => void
 
-export const read = (descriptor: number, bytes: Uint8Array, offset: number): Effect.Effect<number, Fault> => {
-  const from = (done: number): Effect.Effect<number, Fault> =>
-    Effect.flatMap(
-      awaitCall<number>((end) =>
-        Fs.read(descriptor, bytes, done, Math.min(bytes.length - done, maxBytesPerCall), offset + done, end)
-      ),
-      (read) => (read === 0 || done + read === bytes.length ? Effect.succeed(done + read) : from(done + read))
-    )
-  return bytes.length > maxSyncBytes ? from(0) : attempt(() => readSync(descriptor, bytes, offset))
+/** The calls of a disk that transfer bytes. The position `null` is that of the descriptor, or the end if it appends. */
+interface TransferCalls {
+  readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number
+  readonly read: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number, done: Done) => void
+  readonly writeSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number | null) => number
+  readonly write: (
+    descriptor: number,
+    bytes: Uint8Array,
+    at: number,
+    length: number,
+    position: number | null,
+    done: Done
+  ) => void
 }
 
 export interface Progress {
   written: number
+  /** Writes at explicit positions from the beginning of the file, not at the position of the descriptor. @default false */
+  readonly isPositioned?: boolean
 }
 
-const writeSync = (descriptor: number, bytes: Uint8Array, progress: Progress): Fault | undefined => {
-  for (let done = 0; done < bytes.length;) {
-    const written = Fs.writeSync(descriptor, bytes, done, bytes.length - done, null)
-    if (written === 0) return diskFull
-    done += written
-    progress.written += written
+export interface Transfers {
+  readonly readSync: (descriptor: number, bytes: Uint8Array, offset: number) => number
+  /** Reads until the array is full or the file ends. */
+  readonly read: (descriptor: number, bytes: Uint8Array, offset: number) => Effect.Effect<number, Fault>
+  readonly write: (
+    descriptor: number,
+    bytes: Uint8Array,
+    progress?: Progress,
+    bytesPerCall?: number
+  ) => Effect.Effect<void, Fault>
+}
+
+export const makeTransfers = (
+  calls: TransferCalls,
+  attempt: <A>(run: () => A | Fault) => Effect.Effect<A, Fault>,
+  awaitCall: <A>(start: Start<A>) => Effect.Effect<A, Fault>
+): Transfers => {
+  const readSync: Transfers["readSync"] = (descriptor, bytes, offset) => {
+    let done = 0
+    while (done < bytes.length) {
+      const read = calls.readSync(descriptor, bytes, done, bytes.length - done, offset + done)
+      if (read === 0) break
+      done += read
+    }
+    return done
   }
-  return undefined
+  const read: Transfers["read"] = (descriptor, bytes, offset) => {
+    const from = (done: number): Effect.Effect<number, Fault> =>
+      Effect.flatMap(
+        awaitCall<number>((end) =>
+          calls.read(descriptor, bytes, done, Math.min(bytes.length - done, maxBytesPerCall), offset + done, end)
+        ),
+        (read) => (read === 0 || done + read === bytes.length ? Effect.succeed(done + read) : from(done + read))
+      )
+    return bytes.length > maxSyncBytes ? from(0) : attempt(() => readSync(descriptor, bytes, offset))
+  }
+  const write: Transfers["write"] = (descriptor, bytes, progress = { written: 0 }, bytesPerCall = 8 * 1024 * 1024) => {
+    const from = (done: number): Effect.Effect<void, Fault> => {
+      if (done === bytes.length) return Effect.void
+      const length = Math.min(bytes.length - done, bytesPerCall)
+      const position = progress.isPositioned === true ? progress.written : null
+      const writing =
+        bytes.length > maxSyncBytes
+          ? awaitCall<number>((end) => calls.write(descriptor, bytes, done, length, position, end))
+          : attempt(() => calls.writeSync(descriptor, bytes, done, length, position))
+      return Effect.flatMap(writing, (written) => {
+        progress.written += written
+        return written === 0 ? Effect.fail(diskFull) : from(done + written)
+      })
+    }
+    return from(0)
+  }
+  return { readSync, read, write }
 }
 
-export const write = (
-  descriptor: number,
-  bytes: Uint8Array,
-  progress: Progress = { written: 0 },
-  bytesPerCall = 8 * 1024 * 1024
-): Effect.Effect<void, Fault> => {
-  const from = (done: number): Effect.Effect<void, Fault> =>
-    Effect.flatMap(
-      awaitCall<number>((end) => Fs.write(descriptor, bytes, done, Math.min(bytes.length - done, bytesPerCall), null, end)),
-      (written) => {
-        progress.written += written
-        if (written === 0) return Effect.fail(diskFull)
-        return done + written < bytes.length ? from(done + written) : Effect.void
-      }
-    )
-  return bytes.length > maxSyncBytes ? from(0) : attempt(() => writeSync(descriptor, bytes, progress))
-}
+export const { read, readSync, write } = makeTransfers(Fs, attempt, awaitCall)
+
+/** Copies a file in blocks, of which one is held in memory. */
+export const copyBlocks = (
+  size: number,
+  blockBytes: number,
+  read: (block: Uint8Array, offset: number) => Effect.Effect<number, Fault>,
+  write: (bytes: Uint8Array) => Effect.Effect<void, Fault>
+): Effect.Effect<void, Fault> =>
+  Effect.suspend(() => {
+    const block = allocate(Math.min(size, blockBytes))
+    const from = (offset: number): Effect.Effect<void, Fault> =>
+      Effect.flatMap(read(block.subarray(0, Math.min(block.length, size - offset)), offset), (length) =>
+        length === 0 ? Effect.void : Effect.andThen(write(block.subarray(0, length)), from(offset + length))
+      )
+    return from(0)
+  })
+
+export const writeContent = <E, R>(
+  content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+  write: (bytes: Uint8Array) => Effect.Effect<void, Fault>
+): Effect.Effect<void, Fault | E, R> =>
+  isBytes(content)
+    ? write(content)
+    : Stream.runForEachArray(content, (chunks) => Effect.forEach(chunks, write, { discard: true }))
 
 export type Durability = "none" | "file" | "full"
 
 /** Flushes the bytes to disk. Never retries: after a failure, the kernel has discarded the unwritten bytes. */
-export const flush = (descriptor: number): Effect.Effect<void, Fault> => Host.sync(descriptor, fromErrno)
-
-const hardLinkRefused: Fault = { _tag: "AccessDenied", why: "link" }
-const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
+export const flush = (descriptor: number): Effect.Effect<void, Fault> => Host.sync(descriptor, faultOf)
 
 export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>
   stats.isFile() ? "file" : stats.isDirectory() ? "directory" : stats.isSymbolicLink() ? "symlink" : "other"
@@ -133,9 +187,6 @@ export const inParent = <A>(
     place.release()
   }
 }
-
-/** Converts NotADirectory to NotFound for operations that only look: nothing exists below a file or symlink. */
-export const notFoundBelowFile = (fault: Fault): Fault => (fault._tag === "NotADirectory" ? notFound : fault)
 
 const rootStats = (confined: Confined): Fs.Stats | Fault => {
   const place = confined.directory(root)
@@ -203,11 +254,7 @@ const tryOpen = (
 
 export const openFile = (confined: Confined, path: FsPath, flags: number, hardlinks: Hardlinks): Opened | Fault => {
   if (path === root) return notAFile
-  for (let looks = 0; looks < maxAttempts; looks++) {
-    const opened = inParent(confined, path, (place, segment) => tryOpen(confined, place, segment, flags, hardlinks))
-    if (opened !== undefined) return opened
-  }
-  return directoriesKeepChanging
+  return retryChanged(() => inParent(confined, path, (place, segment) => tryOpen(confined, place, segment, flags, hardlinks)))
 }
 
 const openToRead = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Opened | Fault => {
@@ -215,7 +262,7 @@ const openToRead = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Ope
   return isFault(opened) ? notFoundBelowFile(opened) : opened
 }
 
-const truncateBytes = (bytes: Uint8Array, length: number): Uint8Array =>
+export const truncateBytes = (bytes: Uint8Array, length: number): Uint8Array =>
   length === bytes.length ? bytes : bytes.slice(0, length)
 
 const handleOf = (path: FsPath, { descriptor, stats }: Opened): { readonly handle: Handle; readonly close: () => void } => {
@@ -232,7 +279,7 @@ const handleOf = (path: FsPath, { descriptor, stats }: Opened): { readonly handl
       read: (offset, length) =>
         Effect.uninterruptible(
           Effect.suspend(() => {
-            if (isClosed) return Effect.fail(closed)
+            if (isClosed) return Effect.fail(fileClosed)
             // Bytes appended since the file was opened are not part of the handle's content.
             const bytes = allocate(Math.max(0, Math.min(length, maxBytesPerCall, stats.size - offset)))
             if (bytes.length === 0) return Effect.succeed(bytes)

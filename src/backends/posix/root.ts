@@ -1,3 +1,4 @@
+import { invalidPath, is as isFault, notFound, unsupported } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Fault, Unsupported } from "../../model/FsError.ts"
@@ -18,7 +19,7 @@ import {
   withRecovery as settledIn
 } from "../hostRoot.ts"
 import * as HostRoot from "./confinement.ts"
-import { attempt, isFault } from "./errors.ts"
+import { attempt } from "./errors.ts"
 import type { Confined } from "./place.ts"
 import { backend as portOf } from "./port.ts"
 
@@ -30,11 +31,11 @@ const isSufficient = (level: Info["confinement"], required: Info["confinement"] 
 
 const findOptionFault = (backend: string, options: HostOptions): Fault | undefined => {
   const { requireConfinement, root } = options
-  if (process.platform === "win32") return { _tag: "Unsupported", feature: `${backend} on Windows` }
+  if (process.platform === "win32") return unsupported(`${backend} on Windows`)
   if (requireConfinement !== undefined && !levels.includes(requireConfinement)) return tooWeakConfinement(requireConfinement)
-  if (typeof root !== "string") return { _tag: "InvalidPath", detail: "the root is not a string" }
-  if (root.includes("\0")) return { _tag: "InvalidPath", detail: "the root contains a NUL" }
-  return isAbsolute(root) ? undefined : { _tag: "InvalidPath", detail: "the root is not an absolute path" }
+  if (typeof root !== "string") return invalidPath("the root is not a string")
+  if (root.includes("\0")) return invalidPath("the root contains a NUL")
+  return isAbsolute(root) ? undefined : invalidPath("the root is not an absolute path")
 }
 
 interface Root {
@@ -49,7 +50,7 @@ const makeRoot = (root: string): Fault | undefined => {
     return undefined
   } catch (error) {
     if (codeOf(error) !== "EEXIST") throw error
-    return { _tag: "NotFound" }
+    return notFound
   }
 }
 

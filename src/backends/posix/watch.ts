@@ -6,6 +6,7 @@
  *
  * Changes that arrive faster than they are read are merged to one per path.
  */
+import { ioError, is as isFault, notFound } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Queue from "effect/Queue"
 import * as Stream from "effect/Stream"
@@ -16,7 +17,8 @@ import type { Child } from "../../port/Backend.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { children, isSmall, listSync, openDirectory } from "./entries.ts"
-import { attempt, fromErrno, isFault } from "./errors.ts"
+import { attempt } from "./errors.ts"
+import { faultOf } from "../../runtime/host.ts"
 import { type Confined, type HostDirectory, lstatEntry } from "./place.ts"
 import { inParent } from "./read.ts"
 
@@ -32,12 +34,8 @@ const pollInterval = "1 second"
 /** Events that wait for a slow reader before changes are merged. */
 const bufferSize = 1024
 
-const missingNames: Fault = { _tag: "IoError", detail: "the system does not tell which names have changed" }
-const tooMany: Fault = {
-  _tag: "IoError",
-  code: "ENOSPC",
-  detail: "the system watches no more directories than it does already"
-}
+const missingNames = ioError("the system does not report which names have changed")
+const tooMany = ioError("the limit of watched directories is reached (fs.inotify.max_user_watches on Linux)", "ENOSPC")
 
 /** Translates the fault of a watcher, for which ENOSPC does not mean a full disk. */
 const watchFault = (fault: Fault): Fault => (fault._tag === "DiskFull" ? { ...tooMany, cause: fault["cause"] } : fault)
@@ -51,8 +49,8 @@ const inodeOf = (stats: Fs.Stats): number | undefined => (stats.isDirectory() ? 
 const findGoneFault = (confined: Confined, path: FsPath, place: HostDirectory): Fault | undefined => {
   const now = openDirectory(confined, path)
   if (!isFault(now)) now.release()
-  else return now._tag === "NotADirectory" ? { _tag: "NotFound" } : now
-  return place.isSame() ? undefined : { _tag: "NotFound" }
+  else return now._tag === "NotADirectory" ? notFound : now
+  return place.isSame() ? undefined : notFound
 }
 
 const makeObserver = (confined: Confined, base: FsPath, emitEvent: (event: WatchEvent) => Effect.Effect<unknown>) => {
@@ -70,7 +68,7 @@ const makeObserver = (confined: Confined, base: FsPath, emitEvent: (event: Watch
   const watchPlace = (path: FsPath, place: HostDirectory): Watched | undefined => {
     const watcher = Fs.watch(place.directory, (_, filename) => recordEvent(path, filename))
     watcher.on("error", (error) => {
-      failure ??= fromErrno(error)
+      failure ??= faultOf(error)
       wake?.()
     })
     if (place.isSame()) {

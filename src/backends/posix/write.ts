@@ -4,10 +4,10 @@
  * A failure truncates the file to its previous size. A stream is staged first, and appended once it has ended
  * successfully.
  */
+import { alreadyExists, ioError, is as isFault, notAFile } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
-import { alreadyExists, notAFile } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, name, parent } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
@@ -17,30 +17,31 @@ import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { removeLeftoversOnce } from "./entries.ts"
-import { attempt, isFault } from "./errors.ts"
+import { attempt } from "./errors.ts"
 import {
   changeOwnerOfOpen,
   type Confined,
-  directoriesKeepChanging,
   type HostDirectory,
   type HostPath,
   isSameFile,
   lstatEntry,
-  maxAttempts
+  retryChanged
 } from "./place.ts"
 import {
-  allocate,
+  copyBlocks,
   type Durability,
   flush,
   type Hardlinks,
   inParent,
+  maxAppendBlockBytes,
   maxBytesPerCall,
   type Opened,
   openFile,
   type Progress,
   read,
   toStat,
-  write
+  write,
+  writeContent
 } from "./read.ts"
 
 // Publishes files atomically. All content goes to a hidden temporary file in the same directory. One rename, or one link
@@ -59,7 +60,7 @@ interface Staged {
 
 export type Mode = "create" | "replace" | "append"
 
-const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = Fs.constants
+const { O_APPEND, O_CREAT, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDWR, O_WRONLY } = Fs.constants
 
 const abandon = (
   confined: Confined,
@@ -101,20 +102,18 @@ const tryStage = (confined: Confined, place: HostDirectory, segment: string, mod
   return openTemporary(confined, place, found === undefined ? 0o666 : found.mode & 0o777)
 }
 
-const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault => {
-  for (let looks = 0; looks < maxAttempts; looks++) {
+const stage = (confined: Confined, path: FsPath, mode: Mode): Staged | Fault =>
+  retryChanged(() => {
     const place = confined.directory(parent(path))
     if (isFault(place)) return place
     let staged: Staged | Fault | undefined
     try {
       staged = tryStage(confined, place, name(path), mode)
+      return staged
     } finally {
       if (staged === undefined || isFault(staged)) place.release()
     }
-    if (staged !== undefined) return staged
-  }
-  return directoriesKeepChanging
-}
+  })
 
 const discard = (staged: Staged): void => {
   if (staged.stat === undefined) closeQuietly(staged.descriptor)
@@ -134,16 +133,6 @@ const withStaged = <A, E, R>(
     use,
     (staged) => Effect.sync(() => discard(staged))
   )
-
-const writeContent = <E, R>(
-  staged: Staged,
-  content: Uint8Array | Stream.Stream<Uint8Array, E, R>
-): Effect.Effect<void, Fault | E, R> =>
-  isBytes(content)
-    ? write(staged.descriptor, content)
-    : Stream.runForEachArray(content, (chunks) =>
-        Effect.forEach(chunks, (bytes) => write(staged.descriptor, bytes), { discard: true })
-      )
 
 const chownDeniedCodes = new Set(["EPERM", "EINVAL", "ENOSYS", "ENOTSUP", "EOPNOTSUPP"])
 
@@ -169,22 +158,37 @@ const copyOwnership = (descriptor: number, old: Fs.Stats): void => {
 
 const noHardLinkCodes = new Set(["EPERM", "ENOSYS", "ENOTSUP", "EOPNOTSUPP", "EMLINK"])
 
+interface LinkCalls<P> {
+  readonly linkSync: (from: P, to: P) => void
+  readonly openSync: (path: P, flags: number, mode: number) => number
+  readonly closeSync: (descriptor: number) => void
+  readonly renameSync: (from: P, to: P) => void
+  readonly unlinkSync: (path: P) => void
+}
+
 /** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
-const linkNew = (from: HostPath, to: HostPath): void => {
+export const linkNew = <P>(disk: LinkCalls<P>, noHardLinkCodes: ReadonlySet<string>, from: P, to: P): void => {
+  const discard = (path: P): void => {
+    try {
+      disk.unlinkSync(path)
+    } catch {
+      // The file is already gone, or a later sweep removes it.
+    }
+  }
   try {
-    Fs.linkSync(from, to)
+    disk.linkSync(from, to)
   } catch (error) {
     if (!noHardLinkCodes.has(codeOf(error) ?? "")) throw error
-    Fs.closeSync(Fs.openSync(to, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600))
+    disk.closeSync(disk.openSync(to, O_RDWR | O_CREAT | O_EXCL | (O_NOFOLLOW ?? 0), 0o600))
     try {
-      Fs.renameSync(from, to)
+      disk.renameSync(from, to)
     } catch (error) {
-      unlinkQuietly(to)
+      discard(to)
       throw error
     }
     return
   }
-  unlinkQuietly(from)
+  discard(from)
 }
 
 /**
@@ -204,7 +208,7 @@ const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): 
     }
     const from = staged.place.at(staged.segment)
     if (mode === "replace") Fs.renameSync(from, to)
-    else linkNew(from, to)
+    else linkNew<HostPath>(Fs, noHardLinkCodes, from, to)
     staged.isPublished = true
     return stat
   })
@@ -220,9 +224,10 @@ export const runCommit = <A, E, R>(
 ): Effect.Effect<A, E | Fault, R> => (commit === undefined ? publishing : commit(publishing))
 
 const makeUnconfirmed = (fault: Fault): Fault => ({
-  _tag: "IoError",
-  ...(fault._tag === "IoError" && typeof fault["code"] === "string" ? { code: fault["code"] } : {}),
-  detail: "the change is made, but the disk did not confirm that it would outlast a crash of the machine",
+  ...ioError(
+    "the change is made, but the disk did not confirm that it would survive a crash of the machine",
+    fault._tag === "IoError" && typeof fault["code"] === "string" ? fault["code"] : undefined
+  ),
   cause: fault["cause"]
 })
 
@@ -247,7 +252,7 @@ export const replaceFile = <E, R>(
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> => {
   const written = withStaged(confined, path, mode, (staged) => {
-    const filled = writeContent(staged, content)
+    const filled = writeContent(content, (bytes) => write(staged.descriptor, bytes))
     return Effect.andThen(
       durability === "none" ? filled : Effect.andThen(filled, flush(staged.descriptor)),
       runCommit(
@@ -264,23 +269,13 @@ interface Target extends Opened, Progress {
   isComplete: boolean
 }
 
-const {
-  O_APPEND,
-  O_CREAT: appendCreateFlag,
-  O_EXCL: appendExclusiveFlag,
-  O_NOCTTY,
-  O_NOFOLLOW: appendNoFollowFlag,
-  O_NONBLOCK,
-  O_WRONLY
-} = Fs.constants
-
 const target = (opened: Opened, isNew: boolean): Target => ({ ...opened, isNew, written: 0, isComplete: false })
 
 const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefined =>
   inParent(confined, path, (place, segment) => {
     let descriptor: number
     try {
-      const flags = O_WRONLY | O_APPEND | appendCreateFlag | appendExclusiveFlag | appendNoFollowFlag | O_NONBLOCK | O_NOCTTY
+      const flags = O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
       descriptor = Fs.openSync(place.at(segment), flags, 0o666)
     } catch (error) {
       if (codeOf(error) === "EEXIST") return undefined
@@ -301,16 +296,12 @@ const makeTarget = (confined: Confined, path: FsPath): Target | Fault | undefine
     }
   })
 
-const openTarget = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Target | Fault => {
-  for (let looks = 0; looks < maxAttempts; looks++) {
+const openTarget = (confined: Confined, path: FsPath, hardlinks: Hardlinks): Target | Fault =>
+  retryChanged(() => {
     const opened = openFile(confined, path, O_WRONLY | O_APPEND, hardlinks)
     if (!isFault(opened)) return target(opened, false)
-    if (opened._tag !== "NotFound") return opened
-    const made = makeTarget(confined, path)
-    if (made !== undefined) return made
-  }
-  return directoriesKeepChanging
-}
+    return opened._tag === "NotFound" ? makeTarget(confined, path) : opened
+  })
 
 /** Undoes a failed append, unless another writer has appended since. */
 const undoAppend = (confined: Confined, path: FsPath, { descriptor, isNew, stats, written }: Target): void => {
@@ -358,24 +349,16 @@ const appendTo = (
       })
   )
 
-/** Bytes appended by one system call, which are held in memory. */
-const blockSize = 256 * 1024 * 1024
-
 const appendFrom = (descriptor: number, target: Target): Effect.Effect<void, Fault> =>
   Effect.flatMap(
     attempt(() => Fs.fstatSync(descriptor).size),
-    (size) => {
-      const block = allocate(Math.min(size, blockSize))
-      const from = (offset: number): Effect.Effect<void, Fault> =>
-        Effect.flatMap(read(descriptor, block, offset), (length) =>
-          length === 0
-            ? Effect.void
-            : Effect.flatMap(write(target.descriptor, block.subarray(0, length), target, maxBytesPerCall), () =>
-                from(offset + length)
-              )
-        )
-      return from(0)
-    }
+    (size) =>
+      copyBlocks(
+        size,
+        maxAppendBlockBytes,
+        (block, offset) => read(descriptor, block, offset),
+        (bytes) => write(target.descriptor, bytes, target, maxBytesPerCall)
+      )
   )
 
 const appendStream = <E, R>(
@@ -387,7 +370,7 @@ const appendStream = <E, R>(
   commit: Commit | undefined
 ): Effect.Effect<FileStat, Fault | E, R> =>
   withStaged(confined, path, "append", (staged) => {
-    const filled = writeContent(staged, content)
+    const filled = writeContent(content, (bytes) => write(staged.descriptor, bytes))
     const published = Effect.catch(
       attempt(() => publish(confined, staged, path, "append")),
       (fault) =>

@@ -10,7 +10,7 @@ import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { isSystemError } from "../../model/systemError.ts"
 import * as Host from "../../runtime/host.ts"
-import { faultOf, isExhausted, isFault } from "../posix/errors.ts"
+import { isExhausted } from "../posix/errors.ts"
 
 // Translates errors of `node:fs` on Windows to faults.
 //
@@ -50,10 +50,7 @@ const codesByWin32Number: Readonly<Record<number, string>> = {
  *
  * Throws other errors again, because they are defects of this program.
  */
-export const fromWindows = (error: unknown, kind?: Kind): Fault => {
-  if (!isSystemError(error)) throw error
-  return faultOf(codesByWin32Number[error.errno ?? 0] ?? error.code, error, kind)
-}
+export const fromWindows = (error: unknown, kind?: Kind): Fault => Host.faultOf(error, kind, translateCode(error))
 
 const deniedCodes = new Set(["EPERM", "EACCES"])
 
@@ -84,24 +81,15 @@ const isPassing = (fault: Fault): boolean => isInUse(fault) || isExhausted(fault
  */
 const withBusy = (fault: Fault): Fault => (fault._tag === "AccessDenied" && isInUse(fault) ? { ...fault, why: "busy" } : fault)
 
-const runOnce = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
-  Effect.suspend(() => {
-    let outcome: A | Fault
-    try {
-      outcome = run()
-    } catch (error) {
-      outcome = fromWindows(error)
-    }
-    return isFault(outcome) ? Effect.fail(withBusy(outcome)) : Effect.succeed(outcome)
-  })
+const toFault = (error: unknown): Fault => withBusy(fromWindows(error))
+
+/** Runs synchronous system calls once. */
+export const attemptOnce = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => Host.attempt(run, toFault)
 
 export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: retrySchedule, while: isPassing })
 
 /** Runs synchronous system calls, and retries transient failures. A failed call must have changed nothing. */
-export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => retryTransient(runOnce(run))
+export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => retryTransient(attemptOnce(run))
 
-export const attemptOnce = runOnce
-
-export const awaitCall = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> =>
-  Host.awaited(start, (error) => withBusy(fromWindows(error)))
+export const awaitCall = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> => Host.awaited(start, toFault)

@@ -7,32 +7,23 @@
  * Instead, the reader's remaining content is copied, to memory or, if it is large, to a hidden file in the root. Then
  * the file is closed. The reader continues with the copy.
  */
+import { directoriesKeepChanging, fileClosed, notFoundBelowFile } from "../faults.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { FileStat, Kind } from "../../model/Entry.ts"
-import { notAFile } from "../../model/Fault.ts"
+import { is as isFault, notAFile, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin, parent, relative, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
 import type { Child, Handle, Whole } from "../../port/Backend.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { isFault } from "../posix/errors.ts"
-import { directoriesKeepChanging, maxAttempts, notFound } from "../posix/place.ts"
-import { allocate, maxBytesPerCall, maxSyncBytes, notFoundBelowFile, statOf } from "../posix/read.ts"
-import {
-  closeQuietly,
-  read,
-  readSync,
-  unlinkQuietly,
-  type WindowsDisk,
-  type WindowsEntry,
-  type WindowsStats,
-  write
-} from "./disk.ts"
+import { maxAttempts, retryChanged } from "../posix/place.ts"
+import { allocate, copyBlocks, maxBytesPerCall, maxSyncBytes, statOf, truncateBytes } from "../posix/read.ts"
+import { closeQuietly, transfersOf, unlinkQuietly, type WindowsDisk, type WindowsEntry, type WindowsStats } from "./disk.ts"
 import { attempt, attemptOnce, awaitCall, retryTransient } from "./errors.ts"
 import { childOf } from "./names.ts"
-import { inspectPath, isSameFile, removeLeftover, retryChanged, type Walker, type WindowsDirectory } from "./walk.ts"
+import { inspectPath, isSameFile, removeLeftover, type Walker, type WindowsDirectory } from "./walk.ts"
 
 // Inspects, opens and lists on a Windows disk.
 //
@@ -102,9 +93,8 @@ export const readSmall = (walker: Walker, path: FsPath, maxBytes: number): Effec
     try {
       if (stats.size > BigInt(Math.min(maxBytes, maxSyncBytes))) return undefined
       const bytes = allocate(Number(stats.size))
-      const length = readSync(walker.disk, descriptor, bytes, 0)
-      const read = length === bytes.length ? bytes : bytes.slice(0, length)
-      return { stat: { ...toStat(path, stats), sizeBytes: length }, bytes: read }
+      const length = transfersOf(walker.disk).readSync(descriptor, bytes, 0)
+      return { stat: { ...toStat(path, stats), sizeBytes: length }, bytes: truncateBytes(bytes, length) }
     } finally {
       closeQuietly(walker.disk, descriptor)
     }
@@ -165,8 +155,6 @@ export interface Opened {
   readonly descriptor: number
   readonly stats: WindowsStats
 }
-
-const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
 /** Bytes of all copies in memory. Further copies go to the disk. */
 const maxMemoryBytes = 8 * 1024 * 1024
@@ -243,11 +231,8 @@ const whileInUse = <A>(disk: WindowsDisk, lease: DescriptorLease, use: Effect.Ef
   )
 }
 
-const truncateBytes = (bytes: Uint8Array, length: number): Uint8Array =>
-  length === bytes.length ? bytes : bytes.slice(0, length)
-
 const readFrom = (disk: WindowsDisk, source: Source, bytes: Uint8Array, offset: number): Effect.Effect<number, Fault> => {
-  if (isLease(source)) return whileInUse(disk, source, read(disk, source.descriptor, bytes, offset))
+  if (isLease(source)) return whileInUse(disk, source, transfersOf(disk).read(source.descriptor, bytes, offset))
   bytes.set(source.bytes.subarray(offset, offset + bytes.length))
   return Effect.succeed(Math.max(0, Math.min(bytes.length, source.bytes.length - offset)))
 }
@@ -285,20 +270,16 @@ const copyToDisk = (
 ): Effect.Effect<DescriptorLease, Fault> =>
   Effect.flatMap(openCopy(walker), (copy) => {
     const { disk } = walker
-    const bytes = allocate(blockBytes)
-    const progress = { written: 0 }
-    const from = (offset: number): Effect.Effect<void, Fault> =>
-      offset >= size
-        ? Effect.void
-        : Effect.flatMap(
-            read(disk, lease.descriptor, bytes.subarray(0, Math.min(blockBytes, size - offset)), offset),
-            (length): Effect.Effect<void, Fault> =>
-              length === 0
-                ? Effect.void
-                : Effect.andThen(write(disk, copy.descriptor, bytes.subarray(0, length), progress), from(offset + length))
-          )
+    const { read, write } = transfersOf(disk)
+    const progress = { written: 0, isPositioned: true }
+    const copying = copyBlocks(
+      size,
+      blockBytes,
+      (block, offset) => read(lease.descriptor, block, offset),
+      (bytes) => write(copy.descriptor, bytes, progress)
+    )
     return Effect.as(
-      Effect.onError(restore(from(0)), () => Effect.sync(() => endLease(disk, copy))),
+      Effect.onError(restore(copying), () => Effect.sync(() => endLease(disk, copy))),
       copy
     )
   })
@@ -334,7 +315,7 @@ export const make = (walker: Walker): Handles => {
     memoryBytes += size
     const bytes = allocate(size)
     return Effect.onError(
-      Effect.map(read(disk, lease.descriptor, bytes, 0), (length) => ({ bytes: truncateBytes(bytes, length) })),
+      Effect.map(transfersOf(disk).read(lease.descriptor, bytes, 0), (length) => ({ bytes: truncateBytes(bytes, length) })),
       () => Effect.sync(() => void (memoryBytes -= size))
     )
   }
@@ -360,7 +341,7 @@ export const make = (walker: Walker): Handles => {
     read: (offset, length) =>
       Effect.uninterruptible(
         Effect.suspend(() => {
-          if (reader.isClosed) return Effect.fail(closed)
+          if (reader.isClosed) return Effect.fail(fileClosed)
           // Bytes appended since the file was opened are not part of the handle's content.
           const bytes = allocate(Math.max(0, Math.min(length, maxBytesPerCall, reader.size - offset)))
           if (bytes.length === 0) return Effect.succeed(bytes)

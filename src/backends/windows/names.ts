@@ -4,6 +4,8 @@
  * Windows reinterprets some names: devices, streams, truncated names, second names of a file. These are refused before
  * the disk is touched, because nothing later could detect the reinterpretation.
  */
+import { invalidPath, pathTooLong } from "../../model/Fault.ts"
+import { invalidName } from "../../runtime/host.ts"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, segments } from "../../model/FsPath.ts"
@@ -14,8 +16,6 @@ import { escapeName } from "../../runtime/escapedName.ts"
 //
 // The rules are the same for every disk and version. Newer versions allow more (`NUL.txt`), but a name that is a device on
 // some machine is unsafe for a file.
-
-const invalid = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
 
 /** The part that decides whether a name is a device: up to the first dot or colon, without spaces before that. */
 const stem = /^[^.:]*?(?= *(?:[.:]|$))/
@@ -37,18 +37,18 @@ const maxUnits = 255
  * itself gives.
  */
 export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"): Fault | undefined => {
-  if (name === "") return invalid("it has an empty name")
-  if (!name.isWellFormed()) return invalid("it contains a lone surrogate, which no file name can hold")
-  if (device.test(stem.exec(name)![0])) return invalid("a name in it is one that Windows keeps for a device")
-  if (name.includes(":")) return invalid("a name in it has a colon, with which Windows names a stream of a file, or a drive")
-  if (forbidden.test(name)) return invalid("a name in it has a character that Windows does not take")
+  if (name === "") return invalidPath("it has an empty name")
+  if (!name.isWellFormed()) return invalidPath("it contains a lone surrogate, which no file name can hold")
+  if (device.test(stem.exec(name)![0])) return invalidPath("a name in it is reserved by Windows for a device")
+  if (name.includes(":")) return invalidPath("a name in it has a colon, which Windows uses for streams of files and for drives")
+  if (forbidden.test(name)) return invalidPath("a name in it has a character that Windows does not permit")
   if (name.endsWith(".") || name.endsWith(" "))
-    return invalid("a name in it ends in a dot or a space, which Windows leaves away")
+    return invalidPath("a name in it ends in a dot or a space, which Windows removes")
   if (name.length > maxUnits) {
-    return { _tag: "PathTooLong", detail: `a name in it has more than ${maxUnits} UTF-16 units, which Windows does not take` }
+    return pathTooLong(`a name in it has more than ${maxUnits} UTF-16 units, the limit of Windows`)
   }
   return shortNames === "refuse" && short.test(name)
-    ? invalid("a name in it has the form of the short names that Windows gives to files beside their own")
+    ? invalidPath("a name in it has the form of the short names that Windows gives to files in addition")
     : undefined
 }
 
@@ -68,14 +68,12 @@ const isExpressible = (name: string): boolean => !control.test(name) && nameFaul
 
 const keyOf = (name: string): string => mark + Buffer.from(name, "utf16le").toString("hex")
 
-const unknownKey: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
-
 /** Names that no directory can contain: empty, `.`, `..`, or with a separator or NUL. */
 const misleadingNames = /^\.{0,2}$|[\\/\u0000]/
 
 const nameOf = (key: string): string | Fault => {
   const name = Buffer.from(key.slice(1), "hex").toString("utf16le")
-  return keyOf(name) === key && !isExpressible(name) && !misleadingNames.test(name) ? name : unknownKey
+  return keyOf(name) === key && !isExpressible(name) && !misleadingNames.test(name) ? name : invalidName
 }
 
 /** Returns the path with the names of its keys, or the reason why Windows cannot have it. */
@@ -119,8 +117,6 @@ export const fromBytes = (bytes: Buffer): string => {
   }
   return out + bytes.toString("utf8", start)
 }
-
-const tooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
 
 export interface WindowsRoot {
   readonly kind: "drive" | "unc"
@@ -174,7 +170,9 @@ const pipeShares = /^(?:pipe|mailslot|ipc\$)$/i
 const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
   if (kind === "drive") return undefined
   const [server, disk] = volume.slice(2).split("\\") as [string, string]
-  return pipeShares.test(disk) ? invalid("this share is no disk") : (nameFault(server, "take") ?? nameFault(disk, "take"))
+  return pipeShares.test(disk)
+    ? invalidPath("this share is not a disk")
+    : (nameFault(server, "take") ?? nameFault(disk, "take"))
 }
 
 /**
@@ -187,11 +185,12 @@ const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
  * chooses its root.
  */
 export const parseRoot = (root: string): WindowsRoot | Fault => {
-  if (typeof root !== "string") return invalid("it is not a string")
+  if (typeof root !== "string") return invalidPath("it is not a string")
   const text = root.replaceAll("/", "\\")
   // The prefix counts only if it is written exactly, because it disables the interpretation of slashes.
   const found = root.startsWith("\\\\?\\") ? parseAbsolute(root) : longPrefix.test(text) ? undefined : parseAbsolute(text)
-  if (found === undefined) return invalid("the root must be an absolute path, as C:\\directory or \\\\server\\share\\directory")
+  if (found === undefined)
+    return invalidPath("the root must be an absolute path, as C:\\directory or \\\\server\\share\\directory")
   const fault = volumeFault(found)
   if (fault !== undefined) return fault
   for (const name of found.names) {
@@ -221,7 +220,7 @@ export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions
   const native = names.length === 0 ? top : top + (top.endsWith("\\") ? "" : "\\") + names.join("\\")
   const limit = options.useLongPaths ? limits.long : options.makesDirectory === true ? limits.directory : limits.plain
   if (native.length <= limit) return native
-  return tooLong(`with its root it has ${native.length} UTF-16 units where Windows takes ${limit}`)
+  return pathTooLong(`with its root it has ${native.length} UTF-16 units; the limit of Windows is ${limit}`)
 }
 
 /**

@@ -5,24 +5,19 @@
  * of Windows is imprecise. Some systems replace a file by a directory, and no system replaces a directory by another,
  * even if it is empty.
  */
+import { intoItself, isRoot, kindFault, notFoundBelowFile, permission } from "../faults.ts"
 import * as Effect from "effect/Effect"
-import { alreadyExists, directoryNotEmpty, notAFile } from "../../model/Fault.ts"
+import { alreadyExists, directoryNotEmpty, is as isFault, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { isFault } from "../posix/errors.ts"
-import { notADirectory, notFound } from "../posix/place.ts"
-import { notFoundBelowFile } from "../posix/read.ts"
 import { unlinkQuietly, type WindowsStats } from "./disk.ts"
 import { attempt, attemptOnce, fromWindows, isDenied } from "./errors.ts"
 import { type Handles, kindOf, listSync } from "./handles.ts"
-import { inspectPath, isSameFile, isSameName, type PathEntry, removeLeftover, retryChanged, type Walker } from "./walk.ts"
+import { inspectPath, isSameFile, isSameName, type PathEntry, removeLeftover, type Walker } from "./walk.ts"
+import { retryChanged } from "../posix/place.ts"
 import { isReadOnly, withReadersReleased } from "./write.ts"
-
-const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
-const permission: Fault = { _tag: "AccessDenied", why: "permission" }
-const intoItself: Fault = { _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" }
 
 export const makeDirectory = (walker: Walker, path: FsPath): Effect.Effect<void, Fault> =>
   attempt(() => {
@@ -178,9 +173,6 @@ const replaceHardLink = ({ disk, look }: Walker, from: PathEntry, to: string): u
   disk.renameSync(from.at, to)
   if (look(from.at) !== undefined) disk.unlinkSync(from.at)
 }
-
-const kindFault = (source: WindowsStats, target: WindowsStats): Fault | undefined =>
-  source.isDirectory() === target.isDirectory() ? undefined : source.isDirectory() ? notADirectory : notAFile
 
 const replaceEntry = (
   walker: Walker,

@@ -3,9 +3,10 @@
  *
  * There are no attributes to set: Windows keeps one bit of a mode, and the port must not claim to set others.
  */
+import { notALink, notFoundBelowFile, rootWriteFault } from "../faults.ts"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { alreadyExists } from "../../model/Fault.ts"
+import { alreadyExists, is as isFault, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { root } from "../../model/FsPath.ts"
@@ -15,14 +16,12 @@ import * as Request from "../../port/Request.ts"
 import { fromOptions, isReadOnly } from "../../port/Rules.ts"
 import * as Locks from "../../runtime/locks.ts"
 import type { WindowsHostOptions } from "../hostRoot.ts"
-import { isFault } from "../posix/errors.ts"
-import { notFound } from "../posix/place.ts"
-import { notFoundBelowFile } from "../posix/read.ts"
 import { attempt } from "./errors.ts"
 import * as File from "./handles.ts"
 import { linkTarget, nameFault } from "./names.ts"
 import * as Naming from "./naming.ts"
-import { inspectPath, retryChanged, type Walker } from "./walk.ts"
+import { inspectPath, type Walker } from "./walk.ts"
+import { retryChanged } from "../posix/place.ts"
 import { append, replaceFile } from "./write.ts"
 
 // Reads and creates links on a Windows disk: symbolic links, which not every user may create, and junctions, which link to
@@ -30,8 +29,6 @@ import { append, replaceFile } from "./write.ts"
 //
 // Links are never followed here. Their targets are converted to the form of the port, relative and with slashes, and the
 // engine resolves them.
-
-const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
 const readLinkAt = ({ disk }: Walker, at: string): string | undefined => {
   try {
@@ -124,7 +121,7 @@ export const backend = (walker: Walker, options: WindowsHostOptions): Backend =>
     open: (path) => File.open(walker, handles, path),
     write: (path, content, mode, how) =>
       path === root
-        ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
+        ? Effect.fail(rootWriteFault(mode))
         : mode === "append"
           ? append(writer, path, content, how?.commit)
           : replaceFile(writer, path, content, mode, how?.commit),

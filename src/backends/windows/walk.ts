@@ -1,11 +1,11 @@
 /** Opens the root of a Windows host, which stays the directory that the path leads to at creation. */
+import { filesystemClosed, rootGone } from "../faults.ts"
+import { accessDenied, is as isFault, notADirectory, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { codeOf } from "../../model/systemError.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { WindowsHostOptions } from "../hostRoot.ts"
-import { isFault } from "../posix/errors.ts"
-import { closed, directoriesKeepChanging, maxAttempts, notADirectory, notFound } from "../posix/place.ts"
 import type { WindowsDisk, WindowsStats } from "./disk.ts"
 import { diskPathOf, isWithinRoot, parseRoot, toNative, type WindowsRoot } from "./names.ts"
 
@@ -48,8 +48,7 @@ export interface Walker {
   readonly close: () => void
 }
 
-const rootGone: Fault = { _tag: "Unavailable", detail: "the root directory has been moved, replaced or removed" }
-const escape: Fault = { _tag: "AccessDenied", why: "escape" }
+const escape = accessDenied("escape")
 
 const asked = { bigint: true, throwIfNoEntry: false } as const
 
@@ -134,7 +133,7 @@ const make = (
   const verbatimRoot = toNative(top, root, { useLongPaths: true }) as string
 
   const rootStats = (): WindowsStats | Fault => {
-    if (isClosed) return closed
+    if (isClosed) return filesystemClosed
     const stats = look(verbatimRoot)
     return stats !== undefined && stats.isDirectory() && isSameFile(stats, rootIdentity) ? stats : rootGone
   }
@@ -195,15 +194,6 @@ export const inspectPath = (walker: Walker, path: FsPath, makesDirectory = false
   const place = walker.directory(parent(path))
   if (isFault(place)) return place
   return { place, name: at.slice(at.lastIndexOf("\\") + 1), at, stats: walker.look(at) }
-}
-
-/** Repeats a function that returns `undefined` if an entry was replaced since it was inspected. */
-export const retryChanged = <A>(run: () => A | Fault | undefined): A | Fault => {
-  for (let looks = 0; looks < maxAttempts; looks++) {
-    const found = run()
-    if (found !== undefined) return found
-  }
-  return directoriesKeepChanging
 }
 
 export const removeLeftover = ({ disk }: Walker, at: string, name: string): boolean => {

@@ -4,10 +4,11 @@
  * A file is closed before it gets its name, because some systems cannot rename an open file. An open file cannot be
  * replaced. An existing name keeps its case.
  */
+import { permission } from "../faults.ts"
 import * as Effect from "effect/Effect"
-import * as Stream from "effect/Stream"
+import type * as Stream from "effect/Stream"
 import type { FileStat } from "../../model/Entry.ts"
-import { alreadyExists, notAFile } from "../../model/Fault.ts"
+import { alreadyExists, is as isFault, notAFile } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
@@ -15,13 +16,20 @@ import { codeOf } from "../../model/systemError.ts"
 import type { Commit } from "../../port/Backend.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { isFault } from "../posix/errors.ts"
-import { allocate, type Durability, maxBytesPerCall } from "../posix/read.ts"
-import { type Mode, runCommit } from "../posix/write.ts"
-import { closeQuietly, flush, type Progress, read, unlinkQuietly, type WindowsDisk, type WindowsStats, write } from "./disk.ts"
+import {
+  copyBlocks,
+  type Durability,
+  maxAppendBlockBytes,
+  maxBytesPerCall,
+  type Progress,
+  writeContent
+} from "../posix/read.ts"
+import { linkNew, type Mode, runCommit } from "../posix/write.ts"
+import { closeQuietly, flush, transfersOf, unlinkQuietly, type WindowsDisk, type WindowsStats } from "./disk.ts"
 import { attempt, attemptOnce, isInUse, retryTransient } from "./errors.ts"
 import { type BlockingReaders, type Handles, kindOf, type Opened, openFile, toStat } from "./handles.ts"
-import { inspectPath, isSameFile, retryChanged, type Walker, type WindowsDirectory } from "./walk.ts"
+import { inspectPath, isSameFile, type Walker, type WindowsDirectory } from "./walk.ts"
+import { retryChanged } from "../posix/place.ts"
 
 interface Writer {
   readonly walker: Walker
@@ -30,8 +38,6 @@ interface Writer {
 }
 
 type Content<E, R> = Uint8Array | Stream.Stream<Uint8Array, E, R>
-
-const permission: Fault = { _tag: "AccessDenied", why: "permission" }
 
 const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
 
@@ -126,19 +132,6 @@ const withStaged = <A, E, R>(
     (staged) => Effect.sync(() => discard(walker, staged))
   )
 
-const writeContent = <E, R>(
-  disk: WindowsDisk,
-  descriptor: number,
-  content: Content<E, R>
-): Effect.Effect<void, Fault | E, R> => {
-  const progress = { written: 0 }
-  return isBytes(content)
-    ? write(disk, descriptor, content, progress)
-    : Stream.runForEachArray(content, (chunks) =>
-        Effect.forEach(chunks, (bytes) => write(disk, descriptor, bytes, progress), { discard: true })
-      )
-}
-
 /** Writes the content and closes the file, so that only the publication remains. */
 const prepare = <E, R>(
   { durability, walker: { disk } }: Writer,
@@ -146,7 +139,8 @@ const prepare = <E, R>(
   path: FsPath,
   content: Content<E, R>
 ): Effect.Effect<FileStat, Fault | E, R> => {
-  const filled = writeContent(disk, staged.descriptor, content)
+  const progress = { written: 0, isPositioned: true }
+  const filled = writeContent(content, (bytes) => transfersOf(disk).write(staged.descriptor, bytes, progress))
   return Effect.andThen(
     durability === "none" ? filled : Effect.andThen(filled, flush(disk, staged.descriptor)),
     attemptOnce(() => {
@@ -162,24 +156,6 @@ const prepare = <E, R>(
 /** Codes of disks without hard links. Some report an unknown call, which has the code EISDIR. */
 const noHardLinkCodes = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
-/** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
-const linkNew = (disk: WindowsDisk, from: string, to: string): void => {
-  try {
-    disk.linkSync(from, to)
-  } catch (error) {
-    if (!noHardLinkCodes.has(codeOf(error) ?? "")) throw error
-    disk.closeSync(disk.openSync(to, O_RDWR | O_CREAT | O_EXCL))
-    try {
-      disk.renameSync(from, to)
-    } catch (error) {
-      unlinkQuietly(disk, to)
-      throw error
-    }
-    return
-  }
-  unlinkQuietly(disk, from)
-}
-
 /** Publishes the file in one visible step. `append` requires that nothing exists there. */
 const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, stat: FileStat): FileStat | Fault => {
   const spot = inspectPath(walker, path)
@@ -192,7 +168,7 @@ const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, st
     walker.disk.renameSync(from, spot.place.at(name))
   } else {
     if (spot.stats !== undefined) return alreadyExists
-    linkNew(walker.disk, from, spot.at)
+    linkNew(walker.disk, noHardLinkCodes, from, spot.at)
   }
   staged.isPublished = true
   return stat
@@ -222,7 +198,6 @@ export const replaceFile = <E, R>(
   )
 
 interface Target extends Opened, Progress {
-  readonly appends: true
   readonly path: FsPath
   readonly isNew: boolean
   isComplete: boolean
@@ -244,9 +219,7 @@ const openTarget = (walker: Walker, path: FsPath): Target | Fault =>
     const found = openFile(walker, path, O_WRONLY | O_APPEND)
     const isNew = isFault(found) && found._tag === "NotFound"
     const opened = isNew ? makeTarget(walker, path) : found
-    return opened === undefined || isFault(opened)
-      ? opened
-      : { ...opened, path, isNew, appends: true, written: 0, isComplete: false }
+    return opened === undefined || isFault(opened) ? opened : { ...opened, path, isNew, written: 0, isComplete: false }
   })
 
 /**
@@ -321,23 +294,17 @@ const appendTo = (
     )
   )
 
-/** Bytes appended by one system call, which are held in memory. */
-const blockSize = 256 * 1024 * 1024
-
 const appendFrom = (disk: WindowsDisk, from: string, size: number, target: Target): Effect.Effect<void, Fault> =>
   Effect.acquireUseRelease(
     attempt(() => disk.openSync(from, O_RDONLY)),
     (descriptor) => {
-      const block = allocate(Math.min(size, blockSize))
-      const next = (offset: number): Effect.Effect<void, Fault> =>
-        Effect.flatMap(read(disk, descriptor, block, offset), (length) =>
-          length === 0
-            ? Effect.void
-            : Effect.flatMap(write(disk, target.descriptor, block.subarray(0, length), target, maxBytesPerCall), () =>
-                next(offset + length)
-              )
-        )
-      return next(0)
+      const { read, write } = transfersOf(disk)
+      return copyBlocks(
+        size,
+        maxAppendBlockBytes,
+        (block, offset) => read(descriptor, block, offset),
+        (bytes) => write(target.descriptor, bytes, target, maxBytesPerCall)
+      )
     },
     (descriptor) => Effect.sync(() => closeQuietly(disk, descriptor))
   )
@@ -369,6 +336,8 @@ export const append = <E, R>(
   isBytes(content)
     ? runCommit(
         commit,
-        appendTo(writer, path, (target) => write(writer.walker.disk, target.descriptor, content, target, maxBytesPerCall))
+        appendTo(writer, path, (target) =>
+          transfersOf(writer.walker.disk).write(target.descriptor, content, target, maxBytesPerCall)
+        )
       )
     : appendStream(writer, path, content, commit)

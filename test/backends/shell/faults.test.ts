@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { fromErrno } from "../../../src/backends/posix/errors.ts"
+import { faultOf as faultOfSystemError } from "../../../src/runtime/host.ts"
 import { faultOf } from "../../../src/backends/container/shell/shellRoot.ts"
 
 const words: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -31,7 +31,7 @@ describe("the error messages of a tool", () => {
   for (const [code, texts] of Object.entries(words)) {
     for (const text of texts) {
       it(`"${text}" gives the same fault as ${code} on a host`, () => {
-        const expected = fromErrno(systemError(code))
+        const expected = faultOfSystemError(systemError(code))
         for (const errors of [
           `mv: cannot stat './a b': ${text}\n`,
           `0+1 records in\nsh: can't create ./x: ${text}\n0+1 records out\n`

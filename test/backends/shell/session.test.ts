@@ -196,7 +196,7 @@ for (const kind of shells) {
       assert.notStrictEqual(second, first)
       const fault = yield* Effect.flip(change(session, "die"))
       assert.strictEqual(fault._tag, "Unavailable")
-      assert.include(fault["detail"], "ended while it was at work")
+      assert.include(fault["detail"], "ended during a request")
       assert.include(fault["detail"], "the end")
       assert.notStrictEqual(text(yield* ask(session, "number")), second)
     })

@@ -9,7 +9,7 @@ import {
   type WindowsRoot
 } from "../../../src/backends/windows/names.ts"
 import * as Schema from "effect/Schema"
-import { isFault } from "../../../src/backends/posix/errors.ts"
+import { is as isFault } from "../../../src/model/Fault.ts"
 import * as TemporaryNames from "../../../src/runtime/temporaryNames.ts"
 import { leadsOutside } from "../../../src/engine/resolve.ts"
 import * as FsPath from "../../../src/model/FsPath.ts"

@@ -3,6 +3,7 @@
  *
  * Unusual entries are declined: the engine then creates them with the plain operations, which report any failure.
  */
+import { fileClosed, rootWriteFault } from "../../faults.ts"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
@@ -30,8 +31,6 @@ import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succee
 
 /** The largest content of one answer in bytes. */
 const maxAnswerBytes = 1024 * 1024
-
-const closed: Fault = { _tag: "IoError", detail: "the file has been closed" }
 
 export const requestRead = (
   place: ShellRoot,
@@ -118,7 +117,7 @@ const openHeld = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Fault, 
     stat,
     read: (offset, length) =>
       Effect.suspend(() => {
-        if (isClosed) return Effect.fail(closed)
+        if (isClosed) return Effect.fail(fileClosed)
         // Bytes appended since the file was opened are not part of the handle's content.
         const count = Math.min(length, maxAnswerBytes, stat.sizeBytes - offset)
         if (!(count > 0)) return Effect.succeed(new Uint8Array(0))
@@ -147,7 +146,7 @@ const handleOf = (stat: FileStat, bytes: Uint8Array): Effect.Effect<Handle, neve
     stat,
     read: (offset, length) =>
       Effect.suspend(() =>
-        isClosed ? Effect.fail(closed) : Effect.succeed(new Uint8Array(bytes.subarray(offset, offset + length)))
+        isClosed ? Effect.fail(fileClosed) : Effect.succeed(new Uint8Array(bytes.subarray(offset, offset + length)))
       )
   }
   return Effect.acquireRelease(Effect.succeed(handle), () => Effect.sync(() => (isClosed = true)))
@@ -259,7 +258,7 @@ export const write =
   (place: ShellRoot): Backend["write"] =>
   (path, content, mode, how) =>
     path === root
-      ? Effect.fail<Fault>({ _tag: mode === "create" ? "AlreadyExists" : "NotAFile" })
+      ? Effect.fail(rootWriteFault(mode))
       : isBytes(content) && content.length <= maxAnswerBytes
         ? runCommit(how?.commit, putSmall(place, path, content, mode))
         : putLarge(place, path, content, mode, how?.commit)

@@ -4,9 +4,10 @@
  * No symlink is followed. But a process inside could replace a directory by a symlink between a check and its use. Such
  * a symlink can only lead to other places inside the container.
  */
+import { alreadyExists, unsupported } from "../../../model/Fault.ts"
+import { isRoot, undecodableTarget } from "../../faults.ts"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
-import { alreadyExists } from "../../../model/Fault.ts"
 import { type Fault, located } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
 import type { Attributes, Backend, Links, Rules } from "../../../port/Backend.ts"
@@ -29,17 +30,12 @@ interface Options extends CommonOptions {
   readonly preservePermissions?: boolean | undefined
 }
 
-const isRoot: Fault = { _tag: "AccessDenied", why: "root" }
-const undecodable: Fault = { _tag: "InvalidPath", detail: "the text of a link on this path is not UTF-8" }
-const fineTimesUnsupported: Fault = {
-  _tag: "Unsupported",
-  feature: "times finer than a second with the touch of this container"
-}
+const fineTimesUnsupported = unsupported("times finer than a second with the touch of this container")
 
 const linksOf = (place: Place.ShellRoot, given: string): Links => ({
   read: (path) =>
     Effect.flatMap(requestRead(place, "readlink_", path), ({ output }) =>
-      isUtf8(output) ? Effect.succeed(output.toString()) : Effect.fail(undecodable)
+      isUtf8(output) ? Effect.succeed(output.toString()) : Effect.fail(undecodableTarget)
     ),
   relative: makeRelativeTargets(() => [Buffer.from(place.directory).toString(), given]),
   make: (path, target) =>

@@ -10,6 +10,8 @@
  * An answer ends on both streams with a line of the key and the request's number, so each error belongs to its request.
  * A shell that prints unrequested output is abandoned.
  */
+import { ioError, unavailable } from "../../../model/Fault.ts"
+import { filesystemClosed } from "../../faults.ts"
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -155,12 +157,8 @@ const maxErrorBytes = 64 * 1024
 const endTimeoutMillis = 2000
 const silenceChecks = 8
 
-const closed: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
-
-const tooLarge = (maxAnswerBytes: number): Fault => ({
-  _tag: "IoError",
-  detail: `the shell's answer is larger than ${maxAnswerBytes} bytes, which is not held in memory`
-})
+const tooLarge = (maxAnswerBytes: number): Fault =>
+  ioError(`the answer of the shell is larger than ${maxAnswerBytes} bytes, the limit in memory`)
 
 const words = (errors: Buffer): string => {
   const said = errors
@@ -170,23 +168,18 @@ const words = (errors: Buffer): string => {
   return said === "" ? "" : `: ${said.length > 300 ? `…${said.slice(-300)}` : said}`
 }
 
-const endedAtWork = (errors: Buffer): Fault => ({
-  _tag: "Unavailable",
-  detail: `the shell ended while it was at work, and whether the work was done cannot be told${words(errors)}`
-})
+const endedAtWork = (errors: Buffer): Fault =>
+  unavailable(`the shell ended during a request, and it is unknown whether the request was carried out${words(errors)}`)
 
-const endedAtOnce = (errors: Buffer): Fault => ({ _tag: "Unavailable", detail: `the shell ended at once${words(errors)}` })
+const endedAtOnce = (errors: Buffer): Fault => unavailable(`the shell ended at once${words(errors)}`)
 
-const unrequestedOutput: Fault = { _tag: "Unavailable", detail: "the shell said something that nobody had asked for" }
+const unrequestedOutput = unavailable("the shell printed output that no request had asked for")
 
-const missingTools = ({ errors }: Reply): Fault => ({
-  _tag: "Unavailable",
-  detail: `the shell there lacks what is needed${words(Buffer.from(errors))}`
-})
+const missingTools = ({ errors }: Reply): Fault => unavailable(`the shell lacks a required tool${words(Buffer.from(errors))}`)
 
-const silentTooLong: Fault = { _tag: "Timeout", detail: "the shell was at work for too long without a word" }
+const silentTooLong: Fault = { _tag: "Timeout", detail: "the shell worked for too long without output" }
 
-const didNotEnd: Fault = { _tag: "Unavailable", detail: "the shell did not come to an end with its work" }
+const didNotEnd = unavailable("the shell did not complete its request in time")
 
 type Outcome = Effect.Effect<Reply, Fault>
 
@@ -321,7 +314,7 @@ const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number
       current = self
       Queue.offerUnsafe(self.input, Buffer.from(`${self.key}\n`))
       send(self, { request: greeting, tries: 0, done: undefined })
-      if (isClosed) end(self, closed)
+      if (isClosed) end(self, filesystemClosed)
     },
     notStarted: (fault: Fault): void => {
       isStarting = false
@@ -352,7 +345,7 @@ const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number
       answered(self)
     },
     ask: (job: Job): void => {
-      if (isClosed) return completeJob(job, Effect.fail(closed))
+      if (isClosed) return completeJob(job, Effect.fail(filesystemClosed))
       waiting.push(job)
       next()
     },
@@ -376,8 +369,8 @@ const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number
       }),
     close: Effect.suspend(() => {
       isClosed = true
-      failAll(closed)
-      if (current !== undefined) end(current, closed)
+      failAll(filesystemClosed)
+      if (current !== undefined) end(current, filesystemClosed)
       return Effect.forEach(shells, ({ over }) => Deferred.await(over), { discard: true })
     })
   }

@@ -1,7 +1,9 @@
 /** The root inside the container. Each request names its root, because one shell may serve several. */
 import * as Effect from "effect/Effect"
 import type { FileStat, Kind } from "../../../model/Entry.ts"
-import { diskFull, notAFile, notFound } from "../../../model/Fault.ts"
+import { alreadyExists, ioError, notADirectory, notAFile, notFound, unavailable } from "../../../model/Fault.ts"
+import { faultOfCode, invalidName } from "../../../runtime/host.ts"
+import { intoItself, linkMode, notALink, permission } from "../../faults.ts"
 import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, root } from "../../../model/FsPath.ts"
 import { isBytes } from "../../../model/bytes.ts"
@@ -34,70 +36,73 @@ export const toStat = (path: FsPath, text: string): FileStat | undefined => {
 
 // Translates failures in the container to faults, by the status of a shell function or the message of a tool.
 //
-// In the C locale, the messages are those of the C library. The tables agree with `errno.ts`.
-
-const permission: Fault = { _tag: "AccessDenied", why: "permission" }
-const busy: Fault = { _tag: "AccessDenied", why: "busy" }
-const pathTooLong: Fault = { _tag: "PathTooLong", detail: "the disk takes no name, or no path, of that length" }
-const linkLoop: Fault = { _tag: "InvalidPath", detail: "its links lead in a circle, or through too many others" }
-const timeout: Fault = { _tag: "Timeout", detail: "the disk did not answer" }
-
-const invalidName: Fault = { _tag: "InvalidPath", detail: "the disk does not take such a name" }
+// In the C locale, the messages are those of the C library.
 
 const faultsByStatus: Readonly<Record<number, Fault>> = {
-  20: { _tag: "Unavailable", detail: "the root is not there any more, or is another directory" },
+  20: unavailable("the root directory has been moved, replaced or removed"),
   21: notFound,
-  22: { _tag: "NotADirectory" },
+  22: notADirectory,
   23: notAFile,
-  24: { _tag: "AlreadyExists" },
+  24: alreadyExists,
   25: permission,
-  26: { _tag: "IoError", detail: "what is being written has been changed by others" },
-  27: { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" },
-  28: { _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" },
-  29: { _tag: "IoError", code: "EXDEV", detail: "cross-device link not permitted" },
-  31: { _tag: "InvalidArgument", argument: "mode", detail: "a link has no permission bits of its own" }
+  26: ioError("another process changed the file during the operation"),
+  27: notALink,
+  28: intoItself,
+  29: ioError("cross-device link not permitted", "EXDEV"),
+  31: linkMode
 }
 
-const ioError = (code: string, detail: string): Fault => ({ _tag: "IoError", code, detail })
-
-const faultsByMessage: ReadonlyArray<readonly [words: string, fault: Fault]> = [
-  ["No such file or directory", notFound],
-  ["No such file", notFound],
-  ["no such file", notFound],
-  ["Directory nonexistent", notFound],
-  ["nonexistent directory", notFound],
-  ["Not a directory", { _tag: "NotADirectory" }],
-  ["Is a directory", notAFile],
-  ["File exists", { _tag: "AlreadyExists" }],
-  ["Directory not empty", { _tag: "DirectoryNotEmpty" }],
-  ["Permission denied", permission],
-  ["Operation not permitted", permission],
-  ["Text file busy", permission],
-  ["Read-only file system", { _tag: "AccessDenied", why: "readOnly" }],
-  ["Device or resource busy", busy],
-  ["Resource busy", busy],
-  ["No space left on device", diskFull],
-  ["Disk quota exceeded", diskFull],
-  ["Quota exceeded", diskFull],
-  ["File too large", diskFull],
-  ["File name too long", pathTooLong],
-  ["Filename too long", pathTooLong],
-  ["Argument list too long", pathTooLong],
-  ["Too many levels of symbolic links", linkLoop],
-  ["Symbolic link loop", linkLoop],
-  ["Invalid or incomplete multibyte or wide character", invalidName],
-  ["Connection timed out", timeout],
-  ["Operation timed out", timeout],
-  ["Invalid cross-device link", ioError("EXDEV", "cross-device link not permitted")],
-  ["Cross-device link", ioError("EXDEV", "cross-device link not permitted")],
-  ["Too many open files", ioError("EMFILE", "too many open files")],
-  ["No file descriptors available", ioError("EMFILE", "too many open files")],
-  ["Input/output error", ioError("EIO", "i/o error")],
-  ["I/O error", ioError("EIO", "i/o error")],
-  ["Invalid argument", ioError("EINVAL", "invalid argument")]
+const codesByMessage: ReadonlyArray<readonly [words: string, code: string]> = [
+  ["No such file or directory", "ENOENT"],
+  ["No such file", "ENOENT"],
+  ["no such file", "ENOENT"],
+  ["Directory nonexistent", "ENOENT"],
+  ["nonexistent directory", "ENOENT"],
+  ["Not a directory", "ENOTDIR"],
+  ["Is a directory", "EISDIR"],
+  ["File exists", "EEXIST"],
+  ["Directory not empty", "ENOTEMPTY"],
+  ["Permission denied", "EACCES"],
+  ["Operation not permitted", "EPERM"],
+  ["Text file busy", "ETXTBSY"],
+  ["Read-only file system", "EROFS"],
+  ["Device or resource busy", "EBUSY"],
+  ["Resource busy", "EBUSY"],
+  ["No space left on device", "ENOSPC"],
+  ["Disk quota exceeded", "EDQUOT"],
+  ["Quota exceeded", "EDQUOT"],
+  ["File too large", "EFBIG"],
+  ["File name too long", "ENAMETOOLONG"],
+  ["Filename too long", "ENAMETOOLONG"],
+  ["Argument list too long", "ENAMETOOLONG"],
+  ["Too many levels of symbolic links", "ELOOP"],
+  ["Symbolic link loop", "ELOOP"],
+  ["Invalid or incomplete multibyte or wide character", "EILSEQ"],
+  ["Connection timed out", "ETIMEDOUT"],
+  ["Operation timed out", "ETIMEDOUT"],
+  ["Invalid cross-device link", "EXDEV"],
+  ["Cross-device link", "EXDEV"],
+  ["Too many open files", "EMFILE"],
+  ["No file descriptors available", "EMFILE"],
+  ["Input/output error", "EIO"],
+  ["I/O error", "EIO"],
+  ["Invalid argument", "EINVAL"]
 ]
 
-const endsWith = (line: string): Fault | undefined => faultsByMessage.find(([words]) => line.endsWith(words))?.[1]
+/** The descriptions of the codes that have no fault of their own. */
+const descriptions: Readonly<Record<string, string>> = {
+  EXDEV: "cross-device link not permitted",
+  EMFILE: "too many open files",
+  EIO: "i/o error",
+  EINVAL: "invalid argument"
+}
+
+const faultOfLine = (line: string): Fault | undefined => {
+  const code = codesByMessage.find(([words]) => line.endsWith(words))?.[1]
+  if (code === undefined) return undefined
+  const description = descriptions[code]
+  return description === undefined ? faultOfCode(code) : ioError(description, code)
+}
 
 export const errorMessages = (errors: string): ReadonlyArray<string> =>
   errors
@@ -112,16 +117,18 @@ export const faultOf = ({ errors, status }: Reply): Fault => {
   const known = faultsByStatus[status]
   if (known !== undefined) return known
   for (const line of errorMessages(errors)) {
-    const fault = endsWith(line)
+    const fault = faultOfLine(line)
     if (fault !== undefined) return { ...fault, cause: shorten(line) }
   }
-  return { _tag: "IoError", detail: "a tool in the container failed", cause: shorten(errors) }
+  return { ...ioError("a tool in the container failed"), cause: shorten(errors) }
 }
 
 export interface ShellRoot {
   readonly directory: string | Uint8Array
   readonly sendRequest: (request: Request) => Effect.Effect<Reply, Fault>
 }
+
+const nameTooLong = faultOfCode("ENAMETOOLONG")
 
 const maxNameBytes = 255
 /** Bytes of a path: one less than the system's limit, which includes the terminating byte. */
@@ -133,14 +140,14 @@ export const nameOf = (path: FsPath): Uint8Array | Fault => {
   if (name.includes(0)) return invalidName
   for (let from = 2, end = 0; end !== -1; from = end + 1) {
     end = name.indexOf("/", from)
-    if ((end === -1 ? name.length : end) - from > maxNameBytes) return pathTooLong
+    if ((end === -1 ? name.length : end) - from > maxNameBytes) return nameTooLong
   }
-  return name.length > maxPathBytes ? pathTooLong : name
+  return name.length > maxPathBytes ? nameTooLong : name
 }
 
 export const isFault = (value: Uint8Array | Fault): value is Fault => !isBytes(value)
 
-const unexpectedAnswer: Fault = { _tag: "IoError", detail: "the container's shell answered what was not asked for" }
+const unexpectedAnswer = ioError("the shell of the container gave an answer of the wrong form")
 
 export const succeedOrUnexpected = <A>(value: A | undefined): Effect.Effect<A, Fault> =>
   value === undefined ? Effect.fail(unexpectedAnswer) : Effect.succeed(value)

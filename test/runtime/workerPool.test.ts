@@ -8,7 +8,7 @@ import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Worker } from "node:worker_threads"
-import { type BatchResult, make, shared, type StartWorker, type WorkerPool } from "../../src/runtime/crew.ts"
+import { type BatchResult, make, shared, type StartWorker, type WorkerPool } from "../../src/runtime/workerPool.ts"
 import type { Listing } from "../../src/runtime/lister.ts"
 import { found, type PackedMatches } from "../../src/runtime/packed.ts"
 import type { Query } from "../../src/model/search.ts"
@@ -41,22 +41,22 @@ const stillborn: StartWorker = () => {
   return worker as unknown as Worker
 }
 
-const using = async (crew: WorkerPool, files: Record<string, Uint8Array | string>, use: (base: string) => Promise<void>) => {
-  const base = mkdtempSync(join(tmpdir(), "fs-algebra-crew-"))
+const using = async (workers: WorkerPool, files: Record<string, Uint8Array | string>, use: (base: string) => Promise<void>) => {
+  const base = mkdtempSync(join(tmpdir(), "fs-algebra-workers-"))
   try {
     for (const [name, bytes] of Object.entries(files)) writeFileSync(join(base, name), bytes)
     await use(base)
   } finally {
-    await crew.end()
+    await workers.end()
     rmSync(base, { recursive: true })
   }
 }
 
 const never = Number.POSITIVE_INFINITY
-const search = (crew: WorkerPool, query: Query, batch: Batch, budget = never) =>
-  new Promise<BatchResult>((resolve) => void crew.search(query, batch, budget, resolve))
-const list = (crew: WorkerPool, directories: ReadonlyArray<string>) =>
-  new Promise<ReadonlyArray<Listing | string>>((resolve) => void crew.list(directories, resolve))
+const search = (workers: WorkerPool, query: Query, batch: Batch, budget = never) =>
+  new Promise<BatchResult>((resolve) => void workers.search(query, batch, budget, resolve))
+const list = (workers: WorkerPool, directories: ReadonlyArray<string>) =>
+  new Promise<ReadonlyArray<Listing | string>>((resolve) => void workers.list(directories, resolve))
 const foundIn = (answer: BatchResult) => ("_tag" in answer ? answer : found(answer))
 
 const foo = query(question("foo", { literal: "foo" }))
@@ -64,15 +64,15 @@ const hostile = query(question("^(a+)+$"))
 const evil = `${"a".repeat(64)}b\n`
 
 for (const [name, begin] of Object.entries({ "with workers": start, "without workers": impossible })) {
-  describe(`crew, ${name}`, () => {
+  describe(`the worker pool, ${name}`, () => {
     it("returns the results of the plain engine to each caller", async () => {
-      const crew = make(2, begin)
+      const workers = make(2, begin)
       const contents = Array.from({ length: 60 }, (_, seed) => content(seed, (seed * seed * 7) % 5000))
       const names = contents.map((_, i) => `f${i}`)
-      await using(crew, Object.fromEntries(contents.map((bytes, i) => [names[i]!, bytes])), async (base) => {
+      await using(workers, Object.fromEntries(contents.map((bytes, i) => [names[i]!, bytes])), async (base) => {
         // More queries than a worker caches, each twice.
         const asked = [...queries.slice(0, 20), ...queries.slice(0, 20)]
-        const answers = await Promise.all(asked.map((query) => search(crew, query, batchOf(base, names))))
+        const answers = await Promise.all(asked.map((query) => search(workers, query, batchOf(base, names))))
         for (const [i, answer] of answers.entries()) {
           assert.deepStrictEqual(foundIn(answer), contents.map((bytes) => expected(bytes, asked[i]!, 1)) as never)
         }
@@ -80,8 +80,8 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
     })
 
     it("lists directories in order of whole paths", async () => {
-      const crew = make(2, begin)
-      await using(crew, { b: "", "a.b": "", "\uffee": "", "\ud83d\ude00": "", "\ufffd": "" }, async (base) => {
+      const workers = make(2, begin)
+      await using(workers, { b: "", "a.b": "", "\uffee": "", "\ud83d\ude00": "", "\ufffd": "" }, async (base) => {
         mkdirSync(join(base, "a"))
         mkdirSync(join(base, "empty"))
         writeFileSync(join(base, "a", "x"), "")
@@ -89,7 +89,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
         symlinkSync("a", join(base, "to"))
         const brief = (listing: Listing | string) =>
           typeof listing === "string" ? listing : [listing.names.split("/"), [...listing.kinds], listing.mayBeLossy]
-        const answer = await list(crew, [
+        const answer = await list(workers, [
           base,
           join(base, "a"),
           join(base, "empty"),
@@ -106,18 +106,18 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
           "ENOTDIR",
           "ENOTDIR"
         ])
-        assert.deepStrictEqual(await list(crew, []), [])
+        assert.deepStrictEqual(await list(workers, []), [])
       })
     })
 
     it("does not answer a withdrawn question, and answers the questions behind it", async () => {
-      const crew = make(1, begin)
-      await using(crew, { a: "foo" }, async (base) => {
+      const workers = make(1, begin)
+      await using(workers, { a: "foo" }, async (base) => {
         const withdrawn: Array<number> = []
         const others: Array<Promise<BatchResult>> = []
         for (let i = 0; i < 8; i++) {
-          const withdraw = crew.search(foo, batchOf(base, ["a"]), never, () => withdrawn.push(i))
-          others.push(search(crew, foo, batchOf(base, ["a"])))
+          const withdraw = workers.search(foo, batchOf(base, ["a"]), never, () => withdrawn.push(i))
+          others.push(search(workers, foo, batchOf(base, ["a"])))
           withdraw()
           withdraw()
         }
@@ -131,40 +131,40 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
     })
 
     it("fails only the search whose expression cannot run", async () => {
-      const crew = make(1, begin)
-      await using(crew, { a: "foo" }, async (base) => {
-        const answer = await search(crew, query(question("(")), batchOf(base, ["a"]))
+      const workers = make(1, begin)
+      await using(workers, { a: "foo" }, async (base) => {
+        const answer = await search(workers, query(question("(")), batchOf(base, ["a"]))
         assert.include(answer, { _tag: "Failed", index: 0 })
-        assert.strictEqual((foundIn(await search(crew, foo, batchOf(base, ["a"]))) as ReadonlyArray<unknown>).length, 1)
+        assert.strictEqual((foundIn(await search(workers, foo, batchOf(base, ["a"]))) as ReadonlyArray<unknown>).length, 1)
       })
     })
 
     it("answers or fails every waiting question when it ends, and later questions too", async () => {
-      const crew = make(1, begin)
-      await using(crew, { a: "foo" }, async (base) => {
+      const workers = make(1, begin)
+      await using(workers, { a: "foo" }, async (base) => {
         const waiting = [
-          search(crew, foo, batchOf(base, ["a"])),
-          search(crew, foo, batchOf(base, ["a"])),
-          search(crew, foo, batchOf(base, ["a"]))
+          search(workers, foo, batchOf(base, ["a"])),
+          search(workers, foo, batchOf(base, ["a"])),
+          search(workers, foo, batchOf(base, ["a"]))
         ]
-        await crew.end()
-        for (const answer of await Promise.all([...waiting, search(crew, foo, batchOf(base, ["a"]))])) {
+        await workers.end()
+        for (const answer of await Promise.all([...waiting, search(workers, foo, batchOf(base, ["a"]))])) {
           assert.isTrue(!("_tag" in answer) || answer._tag === "Failed")
         }
-        assert.deepStrictEqual(await list(crew, [base]), ["EIO"])
+        assert.deepStrictEqual(await list(workers, [base]), ["EIO"])
       })
     })
   })
 }
 
-describe("crew", () => {
+describe("the worker pool", () => {
   it("names the file of an expression that exceeds its budget, and answers the other questions", async () => {
-    const crew = make(2, start)
-    await using(crew, { a: "aaa", b: evil, c: "foo" }, async (base) => {
+    const workers = make(2, start)
+    await using(workers, { a: "aaa", b: evil, c: "foo" }, async (base) => {
       const [overrun, ...others] = await Promise.all([
-        search(crew, hostile, batchOf(base, ["a", "c", "b", "a"]), 200),
-        ...Array.from({ length: 9 }, () => search(crew, foo, batchOf(base, ["c"]), 60_000)),
-        search(crew, hostile, batchOf(base, ["a", "c"]), 60_000)
+        search(workers, hostile, batchOf(base, ["a", "c", "b", "a"]), 200),
+        ...Array.from({ length: 9 }, () => search(workers, foo, batchOf(base, ["c"]), 60_000)),
+        search(workers, hostile, batchOf(base, ["a", "c"]), 60_000)
       ])
       assert.deepStrictEqual(overrun, { _tag: "Overrun", index: 2 })
       for (const answer of others) assert.isFalse("_tag" in answer)
@@ -172,21 +172,21 @@ describe("crew", () => {
   })
 
   it("applies the budget to each file separately", async () => {
-    const crew = make(1, start)
+    const workers = make(1, start)
     const names = Array.from({ length: 400 }, (_, i) => `f${i}`)
-    await using(crew, Object.fromEntries(names.map((name) => [name, `${"a".repeat(18)}b`])), async (base) => {
+    await using(workers, Object.fromEntries(names.map((name) => [name, `${"a".repeat(18)}b`])), async (base) => {
       // All files together take longer than the budget.
-      const answer = await search(crew, hostile, batchOf(base, names), 1000)
+      const answer = await search(workers, hostile, batchOf(base, names), 1000)
       assert.isFalse("_tag" in answer, JSON.stringify(answer))
     })
   })
 
   it("frees its worker when an endless search is withdrawn", async () => {
     let seen: Int32Array | undefined
-    const crew = make(1, (program, shared) => start(program, (seen ??= shared)))
-    await using(crew, { b: evil, c: "foo" }, async (base) => {
-      const withdraw = crew.search(hostile, batchOf(base, ["b"]), 600_000, () => assert.fail("it was withdrawn"))
-      const behind = search(crew, foo, batchOf(base, ["c"]))
+    const workers = make(1, (program, shared) => start(program, (seen ??= shared)))
+    await using(workers, { b: evil, c: "foo" }, async (base) => {
+      const withdraw = workers.search(hostile, batchOf(base, ["b"]), 600_000, () => assert.fail("it was withdrawn"))
+      const behind = search(workers, foo, batchOf(base, ["c"]))
       // Wait until the worker runs the search.
       while (Atomics.load(seen!, progress.ticket) !== 1) await new Promise((resolve) => setImmediate(resolve))
       withdraw()
@@ -196,18 +196,18 @@ describe("crew", () => {
 
   it("reports the end of a withdrawn question once, when no thread works on it any more", async () => {
     let seen: Int32Array | undefined
-    const crew = make(1, (program, shared) => start(program, (seen ??= shared)))
-    await using(crew, { a: "foo", b: evil }, async (base) => {
+    const workers = make(1, (program, shared) => start(program, (seen ??= shared)))
+    await using(workers, { a: "foo", b: evil }, async (base) => {
       const overs: Array<string> = []
       const over = (name: string) => () => void overs.push(name)
       const answered: Array<string> = []
       const asked = (name: string, file: string, query: Query, budget = never) =>
-        crew.search(query, batchOf(base, [file]), budget, () => answered.push(name), over(name))
-      await new Promise<void>((resolve) => void crew.search(foo, batchOf(base, ["a"]), never, () => {}, resolve))
+        workers.search(query, batchOf(base, [file]), budget, () => answered.push(name), over(name))
+      await new Promise<void>((resolve) => void workers.search(foo, batchOf(base, ["a"]), never, () => {}, resolve))
       const stuck = asked("stuck", "b", hostile, 600_000)
       const next = asked("next", "a", foo)
       const waiting = asked("waiting", "a", foo)
-      const listing = crew.list([base], () => answered.push("listing"), over("listing"))
+      const listing = workers.list([base], () => answered.push("listing"), over("listing"))
       while (Atomics.load(seen!, progress.ticket) !== 2) await new Promise((resolve) => setImmediate(resolve))
       // A question that no worker has started is over at once, although another question blocks the only worker.
       for (const withdraw of [next, waiting, listing]) withdraw()
@@ -215,7 +215,7 @@ describe("crew", () => {
       stuck()
       stuck()
       assert.notInclude(overs, "stuck")
-      await new Promise<void>((resolve) => void crew.search(foo, batchOf(base, ["a"]), never, () => {}, resolve))
+      await new Promise<void>((resolve) => void workers.search(foo, batchOf(base, ["a"]), never, () => {}, resolve))
       while (overs.length < 4) await new Promise((resolve) => setImmediate(resolve))
       assert.deepStrictEqual(overs.sort(), ["listing", "next", "stuck", "waiting"])
       assert.deepStrictEqual(answered, [])
@@ -223,12 +223,12 @@ describe("crew", () => {
   })
 
   it("fails the file at which a worker died, and does the worker's other work elsewhere", async () => {
-    const crew = make(1, mortal)
-    await using(crew, { a: "foo", die: "foo" }, async (base) => {
+    const workers = make(1, mortal)
+    await using(workers, { a: "foo", die: "foo" }, async (base) => {
       const answers = await Promise.all([
-        search(crew, foo, batchOf(base, ["a", "a", "die", "a"])),
-        search(crew, foo, batchOf(base, ["a", "die"])),
-        search(crew, foo, batchOf(base, ["a"]))
+        search(workers, foo, batchOf(base, ["a", "a", "die", "a"])),
+        search(workers, foo, batchOf(base, ["a", "die"])),
+        search(workers, foo, batchOf(base, ["a"]))
       ])
       assert.include(answers[0], { _tag: "Failed", index: 2 })
       assert.include(answers[1], { _tag: "Failed", index: 1 })
@@ -237,9 +237,9 @@ describe("crew", () => {
   })
 
   it("searches on the calling thread if a worker ends before it is online", async () => {
-    const crew = make(2, stillborn)
-    await using(crew, { a: "foo" }, async (base) => {
-      const answers = await Promise.all(Array.from({ length: 5 }, () => search(crew, foo, batchOf(base, ["a"]))))
+    const workers = make(2, stillborn)
+    await using(workers, { a: "foo" }, async (base) => {
+      const answers = await Promise.all(Array.from({ length: 5 }, () => search(workers, foo, batchOf(base, ["a"]))))
       assert.deepStrictEqual(
         answers.map((answer) => "_tag" in answer),
         answers.map(() => false)
@@ -249,11 +249,11 @@ describe("crew", () => {
 
   it("still enforces budgets if one worker could not start", async () => {
     let starts = 0
-    const crew = make(1, (program, shared) => (starts++ === 0 ? stillborn : start)(program, shared))
-    await using(crew, { a: "foo", b: evil }, async (base) => {
+    const workers = make(1, (program, shared) => (starts++ === 0 ? stillborn : start)(program, shared))
+    await using(workers, { a: "foo", b: evil }, async (base) => {
       const [harmless, stuck] = await Promise.all([
-        search(crew, foo, batchOf(base, ["a"])),
-        search(crew, hostile, batchOf(base, ["a", "b"]), 200)
+        search(workers, foo, batchOf(base, ["a"])),
+        search(workers, hostile, batchOf(base, ["a", "b"]), 200)
       ])
       assert.isFalse("_tag" in harmless)
       assert.deepStrictEqual(stuck, { _tag: "Overrun", index: 1 })
@@ -264,14 +264,14 @@ describe("crew", () => {
     "leaves no descriptor open, even if workers are terminated during a search",
     async () => {
       const open = () => readdirSync("/proc/self/fd").length
-      const crew = make(2, start)
+      const workers = make(2, start)
       let before = 0
-      await using(crew, { a: "foo", b: evil }, async (base) => {
+      await using(workers, { a: "foo", b: evil }, async (base) => {
         // The first worker may leave descriptors that the runtime keeps for later ones.
-        await search(crew, foo, batchOf(base, ["a"]))
-        await search(crew, hostile, batchOf(base, ["b"]), 100)
-        await list(crew, [base, join(base, "none")])
-        await crew.end()
+        await search(workers, foo, batchOf(base, ["a"]))
+        await search(workers, hostile, batchOf(base, ["b"]), 100)
+        await list(workers, [base, join(base, "none")])
+        await workers.end()
         before = open()
         const again = make(2, start)
         for (let i = 0; i < 3; i++) {
@@ -288,22 +288,22 @@ describe("crew", () => {
   )
 
   it("lets a program with idle workers or a withdrawn search end by itself", () => {
-    const base = mkdtempSync(join(tmpdir(), "fs-algebra-crew-"))
+    const base = mkdtempSync(join(tmpdir(), "fs-algebra-workers-"))
     try {
       writeFileSync(join(base, "a"), "foo")
       writeFileSync(join(base, "b"), evil)
-      const module = new URL("../../src/runtime/crew.ts", import.meta.url).href
+      const module = new URL("../../src/runtime/workerPool.ts", import.meta.url).href
       const program = (last: string) => `
         import { make } from ${JSON.stringify(module)}
-        const crew = make(2)
+        const workers = make(2)
         const base = ${JSON.stringify(base)}
         const query = (source) => ({ pattern: { source, flags: "s", literal: undefined, multiline: false }, needles: undefined, maxMatches: 9, maxBytes: 1e9, includesText: false, patternBudgetMillis: 1 })
         const batch = (name) => ({ bases: [base], counts: [1], names: name, from: 1 })
-        crew.search(query("foo"), batch("a"), 10000, (answer) => { console.log(answer.files[0]); ${last} })`
+        workers.search(query("foo"), batch("a"), 10000, (answer) => { console.log(answer.files[0]); ${last} })`
       for (const last of [
         "",
-        `crew.search(query("^(a+)+$"), batch("b"), Infinity, () => {})()`,
-        `crew.search(query("^(a+)+$"), batch("b"), 1e6, () => {})()`
+        `workers.search(query("^(a+)+$"), batch("b"), Infinity, () => {})()`,
+        `workers.search(query("^(a+)+$"), batch("b"), 1e6, () => {})()`
       ]) {
         const ran = spawnSync(process.execPath, ["--input-type=module", "-e", program(last)], {
           encoding: "utf8",

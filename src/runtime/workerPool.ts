@@ -479,7 +479,7 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
 const poolEndedDetail = "the workers have been ended"
 
 interface PoolReference {
-  readonly crew: WorkerPool
+  readonly pool: WorkerPool
   users: number
   timer: ReturnType<typeof setTimeout> | undefined
 }
@@ -494,7 +494,7 @@ const idleLifetimeMillis = 5000
 export const shared: Effect.Effect<WorkerPool, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {
-      sharedPool ??= { crew: make(defaultSize()), users: 0, timer: undefined }
+      sharedPool ??= { pool: make(defaultSize()), users: 0, timer: undefined }
       sharedPool.users++
       clearTimeout(sharedPool.timer)
       return sharedPool
@@ -504,9 +504,9 @@ export const shared: Effect.Effect<WorkerPool, never, Scope.Scope> = Effect.map(
         if (--held.users > 0) return
         held.timer = setTimeout(() => {
           sharedPool = undefined
-          void held.crew.end()
+          void held.pool.end()
         }, idleLifetimeMillis).unref()
       })
   ),
-  ({ crew }) => crew
+  ({ pool }) => pool
 )
