@@ -20,8 +20,9 @@ import * as Correlation from "./Correlation.ts"
 import type { CovenantError } from "./Covenant.ts"
 import type { DaemonError } from "./Daemon.ts"
 import type { JournalError } from "./errors.ts"
-import { Journal, makeMemory, type Scrivener } from "./Journal.ts"
-import * as InvocationLog from "./spells/book.ts"
+import { makeMemory } from "./Journal.ts"
+import { Journal, type Scrivener } from "./model.ts"
+import * as InvocationLog from "./spells/invocationLog.ts"
 import {
   definitions,
   type DefinitionResult,

@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { Recorded, Scrivener } from "./Journal.ts"
+import type { Recorded, Scrivener } from "./model.ts"
 import type { JournalError } from "./errors.ts"
 
 /** An entry that a covenant can route. */

@@ -219,7 +219,7 @@ describe("links through a branch", () => {
 
   const forged: ReadonlyArray<readonly [what: string, target: string, detail: string]> = [
     ["nothing", "", "it is empty"],
-    ["NUL", "a\0b", "it holds NUL"],
+    ["NUL", "a\0b", "it contains NUL"],
     ["a text that is too long", "x".repeat(32_768), "it is longer than 32767 characters"]
   ]
   for (const [what, target, detail] of forged) {

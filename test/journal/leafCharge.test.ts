@@ -16,7 +16,7 @@ import { JournalError } from "../../src/journal/errors.ts"
 import * as Entry from "../../src/journal/FileSystemEntry.ts"
 import * as Journal from "../../src/journal/Journal.ts"
 import * as Leaf from "../../src/journal/Leaf.ts"
-import { makeDeadlines } from "../../src/journal/leaf/hands.ts"
+import { makeDeadlines } from "../../src/journal/leaf/executor.ts"
 import {
   asked,
   asking,

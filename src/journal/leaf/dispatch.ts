@@ -4,16 +4,16 @@
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { isBytes } from "../../model/bytes.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import * as Instance from "../lifecycle.ts"
 import { DaemonChanged } from "../entries/status.ts"
 import { type Efferent, FileFault, FileWriteChunk, isEfferent, isMutation, isTerminal } from "../FileSystemEntry.ts"
-import type { Entry, Recorded } from "../Journal.ts"
-import * as Assignment from "./charge.ts"
-import type * as Deadlines from "./hands.ts"
-import { type Executor, makeDeadlines } from "./hands.ts"
+import type { Entry, Recorded } from "../model.ts"
+import * as Assignment from "./registry.ts"
+import type * as Deadlines from "./executor.ts"
+import { type Executor, makeDeadlines } from "./executor.ts"
+import { faultAnswer, sizeOf } from "../entries/values.ts"
 import * as Faults from "./model.ts"
 import type { EarlierWork, LeafContext, PathOwnership, Transfer, Work } from "./model.ts"
 import * as Views from "./operations.ts"
@@ -70,7 +70,7 @@ export const make = (
 
   const refuse = (intent: Efferent, shown: string, fault: Fault): Action => {
     const error = Faults.errorOf(fault, intent, shown)
-    return executor.answerUnstarted(Faults.faultAnswer(error, intent.correlationId, shown, settings.extended))
+    return executor.answerUnstarted(faultAnswer(error, intent.correlationId, shown, settings.extended))
   }
   const shownOf = (intent: Efferent): string => intent.path ?? "."
   const isMine = (request: Assignment.OpenRequest): boolean => request.leafInCharge?.instance === instance
@@ -317,7 +317,7 @@ export const make = (
     } else if (chunk.path !== undefined && chunk.path !== first.path) {
       request.fault = { _tag: "IoError", detail: "a later part names another path than the first" }
     } else {
-      transfer.nextOffset += isBytes(chunk.data) ? chunk.data.length : chunk.data.size
+      transfer.nextOffset += sizeOf(chunk.data)
       if (chunk.isFinal) request.completeAt = position
     }
   }

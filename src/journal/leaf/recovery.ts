@@ -8,6 +8,7 @@ import { compare as comparePaths, fold } from "../../model/FsPath.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import { make } from "../entries/kinds.ts"
+import { digestOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import {
   type FileDelete,
@@ -22,8 +23,7 @@ import {
   type FileWriteChunk,
   type Terminal
 } from "../FileSystemEntry.ts"
-import * as Changing from "./changing.ts"
-import { digestOf } from "./changing.ts"
+import * as Changing from "./changes.ts"
 import { type AnswerEffect, type EarlierWork, ioError, type LeafContext, type Work } from "./model.ts"
 
 /** The result of a comparison: the answer of a change that was made, `notMade`, or `unclear`. */
@@ -41,7 +41,7 @@ const isVersion = (self: LeafContext, work: Work, sha256: string): Effect.Effect
 
 const isTail = (self: LeafContext, work: Work, offset: number, bytes: Effect.Effect<string, JournalError>, size: number) =>
   Effect.flatMap(bytes, (sha256) =>
-    Effect.map(digestOf(self.fs.stream(work.path, { offset, length: size })), (found) => found === sha256)
+    Effect.map(digestOf(self.fs.stream(work.path, { offset, length: size })), (found) => found.sha256 === sha256)
   )
 
 export const judgeWrite = (

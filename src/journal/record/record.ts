@@ -8,14 +8,13 @@ import * as Request from "../../port/Request.ts"
 import { relativeTarget } from "../../port/absoluteLinks.ts"
 import * as Correlation from "../Correlation.ts"
 import { FileContent, FileFault, FileList, FileListing, FileMetadata, FileRead, FileStat } from "../FileSystemEntry.ts"
-import { type Entry, Journal, type Scrivener } from "../Journal.ts"
+import { type Entry, Journal, type Scrivener } from "../model.ts"
 import { make } from "../entries/kinds.ts"
-import { metadataOf } from "../entries/said.ts"
-import * as Changing from "./changing.ts"
-import * as Ids from "./ids.ts"
-import * as Faults from "./story.ts"
-import { recordRequest, type StepRecorder } from "./story.ts"
-import { type RecordContext, write } from "./writing.ts"
+import { metadataOf } from "../entries/values.ts"
+import * as Changing from "./changes.ts"
+import * as Faults from "./steps.ts"
+import { recordRequest, type StepRecorder } from "./steps.ts"
+import { type RecordContext, write } from "./writes.ts"
 
 // Records reads for `Replay.double`: each stat, list and open at the port, and each read of an open file. Opening is
 // recorded as a read of no bytes. Reading a link is recorded as a read without a length, whose content is the link's text.
@@ -184,7 +183,7 @@ export const recordInto =
       makeFilesystem(
         recordBackend({
           journal,
-          nextId: Ids.make(beginning),
+          nextId: Faults.makeIds(beginning),
           self,
           reads: options?.reads === true,
           previous: options?.previous !== false

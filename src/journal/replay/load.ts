@@ -19,9 +19,9 @@ import {
   type Removed,
   type Terminal
 } from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import type { Intents } from "../entries/kinds.ts"
-import { sizeOf } from "../entries/said.ts"
+import { sizeOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import { type Operation, operations } from "./operations.ts"
 import { normalizePath } from "./paths.ts"

@@ -5,7 +5,6 @@
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import * as Read from "../../engine/read.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type Mismatch, runTransaction } from "../../history/exchange.ts"
 import { withTreeLock } from "../../history/exchange/turn.ts"
@@ -26,9 +25,9 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { BringingBack } from "../../port/Rules.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import * as Beginning from "./contents.ts"
-import { content, type ContentError, digest, notRecorded, type Source } from "./contents.ts"
+import { bytesAt, content, type ContentError, digest, notRecorded, type Source } from "./contents.ts"
 import { applyCompleted, difference, differences, stateAt } from "./drift.ts"
 import { load } from "./load.ts"
 import { normalizePath } from "./paths.ts"
@@ -37,8 +36,6 @@ import { type Attributes, attributesOf, type Directory, type Node, type World } 
 
 // The two trees of an undo: the current one and the target, both reduced to their differences. An entry of the beginning
 // is read from the place to which it was moved, or from the contents in the journal.
-
-const chunkSize = 65_536
 
 type Bytes = Stream.Stream<Uint8Array, ContentError>
 
@@ -86,9 +83,6 @@ const fileOf = (
       (): TreeNode => ({ kind: "file", sizeBytes, id: hash.digest("hex"), ...attributes })
     )
   })
-
-const bytesAt = (port: Backend, path: FsPath.FsPath): Bytes =>
-  Stream.unwrap(Effect.map(port.open(path), (handle) => Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize)))
 
 const specialFileFault = (path: FsPath.FsPath): Fault => ({
   _tag: "IoError",
@@ -225,9 +219,9 @@ const addFile = Effect.fnUntraced(function* (
   file: Extract<Node, { readonly kind: "file" }>
 ): Effect.fn.Return<TreeNode, ContentError> {
   const bytes = content(context.source, targetPath, file)
-  const { sizeBytes } = yield* digest(context.source, targetPath, file)
+  const { size } = yield* digest(context.source, targetPath, file)
   context.contents.set(targetPath, bytes)
-  return yield* fileOf(sizeBytes, bytes, knownAttributes(file.attributes))
+  return yield* fileOf(size, bytes, knownAttributes(file.attributes))
 })
 
 const targetTreeAt = Effect.fnUntraced(function* (

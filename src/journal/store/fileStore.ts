@@ -8,10 +8,10 @@ import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { makeDirectories } from "../../runtime/directories.ts"
 import { closeQuietly } from "../../runtime/host.ts"
-import { basename, dirname, Fs, join, resolve } from "../../runtime/node.ts"
+import { basename, dirname, Fs, join, randomBytes, randomInt, resolve } from "../../runtime/node.ts"
 import * as ContentStore from "../ContentStore.ts"
-import type { Recorded, Store } from "../Journal.ts"
-import * as Directory from "../content.ts"
+import type { Recorded, Store } from "../model.ts"
+import * as Directory from "./contents.ts"
 import { JournalError } from "../errors.ts"
 import * as Codec from "./entryCopies.ts"
 import { headerOf, initialChain, type LocatedLine, type Point, readStart, scan } from "./format.ts"
@@ -20,7 +20,7 @@ import * as Signal from "./signal.ts"
 import { attempt, sync, syncDirectory } from "./systemCalls.ts"
 import * as Writer from "./writer.ts"
 import { type Disk, realDisk } from "./writer.ts"
-import { claimFile } from "./writerClaim.ts"
+import * as ProcessLock from "../../runtime/processLock.ts"
 
 const operation = "Journal.open"
 
@@ -332,3 +332,57 @@ export const makeFollowing = <E, I>(
 
 const failure = (reason: JournalError["reason"], detail: string): JournalError =>
   new JournalError({ operation: operationFollowing, reason, detail })
+
+/** The number of attempts when two writers collide, and the longest pause between attempts in milliseconds. */
+const [maxAttempts, maxPauseMillis] = [5, 50] as const
+
+/** The lock of a journal's writers. Another copy of this module in the same process counts as another writer. */
+const lock = ProcessLock.make({
+  leaseMillis: 60_000,
+  refreshMillis: 15_000,
+  nameOf: (owner) => `${owner}${randomBytes(6).toString("hex")}`,
+  pattern: /^(([0-9a-z-]+)\.[0-9a-f]{12})[0-9a-f]{12}$/,
+  directoryMode: 0o777
+})
+
+const linkedDirectoryError = new JournalError({
+  operation,
+  reason: "invalid",
+  detail: "the directory by which its writers know each other, the name of the journal with .lock, is a link"
+})
+
+const claimOnce = (directory: string): ProcessLock.Held | undefined => {
+  if (Fs.lstatSync(directory, { throwIfNoEntry: false })?.isSymbolicLink() === true) throw linkedDirectoryError
+  const ownEntries = lock.add(directory, "")
+  let isMine = false
+  try {
+    isMine = lock.others(directory, ownEntries).length === 0
+  } finally {
+    if (!isMine) lock.remove(ownEntries)
+  }
+  return isMine ? ownEntries : undefined
+}
+
+const busyError = new JournalError({
+  operation,
+  reason: "busy",
+  detail: "it is being written already, by this process or another"
+})
+
+const claimWithRetries = (directory: string, attemptsLeft: number): Effect.Effect<ProcessLock.Held, JournalError> =>
+  Effect.flatMap(
+    attempt(operation, () => claimOnce(directory)),
+    (ownEntries) => {
+      if (ownEntries !== undefined) return Effect.succeed(ownEntries)
+      if (attemptsLeft === 1) return Effect.fail(busyError)
+      return Effect.andThen(ProcessLock.pause(1 + randomInt(maxPauseMillis)), claimWithRetries(directory, attemptsLeft - 1))
+    }
+  )
+
+/** Claims the file for this process until the scope closes. Fails with `busy`. */
+export const claimFile = (path: string): Effect.Effect<void, JournalError, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(claimWithRetries(`${path}.lock`, maxAttempts), (ownEntries) =>
+      Effect.sync(() => lock.remove(ownEntries))
+    )
+  )

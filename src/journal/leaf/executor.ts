@@ -16,9 +16,10 @@ import { type FsError, IoError } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin } from "../../model/FsPath.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { type Afferent, isMutation, type Terminal } from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import type { Answered } from "./answered.ts"
+import { faultAnswer } from "../entries/values.ts"
 import * as Faults from "./model.ts"
 import type { AnswerEffect, Work } from "./model.ts"
 import type { Settings } from "./settings.ts"
@@ -116,7 +117,7 @@ const timeoutAnswer = (work: Work, { extended, timeoutMillis: timeout }: Setting
   const doubt = isMutation(work.intent) ? "; it was given up, and may have been carried out" : ""
   const detail = work.hasBegun ? `more than ${timeout} ms${doubt}` : `it waited more than ${timeout} ms for others that hang`
   const error = Faults.errorOf({ _tag: "Timeout", detail }, work.intent, work.givenPath)
-  return Faults.faultAnswer(error, work.intent.correlationId, work.givenPath, extended)
+  return faultAnswer(error, work.intent.correlationId, work.givenPath, extended)
 }
 
 export const make = (options: Options): Executor => {
@@ -155,7 +156,7 @@ export const make = (options: Options): Executor => {
         path,
         detail: `the answer does not fit into the journal, ${error.detail}`
       })
-      return append(Faults.faultAnswer(why, answer.correlationId, path, settings.extended))
+      return append(faultAnswer(why, answer.correlationId, path, settings.extended))
     })
 
   /** Marks a request as answered. Returns false if it already was. */
@@ -229,10 +230,7 @@ export const make = (options: Options): Executor => {
       const answering = Effect.matchCauseEffect(begun, {
         onSuccess: (answer) => answerOnce(work, answer),
         onFailure: (cause) =>
-          answerOnce(
-            work,
-            Faults.faultAnswer(errorOf(cause, work), work.intent.correlationId, work.givenPath, settings.extended)
-          )
+          answerOnce(work, faultAnswer(errorOf(cause, work), work.intent.correlationId, work.givenPath, settings.extended))
       })
       const fiber = fork(
         Effect.onExit(locks.exclusive(pathsOf(work), permits.withPermit(answering)), () => Effect.sync(() => finishWork(work)))
