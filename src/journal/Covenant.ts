@@ -40,7 +40,7 @@ export class CovenantError extends Schema.TaggedError<CovenantError>("fs-algebra
   problems: Schema.Array(Check.Problem)
 }) {
   override get message(): string {
-    return `the covenant cannot be kept: ${this.problems.map(({ detail }) => detail).join("; ")}`
+    return `the covenant is invalid: ${this.problems.map(({ detail }) => detail).join("; ")}`
   }
 }
 

@@ -116,9 +116,7 @@ export const makeFile = <E, I>(
   { chained = false, contents, fsync = false, path, readOnly = false }: FileOptions
 ): Effect.Effect<Scrivener<E>, JournalError, Scope.Scope> => {
   if (path.trim() === "") {
-    return Effect.fail(
-      new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the name of the file is blank" })
-    )
+    return Effect.fail(new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the path is blank" }))
   }
   const directory = contents ?? `${path}.contents`
   return Effect.map(

@@ -122,7 +122,13 @@ const operations = (
     return yield* Effect.timeoutOrElse(invocations.answer(correlationId), {
       duration: timeout,
       orElse: () =>
-        Effect.fail(new Timeout({ operation: spell, path: pathOf(invocation), detail: "nobody has answered the spell" }))
+        Effect.fail(
+          new Timeout({
+            operation: spell,
+            path: pathOf(invocation),
+            detail: "no covenant has answered the spell in time; check that one runs on these journals"
+          })
+        )
     })
   })
 })
@@ -193,7 +199,12 @@ export const cast = (invocation: SpellInvocation): Effect.Effect<SpellResult | S
   Spells.use(({ cast }) => cast(invocation))
 
 const unexpectedResult = ({ correlationId, spell }: SpellResult): SpellFault =>
-  new SpellFault({ correlationId, spell, faultKind: "IoError", message: `${spell}: the result is not one of this spell` })
+  new SpellFault({
+    correlationId,
+    spell,
+    faultKind: "IoError",
+    message: `${spell}: the result does not match the schema of this spell`
+  })
 
 /**
  * Casts a spell and returns its typed result. Fails with the fault of the spell.

@@ -17,7 +17,7 @@ import { DaemonChanged } from "./entries/status.ts"
 
 const reasonTexts = {
   notStarted: "it has not been started",
-  completed: "it has completed, and does not start again",
+  completed: "it has completed, and cannot start again",
   failed: "it failed"
 } as const
 

@@ -214,7 +214,7 @@ export const runRoute = <E, R>(
         const undeclaredEntry = entries.find(({ _tag }) => !targets.has(_tag))
         return undeclaredEntry === undefined
           ? Effect.succeed(entries)
-          : Effect.fail(routeError(`it made ${undeclaredEntry._tag}, which it is not declared to make`))
+          : Effect.fail(routeError(`it made ${undeclaredEntry._tag}, which is not among its declared targets`))
       }
     )
   }

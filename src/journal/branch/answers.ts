@@ -38,8 +38,7 @@ export const describeLinkItself = (found: Metadata): Metadata =>
 const unknownTarget: Fault = {
   _tag: "IoError",
   code: "ENOTSUP",
-  detail:
-    "it is a link, and the leaf that serves it does not say where it leads; run a leaf of this version there, with `extended`"
+  detail: "the leaf does not report the target of the link; run a leaf of this version there, with `extended`"
 }
 const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
 
@@ -47,7 +46,7 @@ const checkTarget = (text: string): string | Fault => {
   const invalidReason = invalidTargetReason(text)
   return invalidReason === undefined
     ? text
-    : { _tag: "IoError", detail: `the leaf answered a text that no link can have: ${invalidReason}` }
+    : { _tag: "IoError", detail: `the leaf reported an invalid link target: ${invalidReason}` }
 }
 
 export const targetOf = (found: Metadata): string | Fault =>

@@ -47,7 +47,7 @@ export const faultOfRequestError = (error: RequestError): Fault =>
 export const unsupported = (feature: string): Fault => ({
   _tag: "Unsupported",
   feature,
-  detail: `the thirteen entries have no ${feature}; give both ends \`extended\``
+  detail: `the thirteen basic entries have no ${feature}; give the branch and the leaf \`extended: true\``
 })
 
 export interface Calls {

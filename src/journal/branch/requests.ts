@@ -206,7 +206,7 @@ const noAnswerError = (path: string, timeout: Duration.Duration): Timeout =>
   new Timeout({ operation: "request", path, detail: `no leaf has answered within ${Duration.format(timeout)}` })
 
 const duplicateIdError = (path: string): InvalidArgument => {
-  const detail = "somebody waits for the answer to this id already; each request needs its own"
+  const detail = "another caller is waiting for this correlation id; each request needs its own"
   return new InvalidArgument({ operation: "request", path, argument: "correlationId", detail })
 }
 
@@ -389,7 +389,7 @@ const isAnswerTo = (tag: Single["_tag"], { _tag }: Terminal): boolean =>
   _tag === "FileFault" || kinds[tag].answers.some((answer) => answer === _tag)
 
 const chunkOrderError = (path: string): JournalError =>
-  corrupt(`the chunks that were answered for ${JSON.stringify(path)} do not follow one another`)
+  corrupt(`the chunks of the answer for ${JSON.stringify(path)} are not in order`)
 
 const invalid = (operation: string, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation, path: FsPath.root, argument, detail })

@@ -26,7 +26,11 @@ interface Spool {
 }
 
 const problem = (cause: unknown): JournalError =>
-  new JournalError({ operation: "ContentStore.put", reason: "io", detail: `no place for a large content: ${String(cause)}` })
+  new JournalError({
+    operation: "ContentStore.put",
+    reason: "io",
+    detail: `cannot store a large content in a temporary file: ${String(cause)}`
+  })
 
 const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, JournalError> => Effect.tryPromise({ try: work, catch: problem })
 

@@ -75,7 +75,7 @@ export const make = (
 
     const refusalError = (refusal: Refusal): JournalError =>
       limitCodes.has(refusal.code)
-        ? failure("tooLarge", `the stream takes no more: ${refusal.message}`)
+        ? failure("tooLarge", `the stream is full: ${refusal.message}`)
         : failure("unavailable", refusal.message)
 
     const placeHeaders = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })

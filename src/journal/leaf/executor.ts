@@ -99,7 +99,7 @@ interface Options {
 }
 
 const unreadableError = (error: JournalError, work: Work): FsError =>
-  Faults.ioError(`what the journal holds of it cannot be read, ${error.message}`, work.intent, work.givenPath)
+  Faults.ioError(`cannot read its entries from the journal: ${error.message}`, work.intent, work.givenPath)
 
 const defectMessage = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
@@ -109,13 +109,15 @@ const defectMessage = (cause: Cause.Cause<unknown>): string => {
 const errorOf = (cause: Cause.Cause<FsError | JournalError>, work: Work): FsError => {
   const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (failure !== undefined) return failure instanceof JournalError ? unreadableError(failure, work) : failure
-  const why = Cause.hasInterruptsOnly(cause) ? "it was interrupted" : `it met a defect, ${defectMessage(cause)}`
+  const why = Cause.hasInterruptsOnly(cause) ? "it was interrupted" : `unexpected error: ${defectMessage(cause)}`
   return Faults.ioError(why, work.intent, work.givenPath)
 }
 
 const timeoutAnswer = (work: Work, { extended, timeoutMillis: timeout }: Settings): Terminal => {
-  const doubt = isMutation(work.intent) ? "; it was given up, and may have been carried out" : ""
-  const detail = work.hasBegun ? `more than ${timeout} ms${doubt}` : `it waited more than ${timeout} ms for others that hang`
+  const doubt = isMutation(work.intent) ? "; the operation was interrupted and may have been completed" : ""
+  const detail = work.hasBegun
+    ? `no result within ${timeout} ms${doubt}`
+    : `not started within ${timeout} ms, because other operations hang`
   const error = Faults.errorOf({ _tag: "Timeout", detail }, work.intent, work.givenPath)
   return faultAnswer(error, work.intent.correlationId, work.givenPath, extended)
 }
@@ -154,7 +156,7 @@ export const make = (options: Options): Executor => {
       const why = new IoError({
         operation: "answer",
         path,
-        detail: `the answer does not fit into the journal, ${error.detail}`
+        detail: `the answer is too large for the journal: ${error.detail}`
       })
       return append(faultAnswer(why, answer.correlationId, path, settings.extended))
     })

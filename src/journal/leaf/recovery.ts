@@ -173,11 +173,11 @@ export const judgeSetAttributes = (self: LeafContext, work: Work, intent: FileSe
   })
 
 const refusalTexts = {
-  notMade: "not executed: the leaf that had it has ended, and it was not carried out",
-  notBegun: "not executed: it stood in the journal before this leaf did",
-  uncertain: "not executed by this leaf: one that had it before has ended without an answer, and may have carried it out",
+  notMade: "not executed: the previous leaf ended before it made the change",
+  notBegun: "not executed: the request is older than this leaf",
+  uncertain: "not executed by this leaf: the previous leaf ended without an answer and may have made the change",
   unclear:
-    "not executed by this leaf: one that had it before had begun, and what is there now is neither what it met nor what it would have made"
+    "not executed by this leaf: the previous leaf had begun the change, and the current state is neither the old nor the new one"
 } as const
 
 export const recover = (

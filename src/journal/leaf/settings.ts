@@ -207,7 +207,7 @@ const prefixOf = (input: string | undefined): FsPath.FsPath => {
 const nameOf = (fs: Algebra, prefix: FsPath.FsPath, name: string | undefined): string => {
   if (name === undefined) return prefix === FsPath.root ? fs.name : `${fs.name}:${prefix}`
   if (typeof name === "string" && name !== "") return name
-  throw invalid("name", "it must be a text that is not empty")
+  throw invalid("name", "it must be a non-empty text")
 }
 
 const readOptions = (fs: Algebra, options: LeafOptions): Settings => {

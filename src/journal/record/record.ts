@@ -40,7 +40,7 @@ const recordRead = <A, R>(
 const metadataAnswer = (id: string, stat: Stat): Entry => make(FileMetadata, { correlationId: id, ...metadataOf(stat) })
 
 const notFoundAnswer = (id: string, path: FsPath.FsPath): Entry =>
-  make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "nothing is there" })
+  make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "there is no such entry" })
 
 /** Returns the listed entry of a child. The entry's path is the child's key at the port. */
 const listedEntry = (child: Child): FileEntry => ({

@@ -42,7 +42,7 @@ export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Ca
     correlationId,
     faultKind: "IoError",
     path,
-    message: Cause.hasInterrupts(cause) ? "it was interrupted, and not done" : "it ended in a defect, and was not done"
+    message: Cause.hasInterrupts(cause) ? "it was interrupted before the change" : "it failed unexpectedly before the change"
   })
 
 export interface StepRecorder {
@@ -51,10 +51,10 @@ export interface StepRecorder {
 }
 
 const failAsNotMade = (error: JournalError): Effect.Effect<never, Fault> =>
-  Effect.fail({ _tag: "Unavailable", detail: `the journal cannot be written, so nothing was done; ${error.message}` })
+  Effect.fail({ _tag: "Unavailable", detail: `nothing was done, because the journal cannot be written: ${error.message}` })
 
 const failAsUnrecorded = (error: JournalError): Effect.Effect<never, Fault> =>
-  Effect.fail({ _tag: "Unavailable", detail: `the change was made, but the journal does not say so; ${error.message}` })
+  Effect.fail({ _tag: "Unavailable", detail: `the change was made, but the journal cannot be written: ${error.message}` })
 
 export const orNothingDone = <A>(effect: Effect.Effect<A, JournalError>): Effect.Effect<A, Fault> =>
   Eager.catch(effect, failAsNotMade)

@@ -39,9 +39,7 @@ const applyEdits = (
     Effect.flatMap(Edit.applyEdits(concatenate(chunks), edits, path), (out) =>
       !isFault(out) && (version === undefined || sha256(out.bytes) === version)
         ? Effect.succeed(out.bytes)
-        : Effect.fail(
-            notRecorded(source.operation, path, "an edit was made of another content than the entries before it left")
-          )
+        : Effect.fail(notRecorded(source.operation, path, "the recorded edits do not apply to the recorded content"))
     )
   )
 
@@ -89,7 +87,7 @@ export const beginningSource = (operation: string, contents: ContentStore, begin
     const known = beginning.known.get(path)
     const content = known?.kind === "file" ? known.content : undefined
     return content === undefined
-      ? Stream.fail(notRecorded(operation, path, "what it held in the beginning was not recorded"))
+      ? Stream.fail(notRecorded(operation, path, "its original content was not recorded"))
       : contentStream(contents, content)
   }
 })

@@ -136,7 +136,7 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
       const answered = answers?.shift()
       if (answered !== undefined) return Effect.succeed(answered)
       const often = answers === undefined ? "was never recorded" : "was not recorded this often"
-      const detail = `this double only answers what was recorded, and this ${often}: ${key}${missingReadsHint(recording)}`
+      const detail = `the recording has no answer: this call ${often}: ${key}${missingReadsHint(recording)}`
       return Effect.fail(unavailable(detail))
     })
   const takeSuccess = (key: string): Effect.Effect<Terminal, Fault> =>

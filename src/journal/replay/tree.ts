@@ -60,7 +60,7 @@ const copyFromBase = Effect.fnUntraced(function* (
         pending.push([FsPath.join(from, keyOf(child)), FsPath.join(to, keyOf(child))])
     } else
       return yield* Effect.fail(
-        notRecorded(source.operation, from, "it is neither file, directory nor link, and cannot be made")
+        notRecorded(source.operation, from, "it is not a file, a directory or a link, so it cannot be created")
       )
     if (stat.kind !== "symlink") yield* setMode(draft, to, stat.mode)
   }
@@ -72,7 +72,7 @@ const buildNode = (context: BuildContext, path: FsPath.FsPath, node: Node): Effe
     case "nothing":
       return removeAt(draft, path)
     case "unknown":
-      return Effect.fail(notRecorded(source.operation, path, "what it is was not recorded"))
+      return Effect.fail(notRecorded(source.operation, path, "its kind was not recorded"))
     case "symlink":
       return Effect.andThen(removeAt(draft, path), draft.links!.make(path, node.target))
     case "file":

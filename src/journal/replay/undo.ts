@@ -87,7 +87,7 @@ const fileOf = (
 const specialFileFault = (path: FsPath.FsPath): Fault => ({
   _tag: "IoError",
   path,
-  detail: "it is neither file, directory nor link, and could not be brought back"
+  detail: "it is not a file, a directory or a link, so it cannot be restored"
 })
 
 /** Returns the actual tree at a path. With a target path, also records the file contents under that path of the target tree. */
@@ -150,7 +150,7 @@ const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath
 }
 
 const unknownError = ({ source }: UndoContext, path: FsPath.FsPath) =>
-  notRecorded(source.operation, path, "what was there before was not recorded")
+  notRecorded(source.operation, path, "its previous state was not recorded")
 
 const noNames = new Set<string>()
 
@@ -385,7 +385,7 @@ const pairOf = Effect.fnUntraced(function* (
   const attributes = attributesOf(beginning, now)
   if (before !== undefined && after?.kind === before.kind && after.kind !== "symlink") {
     if (after.mode === undefined && attributes?.mode.value !== undefined) {
-      return yield* Effect.fail(notRecorded("undo", path, "the permission bits that it had before were not recorded"))
+      return yield* Effect.fail(notRecorded("undo", path, "its previous permission bits were not recorded"))
     }
     if (after.kind === "file" && before.kind === "file" && after.id === before.id) {
       yield* planTime(finding, path, after.modifiedAt)
@@ -434,7 +434,7 @@ const directoryPair = Effect.fnUntraced(function* (
   const mode = past?.mode.value
   const restoresMode = hasOtherMode && mode !== undefined && stat.mode !== undefined
   if (hasOtherMode && mode === undefined && stat.mode !== undefined && finding.isSelected(path)) {
-    return yield* Effect.fail(notRecorded("undo", path, "the permission bits that it had before were not recorded"))
+    return yield* Effect.fail(notRecorded("undo", path, "its previous permission bits were not recorded"))
   }
   const drift = hasOtherMode ? yield* difference(finding, path, now) : undefined
   if (drift !== undefined) {

@@ -91,7 +91,7 @@ export const make = Effect.fnUntraced(function* (
   const closed = new JournalError({
     operation: "Spells",
     reason: "closed",
-    detail: "the journal of spells is not read any more"
+    detail: "the reader of the spell journal has ended"
   })
   yield* Effect.forkScoped(
     Effect.onExit(reading, (exit) =>

@@ -249,7 +249,7 @@ export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect
       correlationId: invocation.correlationId,
       spell: invocation.spell,
       faultKind: "IoError",
-      message: `${invocation.spell}: ${recorded.entry._tag} is no answer to what was asked`
+      message: `${invocation.spell}: ${recorded.entry._tag} is not an answer to its request`
     })
   ]
   return nextEntries(context, spellCall, recorded) ?? Effect.sync(unexpectedAnswer)

@@ -26,7 +26,7 @@ const missingContentError = (ref: ContentRef): JournalError =>
   new JournalError({ operation, reason: "corrupt", detail: `there is no content ${ref.sha256}` })
 
 const damagedContentError = (ref: ContentRef): JournalError =>
-  new JournalError({ operation, reason: "corrupt", detail: `content ${ref.sha256} is not what its hash says` })
+  new JournalError({ operation, reason: "corrupt", detail: `content ${ref.sha256} does not match its hash` })
 
 export const make = (): ContentStore => {
   const contentsByHash = new Map<string, Uint8Array>()

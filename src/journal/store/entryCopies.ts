@@ -124,7 +124,11 @@ export const make = <E, I>(schema: Schema.Codec<E, I>): Codec<E> => {
       const encoded = encode(entry)
       return Exit.isSuccess(encoded)
         ? JSON.stringify(encoded.value)
-        : new JournalError({ operation: "Journal.append", reason: "invalid", detail: "the entry is not of the journal's kind" })
+        : new JournalError({
+            operation: "Journal.append",
+            reason: "invalid",
+            detail: "the entry does not match the schema of the journal"
+          })
     },
     decode: (jsonValue, position) => {
       const decoded = decode(jsonValue)
@@ -134,7 +138,7 @@ export const make = <E, I>(schema: Schema.Codec<E, I>): Codec<E> => {
             operation: "Journal.read",
             reason: "corrupt",
             position,
-            detail: `entry ${position} is not of the journal's kind`
+            detail: `entry ${position} does not match the schema of the journal`
           })
     }
   }

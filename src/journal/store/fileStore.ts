@@ -50,12 +50,12 @@ export const openFile = (path: string, flags: number): Effect.Effect<number, Jou
       )
   )
 
-const notAFileError = new JournalError({ operation, reason: "invalid", detail: "what has the name of the journal is no file" })
+const notAFileError = new JournalError({ operation, reason: "invalid", detail: "the journal is not a regular file" })
 
 const danglingLinkError = new JournalError({
   operation,
   reason: "invalid",
-  detail: "a link has the name of the journal and leads to nothing; a journal is not made at the end of a link"
+  detail: "the journal is a link without a target; remove the link or create its target"
 })
 
 /**
@@ -93,7 +93,7 @@ const recoverEnd = <E>(
   Effect.gen(function* () {
     const from = (yield* readStart(descriptor)) ?? (yield* writeHeader(descriptor, options))
     if (options.chained && from.chain === undefined) {
-      return yield* new JournalError({ operation, reason: "invalid", detail: "the journal that is there is not chained" })
+      return yield* new JournalError({ operation, reason: "invalid", detail: "the existing journal is not chained" })
     }
     const pages = Pages.make(descriptor, from, decode)
     const { point, rest } = yield* scan(descriptor, from, (group) => indexGroup(pages, group))
@@ -193,7 +193,7 @@ export const make = <E, I>(
 const tooLargeError = new JournalError({
   operation: "Journal.append",
   reason: "tooLarge",
-  detail: `one append takes at most ${maxAppendUnits} characters of JSON`
+  detail: `one append may have at most ${maxAppendUnits} characters of JSON`
 })
 
 const operationFollowing = "Journal.follow"
@@ -298,7 +298,7 @@ export const makeFollowing = <E, I>(
         if (state === undefined) return scanLock.withPermit(Effect.andThen(openPages, scanNew))
         // A partial line may have been replaced by another one, so only the end of complete groups is compared.
         if (size === state.point.offset) return Effect.void
-        if (size < state.point.offset) return Effect.fail(failure("corrupt", "entries that were there are gone from its file"))
+        if (size < state.point.offset) return Effect.fail(failure("corrupt", "entries were removed from its file"))
         return scanLock.withPermit(scanNew)
       }
     )
@@ -348,7 +348,7 @@ const lock = ProcessLock.make({
 const linkedDirectoryError = new JournalError({
   operation,
   reason: "invalid",
-  detail: "the directory by which its writers know each other, the name of the journal with .lock, is a link"
+  detail: "the lock directory of the journal (its name with .lock) is a link; remove the link"
 })
 
 const claimOnce = (directory: string): ProcessLock.Held | undefined => {
@@ -366,7 +366,7 @@ const claimOnce = (directory: string): ProcessLock.Held | undefined => {
 const busyError = new JournalError({
   operation,
   reason: "busy",
-  detail: "it is being written already, by this process or another"
+  detail: "another writer has opened the journal, in this process or another"
 })
 
 const claimWithRetries = (directory: string, attemptsLeft: number): Effect.Effect<ProcessLock.Held, JournalError> =>

@@ -248,7 +248,7 @@ const copy = (disk: Disk, from: number, to: number, start: number, end: number):
           }),
           (read) =>
             read === 0
-              ? Effect.fail(failure("corrupt", "entries that were there are gone from its file"))
+              ? Effect.fail(failure("corrupt", "entries were removed from its file"))
               : Effect.andThen(Effect.yieldNow, next(at + read))
         )
   return Effect.suspend(() => next(start))
@@ -293,7 +293,7 @@ export const compact = (
     Effect.gen(function* () {
       const { before } = options
       if (typeof before === "number" && (!Number.isSafeInteger(before) || before < 1)) {
-        return yield* failure("invalid", "before must be a position, from 1 on, or a time")
+        return yield* failure("invalid", "before must be a position of at least 1, or a time")
       }
       const path = yield* attempt(operation, () => realPath(resolve(journalPath)))
       const stats = yield* attempt(operation, () => Fs.statSync(path))
