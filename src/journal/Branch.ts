@@ -37,16 +37,17 @@ import {
   FileSetAttributes,
   FileStat as Stat
 } from "./FileSystemEntry.ts"
-import { Journal } from "./Journal.ts"
+import { Journal } from "./model.ts"
 import * as BranchAccelerations from "./branch/calls.ts"
-import { type Calls, faultOf, faultOfRequestError, unsupported } from "./branch/calls.ts"
+import { type Calls, faultOfRequestError, unsupported } from "./branch/calls.ts"
 import type { Requests } from "./branch/model.ts"
-import * as Pieces from "./branch/pieces.ts"
+import * as Pieces from "./branch/answers.ts"
 import * as RequestClients from "./branch/requests.ts"
 import type { RequestClient } from "./branch/requests.ts"
-import * as Names from "./branch/stats.ts"
-import { childOf, describeLinkItself, type Metadata, resolutionTargetOf, sizedStat, statOf, targetOf } from "./branch/stats.ts"
+import * as Names from "./branch/answers.ts"
+import { childOf, describeLinkItself, resolutionTargetOf, targetOf } from "./branch/answers.ts"
 import { createModes } from "./entries/kinds.ts"
+import { faultOf, type Metadata, sizedStat, statOf } from "./entries/values.ts"
 import type { JournalError } from "./errors.ts"
 
 // Follows symbolic links on this side, in the combined tree of all leaves, as for links that lead out of a mount. A leaf

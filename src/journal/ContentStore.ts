@@ -5,31 +5,14 @@
  * @since 0.1.0
  */
 import type * as Effect from "effect/Effect"
-import type * as Stream from "effect/Stream"
-import * as Directory from "./content.ts"
 import type { JournalError } from "./errors.ts"
-import type { ContentRef } from "./FileSystemEntry.ts"
+import type { ContentStore } from "./model.ts"
+import * as Directory from "./store/contents.ts"
 
-/**
- * A store of contents by their SHA-256. Each content is kept once.
- *
- * @since 0.1.0
- */
-export interface ContentStore {
-  /** Stores the bytes permanently. The caller may change the array afterwards. */
-  readonly put: (bytes: Uint8Array) => Effect.Effect<ContentRef, JournalError>
-  /** Stores the stream's bytes in constant memory. Stores nothing if the stream fails. */
-  readonly putStream: <E, R>(bytes: Stream.Stream<Uint8Array, E, R>) => Effect.Effect<ContentRef, JournalError | E, R>
-  /** Returns a copy of the content. Fails with `corrupt` if the content is missing or does not match its hash. */
-  readonly get: (ref: ContentRef) => Effect.Effect<Uint8Array, JournalError>
-  /**
-   * Reads the content in constant memory, in chunks of at most 64 KiB. A mismatch with the hash is detected only at the end, after all
-   * chunks have been emitted.
-   */
-  readonly stream: (ref: ContentRef) => Stream.Stream<Uint8Array, JournalError>
-  /** Tests whether the content exists and has the size of the reference. */
-  readonly has: (ref: ContentRef) => Effect.Effect<boolean, JournalError>
-}
+export type {
+  /** @since 0.1.0 */
+  ContentStore
+} from "./model.ts"
 
 /**
  * The durability of a content store in a directory.

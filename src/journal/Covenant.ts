@@ -21,7 +21,7 @@ import type * as Scope from "effect/Scope"
 import * as Check from "./routes.ts"
 import { type Declared, type DeclaredBranch, type DeclaredRoute, type Routable, runRoute, type Settled } from "./routes.ts"
 import * as Daemon from "./Daemon.ts"
-import type { Journal, Recorded, Scrivener } from "./Journal.ts"
+import type { Journal, Recorded, Scrivener } from "./model.ts"
 
 export { RouteError } from "./routes.ts"
 export type { Problem } from "./routes.ts"
@@ -40,7 +40,7 @@ export class CovenantError extends Schema.TaggedError<CovenantError>("fs-algebra
   problems: Schema.Array(Check.Problem)
 }) {
   override get message(): string {
-    return `the covenant cannot be kept: ${this.problems.map(({ detail }) => detail).join("; ")}`
+    return `the covenant is invalid: ${this.problems.map(({ detail }) => detail).join("; ")}`
   }
 }
 

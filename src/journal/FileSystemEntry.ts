@@ -12,129 +12,13 @@
  * @since 0.1.0
  */
 import * as Predicate from "effect/Predicate"
-import * as Schema from "effect/Schema"
-import {
-  FileRead,
-  FileWrite,
-  FileWriteChunk,
-  FileList,
-  FileDelete,
-  FileStat,
-  FileContent,
-  FileContentChunk,
-  FileWritten,
-  FileListing,
-  FileDeleted,
-  FileMetadata,
-  FileFault,
-  FileMakeDirectory,
-  FileDirectoryMade,
-  FileMove,
-  FileMoved,
-  FileEdit,
-  FileEdited,
-  FileMakeLink,
-  FileLinkMade,
-  FileSetAttributes,
-  FileAttributesSet,
-  FileStarted
-} from "./entries/files.ts"
+import { type Afferent, type Efferent, FileSystemEntry, type Terminal } from "./entries/files.ts"
 import { kinds } from "./entries/kinds.ts"
 
 /** @since 0.1.0 */
 export * from "./entries/files.ts"
 
-const basicEntries = [
-  FileRead,
-  FileContent,
-  FileContentChunk,
-  FileWrite,
-  FileWriteChunk,
-  FileWritten,
-  FileList,
-  FileListing,
-  FileDelete,
-  FileDeleted,
-  FileStat,
-  FileMetadata,
-  FileFault
-] as const
-
-const extendedEntries = [
-  FileMakeDirectory,
-  FileDirectoryMade,
-  FileMove,
-  FileMoved,
-  FileEdit,
-  FileEdited,
-  FileMakeLink,
-  FileLinkMade,
-  FileSetAttributes,
-  FileAttributesSet,
-  FileStarted
-] as const
-
-/**
- * The thirteen basic kinds of entry.
- *
- * @since 0.1.0
- */
-export const Thirteen = Schema.Union(basicEntries)
-/** @since 0.1.0 */
-export type Thirteen = typeof Thirteen.Type
-
-/**
- * The additional kinds of entry that `extended: true` enables.
- *
- * @since 0.1.0
- */
-export const Extended = Schema.Union(extendedEntries)
-/** @since 0.1.0 */
-export type Extended = typeof Extended.Type
-
-/**
- * Any entry of a journal of files.
- *
- * @category schemas
- * @since 0.1.0
- */
-export const FileSystemEntry = Schema.Union([...basicEntries, ...extendedEntries])
-/** @since 0.1.0 */
-export type FileSystemEntry = Thirteen | Extended
-
-/**
- * An entry that requests an operation.
- *
- * @since 0.1.0
- */
-export type Efferent =
-  | FileRead
-  | FileWrite
-  | FileWriteChunk
-  | FileList
-  | FileDelete
-  | FileStat
-  | FileMakeDirectory
-  | FileMove
-  | FileEdit
-  | FileMakeLink
-  | FileSetAttributes
-/**
- * An entry that answers a request.
- *
- * @since 0.1.0
- */
-export type Afferent = Exclude<FileSystemEntry, Efferent>
-/**
- * An entry that ends an answer. No further entry follows for its correlation id.
- *
- * @since 0.1.0
- */
-export type Terminal = Exclude<Afferent, FileStarted>
-
-const entryTags: ReadonlySet<string> = new Set(
-  [...basicEntries, ...extendedEntries].map((entry) => entry.fields._tag.schema.literal)
-)
+const entryTags: ReadonlySet<string> = new Set(FileSystemEntry.members.map((entry) => entry.fields._tag.schema.literal))
 
 /**
  * Tests whether a value is an entry of a journal of files.

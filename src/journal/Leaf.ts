@@ -23,7 +23,6 @@
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
-import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Schema from "effect/Schema"
@@ -43,18 +42,18 @@ import {
   type StatError,
   type Unsupported
 } from "../model/FsError.ts"
-import { Limits, type LimitsShape } from "../model/Limits.ts"
+import { Limits } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import * as Daemon from "./Daemon.ts"
 import type { DaemonOptions, Running } from "./Daemon.ts"
-import { type Entry, Journal, type Recorded } from "./Journal.ts"
+import { type Entry, Journal, type Recorded } from "./model.ts"
 import type { JournalError } from "./errors.ts"
 import type { Answered } from "./leaf/answered.ts"
 import * as Dispatch from "./leaf/dispatch.ts"
-import * as Executor from "./leaf/hands.ts"
+import * as Executor from "./leaf/executor.ts"
 import type { LeafContext } from "./leaf/model.ts"
 import * as SettingsModule from "./leaf/settings.ts"
-import { MockFS, PosixFS, type Settings, WindowsFS } from "./leaf/settings.ts"
+import { type LeafOptions, MockFS, PosixFS, type Settings, WindowsFS } from "./leaf/settings.ts"
 import * as Checkpoints from "./leaf/survey.ts"
 
 const superseded = Symbol()
@@ -129,61 +128,13 @@ const makeRun = (fs: Algebra, settings: Settings): DaemonOptions<JournalError, J
 
 export { LeafCheckpoint } from "./entries/status.ts"
 
-export { MockFS, PosixFS, WindowsFS } from "./leaf/settings.ts"
-
-/**
- * The name of a leaf, the paths that it claims, and the way it processes requests.
- *
- * @since 0.1.0
- */
-export interface LeafOptions {
-  /** The leaf's name, the same after a restart. @default the backend's name, with the prefix if there is one */
-  readonly name?: string | undefined
-  /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all */
-  readonly prefix?: string | undefined
-  /** True if writes are allowed. If not, they are answered with AccessDenied. @default true */
-  readonly allowWrite?: boolean | undefined
-  /**
-   * True if deletions are allowed. If not, they are answered with AccessDenied. A move needs `allowWrite` too; overwriting needs only
-   * `allowWrite`. @default true
-   */
-  readonly allowDelete?: boolean | undefined
-  /** The size of a chunk in bytes; only the last may be shorter. @default 65,536 */
-  readonly chunkSize?: number | undefined
-  /** The largest size in bytes of a content that is one entry. @default 1,048,576 */
-  readonly streamingThreshold?: number | undefined
-  /**
-   * True if FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the link's target. @default as
-   * the filesystem has it: true
-   */
-  readonly followSymlinks?: boolean | undefined
-  /** True if a copy through a branch keeps its permission bits; needs `extended`. @default false, unless the filesystem's layer sets it */
-  readonly preservePermissions?: boolean | undefined
-  /** The rules for names. `windows` rejects names that Windows cannot have with InvalidPath, on any disk. @default "posix" */
-  readonly names?: "posix" | "windows" | undefined
-  /** The largest number of requests that run at once. @default 16 */
-  readonly concurrency?: number | undefined
-  /** The longest time for one request, or for a large content, the longest time without progress. @default 30 seconds */
-  readonly timeout?: Duration.Input | undefined
-  /** The longest wait for the next chunk of a write. @default 60 seconds */
-  readonly idle?: Duration.Input | undefined
-  /** The longest time a request may wait for a leaf that serves its path, before it is answered Unavailable. @default 5 seconds */
-  readonly grace?: Duration.Input | undefined
-  /**
-   * The treatment of changes that were already unanswered when the leaf started. `reads` answers them with IoError "not executed". `all`
-   * carries them out, except those that are known to be done or whose state cannot be determined. @default "reads"
-   */
-  readonly resume?: "reads" | "all" | undefined
-  /**
-   * True if the leaf accepts the `Extended` requests, answers complete errors, metadata and versions, and records the existing state before
-   * each change. @default false
-   */
-  readonly extended?: boolean | undefined
-  /** @default Limits.standard */
-  readonly limits?: LimitsShape | undefined
-  /** The number of retries of a read or write of a file that another program has open. Delays start at 50 ms. @default 5 */
-  readonly lockedRetries?: number | undefined
-}
+export {
+  /** @since 0.1.0 */
+  type LeafOptions,
+  MockFS,
+  PosixFS,
+  WindowsFS
+} from "./leaf/settings.ts"
 
 /**
  * Returns a leaf over a filesystem, not started. The leaf shuts down with the scope. Fails with InvalidArgument for an invalid option.

@@ -20,8 +20,9 @@ import * as Correlation from "./Correlation.ts"
 import type { CovenantError } from "./Covenant.ts"
 import type { DaemonError } from "./Daemon.ts"
 import type { JournalError } from "./errors.ts"
-import { Journal, makeMemory, type Scrivener } from "./Journal.ts"
-import * as InvocationLog from "./spells/book.ts"
+import { makeMemory } from "./Journal.ts"
+import { Journal, type Scrivener } from "./model.ts"
+import * as InvocationLog from "./spells/invocationLog.ts"
 import {
   definitions,
   type DefinitionResult,
@@ -121,7 +122,13 @@ const operations = (
     return yield* Effect.timeoutOrElse(invocations.answer(correlationId), {
       duration: timeout,
       orElse: () =>
-        Effect.fail(new Timeout({ operation: spell, path: pathOf(invocation), detail: "nobody has answered the spell" }))
+        Effect.fail(
+          new Timeout({
+            operation: spell,
+            path: pathOf(invocation),
+            detail: "no covenant has answered the spell in time; check that one runs on these journals"
+          })
+        )
     })
   })
 })
@@ -192,7 +199,12 @@ export const cast = (invocation: SpellInvocation): Effect.Effect<SpellResult | S
   Spells.use(({ cast }) => cast(invocation))
 
 const unexpectedResult = ({ correlationId, spell }: SpellResult): SpellFault =>
-  new SpellFault({ correlationId, spell, faultKind: "IoError", message: `${spell}: the result is not one of this spell` })
+  new SpellFault({
+    correlationId,
+    spell,
+    faultKind: "IoError",
+    message: `${spell}: the result does not match the schema of this spell`
+  })
 
 /**
  * Casts a spell and returns its typed result. Fails with the fault of the spell.

@@ -12,13 +12,12 @@ import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { randomBytes } from "../runtime/node.ts"
 import * as Identity from "../runtime/processIdentity.ts"
-import type { Daemon, DaemonOptions, Status } from "./Daemon.ts"
-import { Journal } from "./Journal.ts"
+import { Journal } from "./model.ts"
 import { DaemonChanged } from "./entries/status.ts"
 
 const reasonTexts = {
   notStarted: "it has not been started",
-  completed: "it has completed, and does not start again",
+  completed: "it has completed, and cannot start again",
   failed: "it failed"
 } as const
 
@@ -39,6 +38,71 @@ export class DaemonError extends Schema.TaggedError<DaemonError>("fs-algebra/Dae
     const detail = this.detail === undefined ? "" : `, ${this.detail}`
     return `${this.operation} ${JSON.stringify(this.daemon)}: ${reasonTexts[this.reason]}${detail}`
   }
+}
+
+/**
+ * The status of a daemon.
+ *
+ * @since 0.1.0
+ */
+export type Status = "Stopped" | "Running" | "Completed"
+
+/**
+ * A worker that runs until it is shut down, has finished its work, or has failed.
+ *
+ * @since 0.1.0
+ */
+export interface Daemon {
+  readonly name: string
+  /** The id of this run. Another process, or another daemon of the same name, has a different id. */
+  readonly instance: string
+  readonly status: Effect.Effect<Status>
+  /** The error that ended the daemon, including an error of its shutdown; `undefined` if it has not failed. */
+  readonly failure: Effect.Effect<DaemonError | undefined>
+  /**
+   * Starts the daemon and ends when it is running; does nothing if it is running already. Fails with `completed` if it has completed. Fails
+   * with `failed` if it cannot start; it has then completed. An interruption before it runs leaves it Stopped.
+   */
+  readonly start: Effect.Effect<void, DaemonError>
+  /**
+   * Shuts the daemon down and ends when it has completed; does nothing if it has completed already. The daemon finishes its current work
+   * first, and nothing interrupts this. Fails with `notStarted`, or with `failed` if the daemon failed; it has completed even then.
+   */
+  readonly shutdown: Effect.Effect<void, DaemonError>
+  /**
+   * Waits until the daemon reaches the status or has passed it. Fails with `completed` when waiting for `Running` and the daemon has
+   * completed.
+   */
+  readonly awaitStatus: (status: Status) => Effect.Effect<void, DaemonError>
+}
+
+/**
+ * A running daemon, as its own `run` function sees it.
+ *
+ * @since 0.1.0
+ */
+export interface Running {
+  readonly instance: string
+  /** The position of the journal entry that announces the run. */
+  readonly position: number
+}
+
+/**
+ * The actions of a daemon before, during and after its run.
+ *
+ * @since 0.1.0
+ */
+export interface DaemonOptions<E, R> {
+  /** The daemon's name, the same after a restart. */
+  readonly name: string
+  /** Runs before the daemon is announced as running. A failure prevents the start. @default nothing */
+  readonly start?: Effect.Effect<void, E, R> | undefined
+  /** The daemon's work. The daemon completes when this ends, and fails when this fails. A shutdown interrupts this. */
+  readonly run: (self: Running) => Effect.Effect<void, E, R>
+  /** Runs after `run` has ended in any way, to finish pending work. Nothing interrupts this. @default nothing */
+  readonly stop?: Effect.Effect<void, E, R> | undefined
+  /** Further fields of the daemon's `DaemonChanged` entries. */
+  readonly says?: Pick<DaemonChanged, "prefix" | "extended" | "grace"> | undefined
 }
 
 // Unique ids of daemon runs. An id begins with the identity of its process, so a successor on the same machine detects a

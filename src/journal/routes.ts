@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
-import type { Recorded, Scrivener } from "./Journal.ts"
+import type { Recorded, Scrivener } from "./model.ts"
 import type { JournalError } from "./errors.ts"
 
 /** An entry that a covenant can route. */
@@ -214,7 +214,7 @@ export const runRoute = <E, R>(
         const undeclaredEntry = entries.find(({ _tag }) => !targets.has(_tag))
         return undeclaredEntry === undefined
           ? Effect.succeed(entries)
-          : Effect.fail(routeError(`it made ${undeclaredEntry._tag}, which it is not declared to make`))
+          : Effect.fail(routeError(`it made ${undeclaredEntry._tag}, which is not among its declared targets`))
       }
     )
   }

@@ -72,7 +72,7 @@ describe("journals of several processes", () => {
 
       const undone = yield* run(here.top, "journal", "undo", "work", "--to", "0", "--root", "root")
       assert.deepStrictEqual(picture(here.root), before)
-      const back = /take this back with fs-algebra (.*)\n$/.exec(undone.err)![1]!
+      const back = /undo this with fs-algebra (.*)\n$/.exec(undone.err)![1]!
       yield* run(here.top, ...back.split(" "))
       assert.deepStrictEqual(picture(here.root), after)
     })

@@ -29,7 +29,7 @@ import { capture, directory as F_directory, picture } from "../../src/testing/Fi
 import { leafOf } from "../conformance/branches.ts"
 import { directory } from "../conformance/filesystems.ts"
 import { onDisk } from "../scratch.ts"
-import { answering } from "./standIn.ts"
+import { answering } from "./fakeLeaf.ts"
 
 const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 

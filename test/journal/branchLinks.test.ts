@@ -13,7 +13,7 @@ import { type Entry, Journal, type Scrivener } from "../../src/journal/Journal.t
 import type { FsPath } from "../../src/model/FsPath.ts"
 import { plant } from "../../src/testing/Files.ts"
 import { fork, journaled, memory, quiet, started } from "./leafBench.ts"
-import { answering } from "./standIn.ts"
+import { answering } from "./fakeLeaf.ts"
 
 const unchecked = { disableChecks: true } as const
 
@@ -206,7 +206,7 @@ describe("links through a branch", () => {
           for (const call of [fs.readLink("l"), fs.stat("l")]) {
             const error = yield* Effect.flip<unknown, { readonly _tag: string; readonly message: string }, never>(call)
             assert.strictEqual(error._tag, "IoError")
-            assert.include(error.message, "does not say where it leads")
+            assert.include(error.message, "does not report the target")
           }
           // The leaf still follows links by itself.
           assert.strictEqual(yield* fs.readString("l"), "one")
@@ -219,7 +219,7 @@ describe("links through a branch", () => {
 
   const forged: ReadonlyArray<readonly [what: string, target: string, detail: string]> = [
     ["nothing", "", "it is empty"],
-    ["NUL", "a\0b", "it holds NUL"],
+    ["NUL", "a\0b", "it contains NUL"],
     ["a text that is too long", "x".repeat(32_768), "it is longer than 32767 characters"]
   ]
   for (const [what, target, detail] of forged) {

@@ -15,7 +15,7 @@ import { JournalError } from "../../src/journal/errors.ts"
 import * as F from "../../src/journal/FileSystemEntry.ts"
 import { type Entry, Journal, layerMemory, makeMemory, type Scrivener } from "../../src/journal/Journal.ts"
 import { NotFound } from "../../src/model/FsError.ts"
-import { answering, fault } from "./standIn.ts"
+import { answering, fault } from "./fakeLeaf.ts"
 
 const statOf = (correlationId: string, path = "a"): F.FileStat => new F.FileStat({ correlationId, path })
 const metadata = (correlationId: string, size = 1): F.FileMetadata =>
@@ -325,7 +325,7 @@ describe("a streamed read", () => {
     )
   )
 
-  it.effect("fails for chunks that do not follow one another", () =>
+  it.effect("fails for chunks that are not in order", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       const error = yield* Effect.flip(read(journal, asking, [2, "abc"], [6, "d"]))

@@ -65,7 +65,7 @@ describe("snapshots over a branch", () => {
       Effect.gen(function* () {
         const snapshots = yield* Snapshots.Snapshots
         const error = yield* Effect.flip(snapshots.snapshot())
-        assert.match(error.message, /does not say where it leads/)
+        assert.match(error.message, /does not report the target/)
         assert.match(error.message, /"link"/)
       }).pipe(Effect.provide(layer()), Effect.provide(behind(oneLink, false)))
     )

@@ -10,7 +10,7 @@ import * as Scope from "effect/Scope"
 import * as Daemon from "../../src/journal/Daemon.ts"
 import { JournalError } from "../../src/journal/errors.ts"
 import * as Journal from "../../src/journal/Journal.ts"
-import * as MemoryStore from "../../src/journal/store/scrivener.ts"
+import * as MemoryStore from "../../src/journal/store/memoryStore.ts"
 import { asked, fork, journaled } from "./leafBench.ts"
 
 const forever = (name: string, log?: Array<string>): Daemon.DaemonOptions<never, never> => ({

@@ -4,7 +4,7 @@ import * as Fiber from "effect/Fiber"
 import * as Stream from "effect/Stream"
 import * as TestClock from "effect/testing/TestClock"
 import { type Entry, Journal, layerMemory, make, makeMemory } from "../../src/journal/Journal.ts"
-import * as MemoryStore from "../../src/journal/store/scrivener.ts"
+import * as MemoryStore from "../../src/journal/store/memoryStore.ts"
 import * as Signal from "../../src/journal/store/signal.ts"
 import { journalLaws, stat } from "./journalLaws.ts"
 

@@ -305,7 +305,10 @@ for (const [name, fs] of backends) {
           ]) {
             const answer = yield* ask(intent)
             assert.strictEqual(kindOf(answer), "IoError")
-            assert.include(answer._tag === "FileFault" ? answer.message : "", `${intent._tag}; give it \`extended: true\``)
+            assert.include(
+              answer._tag === "FileFault" ? answer.message : "",
+              `${intent._tag}; start it with \`extended: true\``
+            )
           }
         })
       )

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import { DaemonChanged, LeafCheckpoint } from "../../src/journal/entries/status.ts"
 import * as Entry from "../../src/journal/FileSystemEntry.ts"
 import * as Journal from "../../src/journal/Journal.ts"
-import * as MemoryStore from "../../src/journal/store/scrivener.ts"
+import * as MemoryStore from "../../src/journal/store/memoryStore.ts"
 import * as Answered from "../../src/journal/leaf/answered.ts"
 import { asking, bytes, id, memory, quiet, read, started, stat, write } from "./leafBench.ts"
 

@@ -8,7 +8,7 @@ import * as Entry from "../../src/journal/FileSystemEntry.ts"
 import { DaemonChanged } from "../../src/journal/entries/status.ts"
 import { JournalError } from "../../src/journal/errors.ts"
 import * as Journal from "../../src/journal/Journal.ts"
-import * as MemoryStore from "../../src/journal/store/scrivener.ts"
+import * as MemoryStore from "../../src/journal/store/memoryStore.ts"
 import * as Leaf from "../../src/journal/Leaf.ts"
 import type * as InMemory from "../../src/backends/InMemory.ts"
 import { around } from "../../src/port/Backend.ts"
@@ -150,7 +150,7 @@ describe("a leaf that starts", () => {
         yield* append(killed({ extended: true, instance: dead() + "1" }))
         yield* append(other)
         yield* started(yield* memory(), { extended: true })
-        assert.include(messageOf(yield* answer(one.correlationId)), "may have carried it out")
+        assert.include(messageOf(yield* answer(one.correlationId)), "may have made the change")
         const fault = messageOf(yield* answer(other.correlationId))
         assert.include(fault, "not executed")
         assert.notInclude(fault, "may have")
@@ -171,7 +171,7 @@ describe("a leaf that starts", () => {
         yield* append(after)
         const fs = yield* memory()
         yield* started(fs, { name: "memory", extended: true, resume: "all" })
-        assert.include(messageOf(yield* answer(before.correlationId)), "may have carried it out")
+        assert.include(messageOf(yield* answer(before.correlationId)), "may have made the change")
         assert.strictEqual(messageOf(yield* answer(elsewhere.correlationId)), "FileWritten")
         assert.strictEqual(messageOf(yield* answer(after.correlationId)), "FileWritten")
         assert.strictEqual(yield* fs.readString("d/f"), "x")
@@ -486,7 +486,7 @@ describe("a change that a killed leaf had announced", () => {
         if (typeof each.is === "object") assert.deepStrictEqual(plain(told, ["stat"]), each.is)
         else {
           assert.strictEqual(kindOf(told), "IoError")
-          assert.include(messageOf(told), each.is === "unclear" ? "neither" : "it was not carried out")
+          assert.include(messageOf(told), each.is === "unclear" ? "neither" : "before it made the change")
         }
         // With resume all, a change is executed only if it was certainly not made.
         const all = yield* recovered(each, "all")
@@ -752,7 +752,7 @@ describe("a failing journal", () => {
       const leaf = yield* Effect.provideService(started(yield* memory()), Journal.Journal, journal)
       const told = yield* asking(journal).ask(list("/"))
       assert.strictEqual(kindOf(told), "IoError")
-      assert.include(messageOf(told), "does not fit")
+      assert.include(messageOf(told), "too large for the journal")
       assert.strictEqual(yield* leaf.status, "Running")
     })
   )

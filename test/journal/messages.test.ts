@@ -30,7 +30,7 @@ describe("a branch", () => {
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const { message } = yield* Effect.flip(fs.mkdir("d"))
-      assert.strictEqual(message, 'mkdir "d": this leaf takes no FileMakeDirectory; give it `extended: true`')
+      assert.strictEqual(message, 'mkdir "d": this leaf does not accept FileMakeDirectory; start it with `extended: true`')
       yield* fs.write("a.txt", "a")
       const conflict = yield* Effect.flip(fs.write("a.txt", "b", { ifMatch: "c" }))
       assert.match(conflict.message, /^write "a.txt": it changed in the meantime/)

@@ -164,5 +164,5 @@ export const undo = Effect.fnUntraced(function* (file: string, { dryRun, paths: 
   const { dim } = errorStyle(screen)
   const line = commandLine(screen.program, root)
   const undoCommand = line("journal", "undo", file, "--to", `${before}`, ...given.flatMap((path) => ["--path", path]))
-  yield* screen.warn(dim(dryRun ? "nothing has changed" : `take this back with ${undoCommand}`))
+  yield* screen.warn(dim(dryRun ? "nothing has changed" : `undo this with ${undoCommand}`))
 }, Effect.scoped)

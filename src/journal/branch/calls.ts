@@ -1,4 +1,3 @@
-import { is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -6,7 +5,8 @@ import { hunksOf } from "../../engine/diff.ts"
 import * as Edit from "../../engine/edit.ts"
 import * as Version from "../../engine/version.ts"
 import type { DeleteResult, FileStat, TransferResult } from "../../model/Entry.ts"
-import { type Fault, InvalidArgument, located, Timeout, toFault } from "../../model/FsError.ts"
+import * as Faults from "../../model/Fault.ts"
+import { type Fault, InvalidArgument, located, Timeout } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import * as Limits from "../../model/Limits.ts"
 import { isBytes } from "../../model/bytes.ts"
@@ -16,7 +16,6 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Correlation from "../Correlation.ts"
 import {
   type CreateMode,
-  type FaultKind,
   FileDelete,
   FileEdit,
   FileFault,
@@ -27,38 +26,14 @@ import {
   FileWrite,
   type FileWritten
 } from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import { defined, type EntryClass, type Fields } from "../entries/kinds.ts"
+import { faultOf, sizedStat, statOf } from "../entries/values.ts"
 import { JournalError } from "../errors.ts"
 import type { Answer, RequestError, Sending, Single } from "./model.ts"
-import * as PiecesModule from "./pieces.ts"
-import type { Pieces } from "./pieces.ts"
+import * as PiecesModule from "./answers.ts"
+import { describeLinkItself, type Pieces } from "./answers.ts"
 import { firstChunkFields, type RequestClient } from "./requests.ts"
-import { describeLinkItself, sizedStat, statOf } from "./stats.ts"
-
-const faultsByKind: Record<FaultKind, (detail: string) => Fault> = {
-  NotFound: () => ({ _tag: "NotFound" }),
-  AlreadyExists: () => ({ _tag: "AlreadyExists" }),
-  AccessDenied: () => ({ _tag: "AccessDenied", why: "permission" }),
-  InvalidPath: (detail) => ({ _tag: "InvalidPath", detail }),
-  DirectoryNotEmpty: () => ({ _tag: "DirectoryNotEmpty" }),
-  NotADirectory: () => ({ _tag: "NotADirectory" }),
-  NotAFile: () => ({ _tag: "NotAFile" }),
-  DiskFull: () => ({ _tag: "DiskFull" }),
-  IoError: (detail) => ({ _tag: "IoError", detail }),
-  PathTooLong: (detail) => ({ _tag: "PathTooLong", detail }),
-  Timeout: (detail) => ({ _tag: "Timeout", detail })
-}
-
-/** Removes the operation and the path from the leaf's message, because the error of this side adds them again. */
-const detailOf = ({ message, path }: FileFault): string => {
-  const prefix = `${JSON.stringify(path)}: `
-  const at = message.indexOf(prefix)
-  return at < 0 ? message : message.slice(at + prefix.length)
-}
-
-export const faultOf = (fault: FileFault): Fault =>
-  fault.error === undefined ? faultsByKind[fault.faultKind](detailOf(fault)) : toFault(fault.error)
 
 const locatedFaultOf = (fault: FileFault): Fault => located(faultOf(fault), fault.error?.path ?? fault.path)
 
@@ -66,13 +41,13 @@ export const faultOfRequestError = (error: RequestError): Fault =>
   error._tag === "Timeout"
     ? { _tag: "Timeout", detail: error.detail }
     : error._tag === "JournalError"
-      ? { _tag: "Unavailable", detail: error.message }
-      : { _tag: "IoError", detail: error.message }
+      ? Faults.unavailable(error.message)
+      : Faults.ioError(error.message)
 
 export const unsupported = (feature: string): Fault => ({
   _tag: "Unsupported",
   feature,
-  detail: `the thirteen entries have no ${feature}; give both ends \`extended\``
+  detail: `the thirteen basic entries have no ${feature}; give the branch and the leaf \`extended: true\``
 })
 
 export interface Calls {
@@ -195,7 +170,7 @@ const isLink = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault
 const undefinedForLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<Option.Option<A>, Fault | E, R> =>
   Effect.catchIf(
     Effect.asSome(effect),
-    (error): error is Fault => isFault(error) && isLink(error),
+    (error): error is Fault => Faults.is(error) && isLink(error),
     () => Effect.succeedNone
   )
 

@@ -20,11 +20,12 @@ import {
   isTerminal,
   type Terminal
 } from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import { kinds } from "../entries/kinds.ts"
+import { sizeOf } from "../entries/values.ts"
 import { JournalError } from "../errors.ts"
 import type { Answer, RequestError, RequestOptions, Requests, Sending, SendOptions, Single } from "./model.ts"
-import * as Pieces from "./pieces.ts"
+import * as Pieces from "./answers.ts"
 
 /**
  * Passes full chunks of `size` bytes to `put`, and returns the rest: at most one chunk, and empty only if the stream was empty. Holds one
@@ -205,7 +206,7 @@ const noAnswerError = (path: string, timeout: Duration.Duration): Timeout =>
   new Timeout({ operation: "request", path, detail: `no leaf has answered within ${Duration.format(timeout)}` })
 
 const duplicateIdError = (path: string): InvalidArgument => {
-  const detail = "somebody waits for the answer to this id already; each request needs its own"
+  const detail = "another caller is waiting for this correlation id; each request needs its own"
   return new InvalidArgument({ operation: "request", path, argument: "correlationId", detail })
 }
 
@@ -388,7 +389,7 @@ const isAnswerTo = (tag: Single["_tag"], { _tag }: Terminal): boolean =>
   _tag === "FileFault" || kinds[tag].answers.some((answer) => answer === _tag)
 
 const chunkOrderError = (path: string): JournalError =>
-  corrupt(`the chunks that were answered for ${JSON.stringify(path)} do not follow one another`)
+  corrupt(`the chunks of the answer for ${JSON.stringify(path)} are not in order`)
 
 const invalid = (operation: string, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation, path: FsPath.root, argument, detail })
@@ -463,13 +464,13 @@ export const make = Effect.fnUntraced(function* (
         if (part.offset !== start + size) isDisordered = true
         stat ??= part.stat
         all.push({ offset: size, content: part.data })
-        size += Pieces.sizeOf(part.data)
+        size += sizeOf(part.data)
       }
       const found = (end: Terminal): Effect.Effect<Pieces.Pieces | FileFault, JournalError> => {
         if (end._tag === "FileFault") return Effect.succeed(end)
         if (end._tag === "FileContent") {
           const { content, isPartial, stat, totalSize } = end
-          return Effect.succeed({ size: Pieces.sizeOf(content), totalSize, isPartial, stat, all: [{ offset: 0, content }] })
+          return Effect.succeed({ size: sizeOf(content), totalSize, isPartial, stat, all: [{ offset: 0, content }] })
         }
         if (isDisordered) return Effect.fail(chunkOrderError(entry.path))
         const isPartial = start > 0 || entry.length !== undefined

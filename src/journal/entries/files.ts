@@ -486,3 +486,91 @@ export class FileStarted extends Schema.TaggedClass<FileStarted>("fs-algebra/Fil
   /** The result that an edit will answer. */
   edits: Schema.optionalKey(Schema.Struct({ bytesWritten: nonNegativeInt, replacements: nonNegativeInt, diff: Schema.String }))
 }) {}
+
+const basicEntries = [
+  FileRead,
+  FileContent,
+  FileContentChunk,
+  FileWrite,
+  FileWriteChunk,
+  FileWritten,
+  FileList,
+  FileListing,
+  FileDelete,
+  FileDeleted,
+  FileStat,
+  FileMetadata,
+  FileFault
+] as const
+
+const extendedEntries = [
+  FileMakeDirectory,
+  FileDirectoryMade,
+  FileMove,
+  FileMoved,
+  FileEdit,
+  FileEdited,
+  FileMakeLink,
+  FileLinkMade,
+  FileSetAttributes,
+  FileAttributesSet,
+  FileStarted
+] as const
+
+/**
+ * The thirteen basic kinds of entry.
+ *
+ * @since 0.1.0
+ */
+export const Thirteen = Schema.Union(basicEntries)
+/** @since 0.1.0 */
+export type Thirteen = typeof Thirteen.Type
+
+/**
+ * The additional kinds of entry that `extended: true` enables.
+ *
+ * @since 0.1.0
+ */
+export const Extended = Schema.Union(extendedEntries)
+/** @since 0.1.0 */
+export type Extended = typeof Extended.Type
+
+/**
+ * Any entry of a journal of files.
+ *
+ * @category schemas
+ * @since 0.1.0
+ */
+export const FileSystemEntry = Schema.Union([...basicEntries, ...extendedEntries])
+/** @since 0.1.0 */
+export type FileSystemEntry = Thirteen | Extended
+
+/**
+ * An entry that requests an operation.
+ *
+ * @since 0.1.0
+ */
+export type Efferent =
+  | FileRead
+  | FileWrite
+  | FileWriteChunk
+  | FileList
+  | FileDelete
+  | FileStat
+  | FileMakeDirectory
+  | FileMove
+  | FileEdit
+  | FileMakeLink
+  | FileSetAttributes
+/**
+ * An entry that answers a request.
+ *
+ * @since 0.1.0
+ */
+export type Afferent = Exclude<FileSystemEntry, Efferent>
+/**
+ * An entry that ends an answer. No further entry follows for its correlation id.
+ *
+ * @since 0.1.0
+ */
+export type Terminal = Exclude<Afferent, FileStarted>

@@ -1,5 +1,5 @@
 /** The table of the kinds of request: one row per kind, from which branches, leaves and replays dispatch. */
-import type { CreateMode, Efferent, FileSystemEntry, Terminal } from "../FileSystemEntry.ts"
+import type { CreateMode, Efferent, FileSystemEntry, Terminal } from "./files.ts"
 
 interface Kind {
   /** The name of the operation in errors. */

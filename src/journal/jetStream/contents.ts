@@ -7,11 +7,11 @@ import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
-import { Buffer } from "../../runtime/buffer.ts"
 import { hasher, sha256 } from "../../runtime/hash.ts"
 import { FsPromises as Fs, join, tmpdir } from "../../runtime/node.ts"
-import type { ContentStore } from "../ContentStore.ts"
+import type { ContentStore } from "../model.ts"
 import type { ContentRef } from "../FileSystemEntry.ts"
+import { concatenate } from "../entries/values.ts"
 import { JournalError } from "../errors.ts"
 import { type Connection, creationRetryOptions } from "./connection.ts"
 import type { Options } from "./options.ts"
@@ -26,7 +26,11 @@ interface Spool {
 }
 
 const problem = (cause: unknown): JournalError =>
-  new JournalError({ operation: "ContentStore.put", reason: "io", detail: `no place for a large content: ${String(cause)}` })
+  new JournalError({
+    operation: "ContentStore.put",
+    reason: "io",
+    detail: `cannot store a large content in a temporary file: ${String(cause)}`
+  })
 
 const attempt = <A>(work: () => Promise<A>): Effect.Effect<A, JournalError> => Effect.tryPromise({ try: work, catch: problem })
 
@@ -96,8 +100,6 @@ const failure = (reason: "corrupt" | "unavailable", detail: string): JournalErro
 async function* singleChunk(bytes: Uint8Array): AsyncIterable<Uint8Array> {
   yield bytes
 }
-
-const concatenate = (parts: ReadonlyArray<Uint8Array>): Uint8Array => new Uint8Array(Buffer.concat(parts))
 
 const makeContents = (connection: Connection, objects: ObjectStore, { name }: Options): ContentStore => {
   const { manager, nats } = connection

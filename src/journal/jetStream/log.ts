@@ -5,7 +5,7 @@ import * as Option from "effect/Option"
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import type { ContentRef } from "../FileSystemEntry.ts"
-import type { Recorded } from "../Journal.ts"
+import type { Recorded } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import { type Connection, creationRetryOptions, type Refusal } from "./connection.ts"
 import type { Options } from "./options.ts"
@@ -96,8 +96,8 @@ export const parse = (data: Uint8Array, first: number, count: number): Parsed =>
   const body = Option.getOrUndefined(decodeBody(text))
   if (body?.entries.length === count) return body.entries
   return isLater(Option.getOrUndefined(decodeAny(text)))
-    ? messageProblem(first, `a later fs-algebra wrote what stands at ${first}`, "version")
-    : messageProblem(first, `what stands at ${first} was not written by a journal`)
+    ? messageProblem(first, `entry ${first} was written by a later version of fs-algebra`, "version")
+    : messageProblem(first, `message ${first} was not written by a journal`)
 }
 
 export const codec = <E, Encoded>(schema: Schema.Codec<E, Encoded>): Codec<E> => {
@@ -111,7 +111,7 @@ export const codec = <E, Encoded>(schema: Schema.Codec<E, Encoded>): Codec<E> =>
       const { at, entry } = parsed[index]!
       return Result.match(decode(entry), {
         onFailure: (error): EntryOrError<E> =>
-          messageProblem(position, `what stands at ${position} is no entry: ${String(error)}`),
+          messageProblem(position, `message ${position} is not an entry of this journal: ${String(error)}`),
         onSuccess: (entry) => ({ position, at, entry })
       })
     }
@@ -157,7 +157,7 @@ const configuration = (
 const unfitReason = (subject: string, config: StreamConfig): string | undefined => {
   if (config.subjects?.length !== 1 || config.subjects[0] !== subject) return `its subjects are ${String(config.subjects)}`
   if (config.retention !== "limits") return `its retention is ${config.retention}`
-  if (config.discard !== "new") return `it discards the oldest`
+  if (config.discard !== "new") return `it discards the oldest messages`
   if (config.max_age > 0) return "its messages expire"
   if (config.max_msgs > 0 || config.max_msgs_per_subject > 0) return "the number of its messages is limited"
   return config.deny_delete && config.deny_purge ? undefined : "its messages may be deleted"
@@ -177,7 +177,7 @@ const createStream = (connection: Connection, subject: string, options: Options)
       const reason = unfitReason(subject, config)
       return reason === undefined
         ? Effect.void
-        : Effect.fail(problem("corrupt", `the stream ${options.name} is no journal: ${reason}`))
+        : Effect.fail(problem("corrupt", `the stream ${options.name} is not a journal: ${reason}`))
     })
   )
 }

@@ -57,8 +57,8 @@ const invalidOption = (detail: string): Effect.Effect<never, JournalError> =>
 
 export const checkOptions = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
   if (!/^[\w-]{1,200}$/.test(name))
-    return invalidOption(`the name ${JSON.stringify(name)} is not of letters, digits, "-" and "_"`)
-  if (servers.length === 0) return invalidOption("no server is named")
+    return invalidOption(`the name ${JSON.stringify(name)} may only have letters, digits, "-" and "_"`)
+  if (servers.length === 0) return invalidOption("servers is empty")
   if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5) return invalidOption(`replicas are 1 to 5, not ${replicas}`)
   if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0))
     return invalidOption(`maxBytes is ${maxBytes}`)

@@ -10,7 +10,7 @@ import * as Queue from "effect/Queue"
 import type * as Scope from "effect/Scope"
 import { Buffer } from "../../runtime/buffer.ts"
 import { randomBytes } from "../../runtime/node.ts"
-import type { ContentStore } from "../ContentStore.ts"
+import type { ContentStore } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import type { Connection, Refusal } from "./connection.ts"
 import * as Messages from "./log.ts"
@@ -75,7 +75,7 @@ export const make = (
 
     const refusalError = (refusal: Refusal): JournalError =>
       limitCodes.has(refusal.code)
-        ? failure("tooLarge", `the stream takes no more: ${refusal.message}`)
+        ? failure("tooLarge", `the stream is full: ${refusal.message}`)
         : failure("unavailable", refusal.message)
 
     const placeHeaders = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })

@@ -4,16 +4,16 @@
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
-import { isBytes } from "../../model/bytes.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import * as Instance from "../lifecycle.ts"
 import { DaemonChanged } from "../entries/status.ts"
 import { type Efferent, FileFault, FileWriteChunk, isEfferent, isMutation, isTerminal } from "../FileSystemEntry.ts"
-import type { Entry, Recorded } from "../Journal.ts"
-import * as Assignment from "./charge.ts"
-import type * as Deadlines from "./hands.ts"
-import { type Executor, makeDeadlines } from "./hands.ts"
+import type { Entry, Recorded } from "../model.ts"
+import * as Assignment from "./registry.ts"
+import type * as Deadlines from "./executor.ts"
+import { type Executor, makeDeadlines } from "./executor.ts"
+import { faultAnswer, sizeOf } from "../entries/values.ts"
 import * as Faults from "./model.ts"
 import type { EarlierWork, LeafContext, PathOwnership, Transfer, Work } from "./model.ts"
 import * as Views from "./operations.ts"
@@ -25,7 +25,7 @@ type Action = Effect.Effect<void> | undefined
 
 type Intent = Exclude<Efferent, FileWriteChunk>
 
-const missingPathFault: Fault = { _tag: "InvalidPath", detail: "the first part of a write must name one" }
+const missingPathFault: Fault = { _tag: "InvalidPath", detail: "the first part of a write has no path" }
 
 const noBytes = new Uint8Array(0)
 
@@ -70,7 +70,7 @@ export const make = (
 
   const refuse = (intent: Efferent, shown: string, fault: Fault): Action => {
     const error = Faults.errorOf(fault, intent, shown)
-    return executor.answerUnstarted(Faults.faultAnswer(error, intent.correlationId, shown, settings.extended))
+    return executor.answerUnstarted(faultAnswer(error, intent.correlationId, shown, settings.extended))
   }
   const shownOf = (intent: Efferent): string => intent.path ?? "."
   const isMine = (request: Assignment.OpenRequest): boolean => request.leafInCharge?.instance === instance
@@ -116,7 +116,7 @@ export const make = (
   const idleDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = makeDeadlines(clock, settings.idleMillis, (request) =>
     postpone(() =>
       isOpen(request) && isMine(request) && !idleDeadlines.has(request)
-        ? dropWith(request, { _tag: "Timeout", detail: `its next part did not come within ${settings.idleMillis} ms` })
+        ? dropWith(request, { _tag: "Timeout", detail: `the next part did not arrive within ${settings.idleMillis} ms` })
         : undefined
     )
   )
@@ -140,7 +140,7 @@ export const make = (
       daemon,
       instance: leaf.instance,
       status: "Completed",
-      failure: "it ended without saying so",
+      failure: "its process has ended",
       prefix,
       extended
     })
@@ -186,7 +186,7 @@ export const make = (
   const answerUnserved = (request: Assignment.OpenRequest): Action => {
     const { intent, givenPath: shown } = request
     closeRequest(intent.correlationId)
-    const doubt = mayHaveBegun(request) ? "; the leaf that had it has ended without an answer, and may have carried it out" : ""
+    const doubt = mayHaveBegun(request) ? "; the previous leaf ended without an answer and may have made the change" : ""
     const error = Faults.errorOf({ _tag: "Unavailable", detail: `no leaf serves this path${doubt}` }, intent, shown)
     // Includes the complete error even if the leaf is not extended, because the eleven kinds have no Unavailable.
     return executor.answerUnstarted(
@@ -248,7 +248,7 @@ export const make = (
         if (!hadEarlierLeaf(request) || settings.resumesChanges) return void idleDeadlines.renew(request)
         return dropWith(request, {
           _tag: "IoError",
-          detail: "not executed: it was not complete when the leaf that had it ended"
+          detail: "not executed: the leaf ended before all parts of the write had arrived"
         })
       }
     }
@@ -265,7 +265,7 @@ export const make = (
   const targetServedElsewhere = (to: FsPath.FsPath): Fault | undefined =>
     leaves.ownerOf(to)?.instance === instance && !leaves.isPrefixDirectory(to)
       ? undefined
-      : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the path that it is to be moved to" }
+      : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the target" }
 
   const isAfterStart = (): boolean => position > me.position
 
@@ -296,7 +296,7 @@ export const make = (
   const answerDuplicateId = (intent: Efferent): Action =>
     refuse(intent, shownOf(intent), {
       _tag: "IoError",
-      detail: "another entry with this correlation id is still being carried out"
+      detail: "a request with this correlation id is still running; each request needs its own id"
     })
 
   const onIntent = (intent: Intent, { at }: Recorded<Entry>): Action => {
@@ -313,11 +313,11 @@ export const make = (
     const { first, nextOffset: next } = transfer
     if (request.fault !== undefined || request.completeAt !== undefined) return
     if (chunk.offset !== next) {
-      request.fault = { _tag: "IoError", detail: `a part at offset ${chunk.offset} came where ${next} was next` }
+      request.fault = { _tag: "IoError", detail: `a part has offset ${chunk.offset} instead of ${next}` }
     } else if (chunk.path !== undefined && chunk.path !== first.path) {
-      request.fault = { _tag: "IoError", detail: "a later part names another path than the first" }
+      request.fault = { _tag: "IoError", detail: "a later part has another path than the first" }
     } else {
-      transfer.nextOffset += isBytes(chunk.data) ? chunk.data.length : chunk.data.size
+      transfer.nextOffset += sizeOf(chunk.data)
       if (chunk.isFinal) request.completeAt = position
     }
   }
@@ -329,7 +329,7 @@ export const make = (
       if (executor.holds(correlationId)) return answerDuplicateId(chunk)
       if (answered.has(correlationId)) return undefined
     }
-    const detail = `a part at offset ${chunk.offset} came where none was before`
+    const detail = `the first part has offset ${chunk.offset} instead of 0`
     const request = existingRequest ?? add(withoutData(chunk), at, chunk.offset === 0 ? undefined : { _tag: "IoError", detail })
     if (request.transfer === undefined) {
       if (existingRequest !== undefined) return isAfterStart() && isMine(existingRequest) ? answerDuplicateId(chunk) : undefined

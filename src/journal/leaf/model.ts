@@ -6,38 +6,17 @@ import type { Caller } from "../../filesystem/operations/call.ts"
 import { type Fault, type FsError, IoError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Links } from "../../port/Backend.ts"
-import {
-  type Afferent,
-  type Efferent,
-  FaultKind,
-  FileFault,
-  type FileStarted,
-  type FileWriteChunk,
-  type Terminal
-} from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
-import { kinds, make } from "../entries/kinds.ts"
+import { type Afferent, type Efferent, type FileStarted, type FileWriteChunk, type Terminal } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../model.ts"
+import { kinds } from "../entries/kinds.ts"
 import type { JournalError } from "../errors.ts"
 import type { Settings } from "./settings.ts"
-
-const faultKinds: ReadonlySet<string> = new Set(FaultKind.literals)
-
-const kindOf = (error: FsError): FaultKind => (faultKinds.has(error._tag) ? (error._tag as FaultKind) : "IoError")
 
 export const errorOf = (fault: Fault, intent: Efferent, path: string): FsError =>
   promote(fault, kinds[intent._tag].operation, path)
 
 export const ioError = (detail: string, intent: Efferent, path: string): IoError =>
   new IoError({ operation: kinds[intent._tag].operation, path, detail })
-
-export const faultAnswer = (error: FsError, correlationId: string, path: string, extended: boolean): FileFault =>
-  make(FileFault, {
-    correlationId,
-    faultKind: kindOf(error),
-    path,
-    message: error.message,
-    error: extended ? error : undefined
-  })
 
 const isBusy = (error: unknown): boolean =>
   typeof error === "object" && error !== null && "why" in error && error.why === "busy"

@@ -11,9 +11,9 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend, Links } from "../../port/Backend.ts"
 import { type Efferent, type FileList, FileListing, FileMetadata, type FileStarted } from "../FileSystemEntry.ts"
 import { type Intents, kinds, make as makeKinds } from "../entries/kinds.ts"
-import * as Changing from "./changing.ts"
-import { directoryMadeAnswer } from "./changing.ts"
-import * as Looking from "./looking.ts"
+import * as Changing from "./changes.ts"
+import { directoryMadeAnswer } from "./changes.ts"
+import * as Looking from "./reading.ts"
 import { type AnswerEffect, errorOf, type LeafContext, type Work } from "./model.ts"
 import * as Recovery from "./recovery.ts"
 import type { Settings } from "./settings.ts"
@@ -90,7 +90,7 @@ const list = (
   execute: AnswerEffect
 ): AnswerEffect => {
   if (recursive === true && work.mounts.length > 0) {
-    return fail(work, { _tag: "IoError", detail: "several leaves serve what is below it; list each directory by itself" })
+    return fail(work, { _tag: "IoError", detail: "several leaves serve paths below it; list each directory separately" })
   }
   const matcher =
     pattern === undefined
@@ -158,7 +158,7 @@ const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 export const settingsFault = (settings: Settings, intent: Efferent): Fault | undefined => {
   const requirements: ReadonlyArray<string> = kinds[intent._tag].needs
   if (requirements.includes("extended") && !settings.extended) {
-    return { _tag: "IoError", detail: `this leaf takes no ${intent._tag}; give it \`extended: true\`` }
+    return { _tag: "IoError", detail: `this leaf does not accept ${intent._tag}; start it with \`extended: true\`` }
   }
   return (requirements.includes("write") && !settings.allowWrite) || (requirements.includes("remove") && !settings.allowDelete)
     ? readOnly

@@ -8,6 +8,7 @@ import { compare as comparePaths, fold } from "../../model/FsPath.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault, FsError } from "../../model/FsError.ts"
 import { make } from "../entries/kinds.ts"
+import { digestOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import {
   type FileDelete,
@@ -22,8 +23,7 @@ import {
   type FileWriteChunk,
   type Terminal
 } from "../FileSystemEntry.ts"
-import * as Changing from "./changing.ts"
-import { digestOf } from "./changing.ts"
+import * as Changing from "./changes.ts"
 import { type AnswerEffect, type EarlierWork, ioError, type LeafContext, type Work } from "./model.ts"
 
 /** The result of a comparison: the answer of a change that was made, `notMade`, or `unclear`. */
@@ -41,7 +41,7 @@ const isVersion = (self: LeafContext, work: Work, sha256: string): Effect.Effect
 
 const isTail = (self: LeafContext, work: Work, offset: number, bytes: Effect.Effect<string, JournalError>, size: number) =>
   Effect.flatMap(bytes, (sha256) =>
-    Effect.map(digestOf(self.fs.stream(work.path, { offset, length: size })), (found) => found === sha256)
+    Effect.map(digestOf(self.fs.stream(work.path, { offset, length: size })), (found) => found.sha256 === sha256)
   )
 
 export const judgeWrite = (
@@ -173,11 +173,11 @@ export const judgeSetAttributes = (self: LeafContext, work: Work, intent: FileSe
   })
 
 const refusalTexts = {
-  notMade: "not executed: the leaf that had it has ended, and it was not carried out",
-  notBegun: "not executed: it stood in the journal before this leaf did",
-  uncertain: "not executed by this leaf: one that had it before has ended without an answer, and may have carried it out",
+  notMade: "not executed: the previous leaf ended before it made the change",
+  notBegun: "not executed: the request is older than this leaf",
+  uncertain: "not executed by this leaf: the previous leaf ended without an answer and may have made the change",
   unclear:
-    "not executed by this leaf: one that had it before had begun, and what is there now is neither what it met nor what it would have made"
+    "not executed by this leaf: the previous leaf had begun the change, and the current state is neither the old nor the new one"
 } as const
 
 export const recover = (

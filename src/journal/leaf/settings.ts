@@ -7,8 +7,6 @@ import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.t
 import { InvalidArgument, promote } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import * as Limits from "../../model/Limits.ts"
-import type { LeafOptions } from "../Leaf.ts"
-import { defaultGraceMillis } from "./registry.ts"
 
 const trueByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(true)))
 const falseByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
@@ -86,6 +84,60 @@ export const MockFS = Schema.Struct({
 /** @since 0.1.0 */
 export type MockFS = typeof MockFS.Type
 
+/**
+ * The name of a leaf, the paths that it claims, and the way it processes requests.
+ *
+ * @since 0.1.0
+ */
+export interface LeafOptions {
+  /** The leaf's name, the same after a restart. @default the backend's name, with the prefix if there is one */
+  readonly name?: string | undefined
+  /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all */
+  readonly prefix?: string | undefined
+  /** True if writes are allowed. If not, they are answered with AccessDenied. @default true */
+  readonly allowWrite?: boolean | undefined
+  /**
+   * True if deletions are allowed. If not, they are answered with AccessDenied. A move needs `allowWrite` too; overwriting needs only
+   * `allowWrite`. @default true
+   */
+  readonly allowDelete?: boolean | undefined
+  /** The size of a chunk in bytes; only the last may be shorter. @default 65,536 */
+  readonly chunkSize?: number | undefined
+  /** The largest size in bytes of a content that is one entry. @default 1,048,576 */
+  readonly streamingThreshold?: number | undefined
+  /**
+   * True if FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the link's target. @default as
+   * the filesystem has it: true
+   */
+  readonly followSymlinks?: boolean | undefined
+  /** True if a copy through a branch keeps its permission bits; needs `extended`. @default false, unless the filesystem's layer sets it */
+  readonly preservePermissions?: boolean | undefined
+  /** The rules for names. `windows` rejects names that Windows cannot have with InvalidPath, on any disk. @default "posix" */
+  readonly names?: "posix" | "windows" | undefined
+  /** The largest number of requests that run at once. @default 16 */
+  readonly concurrency?: number | undefined
+  /** The longest time for one request, or for a large content, the longest time without progress. @default 30 seconds */
+  readonly timeout?: Duration.Input | undefined
+  /** The longest wait for the next chunk of a write. @default 60 seconds */
+  readonly idle?: Duration.Input | undefined
+  /** The longest time a request may wait for a leaf that serves its path, before it is answered Unavailable. @default 5 seconds */
+  readonly grace?: Duration.Input | undefined
+  /**
+   * The treatment of changes that were already unanswered when the leaf started. `reads` answers them with IoError "not executed". `all`
+   * carries them out, except those that are known to be done or whose state cannot be determined. @default "reads"
+   */
+  readonly resume?: "reads" | "all" | undefined
+  /**
+   * True if the leaf accepts the `Extended` requests, answers complete errors, metadata and versions, and records the existing state before
+   * each change. @default false
+   */
+  readonly extended?: boolean | undefined
+  /** @default Limits.standard */
+  readonly limits?: Limits.LimitsShape | undefined
+  /** The number of retries of a read or write of a file that another program has open. Delays start at 50 ms. @default 5 */
+  readonly lockedRetries?: number | undefined
+}
+
 export interface Settings {
   readonly name: string
   readonly prefix: FsPath.FsPath
@@ -103,6 +155,8 @@ export interface Settings {
   readonly limits: Limits.LimitsShape
   readonly lockedRetries: number
 }
+
+export const defaultGraceMillis = 5_000
 
 const operation = "Leaf.make"
 
@@ -153,7 +207,7 @@ const prefixOf = (input: string | undefined): FsPath.FsPath => {
 const nameOf = (fs: Algebra, prefix: FsPath.FsPath, name: string | undefined): string => {
   if (name === undefined) return prefix === FsPath.root ? fs.name : `${fs.name}:${prefix}`
   if (typeof name === "string" && name !== "") return name
-  throw invalid("name", "it must be a text that is not empty")
+  throw invalid("name", "it must be a non-empty text")
 }
 
 const readOptions = (fs: Algebra, options: LeafOptions): Settings => {

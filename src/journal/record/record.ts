@@ -8,14 +8,13 @@ import * as Request from "../../port/Request.ts"
 import { relativeTarget } from "../../port/absoluteLinks.ts"
 import * as Correlation from "../Correlation.ts"
 import { FileContent, FileFault, FileList, FileListing, FileMetadata, FileRead, FileStat } from "../FileSystemEntry.ts"
-import { type Entry, Journal, type Scrivener } from "../Journal.ts"
+import { type Entry, Journal, type Scrivener } from "../model.ts"
 import { make } from "../entries/kinds.ts"
-import { metadataOf } from "../entries/said.ts"
-import * as Changing from "./changing.ts"
-import * as Ids from "./ids.ts"
-import * as Faults from "./story.ts"
-import { recordRequest, type StepRecorder } from "./story.ts"
-import { type RecordContext, write } from "./writing.ts"
+import { metadataOf } from "../entries/values.ts"
+import * as Changing from "./changes.ts"
+import * as Faults from "./steps.ts"
+import { recordRequest, type StepRecorder } from "./steps.ts"
+import { type RecordContext, write } from "./writes.ts"
 
 // Records reads for `Replay.double`: each stat, list and open at the port, and each read of an open file. Opening is
 // recorded as a read of no bytes. Reading a link is recorded as a read without a length, whose content is the link's text.
@@ -41,7 +40,7 @@ const recordRead = <A, R>(
 const metadataAnswer = (id: string, stat: Stat): Entry => make(FileMetadata, { correlationId: id, ...metadataOf(stat) })
 
 const notFoundAnswer = (id: string, path: FsPath.FsPath): Entry =>
-  make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "nothing is there" })
+  make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "there is no such entry" })
 
 /** Returns the listed entry of a child. The entry's path is the child's key at the port. */
 const listedEntry = (child: Child): FileEntry => ({
@@ -184,7 +183,7 @@ export const recordInto =
       makeFilesystem(
         recordBackend({
           journal,
-          nextId: Ids.make(beginning),
+          nextId: Faults.makeIds(beginning),
           self,
           reads: options?.reads === true,
           previous: options?.previous !== false

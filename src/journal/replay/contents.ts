@@ -3,15 +3,21 @@ import { is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Edit from "../../engine/edit.ts"
+import * as Read from "../../engine/read.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPathModule from "../../model/FsPath.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import type { Backend } from "../../port/Backend.ts"
 import { isBytes } from "../../model/bytes.ts"
-import { hasher, sha256 } from "../../runtime/hash.ts"
-import type { ContentStore } from "../ContentStore.ts"
+import { sha256 } from "../../runtime/hash.ts"
+import type { ContentRef } from "../FileSystemEntry.ts"
+import type { ContentStore } from "../model.ts"
+import { concatenate, digestOf, streamOf as contentStream } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import { NotRecorded } from "./values.ts"
 import type { Beginning, Directory, File, Node, Part } from "./world.ts"
+
+const chunkSize = 65_536
 
 export type ContentError = JournalError | NotRecorded | Fault
 
@@ -19,18 +25,6 @@ export interface Source {
   readonly operation: string
   readonly contents: ContentStore
   readonly beginning: (path: FsPath) => Stream.Stream<Uint8Array, ContentError>
-}
-
-const concatenate = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const [only] = chunks
-  if (only !== undefined && chunks.length === 1) return only
-  const out = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    out.set(chunk, at)
-    at += chunk.length
-  }
-  return out
 }
 
 export const notRecorded = (operation: string, path: FsPath, detail: string): NotRecorded =>
@@ -45,9 +39,7 @@ const applyEdits = (
     Effect.flatMap(Edit.applyEdits(concatenate(chunks), edits, path), (out) =>
       !isFault(out) && (version === undefined || sha256(out.bytes) === version)
         ? Effect.succeed(out.bytes)
-        : Effect.fail(
-            notRecorded(source.operation, path, "an edit was made of another content than the entries before it left")
-          )
+        : Effect.fail(notRecorded(source.operation, path, "the recorded edits do not apply to the recorded content"))
     )
   )
 
@@ -65,13 +57,11 @@ const flattenParts = (parts: ReadonlyArray<Part>): ReadonlyArray<FlatPart> => {
 }
 
 const partOf = (source: Source, path: FsPath, part: FlatPart): Stream.Stream<Uint8Array, ContentError> =>
-  isBytes(part)
-    ? Stream.make(part)
-    : "sha256" in part
-      ? source.contents.stream(part)
-      : "origin" in part
-        ? source.beginning(part.origin)
-        : Stream.fromEffect(applyEdits(source, path, part))
+  isBytes(part) || "sha256" in part
+    ? contentStream(source.contents, part)
+    : "origin" in part
+      ? source.beginning(part.origin)
+      : Stream.fromEffect(applyEdits(source, path, part))
 
 const streamOf = (source: Source, path: FsPath, parts: ReadonlyArray<Part>): Stream.Stream<Uint8Array, ContentError> =>
   Stream.flatMap(Stream.fromIterable(flattenParts(parts)), (part) => partOf(source, path, part))
@@ -79,33 +69,16 @@ const streamOf = (source: Source, path: FsPath, parts: ReadonlyArray<Part>): Str
 export const content = (source: Source, path: FsPath, { parts }: File): Stream.Stream<Uint8Array, ContentError> =>
   streamOf(source, path, parts)
 
-interface Digest {
-  readonly sizeBytes: number
-  readonly version: string
+/** Returns the size and hash of a file. Does not read a content that is already stored by its hash. */
+export const digest = (source: Source, path: FsPath, file: File): Effect.Effect<ContentRef, ContentError> => {
+  const [only, more] = flattenParts(file.parts)
+  return more === undefined && only !== undefined && "sha256" in only
+    ? Effect.succeed(only)
+    : digestOf(content(source, path, file))
 }
 
-/** Returns the size and hash of a file. Does not read a content that is already stored by its hash. */
-export const digest = (source: Source, path: FsPath, file: File): Effect.Effect<Digest, ContentError> => {
-  const [only, more] = flattenParts(file.parts)
-  if (more === undefined && only !== undefined && "sha256" in only) {
-    return Effect.succeed({ sizeBytes: only.size, version: only.sha256 })
-  }
-  return Effect.suspend(() => {
-    const hash = hasher()
-    let sizeBytes = 0
-    return Effect.map(
-      Stream.runForEachArray(content(source, path, file), (chunks) =>
-        Effect.sync(() => {
-          for (const chunk of chunks) {
-            hash.update(chunk)
-            sizeBytes += chunk.length
-          }
-        })
-      ),
-      () => ({ sizeBytes, version: hash.digest() })
-    )
-  })
-}
+export const bytesAt = (port: Backend, path: FsPath): Stream.Stream<Uint8Array, Fault> =>
+  Stream.unwrap(Effect.map(port.open(path), (handle) => Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize)))
 
 export const beginningSource = (operation: string, contents: ContentStore, beginning: Beginning): Source => ({
   operation,
@@ -114,10 +87,8 @@ export const beginningSource = (operation: string, contents: ContentStore, begin
     const known = beginning.known.get(path)
     const content = known?.kind === "file" ? known.content : undefined
     return content === undefined
-      ? Stream.fail(notRecorded(operation, path, "what it held in the beginning was not recorded"))
-      : isBytes(content)
-        ? Stream.make(content)
-        : contents.stream(content)
+      ? Stream.fail(notRecorded(operation, path, "its original content was not recorded"))
+      : contentStream(contents, content)
   }
 })
 

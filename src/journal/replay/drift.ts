@@ -8,7 +8,7 @@ import * as FsPath from "../../model/FsPath.ts"
 import { compare, join, root } from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import type { JournalError } from "../errors.ts"
 import * as Beginning from "./contents.ts"
 import { type ContentError, digest, type Source } from "./contents.ts"
@@ -68,7 +68,7 @@ const stateOfFound = (port: Backend, { at, stat }: ResolvedEntry): Effect.Effect
 /** Returns the expected state of a file; `unknown` if its content depends on data that was not recorded. */
 const stateOfFile = (source: Source, path: FsPath.FsPath, file: File): Effect.Effect<State, ContentError> =>
   Effect.catchIf(
-    Effect.map(digest(source, path, file), (digest): State => ({ kind: "file", ...digest })),
+    Effect.map(digest(source, path, file), ({ sha256, size }): State => ({ kind: "file", sizeBytes: size, version: sha256 })),
     (error: ContentError) => error._tag === "NotRecorded",
     () => Effect.succeed<State>({ kind: "unknown" })
   )

@@ -19,9 +19,9 @@ import {
   type Removed,
   type Terminal
 } from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import type { Intents } from "../entries/kinds.ts"
-import { sizeOf } from "../entries/said.ts"
+import { sizeOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import { type Operation, operations } from "./operations.ts"
 import { normalizePath } from "./paths.ts"
@@ -222,7 +222,7 @@ export const load = (
   Effect.flatMap(Stream.runHead(journal.stored()), (first): Effect.Effect<Loaded, JournalError | NotRecorded> => {
     const lastRemoved = Option.match(first, { onNone: () => 0, onSome: ({ position }) => position - 1 })
     if (position < lastRemoved) {
-      const detail = `the journal was compacted: its entries up to ${lastRemoved} are gone, and with them what was there at ${position}`
+      const detail = `the journal was compacted: its entries up to ${lastRemoved} were removed, so the state at ${position} is not known`
       return Effect.fail(new NotRecorded({ operation: "Replay", path: root, detail }))
     }
     const now = new World(caseSensitive)

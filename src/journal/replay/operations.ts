@@ -3,11 +3,10 @@ import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
 import type { FsPath } from "../../model/FsPath.ts"
-import { isBytes } from "../../model/bytes.ts"
-import { hasher } from "../../runtime/hash.ts"
 import * as FileSystemEntry from "../FileSystemEntry.ts"
-import type { Content, Efferent, FileContentChunk, FileStarted, Terminal } from "../FileSystemEntry.ts"
-import type { Entry, Recorded, Scrivener } from "../Journal.ts"
+import type { Content, ContentRef, Efferent, FileContentChunk, FileStarted, Terminal } from "../FileSystemEntry.ts"
+import type { Entry, Recorded, Scrivener } from "../model.ts"
+import { digestOf, isRef, streamOfParts } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import { kindOf } from "./filter.ts"
 import { normalizePath } from "./paths.ts"
@@ -136,31 +135,17 @@ export const operations = (
 
 export type AnswerFields = { readonly [field: string]: unknown }
 
-export const digestOf = (
+export const digestFieldsOf = (
   journal: Scrivener<Entry>,
   parts: ReadonlyArray<Content>
-): Effect.Effect<{ readonly bytes: number; readonly sha256: string }, JournalError> =>
-  Effect.suspend(() => {
-    const [only] = parts
-    if (only !== undefined && parts.length === 1 && !isBytes(only)) {
-      return Effect.succeed({ bytes: only.size, sha256: only.sha256 })
-    }
-    const hash = hasher()
-    let bytes = 0
-    const take = (chunk: Uint8Array): void => {
-      hash.update(chunk)
-      bytes += chunk.length
-    }
-    const hashed = Effect.forEach(
-      parts,
-      (part) =>
-        isBytes(part)
-          ? Effect.sync(() => take(part))
-          : Stream.runForEach(journal.contents.stream(part), (chunk) => Effect.sync(() => take(chunk))),
-      { discard: true }
-    )
-    return Effect.map(hashed, () => ({ bytes, sha256: hash.digest() }))
-  })
+): Effect.Effect<{ readonly bytes: number; readonly sha256: string }, JournalError> => {
+  const [only] = parts
+  const digest: Effect.Effect<ContentRef, JournalError> =
+    only !== undefined && parts.length === 1 && isRef(only)
+      ? Effect.succeed(only)
+      : digestOf(streamOfParts(journal.contents, parts))
+  return Effect.map(digest, ({ sha256, size }) => ({ bytes: size, sha256 }))
+}
 
 /** Returns the fields to compare. `chunks` are all chunks of a content that was answered in several, including the last. */
 export const fieldsOf = (
@@ -170,10 +155,10 @@ export const fieldsOf = (
 ): Effect.Effect<AnswerFields, JournalError> => {
   switch (answer._tag) {
     case "FileContent":
-      return Effect.map(digestOf(journal, [answer.content]), (digest) => ({ answer: "content", ...digest }))
+      return Effect.map(digestFieldsOf(journal, [answer.content]), (digest) => ({ answer: "content", ...digest }))
     case "FileContentChunk":
       return Effect.map(
-        digestOf(
+        digestFieldsOf(
           journal,
           chunks.map(({ data }) => data)
         ),

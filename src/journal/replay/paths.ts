@@ -1,7 +1,7 @@
 import * as FsPath from "../../model/FsPath.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { Efferent } from "../FileSystemEntry.ts"
-import { isStep } from "../record/ids.ts"
+import { isStep } from "../record/steps.ts"
 
 /** Normalizes a path: removes leading and repeated slashes and ".". */
 export const normalizePath = (path: string): FsPath.FsPath =>

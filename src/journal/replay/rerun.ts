@@ -5,26 +5,28 @@ import * as Read from "../../engine/read.ts"
 import { removeWithContent } from "../../engine/remove.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import * as Caller from "../../filesystem/operations/call.ts"
+import * as Faults from "../../model/Fault.ts"
 import { type Fault, type FsError, toFault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
 import type { Backend } from "../../port/Backend.ts"
 import type { CreateMode, FileContentChunk, FileRead, FileSetAttributes, Terminal } from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import { portModes } from "../entries/kinds.ts"
+import { sizeOf, streamOfParts } from "../entries/values.ts"
 import { JournalError } from "../errors.ts"
 import type { LeafContext, Work } from "../leaf/model.ts"
 import * as Views from "../leaf/operations.ts"
 import { performRequest } from "../leaf/operations.ts"
 import * as Settings from "../leaf/settings.ts"
-import { isStep } from "../record/ids.ts"
+import { isStep } from "../record/steps.ts"
 import { type Filter, isSelected } from "./filter.ts"
 import { pathsOf } from "./load.ts"
-import { type AnswerFields, digestOf, fieldsOf, type Operation, operations } from "./operations.ts"
+import { type AnswerFields, digestFieldsOf, fieldsOf, type Operation, operations } from "./operations.ts"
 import type { Difference } from "./values.ts"
 
-const linksUnsupported: Fault = { _tag: "Unsupported", feature: "symbolic links" }
-const attributesUnsupported: Fault = { _tag: "Unsupported", feature: "attributes" }
+const linksUnsupported = Faults.unsupported("symbolic links")
+const attributesUnsupported = Faults.unsupported("attributes")
 const notFoundFields: AnswerFields = { answer: "fault", kind: "NotFound" }
 
 /**
@@ -34,7 +36,7 @@ const notFoundFields: AnswerFields = { answer: "fault", kind: "NotFound" }
 const readLength = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead): number => {
   const answer = answered?.answer
   if (answer?._tag !== "FileContent") return length
-  const size = isBytes(answer.content) ? answer.content.length : answer.content.size
+  const size = sizeOf(answer.content)
   return offset + size < answer.totalSize ? size : length
 }
 
@@ -55,7 +57,7 @@ const read = (
         ? Effect.fail(linksUnsupported)
         : Effect.map(port.links.read(path), (target) => new TextEncoder().encode(target))
   return Effect.flatMap(bytes, (bytes) =>
-    Effect.map(digestOf(journal, [bytes]), (digest) => ({ answer: "content", ...digest }))
+    Effect.map(digestFieldsOf(journal, [bytes]), (digest) => ({ answer: "content", ...digest }))
   )
 }
 
@@ -68,10 +70,7 @@ const write = (
   Effect.suspend(() => {
     const [only] = parts
     let bytes = 0
-    const stream = Stream.flatMap(Stream.fromIterable(parts), (part) =>
-      isBytes(part) ? Stream.make(part) : journal.contents.stream(part)
-    )
-    const counted = Stream.map(stream, (chunk) => {
+    const counted = Stream.map(streamOfParts(journal.contents, parts), (chunk) => {
       bytes += chunk.length
       return chunk
     })
@@ -145,7 +144,7 @@ const perform = (
     case "FileSetAttributes":
       return Effect.as(setAttributes(port, operation, asked), doneFields)
     case "FileEdit":
-      return Effect.fail({ _tag: "Unsupported", feature: "edits at the port" })
+      return Effect.fail(Faults.unsupported("edits at the port"))
   }
 }
 
@@ -169,11 +168,11 @@ const sink = (
 ): Effect.Effect<AnswerFields, JournalError | FsError> => {
   if (asked._tag !== "FileWriteChunk") return Effect.succeed({})
   const { createMode, createParents, ifMatch, path = "", version } = asked
-  const content = Stream.flatMap(Stream.fromIterable(parts), (part) =>
-    isBytes(part) ? Stream.make(part) : journal.contents.stream(part)
-  )
   return Effect.map(
-    Stream.run(content, fs.sink(path, { mode: createMode, createParents, version, ...(ifMatch !== undefined && { ifMatch }) })),
+    Stream.run(
+      streamOfParts(journal.contents, parts),
+      fs.sink(path, { mode: createMode, createParents, version, ...(ifMatch !== undefined && { ifMatch }) })
+    ),
     ({ bytesWritten }) => ({ answer: "written", bytes: bytesWritten })
   )
 }

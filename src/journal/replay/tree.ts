@@ -1,7 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as InMemory from "../../backends/InMemory.ts"
-import * as Read from "../../engine/read.ts"
 import { removeWithContent } from "../../engine/remove.ts"
 import { resolve } from "../../engine/resolve.ts"
 import { readOnly } from "../../filesystem/Decorator.ts"
@@ -10,10 +9,10 @@ import { overlay } from "../../filesystem/Overlay.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import type { JournalError } from "../errors.ts"
 import * as Beginning from "./contents.ts"
-import { content, type ContentError, notRecorded, type Source } from "./contents.ts"
+import { bytesAt, content, type ContentError, notRecorded, type Source } from "./contents.ts"
 import { load } from "./load.ts"
 import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
@@ -24,16 +23,11 @@ interface BuildContext {
   readonly base: Backend | undefined
 }
 
-const chunkSize = 65_536
-
-const streamFrom = (port: Backend, path: FsPath.FsPath): Stream.Stream<Uint8Array, Fault> =>
-  Stream.unwrap(Effect.map(port.open(path), (handle) => Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize)))
-
 /** Reads contents of the beginning from the base. A missing file reads as empty, because the append created it. */
 const readFromBase =
   (base: Backend): Source["beginning"] =>
   (path) =>
-    Stream.unwrap(Effect.map(base.stat(path), (stat) => (stat === undefined ? Stream.empty : streamFrom(base, path))))
+    Stream.unwrap(Effect.map(base.stat(path), (stat) => (stat === undefined ? Stream.empty : bytesAt(base, path))))
 
 const removeAt = (draft: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
   Effect.flatMap(draft.stat(path), (stat) =>
@@ -57,7 +51,7 @@ const copyFromBase = Effect.fnUntraced(function* (
     const [from, to] = next
     const stat = yield* base!.stat(from)
     if (stat === undefined) continue
-    if (stat.kind === "file") yield* draft.write(to, streamFrom(base!, from), "create")
+    if (stat.kind === "file") yield* draft.write(to, bytesAt(base!, from), "create")
     else if (stat.kind === "symlink" && base!.links !== undefined && draft.links !== undefined) {
       yield* draft.links.make(to, yield* base!.links.read(from))
     } else if (stat.kind === "directory") {
@@ -66,7 +60,7 @@ const copyFromBase = Effect.fnUntraced(function* (
         pending.push([FsPath.join(from, keyOf(child)), FsPath.join(to, keyOf(child))])
     } else
       return yield* Effect.fail(
-        notRecorded(source.operation, from, "it is neither file, directory nor link, and cannot be made")
+        notRecorded(source.operation, from, "it is not a file, a directory or a link, so it cannot be created")
       )
     if (stat.kind !== "symlink") yield* setMode(draft, to, stat.mode)
   }
@@ -78,7 +72,7 @@ const buildNode = (context: BuildContext, path: FsPath.FsPath, node: Node): Effe
     case "nothing":
       return removeAt(draft, path)
     case "unknown":
-      return Effect.fail(notRecorded(source.operation, path, "what it is was not recorded"))
+      return Effect.fail(notRecorded(source.operation, path, "its kind was not recorded"))
     case "symlink":
       return Effect.andThen(removeAt(draft, path), draft.links!.make(path, node.target))
     case "file":

@@ -5,7 +5,6 @@
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import * as Read from "../../engine/read.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type Mismatch, runTransaction } from "../../history/transaction.ts"
 import { withTreeLock } from "../../history/transaction/treeLock.ts"
@@ -26,9 +25,9 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { BringingBack } from "../../port/Rules.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import * as Beginning from "./contents.ts"
-import { content, type ContentError, digest, notRecorded, type Source } from "./contents.ts"
+import { bytesAt, content, type ContentError, digest, notRecorded, type Source } from "./contents.ts"
 import { applyCompleted, difference, differences, stateAt } from "./drift.ts"
 import { load } from "./load.ts"
 import { normalizePath } from "./paths.ts"
@@ -37,8 +36,6 @@ import { type Attributes, attributesOf, type Directory, type Node, type World } 
 
 // The two trees of an undo: the current one and the target, both reduced to their differences. An entry of the beginning
 // is read from the place to which it was moved, or from the contents in the journal.
-
-const chunkSize = 65_536
 
 type Bytes = Stream.Stream<Uint8Array, ContentError>
 
@@ -87,13 +84,10 @@ const fileOf = (
     )
   })
 
-const bytesAt = (port: Backend, path: FsPath.FsPath): Bytes =>
-  Stream.unwrap(Effect.map(port.open(path), (handle) => Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize)))
-
 const specialFileFault = (path: FsPath.FsPath): Fault => ({
   _tag: "IoError",
   path,
-  detail: "it is neither file, directory nor link, and could not be brought back"
+  detail: "it is not a file, a directory or a link, so it cannot be restored"
 })
 
 /** Returns the actual tree at a path. With a target path, also records the file contents under that path of the target tree. */
@@ -156,7 +150,7 @@ const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath
 }
 
 const unknownError = ({ source }: UndoContext, path: FsPath.FsPath) =>
-  notRecorded(source.operation, path, "what was there before was not recorded")
+  notRecorded(source.operation, path, "its previous state was not recorded")
 
 const noNames = new Set<string>()
 
@@ -225,9 +219,9 @@ const addFile = Effect.fnUntraced(function* (
   file: Extract<Node, { readonly kind: "file" }>
 ): Effect.fn.Return<TreeNode, ContentError> {
   const bytes = content(context.source, targetPath, file)
-  const { sizeBytes } = yield* digest(context.source, targetPath, file)
+  const { size } = yield* digest(context.source, targetPath, file)
   context.contents.set(targetPath, bytes)
-  return yield* fileOf(sizeBytes, bytes, knownAttributes(file.attributes))
+  return yield* fileOf(size, bytes, knownAttributes(file.attributes))
 })
 
 const targetTreeAt = Effect.fnUntraced(function* (
@@ -391,7 +385,7 @@ const pairOf = Effect.fnUntraced(function* (
   const attributes = attributesOf(beginning, now)
   if (before !== undefined && after?.kind === before.kind && after.kind !== "symlink") {
     if (after.mode === undefined && attributes?.mode.value !== undefined) {
-      return yield* Effect.fail(notRecorded("undo", path, "the permission bits that it had before were not recorded"))
+      return yield* Effect.fail(notRecorded("undo", path, "its previous permission bits were not recorded"))
     }
     if (after.kind === "file" && before.kind === "file" && after.id === before.id) {
       yield* planTime(finding, path, after.modifiedAt)
@@ -440,7 +434,7 @@ const directoryPair = Effect.fnUntraced(function* (
   const mode = past?.mode.value
   const restoresMode = hasOtherMode && mode !== undefined && stat.mode !== undefined
   if (hasOtherMode && mode === undefined && stat.mode !== undefined && finding.isSelected(path)) {
-    return yield* Effect.fail(notRecorded("undo", path, "the permission bits that it had before were not recorded"))
+    return yield* Effect.fail(notRecorded("undo", path, "its previous permission bits were not recorded"))
   }
   const drift = hasOtherMode ? yield* difference(finding, path, now) : undefined
   if (drift !== undefined) {

@@ -18,11 +18,11 @@ import {
   FileWrite,
   FileWritten
 } from "../FileSystemEntry.ts"
-import { Journal, type Entry, type Recorded, type Scrivener } from "../Journal.ts"
-import { answer, type FileAnswer } from "./answering.ts"
+import { Journal, type Entry, type Recorded, type Scrivener } from "../model.ts"
+import { answer, type FileAnswer } from "./results.ts"
 import * as Ids from "./definitions.ts"
 import { requestFor, type SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./definitions.ts"
-import type { InvocationLog, NoAnswerError } from "./book.ts"
+import type { InvocationLog, NoAnswerError } from "./invocationLog.ts"
 
 export interface SpellRouting {
   readonly spells: Scrivener<SpellEntry>

@@ -157,7 +157,7 @@ const writeFile = {
 }
 
 const listDirectory = {
-  description: "List a directory. One that is not there is empty.",
+  description: "List a directory. A directory that does not exist is listed as empty.",
   parameters: Schema.Struct({
     /** @default the root */
     path: Schema.optionalKey(path),
@@ -267,7 +267,7 @@ const decoders: Readonly<Record<SpellName, (parameters: unknown) => Result.Resul
 export const parseInvocation = (invocation: SpellInvocation): AnySpellCall | SpellFault => {
   const { parameters, spell } = invocation
   if (!isSpellName(spell)) {
-    return spellFault(invocation, "UnknownSpell", `there is no spell ${JSON.stringify(spell)}; there are ${names}`)
+    return spellFault(invocation, "UnknownSpell", `there is no spell ${JSON.stringify(spell)}; the spells are ${names}`)
   }
   const decoded = decoders[spell](parameters)
   return Result.isSuccess(decoded)
@@ -314,7 +314,7 @@ export const requestFor = (
       const { mode = "create", path } = spellCall.parameters
       const content = bytesOf(spellCall.parameters)
       return content === undefined
-        ? spellFault(invocation, "InvalidParameters", "the content is said to be binary, and is not base64")
+        ? spellFault(invocation, "InvalidParameters", "the encoding is binary, but the content is not base64")
         : new FileWrite({ correlationId: id("ask"), path, content, createMode: modes[mode] })
     }
     case "list_directory": {

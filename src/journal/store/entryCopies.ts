@@ -4,8 +4,7 @@ import * as Schema from "effect/Schema"
 import * as Eager from "../../engine/eager.ts"
 import { isBytes } from "../../model/bytes.ts"
 import { Buffer } from "../../runtime/buffer.ts"
-import type { ContentStore } from "../ContentStore.ts"
-import type { Recorded } from "../Journal.ts"
+import type { ContentStore, Recorded } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import type { Decode } from "./pages.ts"
 
@@ -125,7 +124,11 @@ export const make = <E, I>(schema: Schema.Codec<E, I>): Codec<E> => {
       const encoded = encode(entry)
       return Exit.isSuccess(encoded)
         ? JSON.stringify(encoded.value)
-        : new JournalError({ operation: "Journal.append", reason: "invalid", detail: "the entry is not of the journal's kind" })
+        : new JournalError({
+            operation: "Journal.append",
+            reason: "invalid",
+            detail: "the entry does not match the schema of the journal"
+          })
     },
     decode: (jsonValue, position) => {
       const decoded = decode(jsonValue)
@@ -135,7 +138,7 @@ export const make = <E, I>(schema: Schema.Codec<E, I>): Codec<E> => {
             operation: "Journal.read",
             reason: "corrupt",
             position,
-            detail: `entry ${position} is not of the journal's kind`
+            detail: `entry ${position} does not match the schema of the journal`
           })
     }
   }

@@ -8,10 +8,10 @@ import type * as Scope from "effect/Scope"
 import * as Semaphore from "effect/Semaphore"
 import { makeDirectories } from "../../runtime/directories.ts"
 import { closeQuietly } from "../../runtime/host.ts"
-import { basename, dirname, Fs, join, resolve } from "../../runtime/node.ts"
+import { basename, dirname, Fs, join, randomBytes, randomInt, resolve } from "../../runtime/node.ts"
 import * as ContentStore from "../ContentStore.ts"
-import type { Recorded, Store } from "../Journal.ts"
-import * as Directory from "../content.ts"
+import type { Recorded, Store } from "../model.ts"
+import * as Directory from "./contents.ts"
 import { JournalError } from "../errors.ts"
 import * as Codec from "./entryCopies.ts"
 import { headerOf, initialChain, type LocatedLine, type Point, readStart, scan } from "./format.ts"
@@ -20,7 +20,7 @@ import * as Signal from "./signal.ts"
 import { attempt, sync, syncDirectory } from "./systemCalls.ts"
 import * as Writer from "./writer.ts"
 import { type Disk, realDisk } from "./writer.ts"
-import { claimFile } from "./writerClaim.ts"
+import * as ProcessLock from "../../runtime/processLock.ts"
 
 const operation = "Journal.open"
 
@@ -50,12 +50,12 @@ export const openFile = (path: string, flags: number): Effect.Effect<number, Jou
       )
   )
 
-const notAFileError = new JournalError({ operation, reason: "invalid", detail: "what has the name of the journal is no file" })
+const notAFileError = new JournalError({ operation, reason: "invalid", detail: "the journal is not a regular file" })
 
 const danglingLinkError = new JournalError({
   operation,
   reason: "invalid",
-  detail: "a link has the name of the journal and leads to nothing; a journal is not made at the end of a link"
+  detail: "the journal is a link without a target; remove the link or create its target"
 })
 
 /**
@@ -93,7 +93,7 @@ const recoverEnd = <E>(
   Effect.gen(function* () {
     const from = (yield* readStart(descriptor)) ?? (yield* writeHeader(descriptor, options))
     if (options.chained && from.chain === undefined) {
-      return yield* new JournalError({ operation, reason: "invalid", detail: "the journal that is there is not chained" })
+      return yield* new JournalError({ operation, reason: "invalid", detail: "the existing journal is not chained" })
     }
     const pages = Pages.make(descriptor, from, decode)
     const { point, rest } = yield* scan(descriptor, from, (group) => indexGroup(pages, group))
@@ -193,7 +193,7 @@ export const make = <E, I>(
 const tooLargeError = new JournalError({
   operation: "Journal.append",
   reason: "tooLarge",
-  detail: `one append takes at most ${maxAppendUnits} characters of JSON`
+  detail: `one append may have at most ${maxAppendUnits} characters of JSON`
 })
 
 const operationFollowing = "Journal.follow"
@@ -298,7 +298,7 @@ export const makeFollowing = <E, I>(
         if (state === undefined) return scanLock.withPermit(Effect.andThen(openPages, scanNew))
         // A partial line may have been replaced by another one, so only the end of complete groups is compared.
         if (size === state.point.offset) return Effect.void
-        if (size < state.point.offset) return Effect.fail(failure("corrupt", "entries that were there are gone from its file"))
+        if (size < state.point.offset) return Effect.fail(failure("corrupt", "entries were removed from its file"))
         return scanLock.withPermit(scanNew)
       }
     )
@@ -332,3 +332,57 @@ export const makeFollowing = <E, I>(
 
 const failure = (reason: JournalError["reason"], detail: string): JournalError =>
   new JournalError({ operation: operationFollowing, reason, detail })
+
+/** The number of attempts when two writers collide, and the longest pause between attempts in milliseconds. */
+const [maxAttempts, maxPauseMillis] = [5, 50] as const
+
+/** The lock of a journal's writers. Another copy of this module in the same process counts as another writer. */
+const lock = ProcessLock.make({
+  leaseMillis: 60_000,
+  refreshMillis: 15_000,
+  nameOf: (owner) => `${owner}${randomBytes(6).toString("hex")}`,
+  pattern: /^(([0-9a-z-]+)\.[0-9a-f]{12})[0-9a-f]{12}$/,
+  directoryMode: 0o777
+})
+
+const linkedDirectoryError = new JournalError({
+  operation,
+  reason: "invalid",
+  detail: "the lock directory of the journal (its name with .lock) is a link; remove the link"
+})
+
+const claimOnce = (directory: string): ProcessLock.Held | undefined => {
+  if (Fs.lstatSync(directory, { throwIfNoEntry: false })?.isSymbolicLink() === true) throw linkedDirectoryError
+  const ownEntries = lock.add(directory, "")
+  let isMine = false
+  try {
+    isMine = lock.others(directory, ownEntries).length === 0
+  } finally {
+    if (!isMine) lock.remove(ownEntries)
+  }
+  return isMine ? ownEntries : undefined
+}
+
+const busyError = new JournalError({
+  operation,
+  reason: "busy",
+  detail: "another writer has opened the journal, in this process or another"
+})
+
+const claimWithRetries = (directory: string, attemptsLeft: number): Effect.Effect<ProcessLock.Held, JournalError> =>
+  Effect.flatMap(
+    attempt(operation, () => claimOnce(directory)),
+    (ownEntries) => {
+      if (ownEntries !== undefined) return Effect.succeed(ownEntries)
+      if (attemptsLeft === 1) return Effect.fail(busyError)
+      return Effect.andThen(ProcessLock.pause(1 + randomInt(maxPauseMillis)), claimWithRetries(directory, attemptsLeft - 1))
+    }
+  )
+
+/** Claims the file for this process until the scope closes. Fails with `busy`. */
+export const claimFile = (path: string): Effect.Effect<void, JournalError, Scope.Scope> =>
+  Effect.asVoid(
+    Effect.acquireRelease(claimWithRetries(`${path}.lock`, maxAttempts), (ownEntries) =>
+      Effect.sync(() => lock.remove(ownEntries))
+    )
+  )

@@ -41,7 +41,7 @@ const laterVersionError = (position?: number): JournalError =>
   new JournalError({
     operation: "Journal.read",
     reason: "version",
-    detail: "it was written by a later version of fs-algebra",
+    detail: "it was written by a later version of fs-algebra; upgrade fs-algebra to read it",
     ...(position === undefined ? {} : { position })
   })
 
@@ -81,10 +81,10 @@ const parseHeader = (start: Uint8Array): Header | undefined | JournalError => {
   }
   const end = start.indexOf(10)
   const json = end < 0 ? undefined : parseJson(start.subarray(0, end))
-  if (json?.["format"] !== "fs-algebra/journal") return corruptError("it is no journal of fs-algebra")
+  if (json?.["format"] !== "fs-algebra/journal") return corruptError("it is not a journal of fs-algebra")
   const compacted = parseCompactedHeader(json, text.slice(0, end + 1))
   if (compacted !== undefined) return compacted
-  return isLaterVersion(json["v"]) && json["v"] !== 2 ? laterVersionError() : corruptError("it is no journal of fs-algebra")
+  return isLaterVersion(json["v"]) && json["v"] !== 2 ? laterVersionError() : corruptError("it is not a journal of fs-algebra")
 }
 
 const chainHash = (previous: string, body: Uint8Array): string => sha256(Buffer.concat([Buffer.from(previous), body]))
@@ -116,12 +116,12 @@ const isCount = (value: unknown): value is number => Number.isSafeInteger(value)
 
 export const parseLine = (bytes: Uint8Array, position: number): Line | JournalError => {
   const json = parseJson(bytes)
-  if (json === undefined) return corruptError(`entry ${position} is no JSON`, position)
+  if (json === undefined) return corruptError(`entry ${position} is not JSON`, position)
   const { at, entry, more = 0, pos, v } = json
   if (isLaterVersion(v)) return laterVersionError(position)
-  if (v !== version || pos !== position) return corruptError(`entry ${position} is another one, or none`, position)
+  if (v !== version || pos !== position) return corruptError(`entry ${position} has another position or version`, position)
   if (typeof at !== "number" || !(more === 0 || isCount(more)) || entry === undefined) {
-    return corruptError(`entry ${position} is not whole`, position)
+    return corruptError(`entry ${position} lacks a field`, position)
   }
   return { at, more, entry }
 }
@@ -132,19 +132,19 @@ const continueChain = (bytes: Uint8Array, position: number, chain: Chain): { rea
   const end = Buffer.from(bytes.subarray(Math.max(0, bodyLength))).toString("latin1")
   if (chain === undefined) {
     return /^,"hash":"[0-9a-f]{64}"\}$/.test(end)
-      ? corruptError(`entry ${position} is chained, and the journal is not`, position)
+      ? corruptError(`entry ${position} has a hash, but the journal is not chained`, position)
       : { chain }
   }
   const hash = bodyLength < 0 ? "" : chainHash(chain, bytes.subarray(0, bodyLength))
   return end === hashSuffix(hash)
     ? { chain: hash }
-    : corruptError(`entry ${position} does not fit to those before it`, position)
+    : corruptError(`the hash of entry ${position} does not match the entries up to it`, position)
 }
 
 /** Checks that a line continues its group. `expected` is the `more` of the line before, 0 after the end of a group. */
 const checkGroup = (line: Line, expected: number, position: number): JournalError | undefined =>
   expected > 0 && line.more !== expected - 1
-    ? corruptError(`entry ${position} is not of the append that it stands in`, position)
+    ? corruptError(`entry ${position} does not belong to the append around it`, position)
     : undefined
 
 /**
@@ -153,7 +153,7 @@ const checkGroup = (line: Line, expected: number, position: number): JournalErro
  */
 const checkTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
   bytes.length > 0 && parseJson(bytes.subarray(0, bytes.length - 1)) !== undefined
-    ? corruptError(`entry ${position} does not end as a line does`, position)
+    ? corruptError(`entry ${position} does not end with a line feed`, position)
     : undefined
 
 /** A place between two groups. */
@@ -186,7 +186,7 @@ const initialReadBytes = 512 * 1024
 const maxLineBytes = 768 * 1024 * 1024
 
 const tooLongError = (position: number): JournalError =>
-  new JournalError({ operation, reason: "corrupt", position, detail: `entry ${position} is longer than any that is written` })
+  new JournalError({ operation, reason: "corrupt", position, detail: `entry ${position} is longer than an entry can be` })
 
 /** Returns the point after the header; `undefined` if the header is incomplete. */
 export const readStart = (

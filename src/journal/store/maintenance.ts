@@ -12,15 +12,31 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { closeQuietly, syncDirectoryNow } from "../../runtime/host.ts"
 import { dirname, Fs, join, resolve } from "../../runtime/node.ts"
 import { type ContentRef, isEfferent, isTerminal } from "../FileSystemEntry.ts"
-import type { Compacted, Verified } from "../Journal.ts"
-import * as Directory from "../content.ts"
+import * as Directory from "./contents.ts"
 import { JournalError } from "../errors.ts"
 import * as Answered from "../leaf/answered.ts"
 import * as Codec from "./entryCopies.ts"
-import { openFile, realPath } from "./fileStore.ts"
+import { claimFile, openFile, realPath } from "./fileStore.ts"
 import { compactedHeaderOf, type LocatedLine, readStart, scan } from "./format.ts"
 import { attempt, readAt } from "./systemCalls.ts"
-import { claimFile } from "./writerClaim.ts"
+
+/**
+ * The contents of an intact journal file.
+ *
+ * @since 0.1.0
+ */
+export interface Verified {
+  readonly entries: number
+  /** The position up to which a compaction has removed the entries; absent if the journal was never compacted. */
+  readonly after?: number
+  readonly chained: boolean
+  /** The hash of the last line, for a chained journal. A caller that keeps it elsewhere can later detect whether lines were cut off. */
+  readonly head?: string
+  /** True if the file ends with a partial line. Its entry was never confirmed, or is being written. */
+  readonly torn: boolean
+  /** Counts of the distinct contents above 4 KiB: named by entries, missing, and not matching their hash. */
+  readonly contents: { readonly referenced: number; readonly missing: number; readonly damaged: number }
+}
 
 const isRef = (value: object): value is ContentRef =>
   "sha256" in value && typeof value.sha256 === "string" && "size" in value && typeof value.size === "number"
@@ -84,6 +100,22 @@ export const verify = <E, I>(
       }
     })
   )
+
+/**
+ * The result of a compaction.
+ *
+ * @since 0.1.0
+ */
+export interface Compacted {
+  /** The number of entries removed. */
+  readonly removed: number
+  /** The position of the first remaining entry. */
+  readonly first: number
+  /** The number of contents above 4 KiB that were removed because no remaining entry names them. */
+  readonly contents: number
+  /** The reason why fewer entries were removed than requested: a leaf still needs them. */
+  readonly kept?: "unanswered" | "recent"
+}
 
 const operation = "Journal.compact"
 
@@ -216,7 +248,7 @@ const copy = (disk: Disk, from: number, to: number, start: number, end: number):
           }),
           (read) =>
             read === 0
-              ? Effect.fail(failure("corrupt", "entries that were there are gone from its file"))
+              ? Effect.fail(failure("corrupt", "entries were removed from its file"))
               : Effect.andThen(Effect.yieldNow, next(at + read))
         )
   return Effect.suspend(() => next(start))
@@ -261,7 +293,7 @@ export const compact = (
     Effect.gen(function* () {
       const { before } = options
       if (typeof before === "number" && (!Number.isSafeInteger(before) || before < 1)) {
-        return yield* failure("invalid", "before must be a position, from 1 on, or a time")
+        return yield* failure("invalid", "before must be a position of at least 1, or a time")
       }
       const path = yield* attempt(operation, () => realPath(resolve(journalPath)))
       const stats = yield* attempt(operation, () => Fs.statSync(path))

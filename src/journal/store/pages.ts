@@ -3,7 +3,7 @@
  * cached.
  */
 import { Buffer } from "../../runtime/buffer.ts"
-import type { Recorded } from "../Journal.ts"
+import type { Recorded } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import { parseLine, type Point } from "./format.ts"
 import { readAt } from "./systemCalls.ts"

@@ -128,7 +128,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     if (isDirty) truncateToPoint()
     const size = disk.size(descriptor)
     if (size === undefined) throw failure("io", "its file was removed")
-    if (size !== point.offset) throw failure("corrupt", "somebody else has changed its file")
+    if (size !== point.offset) throw failure("corrupt", "another program has changed its file")
   }
 
   const take = (): Array<QueuedAppend> => {
@@ -183,7 +183,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
         } catch {
           // The next batch cuts again, or the next process that opens the journal.
         }
-        failAll(failed, error ?? failure("io", "the disk did not take all of it"))
+        failAll(failed, error ?? failure("io", "the disk is full"))
       }
       for (const composed of completeAppends) succeed(composed)
       scheduleFlush()
@@ -192,7 +192,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     disk.sync(descriptor, (syncError) => {
       if (syncError === null) return end()
       // After a failed sync the system may have dropped the data. The content of the file is unknown until it is read again.
-      permanentError = failure("io", "the disk has lost what was written; the journal must be opened anew")
+      permanentError = failure("io", "a sync of the file failed; open the journal again")
       isDirty = true
       try {
         truncateToPoint()

@@ -10,7 +10,7 @@ import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { DaemonError } from "../lifecycle.ts"
 import { JournalError } from "../errors.ts"
-import type { Recorded, Scrivener } from "../Journal.ts"
+import type { Recorded, Scrivener } from "../model.ts"
 import type { SpellEntry, SpellFault, SpellInvocation, SpellResult } from "./definitions.ts"
 
 export type SpellAnswer = SpellResult | SpellFault
@@ -91,7 +91,7 @@ export const make = Effect.fnUntraced(function* (
   const closed = new JournalError({
     operation: "Spells",
     reason: "closed",
-    detail: "the journal of spells is not read any more"
+    detail: "the reader of the spell journal has ended"
   })
   yield* Effect.forkScoped(
     Effect.onExit(reading, (exit) =>

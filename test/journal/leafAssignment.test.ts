@@ -1,5 +1,5 @@
 /**
- * Every request is answered exactly once as soon as a leaf is in charge of it, even while leaves start, end and die.
+ * Every request is answered exactly once as soon as a leaf is assigned to it, even while leaves start, end and die.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
@@ -16,7 +16,7 @@ import { JournalError } from "../../src/journal/errors.ts"
 import * as Entry from "../../src/journal/FileSystemEntry.ts"
 import * as Journal from "../../src/journal/Journal.ts"
 import * as Leaf from "../../src/journal/Leaf.ts"
-import { makeDeadlines } from "../../src/journal/leaf/hands.ts"
+import { makeDeadlines } from "../../src/journal/leaf/executor.ts"
 import {
   asked,
   asking,
@@ -210,8 +210,8 @@ describe("a killed leaf without a successor", () => {
         yield* append(chunk(parts, 2, " far", { isFinal: true }))
         yield* pass("5 seconds")
         assert.deepStrictEqual((yield* answersTo(reading)).map(errorOf), ["FileContent"])
-        assert.include(messageOf((yield* answersTo(writing))[0]!), "may have carried it out")
-        assert.include(messageOf((yield* answersTo({ correlationId: parts }))[0]!), "may have carried it out")
+        assert.include(messageOf((yield* answersTo(writing))[0]!), "may have made the change")
+        assert.include(messageOf((yield* answersTo({ correlationId: parts }))[0]!), "may have made the change")
       })
     )
   )
@@ -227,7 +227,7 @@ describe("a killed leaf without a successor", () => {
         yield* append(intent)
         yield* append(new Entry.FileStarted({ correlationId: intent.correlationId, instance, size: null }))
         yield* pass("5 seconds")
-        assert.include(messageOf((yield* answersTo(intent))[0]!), "may have carried it out")
+        assert.include(messageOf((yield* answersTo(intent))[0]!), "may have made the change")
         assert.isFalse(yield* root.exists("a/g"))
       })
     )
@@ -265,7 +265,7 @@ describe("a prefix that is given up", () => {
         for (const intent of intents) {
           assert.deepStrictEqual((yield* answersTo(intent)).map(errorOf), ["Unavailable"])
         }
-        assert.include(messageOf((yield* answersTo(intents[1]!))[0]!), "may have carried it out")
+        assert.include(messageOf((yield* answersTo(intents[1]!))[0]!), "may have made the change")
       })
     )
   )

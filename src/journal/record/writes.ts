@@ -14,14 +14,14 @@ import type { FsPath } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
 import type { Backend, Commit, WriteHow } from "../../port/Backend.ts"
 import { type Content, type CreateMode, FileStarted, FileWrite, FileWriteChunk, FileWritten } from "../FileSystemEntry.ts"
-import type { Entry } from "../Journal.ts"
+import type { Entry } from "../model.ts"
 import { createModes, make as makeEntry } from "../entries/kinds.ts"
-import { sizeOf } from "../entries/said.ts"
+import { sizeOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import { maxInlineBytes } from "../store/entryCopies.ts"
 import { hasExactBytes, type Previous, previousContent } from "./previous.ts"
-import * as Faults from "./story.ts"
-import { type DoneCheck, orNothingDone, recordAnswer, recordRequest, step, type StepRecorder } from "./story.ts"
+import * as Faults from "./steps.ts"
+import { type DoneCheck, orNothingDone, recordAnswer, recordRequest, step, type StepRecorder } from "./steps.ts"
 
 const chunkSize = 65_536
 

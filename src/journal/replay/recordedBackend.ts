@@ -7,18 +7,20 @@ import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import type { FileStat } from "../../model/Entry.ts"
-import { type Fault, toFault } from "../../model/FsError.ts"
+import { unavailable } from "../../model/Fault.ts"
+import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend, Child, Handle, Rules, WriteHow } from "../../port/Backend.ts"
 import * as Request from "../../port/Request.ts"
-import { hasher, sha256 } from "../../runtime/hash.ts"
+import { sha256 } from "../../runtime/hash.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import type { JournalError } from "../errors.ts"
 import { portModes } from "../entries/kinds.ts"
-import type { FileContent, FileMetadata, Terminal } from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
-import { isStep } from "../record/ids.ts"
-import { digestOf, type Operation, operations } from "./operations.ts"
+import { digestOf as contentDigest, faultOf as faultOfEntry, sizedStat, statOf } from "../entries/values.ts"
+import type { FileContent, Terminal } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../model.ts"
+import { isStep } from "../record/steps.ts"
+import { digestFieldsOf, type Operation, operations } from "./operations.ts"
 import { HiddenNames } from "./paths.ts"
 
 export interface Options {
@@ -78,7 +80,7 @@ const keyOf = (journal: Scrivener<Entry>, keys: Keys, operation: Operation): Eff
       )
     case "FileWrite":
     case "FileWriteChunk":
-      return Effect.map(digestOf(journal, parts), ({ sha256 }) =>
+      return Effect.map(digestFieldsOf(journal, parts), ({ sha256 }) =>
         keys.write(path, portModes[asked.createMode ?? "overwrite"], sha256)
       )
     case "FileMakeDirectory":
@@ -119,27 +121,7 @@ const readRecording = Effect.fnUntraced(function* (journal: Scrivener<Entry>): E
   return { answers, keys }
 })
 
-const faultOf = (answer: Terminal): Fault | undefined =>
-  answer._tag !== "FileFault"
-    ? undefined
-    : answer.error === undefined
-      ? { _tag: answer.faultKind, detail: answer.message }
-      : toFault(answer.error)
-
-const statOf = (path: FsPath.FsPath, metadata: FileMetadata): FileStat => {
-  const { created, isDirectory, isSymlink, kind = isDirectory ? "directory" : "file", modified, permissions, size } = metadata
-  return {
-    path,
-    kind,
-    isFile: kind === "file",
-    isDirectory,
-    sizeBytes: size,
-    ...(created === undefined ? {} : { createdAt: created }),
-    ...(modified === undefined ? {} : { modifiedAt: modified }),
-    ...(permissions === undefined ? {} : { mode: permissions }),
-    ...(isSymlink === undefined ? {} : { isSymlink })
-  }
-}
+const faultOf = (answer: Terminal): Fault | undefined => (answer._tag === "FileFault" ? faultOfEntry(answer) : undefined)
 
 const missingReadsHint = ({ answers }: Recording): string =>
   [...answers.keys()].some((key) => /^(?:stat|list|open) /.test(key))
@@ -154,10 +136,8 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
       const answered = answers?.shift()
       if (answered !== undefined) return Effect.succeed(answered)
       const often = answers === undefined ? "was never recorded" : "was not recorded this often"
-      return Effect.fail<Fault>({
-        _tag: "Unavailable",
-        detail: `this double only answers what was recorded, and this ${often}: ${key}${missingReadsHint(recording)}`
-      })
+      const detail = `the recording has no answer: this call ${often}: ${key}${missingReadsHint(recording)}`
+      return Effect.fail(unavailable(detail))
     })
   const takeSuccess = (key: string): Effect.Effect<Terminal, Fault> =>
     Effect.flatMap(takeAnswer(key), ({ answer }) => {
@@ -165,10 +145,10 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
       return fault === undefined ? Effect.succeed(answer) : Effect.fail(fault)
     })
   const bytesOf = ({ content }: FileContent): Effect.Effect<Uint8Array, Fault> =>
-    Effect.mapError(journal.bytes(content), (error): Fault => ({ _tag: "Unavailable", detail: error.message }))
+    Effect.mapError(journal.bytes(content), (error) => unavailable(error.message))
   const content = (key: string): Effect.Effect<FileContent, Fault> =>
     Effect.flatMap(takeSuccess(key), (answer) =>
-      answer._tag === "FileContent" ? Effect.succeed(answer) : Effect.fail<Fault>({ _tag: "Unavailable", detail: key })
+      answer._tag === "FileContent" ? Effect.succeed(answer) : Effect.fail(unavailable(key))
     )
 
   const open: Backend["open"] = (path) =>
@@ -177,27 +157,11 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
       read: (offset, length) => Effect.flatMap(content(keys.read(path, offset, length)), bytesOf)
     }))
 
-  const hashOf = <E, R>(bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>): Effect.Effect<string, E, R> => {
-    if (isBytes(bytes)) return Effect.sync(() => sha256(bytes))
-    return Effect.suspend(() => {
-      const hash = hasher()
-      return Effect.map(
-        Stream.runForEachArray(bytes, (chunks) => Effect.sync(() => chunks.forEach(hash.update))),
-        hash.digest
-      )
-    })
-  }
+  const hashOf = <E, R>(bytes: Uint8Array | Stream.Stream<Uint8Array, E, R>): Effect.Effect<string, E, R> =>
+    isBytes(bytes) ? Effect.sync(() => sha256(bytes)) : Effect.map(contentDigest(bytes), ({ sha256 }) => sha256)
 
   const writtenStat = (path: FsPath.FsPath, answer: Terminal): FileStat =>
-    answer._tag === "FileWritten" && answer.stat !== undefined
-      ? answer.stat
-      : {
-          path,
-          kind: "file",
-          isFile: true,
-          isDirectory: false,
-          sizeBytes: answer._tag === "FileWritten" ? answer.bytesWritten : 0
-        }
+    answer._tag === "FileWritten" ? (answer.stat ?? sizedStat(path, answer.bytesWritten)) : sizedStat(path, 0)
 
   const write = <E, R>(
     path: FsPath.FsPath,

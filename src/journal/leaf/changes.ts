@@ -8,7 +8,7 @@ import type { FileStat, WriteResult } from "../../model/Entry.ts"
 import type { Fault, FsError, ListError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/bytes.ts"
-import { hasher, sha256 } from "../../runtime/hash.ts"
+import { sha256 } from "../../runtime/hash.ts"
 import {
   type Content,
   FileAttributesSet,
@@ -29,45 +29,18 @@ import {
   FileWritten,
   type Terminal
 } from "../FileSystemEntry.ts"
-import type { Entry, Recorded, Scrivener } from "../Journal.ts"
+import type { Entry, Recorded, Scrivener } from "../model.ts"
 import { make } from "../entries/kinds.ts"
-import { invalidTargetReason } from "../entries/links.ts"
-import { sizeOf } from "../entries/said.ts"
+import { concatenate, digestOf, invalidTargetReason, sizeOf, streamOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import { type AnswerEffect, type IncomingContent, type LeafContext, retryWhileBusy, type Transfer, type Work } from "./model.ts"
 
-const streamOf = (journal: Scrivener<Entry>, content: Content): Stream.Stream<Uint8Array, JournalError> =>
-  isBytes(content) ? Stream.succeed(content) : journal.contents.stream(content)
-
 const fromContent = (journal: Scrivener<Entry>, content: Content): IncomingContent => ({
   size: sizeOf(content),
-  stream: streamOf(journal, content),
+  stream: streamOf(journal.contents, content),
   bytes: isBytes(content) ? Effect.succeed(content) : journal.bytes(content),
   sha256: isBytes(content) ? Effect.sync(() => sha256(content)) : Effect.succeed(content.sha256)
 })
-
-export const digestOf = <E>(stream: Stream.Stream<Uint8Array, E>): Effect.Effect<string, E> =>
-  Effect.suspend(() => {
-    const hash = hasher()
-    return Effect.map(
-      Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(hash.update))),
-      hash.digest
-    )
-  })
-
-const readAll = (stream: Stream.Stream<Uint8Array, JournalError>, size: number): Effect.Effect<Uint8Array, JournalError> =>
-  Effect.suspend(() => {
-    const out = new Uint8Array(size)
-    let at = 0
-    const put = (chunk: Uint8Array): void => {
-      out.set(chunk, at)
-      at += chunk.length
-    }
-    return Effect.as(
-      Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(put))),
-      out
-    )
-  })
 
 const fromTransfer = (
   journal: Scrivener<Entry>,
@@ -78,9 +51,14 @@ const fromTransfer = (
     entry._tag === "FileWriteChunk" && entry.correlationId === first.correlationId
   const between = Stream.takeWhile(journal.stored(position - 1), (recorded) => recorded.position <= last)
   const stream = Stream.flatMap(Stream.filter(between, isPart), ({ entry }) =>
-    entry._tag === "FileWriteChunk" ? streamOf(journal, entry.data) : Stream.empty
+    entry._tag === "FileWriteChunk" ? streamOf(journal.contents, entry.data) : Stream.empty
   )
-  return { size, stream, bytes: readAll(stream, size), sha256: digestOf(stream) }
+  return {
+    size,
+    stream,
+    bytes: Effect.map(Stream.runCollect(stream), concatenate),
+    sha256: Effect.map(digestOf(stream), ({ sha256 }) => sha256)
+  }
 }
 
 type FoundState = Pick<FileStarted, "size" | "after" | "removes" | "edits">

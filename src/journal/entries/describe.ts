@@ -1,13 +1,10 @@
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
-import type { FileStat } from "../../model/Entry.ts"
-import { isBytes } from "../../model/bytes.ts"
 import * as humanise from "../../model/words.ts"
-import type { Content, FileMetadata, Removed } from "../FileSystemEntry.ts"
-import type { Entry, Recorded, Scrivener } from "../Journal.ts"
+import type { Content, Removed } from "../FileSystemEntry.ts"
+import type { Entry, Recorded, Scrivener } from "../model.ts"
 import type { JournalError } from "../errors.ts"
-
-export type Metadata = NonNullable<FileMetadata["way"]>[number]
+import { sizeOf } from "./values.ts"
 
 type NamedContent = readonly [name: string, content: Content]
 
@@ -32,19 +29,6 @@ export const contentsOf = (entry: Entry): ReadonlyArray<NamedContent> => {
       return []
   }
 }
-
-/** Returns the metadata of a stat, as FileMetadata has it. */
-export const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modifiedAt, sizeBytes }: FileStat): Metadata => ({
-  size: sizeBytes,
-  isDirectory,
-  kind,
-  ...(modifiedAt !== undefined && { modified: modifiedAt }),
-  ...(createdAt !== undefined && { created: createdAt }),
-  ...(mode !== undefined && { permissions: mode }),
-  ...(isSymlink !== undefined && { isSymlink })
-})
-
-export const sizeOf = (content: Content): number => (isBytes(content) ? content.length : content.size)
 
 /** Returns the value with known contents replaced by their bytes, at any depth of plain records. */
 const withBytes = (value: unknown, known: ReadonlyMap<unknown, Uint8Array>): unknown => {
@@ -78,11 +62,11 @@ const version = (version: string | undefined): string => (version === undefined 
 const joinWords = (...all: ReadonlyArray<string | false | undefined>): string =>
   all.filter((word) => typeof word === "string" && word !== "").join(", ")
 
-type Said = readonly [subject: string, detail: string]
+type Description = readonly [subject: string, detail: string]
 
-const pathOnly = ({ path }: { readonly path: string }): Said => [path, ""]
+const pathOnly = ({ path }: { readonly path: string }): Description => [path, ""]
 
-const rows: { readonly [K in Entry["_tag"]]: (entry: Extract<Entry, { readonly _tag: K }>) => Said } = {
+const rows: { readonly [K in Entry["_tag"]]: (entry: Extract<Entry, { readonly _tag: K }>) => Description } = {
   FileRead: (entry) => [
     entry.path,
     joinWords(
@@ -149,4 +133,4 @@ const rows: { readonly [K in Entry["_tag"]]: (entry: Extract<Entry, { readonly _
   DaemonChanged: (entry) => [entry.daemon, joinWords(entry.status, entry.failure)]
 }
 
-export const describeEntry = (entry: Entry): Said => (rows[entry._tag] as (entry: Entry) => Said)(entry)
+export const describeEntry = (entry: Entry): Description => (rows[entry._tag] as (entry: Entry) => Description)(entry)

@@ -22,9 +22,8 @@ import {
   type FileStat,
   type Terminal
 } from "../FileSystemEntry.ts"
-import { type Metadata, metadataOf } from "../entries/said.ts"
+import { maxTargetUnits, type Metadata, metadataOf } from "../entries/values.ts"
 import { make } from "../entries/kinds.ts"
-import { maxTargetUnits } from "../entries/links.ts"
 import { errorOf, type LeafContext, retryWhileBusy, type Work } from "./model.ts"
 
 const contentOf = (

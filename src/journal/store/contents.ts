@@ -5,16 +5,17 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { codeOf } from "../model/systemError.ts"
-import { makeDirectories } from "../runtime/directories.ts"
-import { hasher, type Hasher, sha256 } from "../runtime/hash.ts"
-import { closeQuietly, unlinkQuietly } from "../runtime/host.ts"
-import { Fs, join, randomBytes, resolve } from "../runtime/node.ts"
-import * as Identity from "../runtime/processIdentity.ts"
-import type { ContentStore } from "./ContentStore.ts"
-import type { ContentRef } from "./FileSystemEntry.ts"
-import { JournalError } from "./errors.ts"
-import { attempt, ioError, readAt, runAsync, sync, syncDirectory } from "./store/systemCalls.ts"
+import { codeOf } from "../../model/systemError.ts"
+import { makeDirectories } from "../../runtime/directories.ts"
+import { hasher, type Hasher, sha256 } from "../../runtime/hash.ts"
+import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"
+import { Fs, join, randomBytes, resolve } from "../../runtime/node.ts"
+import * as Identity from "../../runtime/processIdentity.ts"
+import type { ContentStore } from "../model.ts"
+import type { ContentRef } from "../FileSystemEntry.ts"
+import { concatenate } from "../entries/values.ts"
+import { JournalError } from "../errors.ts"
+import { attempt, ioError, readAt, runAsync, sync, syncDirectory } from "./systemCalls.ts"
 
 /** The size in bytes of the chunks that a stream emits. */
 const chunkSize = 65_536
@@ -25,17 +26,7 @@ const missingContentError = (ref: ContentRef): JournalError =>
   new JournalError({ operation, reason: "corrupt", detail: `there is no content ${ref.sha256}` })
 
 const damagedContentError = (ref: ContentRef): JournalError =>
-  new JournalError({ operation, reason: "corrupt", detail: `content ${ref.sha256} is not what its hash says` })
-
-const concatenate = (chunks: ReadonlyArray<Uint8Array>, size: number): Uint8Array => {
-  const out = new Uint8Array(size)
-  let at = 0
-  for (const chunk of chunks) {
-    out.set(chunk, at)
-    at += chunk.length
-  }
-  return out
-}
+  new JournalError({ operation, reason: "corrupt", detail: `content ${ref.sha256} does not match its hash` })
 
 export const make = (): ContentStore => {
   const contentsByHash = new Map<string, Uint8Array>()
@@ -69,7 +60,7 @@ export const make = (): ContentStore => {
         }
         return Effect.map(
           Stream.runForEachArray(bytes, (more) => Effect.sync(() => more.forEach(take))),
-          () => storeUncopied(digest.digest(), concatenate(chunks, size))
+          () => storeUncopied(digest.digest(), concatenate(chunks))
         )
       }),
     get: (ref) => Effect.map(find(ref), (bytes) => bytes.slice()),
@@ -264,16 +255,7 @@ export const makeDirectory = (
       withDraft((draft) =>
         Stream.runForEachArray(bytes, (chunks) => Effect.forEach(chunks, (chunk) => write(draft, chunk), { discard: true }))
       ),
-    get: (ref) =>
-      Effect.map(Stream.runCollect(read(ref)), (chunks) => {
-        const out = new Uint8Array(ref.size)
-        let at = 0
-        for (const chunk of chunks) {
-          out.set(chunk, at)
-          at += chunk.length
-        }
-        return out
-      }),
+    get: (ref) => Effect.map(Stream.runCollect(read(ref)), concatenate),
     stream: read,
     has: (ref) => attempt("ContentStore.has", () => hasContent(ref))
   }

@@ -5,7 +5,7 @@ import { Buffer } from "../../runtime/buffer.ts"
 import { applyEdits, type Edited } from "../../engine/edit.ts"
 import { decode } from "../../engine/text.ts"
 import { type Fault, promote } from "../../model/FsError.ts"
-import { sizeOf } from "../entries/said.ts"
+import { concatenate, sizeOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import {
   type Content,
@@ -19,7 +19,7 @@ import {
   FileWrite,
   type FileWritten
 } from "../FileSystemEntry.ts"
-import type { Entry, Recorded, Scrivener } from "../Journal.ts"
+import type { Entry, Recorded, Scrivener } from "../model.ts"
 import {
   type AnySpellCall,
   type DefinitionResult,
@@ -33,7 +33,7 @@ import {
   SpellResult,
   type Step
 } from "./definitions.ts"
-import type { SpellAnswer } from "./book.ts"
+import type { SpellAnswer } from "./invocationLog.ts"
 
 export type FileAnswer = FileContent | FileContentChunk | FileWritten | FileListing | FileDeleted | FileEdited | FileFault
 
@@ -91,9 +91,7 @@ const readWhole = (context: Context, id: string, before: number): Effect.Effect<
     if (actual > maxBytes) {
       return Effect.succeed<Fault>({ _tag: "LimitExceeded", limit: "maxBytes", allowed: maxBytes, actual })
     }
-    const bytes = Effect.map(Effect.forEach(contents, journal.bytes), (chunks) =>
-      chunks.length === 1 ? chunks[0]! : new Uint8Array(Buffer.concat(chunks))
-    )
+    const bytes = Effect.map(Effect.forEach(contents, journal.bytes), concatenate)
     return Effect.catchIf(
       bytes,
       ({ reason }: JournalError) => reason === "corrupt",
@@ -251,7 +249,7 @@ export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect
       correlationId: invocation.correlationId,
       spell: invocation.spell,
       faultKind: "IoError",
-      message: `${invocation.spell}: ${recorded.entry._tag} is no answer to what was asked`
+      message: `${invocation.spell}: ${recorded.entry._tag} is not an answer to its request`
     })
   ]
   return nextEntries(context, spellCall, recorded) ?? Effect.sync(unexpectedAnswer)

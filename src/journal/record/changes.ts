@@ -22,8 +22,8 @@ import {
   type Removed
 } from "../FileSystemEntry.ts"
 import { removedEntry, removedTree } from "./previous.ts"
-import { orNothingDone, step } from "./story.ts"
-import type { RecordContext } from "./writing.ts"
+import { orNothingDone, step } from "./steps.ts"
+import type { RecordContext } from "./writes.ts"
 
 /** Looks up a path before a change. A path that cannot be read counts as missing, and the change is made all the same. */
 const look = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>

@@ -9,14 +9,11 @@ import * as Option from "effect/Option"
 import * as Eager from "../../engine/eager.ts"
 import { type Fault, type FsError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { type Efferent, FaultKind, FileFault, type FileWriteChunk } from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import { type Efferent, FileFault, type FileWriteChunk } from "../FileSystemEntry.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import { kinds, make } from "../entries/kinds.ts"
+import { faultKindOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
-
-const faultKinds: ReadonlySet<string> = new Set(FaultKind.literals)
-
-const isKind = (tag: string): tag is FaultKind => faultKinds.has(tag)
 
 /** Returns the fault of a cause; `undefined` for an interruption or a defect. */
 export const faultOf = (cause: Cause.Cause<unknown>): Fault | undefined => {
@@ -36,8 +33,7 @@ const errorOf = (fault: Fault, operation: string, path: FsPath): FsError | undef
 export const faultAnswer = (correlationId: string, operation: string, path: FsPath, fault: Fault): FileFault => {
   const error = errorOf(fault, operation, path)
   const message = error?.message ?? fault._tag
-  const faultKind = isKind(fault._tag) ? fault._tag : "IoError"
-  return make(FileFault, { correlationId, faultKind, path, message, error })
+  return make(FileFault, { correlationId, faultKind: faultKindOf(fault._tag), path, message, error })
 }
 
 /** Returns the answer to a change that was interrupted and is known not to be done. */
@@ -46,7 +42,7 @@ export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Ca
     correlationId,
     faultKind: "IoError",
     path,
-    message: Cause.hasInterrupts(cause) ? "it was interrupted, and not done" : "it ended in a defect, and was not done"
+    message: Cause.hasInterrupts(cause) ? "it was interrupted before the change" : "it failed unexpectedly before the change"
   })
 
 export interface StepRecorder {
@@ -55,10 +51,10 @@ export interface StepRecorder {
 }
 
 const failAsNotMade = (error: JournalError): Effect.Effect<never, Fault> =>
-  Effect.fail({ _tag: "Unavailable", detail: `the journal cannot be written, so nothing was done; ${error.message}` })
+  Effect.fail({ _tag: "Unavailable", detail: `nothing was done, because the journal cannot be written: ${error.message}` })
 
 const failAsUnrecorded = (error: JournalError): Effect.Effect<never, Fault> =>
-  Effect.fail({ _tag: "Unavailable", detail: `the change was made, but the journal does not say so; ${error.message}` })
+  Effect.fail({ _tag: "Unavailable", detail: `the change was made, but the journal cannot be written: ${error.message}` })
 
 export const orNothingDone = <A>(effect: Effect.Effect<A, JournalError>): Effect.Effect<A, Fault> =>
   Eager.catch(effect, failAsNotMade)
@@ -123,3 +119,15 @@ export const step = <A, E, R>(recorder: StepRecorder, step: Step<A, E, R>): Effe
         })
     })
   )
+
+/** Correlation ids of recorded steps. Their prefix marks a request as a step at the port, where no link is followed. */
+const stepPrefix = "step:"
+
+/** Returns a generator of ids: a random prefix and a counter. Such ids are as unique as random ones, and faster to make. */
+export const makeIds = (randomPart: string): (() => string) => {
+  const idPrefix = `${stepPrefix}${randomPart}-`
+  let count = 0
+  return () => `${idPrefix}${(count++).toString(36)}`
+}
+
+export const isStep = (correlationId: string): boolean => correlationId.startsWith(stepPrefix)

@@ -1,4 +1,4 @@
-/** Files of strangers whose names look like our temporary names, in journals of changes to them. */
+/** Foreign files whose names look like the temporary names of this library, in journals of changes to them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -5,7 +5,7 @@ import * as Stream from "effect/Stream"
 import * as Eager from "../../engine/eager.ts"
 import { isBytes } from "../../model/bytes.ts"
 import * as ContentStore from "../ContentStore.ts"
-import type { Recorded, Scrivener, Store } from "../Journal.ts"
+import type { Recorded, Scrivener, Store } from "../model.ts"
 import { copyAllForStore, copyForStore, pageForReaders } from "./entryCopies.ts"
 import * as Signal from "./signal.ts"
 

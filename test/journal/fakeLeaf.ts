@@ -1,4 +1,4 @@
-/** A stand-in for a leaf with answers that the test gives. */
+/** A fake leaf with answers that the test gives. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { FsError } from "../../src/model/FsError.ts"

@@ -1,4 +1,4 @@
-/** Claims of the seed and its rows about entries and leaves that no other test of this directory covers. */
+/** The answers of a leaf to each kind of entry, fault, setting and name. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -708,7 +708,7 @@ describe("a leaf over a case-insensitive disk (C-41)", () => {
         yield* append(new Entry.FileStarted({ correlationId: intent.correlationId, instance, size: 1 }))
         const fs = yield* memory({ caseInsensitive: true, tree: { F: "x" } })
         yield* started(fs, { extended: true })
-        assert.include(messageOf(yield* answer(intent.correlationId)), "neither what it met nor what it would have made")
+        assert.include(messageOf(yield* answer(intent.correlationId)), "neither the old nor the new one")
       })
     )
   )

@@ -16,9 +16,10 @@ import { type FsError, IoError } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin } from "../../model/FsPath.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { type Afferent, isMutation, type Terminal } from "../FileSystemEntry.ts"
-import type { Entry, Scrivener } from "../Journal.ts"
+import type { Entry, Scrivener } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import type { Answered } from "./answered.ts"
+import { faultAnswer } from "../entries/values.ts"
 import * as Faults from "./model.ts"
 import type { AnswerEffect, Work } from "./model.ts"
 import type { Settings } from "./settings.ts"
@@ -98,7 +99,7 @@ interface Options {
 }
 
 const unreadableError = (error: JournalError, work: Work): FsError =>
-  Faults.ioError(`what the journal holds of it cannot be read, ${error.message}`, work.intent, work.givenPath)
+  Faults.ioError(`cannot read its entries from the journal: ${error.message}`, work.intent, work.givenPath)
 
 const defectMessage = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
@@ -108,15 +109,17 @@ const defectMessage = (cause: Cause.Cause<unknown>): string => {
 const errorOf = (cause: Cause.Cause<FsError | JournalError>, work: Work): FsError => {
   const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (failure !== undefined) return failure instanceof JournalError ? unreadableError(failure, work) : failure
-  const why = Cause.hasInterruptsOnly(cause) ? "it was interrupted" : `it met a defect, ${defectMessage(cause)}`
+  const why = Cause.hasInterruptsOnly(cause) ? "it was interrupted" : `unexpected error: ${defectMessage(cause)}`
   return Faults.ioError(why, work.intent, work.givenPath)
 }
 
 const timeoutAnswer = (work: Work, { extended, timeoutMillis: timeout }: Settings): Terminal => {
-  const doubt = isMutation(work.intent) ? "; it was given up, and may have been carried out" : ""
-  const detail = work.hasBegun ? `more than ${timeout} ms${doubt}` : `it waited more than ${timeout} ms for others that hang`
+  const doubt = isMutation(work.intent) ? "; the operation was interrupted and may have been completed" : ""
+  const detail = work.hasBegun
+    ? `no result within ${timeout} ms${doubt}`
+    : `not started within ${timeout} ms, because other operations hang`
   const error = Faults.errorOf({ _tag: "Timeout", detail }, work.intent, work.givenPath)
-  return Faults.faultAnswer(error, work.intent.correlationId, work.givenPath, extended)
+  return faultAnswer(error, work.intent.correlationId, work.givenPath, extended)
 }
 
 export const make = (options: Options): Executor => {
@@ -153,9 +156,9 @@ export const make = (options: Options): Executor => {
       const why = new IoError({
         operation: "answer",
         path,
-        detail: `the answer does not fit into the journal, ${error.detail}`
+        detail: `the answer is too large for the journal: ${error.detail}`
       })
-      return append(Faults.faultAnswer(why, answer.correlationId, path, settings.extended))
+      return append(faultAnswer(why, answer.correlationId, path, settings.extended))
     })
 
   /** Marks a request as answered. Returns false if it already was. */
@@ -229,10 +232,7 @@ export const make = (options: Options): Executor => {
       const answering = Effect.matchCauseEffect(begun, {
         onSuccess: (answer) => answerOnce(work, answer),
         onFailure: (cause) =>
-          answerOnce(
-            work,
-            Faults.faultAnswer(errorOf(cause, work), work.intent.correlationId, work.givenPath, settings.extended)
-          )
+          answerOnce(work, faultAnswer(errorOf(cause, work), work.intent.correlationId, work.givenPath, settings.extended))
       })
       const fiber = fork(
         Effect.onExit(locks.exclusive(pathsOf(work), permits.withPermit(answering)), () => Effect.sync(() => finishWork(work)))

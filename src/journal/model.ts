@@ -1,0 +1,112 @@
+import * as Context from "effect/Context"
+import type * as Effect from "effect/Effect"
+import * as Schema from "effect/Schema"
+import type * as Stream from "effect/Stream"
+import { DaemonChanged, LeafCheckpoint } from "./entries/status.ts"
+import type { JournalError } from "./errors.ts"
+import * as FileSystemEntry from "./FileSystemEntry.ts"
+
+/**
+ * A store of contents by their SHA-256. Each content is kept once.
+ *
+ * @since 0.1.0
+ */
+export interface ContentStore {
+  /** Stores the bytes permanently. The caller may change the array afterwards. */
+  readonly put: (bytes: Uint8Array) => Effect.Effect<FileSystemEntry.ContentRef, JournalError>
+  /** Stores the stream's bytes in constant memory. Stores nothing if the stream fails. */
+  readonly putStream: <E, R>(
+    bytes: Stream.Stream<Uint8Array, E, R>
+  ) => Effect.Effect<FileSystemEntry.ContentRef, JournalError | E, R>
+  /** Returns a copy of the content. Fails with `corrupt` if the content is missing or does not match its hash. */
+  readonly get: (ref: FileSystemEntry.ContentRef) => Effect.Effect<Uint8Array, JournalError>
+  /**
+   * Reads the content in constant memory, in chunks of at most 64 KiB. A mismatch with the hash is detected only at the end, after all
+   * chunks have been emitted.
+   */
+  readonly stream: (ref: FileSystemEntry.ContentRef) => Stream.Stream<Uint8Array, JournalError>
+  /** Tests whether the content exists and has the size of the reference. */
+  readonly has: (ref: FileSystemEntry.ContentRef) => Effect.Effect<boolean, JournalError>
+}
+
+/**
+ * An entry of a journal, with its position and its time.
+ *
+ * @since 0.1.0
+ */
+export interface Recorded<E> {
+  /** The position, from 1. */
+  readonly position: number
+  /** The time of the append in milliseconds since 1970, by the Clock of the process that appended. */
+  readonly at: number
+  readonly entry: E
+}
+
+/**
+ * The storage of a journal's entries. `append` is atomic: all entries of a call are stored at consecutive positions, or none is. Calls are
+ * stored in order, and an entry is visible to all readers once its append completes. The caller has put contents above 4 KiB into
+ * `contents` before.
+ *
+ * @since 0.1.0
+ */
+export interface Store<E> {
+  /** Appends the entries and returns the position of the last one. */
+  readonly append: (entries: ReadonlyArray<E>, at: number) => Effect.Effect<number, JournalError>
+  /** Reads at most `limit` entries strictly after the position, in order. Returns an empty array at the end. */
+  readonly read: (after: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
+  /** Reads at most `limit` entries strictly before the position, the latest first. */
+  readonly readBackward: (before: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
+  /** The position of the last entry; 0 if there is none. */
+  readonly last: Effect.Effect<number, JournalError>
+  /** Waits until there is an entry after the position. */
+  readonly changed: (after: number) => Effect.Effect<void, JournalError>
+  readonly contents: ContentStore
+}
+
+/**
+ * A journal of entries of any kind.
+ *
+ * @since 0.1.0
+ */
+export interface Scrivener<E> {
+  /**
+   * Appends an entry and returns its position. Bytes above 4 KiB, anywhere in the entry, go to the content store, and the stored entry has
+   * their `FileSystemEntry.ContentRef` instead. The given entry is not changed, and the caller may change it afterwards.
+   */
+  readonly append: (entry: E) => Effect.Effect<number, JournalError>
+  /**
+   * Appends all entries at consecutive positions, or none, and returns the last position. Returns the current last position for an empty
+   * array.
+   */
+  readonly appendAll: (entries: ReadonlyArray<E>) => Effect.Effect<number, JournalError>
+  /** Emits the stored entries strictly after the position, then new entries as they arrive, without end. @default 0 */
+  readonly tail: (after?: number) => Stream.Stream<Recorded<E>, JournalError>
+  /** Emits the stored entries strictly after the position, then ends. @default 0 */
+  readonly stored: (after?: number) => Stream.Stream<Recorded<E>, JournalError>
+  /** Emits the stored entries strictly before the position, the latest first. @default from the end */
+  readonly readBackward: (before?: number) => Stream.Stream<Recorded<E>, JournalError>
+  /** Returns the first entry after the position that satisfies the predicate, and waits for it if necessary. */
+  readonly waitFor: <B extends E>(after: number, is: (entry: E) => entry is B) => Effect.Effect<Recorded<B>, JournalError>
+  /** The position of the last entry; 0 if there is none. */
+  readonly last: Effect.Effect<number, JournalError>
+  readonly contents: ContentStore
+  /** Returns a copy of the bytes of a content from an entry. */
+  readonly bytes: (content: FileSystemEntry.Content) => Effect.Effect<Uint8Array, JournalError>
+}
+
+/** @since 0.1.0 */
+export const Entry = Schema.Union([...FileSystemEntry.FileSystemEntry.members, DaemonChanged, LeafCheckpoint])
+/**
+ * Any entry in the journal of a filesystem.
+ *
+ * @since 0.1.0
+ */
+export type Entry = FileSystemEntry.FileSystemEntry | DaemonChanged | LeafCheckpoint
+
+/**
+ * The service for the journal of file operations.
+ *
+ * @category services
+ * @since 0.1.0
+ */
+export class Journal extends Context.Service<Journal, Scrivener<Entry>>()("fs-algebra/Journal") {}
