@@ -18,7 +18,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { Limits } from "../model/Limits.ts"
 import { Buffer } from "../runtime/buffer.ts"
 import { randomUUID } from "../runtime/node.ts"
-import { type Operations as Run, ToolContext } from "./ToolContext.ts"
+import { type RunContext, ToolContext } from "./model.ts"
 import { ToolEvents, ToolInvoked } from "./ToolEvents.ts"
 import * as Result from "./ToolResult.ts"
 import type { ToolResult } from "./ToolResult.ts"
@@ -192,7 +192,7 @@ export interface Ground {
 
 /** The additions of a prompt's run to a call of one of its tools. */
 export interface Host {
-  readonly context: Run
+  readonly context: RunContext
   /** Decides whether the call may proceed, once the arguments are decoded. */
   readonly admitCall: Effect.Effect<void, Refused>
   readonly toolSource: Effect.Effect<Ground>
@@ -377,7 +377,7 @@ const runTool = Effect.fnUntraced(function* <N extends string, P extends Schema.
   const runContext = {
     ...host?.context,
     filesystem: ownFilesystem === undefined ? Option.none() : Option.some(filesystem)
-  } as Run
+  } as RunContext
   return yield* answerCall(definition, params, call, base, policies, host).pipe(
     Effect.provideContext(
       toolServices.pipe(

@@ -3,7 +3,6 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
-import type { Adapter, McpOptions, Needed } from "../Adapter.ts"
 import * as Changes from "../mcp/plan.ts"
 import { makeServing, type Plan } from "../mcp/plan.ts"
 import type { Flow } from "../mcp/flow.ts"
@@ -11,17 +10,17 @@ import * as Resources from "../mcp/resources.ts"
 import { registerPrompts } from "../mcp/resources.ts"
 import type { ServerPlanner } from "../mcp/server.ts"
 import * as Tools from "../mcp/tools.ts"
+import type { Adapter, Given, McpOptions, Prompt as PromptOf, PromptError, SectionError } from "../model.ts"
 import { mergeContexts } from "../policy/core.ts"
 import * as Prompt from "../Prompt.ts"
-import type { SectionError } from "../Section.ts"
 import { make } from "./run.ts"
 
 export const planServer =
   <R>(
     adapter: Adapter,
-    prompt: Prompt.Prompt<R>,
+    prompt: PromptOf<R>,
     options: McpOptions
-  ): ServerPlanner<Prompt.PromptError | SectionError, Needed<R>> =>
+  ): ServerPlanner<PromptError | SectionError, Exclude<R, Given>> =>
   (flow: Flow) =>
     Effect.gen(function* () {
       const { invoke, run } = yield* make(adapter, prompt, options)

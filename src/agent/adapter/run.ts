@@ -16,9 +16,7 @@ import { SessionError } from "../../model/sessionError.ts"
 import { listed } from "../../model/words.ts"
 import { createHash, randomUUID } from "../../runtime/node.ts"
 import type * as Checkpoint from "../../workspace/Checkpoint.ts"
-import type { Adapter, CallOptions, Elsewhere, Needed, Options, Run } from "../Adapter.ts"
 import * as Prompt from "../Prompt.ts"
-import type { Section, SectionError } from "../Section.ts"
 import * as ToolContext from "../ToolContext.ts"
 import * as Result from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
@@ -27,6 +25,21 @@ import { asLabel, checkpointTag } from "../checkpointTag.ts"
 import { type Answer, type AnyDefinition, type Refused, refused } from "../definition.ts"
 import { type Ground, type Host, invokeUnknown, told } from "../dispatch.ts"
 import * as Memory from "../memory.ts"
+import type {
+  Adapter,
+  BudgetTracker,
+  CallOptions,
+  Elsewhere,
+  Given,
+  Prompt as PromptOf,
+  PromptError,
+  RenderedTool,
+  Run,
+  RunContext,
+  RunOptions,
+  Section,
+  SectionError
+} from "../model.ts"
 import { needsCheckpoint, rollBackOnFailure, type StateKeeper } from "../policy/checkpoint.ts"
 import { checkDeadline, type Invocation, mergeContexts, offered, type Policy } from "../policy/core.ts"
 
@@ -178,7 +191,7 @@ const withoutOtherChanges = <A, E, R>(
  * Returns the wrapper of the calls of one run. With `isElsewhere` it takes no locks: the program that does the work needs the
  * files and cannot wait for our locks.
  */
-const checkpointCalls = ({ checkpoint, keep = 100 }: Options): ((isElsewhere: boolean) => Around) => {
+const checkpointCalls = ({ checkpoint, keep = 100 }: RunOptions): ((isElsewhere: boolean) => Around) => {
   if (checkpoint === undefined) return () => withoutCheckpoint
   const runningIds = new Set<string>()
   const keptIds = new Set<string>()
@@ -272,7 +285,7 @@ interface InternalRun {
   readonly run: Run
   /** Runs a tool as a call of this run, even if the tool is not on the list of the run. */
   readonly invoke: (
-    tool: Prompt.RenderedTool,
+    tool: RenderedTool,
     input: unknown,
     invokeOptions?: InvokeOptions
   ) => Effect.Effect<Result.ToolResult<unknown>>
@@ -284,7 +297,7 @@ const earlierDeadline = (self: Option.Option<DateTime.Utc>, that: Option.Option<
     : Option.orElse(self, () => that)
 
 /** Combines the context of the run with that of a caller. The earlier deadline holds, and both budgets count. */
-const contextOf = (own: ToolContext.Operations, callContext: ToolContext.Operations | undefined): ToolContext.Operations =>
+const contextOf = (own: RunContext, callContext: RunContext | undefined): RunContext =>
   callContext === undefined
     ? own
     : {
@@ -293,9 +306,9 @@ const contextOf = (own: ToolContext.Operations, callContext: ToolContext.Operati
         budgetTracker: Option.orElse(callContext.budgetTracker, () => own.budgetTracker)
       }
 
-type Budgets = ReadonlySet<ToolContext.BudgetTracker>
+type Budgets = ReadonlySet<BudgetTracker>
 
-const budgetsOf = (...contexts: ReadonlyArray<ToolContext.Operations>): Budgets =>
+const budgetsOf = (...contexts: ReadonlyArray<RunContext>): Budgets =>
   new Set(contexts.flatMap(({ budgetTracker }) => Option.toArray(budgetTracker)))
 
 const checkBudgets = (budgets: Budgets): Effect.Effect<void, Refused> =>
@@ -312,7 +325,7 @@ const spendOnResult =
       Effect.forEach(budgets, ({ spend }) => spend(measure(message)), { discard: true })
     )
 
-const checkCheckpointSession = ({ checkpoint, session }: Options): Effect.Effect<void, SessionError> =>
+const checkCheckpointSession = ({ checkpoint, session }: RunOptions): Effect.Effect<void, SessionError> =>
   checkpoint === undefined || checkpoint.session === session
     ? Effect.void
     : Effect.fail(
@@ -328,9 +341,9 @@ const contextWithoutSpan = Effect.map(Effect.context<never>(), Context.omit(Trac
 
 export const make = Effect.fnUntraced(function* <R>(
   adapter: Adapter,
-  prompt: Prompt.Prompt<R>,
-  options: Options
-): Effect.fn.Return<InternalRun, Prompt.PromptError | SectionError, Scope.Scope | Needed<R>> {
+  prompt: PromptOf<R>,
+  options: RunOptions
+): Effect.fn.Return<InternalRun, PromptError | SectionError, Scope.Scope | Exclude<R, Given>> {
   const { session } = options
   yield* checkCheckpointSession(options)
   const filesystem = yield* Prompt.filesystem(prompt)
@@ -357,7 +370,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const isOurs = (section: Section<unknown> | undefined): boolean =>
     section?.session === undefined || section.session === session
 
-  const hostOf = ({ section }: Prompt.RenderedTool, callContext: ToolContext.Operations, isElsewhere: boolean): Host => ({
+  const hostOf = ({ section }: RenderedTool, callContext: RunContext, isElsewhere: boolean): Host => ({
     context: callContext,
     admitCall: Effect.suspend(() => {
       if (isRunOver()) return Effect.fail(runIsOver)

@@ -2,8 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import type * as Session from "../../workspace/Session.ts"
-import type { PromptError, Template } from "../Prompt.ts"
-import type { Section, SectionError } from "../Section.ts"
+import type { PromptError, Section, SectionError, Template } from "../model.ts"
 import { type AnyDefinition, define, isName, nameRule } from "../definition.ts"
 
 export interface SectionAtDepth<R> {
