@@ -147,8 +147,8 @@ export interface Mcp<out R = never> extends Adapter {
   readonly registrations: Layer.Layer<never, PromptError | SectionError, Server.McpServer | R>
 }
 
-/** The server modules. They load on first use, because effect/ai's server takes as long to load as the rest of this package. */
-const loadServerModules = Effect.promise(() => Promise.all([import("./mcp/server.ts"), import("./adapter/mcp.ts")]))
+/** The server module. It loads on first use, because effect/ai's server takes as long to load as the rest of this package. */
+const serverModule = Effect.promise(() => import("./mcp/server.ts"))
 
 /**
  * Serves a prompt over the Model Context Protocol: its text as instructions and as the one prompt, its tools, and the files of
@@ -158,9 +158,8 @@ const loadServerModules = Effect.promise(() => Promise.all([import("./mcp/server
  * @since 0.1.0
  */
 export const mcp = <R>(prompt: Prompt<R>, options: McpOptions): Mcp<Needed<R>> => {
-  const runStdio: Mcp<Needed<R>>["runStdio"] = Effect.flatMap(
-    loadServerModules,
-    ([{ serveStdio: overStdio }, { planServer: planning }]) => overStdio(planning(adapter, prompt, options))
+  const runStdio: Mcp<Needed<R>>["runStdio"] = Effect.flatMap(serverModule, ({ planPrompt, serveStdio }) =>
+    serveStdio(planPrompt(adapter, prompt, options))
   )
   const adapter: Mcp<Needed<R>> = Object.freeze<Mcp<Needed<R>>>({
     name: "mcp",
@@ -168,14 +167,10 @@ export const mcp = <R>(prompt: Prompt<R>, options: McpOptions): Mcp<Needed<R>> =
     layerStdio: Layer.effectDiscard(Effect.forkScoped(runStdio)),
     layerHttp: (http = {}) =>
       Layer.unwrap(
-        Effect.map(loadServerModules, ([{ serveHttp: overHttp }, { planServer: planning }]) =>
-          overHttp(planning(adapter, prompt, options), http)
-        )
+        Effect.map(serverModule, ({ planPrompt, serveHttp }) => serveHttp(planPrompt(adapter, prompt, options), http))
       ),
     registrations: Layer.unwrap(
-      Effect.map(loadServerModules, ([{ registrationLayer: registered }, { planServer: planning }]) =>
-        registered(planning(adapter, prompt, options))
-      )
+      Effect.map(serverModule, ({ planPrompt, registrationLayer }) => registrationLayer(planPrompt(adapter, prompt, options)))
     )
   })
   return adapter

@@ -6,8 +6,8 @@ import * as Queue from "effect/Queue"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpTest from "effect/ai/McpTest"
 import * as Adapter from "../../src/agent/Adapter.ts"
-import { planServer } from "../../src/agent/adapter/mcp.ts"
-import * as Flow from "../../src/agent/mcp/flow.ts"
+import { planPrompt } from "../../src/agent/mcp/server.ts"
+import { makeFlow } from "../../src/agent/mcp/stdio.ts"
 import * as Policy from "../../src/agent/Policy.ts"
 import * as Prompt from "../../src/agent/Prompt.ts"
 import * as Section from "../../src/agent/Section.ts"
@@ -27,7 +27,7 @@ describe("a served prompt", () => {
       })
       const prompt = yield* Prompt.make({ ns: "tests", key: "served", sections: [files] })
       const options = { session: yield* makeSession }
-      const plan = yield* planServer(Adapter.mcp(prompt, options), prompt, options)(Flow.make())
+      const plan = yield* planPrompt(Adapter.mcp(prompt, options), prompt, options)(makeFlow())
       const both = Layer.merge(plan.registrations, plan.changes(Effect.void)) as Layer.Layer<never>
       const client = yield* McpTest.makeClient(both, { protocols: [McpProtocol.v2025_11_25] })
       for (const name of ["secret.env", "a.txt"]) yield* client.subscribe({ uri: `workspace:///${name}` })

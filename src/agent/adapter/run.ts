@@ -21,7 +21,6 @@ import * as ToolContext from "../ToolContext.ts"
 import * as Result from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import { recoverChanges } from "../changes.ts"
-import { asLabel, checkpointTag } from "../checkpointTag.ts"
 import { type Answer, type AnyDefinition, type Refused, refused } from "../definition.ts"
 import { type Ground, type Host, invokeUnknown, told } from "../dispatch.ts"
 import * as Memory from "../memory.ts"
@@ -40,13 +39,12 @@ import type {
   Section,
   SectionError
 } from "../model.ts"
-import { needsCheckpoint, rollBackOnFailure, type StateKeeper } from "../policy/checkpoint.ts"
+import { asLabel, checkpointTag, needsCheckpoint, rollBackOnFailure, type StateKeeper } from "../policy/checkpoint.ts"
 import { checkDeadline, type Invocation, mergeContexts, offered, type Policy } from "../policy/core.ts"
 
 const maxSuggestions = 3
 const maxNameLength = 100
 
-/** Shortens a tool name for a message; a model may send any text as a name. */
 const shownName = (name: string): string =>
   name.length > maxNameLength ? `${name.slice(0, maxNameLength).toWellFormed()}…` : name.toWellFormed()
 
@@ -108,10 +106,6 @@ interface ToolSources {
 const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Context.Context<never>, SectionError> =>
   section?.services ?? Effect.succeed(Context.empty())
 
-/**
- * Makes the sources of one run. `workspace` is the first section of the prompt that has a filesystem. All memories belong to
- * `session`.
- */
 const makeGrounds = (workspace: Section<unknown> | undefined, session: object): ToolSources => {
   const memories = new WeakMap<Algebra, Memory.Memory>()
   // Each filesystem has its own memory, because the same path is a different file on each.
@@ -121,7 +115,6 @@ const makeGrounds = (workspace: Section<unknown> | undefined, session: object): 
     return known
   }
   const recoveredFilesystems = new WeakSet<Algebra>()
-  // Finish the interrupted changes of a killed process before any tool sees the files.
   const recoverOnce = (filesystem: Algebra): Effect.Effect<Algebra> =>
     recoveredFilesystems.has(filesystem)
       ? Effect.succeed(filesystem)
@@ -180,7 +173,6 @@ const keeperOf = (checkpoint: Checkpoint.Operations, id: string, makeRoom: Effec
   describeState: () => `checkpoint ${id}`
 })
 
-/** Runs the call while no other call changes the session or the files, because a rollback would undo those changes too. */
 const withoutOtherChanges = <A, E, R>(
   checkpoint: Checkpoint.Operations,
   { filesystem }: Invocation,
@@ -195,7 +187,6 @@ const checkpointCalls = ({ checkpoint, keep = 100 }: RunOptions): ((isElsewhere:
   if (checkpoint === undefined) return () => withoutCheckpoint
   const runningIds = new Set<string>()
   const keptIds = new Set<string>()
-  // Make room before the next checkpoint, so that a successful call has nothing left to do.
   const makeRoom = Effect.suspend(() => {
     const old = [...keptIds].slice(0, Math.max(0, keptIds.size + 1 - keep))
     for (const id of old) keptIds.delete(id)
@@ -231,7 +222,6 @@ const asFailure = (result: CallResult): Result.ToolResult<never> => Result.error
 
 const interruptedResult = Result.error("The call was interrupted.")
 
-/** Passes a defect on, and turns an interruption into a failed result, because the run ended that way. */
 const resultOf = (exit: Exit.Exit<CallResult>): Effect.Effect<CallResult> =>
   Exit.isSuccess(exit)
     ? Effect.succeed(exit.value)
@@ -283,7 +273,6 @@ interface InvokeOptions extends CallOptions {
 
 interface InternalRun {
   readonly run: Run
-  /** Runs a tool as a call of this run, even if the tool is not on the list of the run. */
   readonly invoke: (
     tool: RenderedTool,
     input: unknown,
@@ -296,7 +285,6 @@ const earlierDeadline = (self: Option.Option<DateTime.Utc>, that: Option.Option<
     ? Option.some(DateTime.min(self.value, that.value))
     : Option.orElse(self, () => that)
 
-/** Combines the context of the run with that of a caller. The earlier deadline holds, and both budgets count. */
 const contextOf = (own: RunContext, callContext: RunContext | undefined): RunContext =>
   callContext === undefined
     ? own

@@ -26,7 +26,6 @@ import { sandboxTools, seven } from "../kits.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
-/** The service that starts the container engine: effect's ChildProcessSpawner. */
 export type Spawner = Exclude<Effect.Services<ReturnType<typeof Container.make>>, Scope.Scope>
 
 /**

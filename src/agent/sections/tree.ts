@@ -7,11 +7,9 @@ import { type AnyDefinition, define, isName, nameRule } from "../definition.ts"
 
 export interface SectionAtDepth<R> {
   readonly section: Section<R>
-  /** The depth; 0 for the sections of the prompt itself. */
   readonly depth: number
 }
 
-/** Lists all sections, each before its children. */
 export const flatten = <R>(sections: ReadonlyArray<Section<R>>, depth = 0): ReadonlyArray<SectionAtDepth<R>> =>
   sections.flatMap((section) => [{ section, depth }, ...flatten(section.children, depth + 1)])
 
@@ -146,7 +144,6 @@ const withDescription = <R>(tool: AnyDefinition<R>, description: string): AnyDef
   }
 }
 
-/** Returns the tool with its description overridden, if an override names it; `undefined` if the override is invalid. */
 export const withOverride = <R>(tool: AnyDefinition<R>, overrides: Overrides): AnyDefinition<R> | undefined =>
   Object.hasOwn(overrides, tool.name) ? withDescription(tool, overrides[tool.name]!) : tool
 
