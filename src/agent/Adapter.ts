@@ -4,115 +4,19 @@
  *
  * @since 0.1.0
  */
-import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import type * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Stdio } from "effect/Stdio"
 import type * as Server from "effect/ai/McpServer"
-import type * as Tool from "effect/ai/Tool"
 import type * as Toolkit from "effect/ai/Toolkit"
 import type * as HttpRouter from "effect/http/HttpRouter"
-import type * as Session from "../workspace/Session.ts"
-import type * as Checkpoint from "../workspace/Checkpoint.ts"
 import { make as running } from "./adapter/run.ts"
 import type { HttpOptions } from "./McpServer.ts"
-import type { Given, Params, SectionError } from "./Section.ts"
-import type { Prompt, PromptError, RenderedPrompt, RenderedTool } from "./Prompt.ts"
-import type { BudgetTracker, Operations } from "./ToolContext.ts"
+import type { Adapter, Given, McpOptions, Prompt, PromptError, Run, RunOptions, RunTools, SectionError } from "./model.ts"
 import type { ToolResult } from "./ToolResult.ts"
 
-/**
- * A program that brings a prompt to a model and runs the tools that the model calls.
- *
- * @category models
- * @since 0.1.0
- */
-export interface Adapter {
-  readonly name: string
-}
-
-/**
- * The session, deadline and budget of a run.
- *
- * @since 0.1.0
- */
-export interface Options {
-  readonly session: Session.Operations
-  readonly params?: Params | undefined
-  /** The deadline of the run; the earlier of this one and the prompt's applies. @default the prompt's */
-  readonly deadline?: DateTime.DateTime | undefined
-  /** @default no bound */
-  readonly budgetTracker?: BudgetTracker | undefined
-  /**
-   * The checkpoints of this run. One is taken before each tool that may change something, with the id `pre:<tool>:<call id>`.
-   * If the tool fails, dies or is interrupted, the checkpoint is rolled back and forgotten. A rollback restores the
-   * checkpoint's session and the filesystem of its snapshots. @default none
-   */
-  readonly checkpoint?: Checkpoint.Operations | undefined
-  /**
-   * The number of checkpoints of successful calls to keep, at least 1. The oldest are removed when the next is taken. Each
-   * holds the changes since the one before; for a VfsState each holds a whole copy. @default 100
-   */
-  readonly keep?: number | undefined
-}
-
-/**
- * The id and the context of a call.
- *
- * @since 0.1.0
- */
-export interface CallOptions {
-  /** @default a new UUID */
-  readonly callId?: string | undefined
-  /**
-   * The context that the call belongs to. The tools of a section refuse a context of another session. Its deadline and budget
-   * apply in addition to those of the run. @default the run's own
-   */
-  readonly context?: Operations | undefined
-}
-
-/**
- * A call whose work another program does, such as a tool built into a model's provider. The call is checked by policies and
- * remembered like any other.
- *
- * It ends once: by `end`, `abort`, its deadline, or the end of the run, whichever comes first. All but `end` roll back its
- * changes. Meanwhile other calls can change the files too; a rollback undoes their changes as well.
- *
- * @since 0.1.0
- */
-export interface Elsewhere {
-  /**
-   * Ends the call successfully and keeps its changes. Returns the message for the model, which is a failure if the
-   * deadline has passed.
-   */
-  readonly end: (result?: {
-    readonly message?: string | undefined
-    readonly value?: unknown
-  }) => Effect.Effect<ToolResult<unknown>>
-  /** Ends the call as failed and rolls back its changes. Returns the message for the model. */
-  readonly abort: (reason: string) => Effect.Effect<ToolResult<never>>
-}
-
-/**
- * One prompt that runs in one session.
- *
- * A call uses the policies, settings and listeners in the contexts of the run and of the call. All calls share the
- * record of the file versions that were read. When the scope closes, calls that have begun and not ended are aborted.
- *
- * @since 0.1.0
- */
-export interface Run {
-  readonly rendered: RenderedPrompt
-  readonly context: Operations
-  /** The tools that a model may be offered: the rendered tools without those that a policy hides from lists. */
-  readonly tools: ReadonlyArray<RenderedTool>
-  /** Calls a tool and never fails. An unknown tool, input that does not decode and a failed tool are results. */
-  readonly call: (tool: string, input: unknown, options?: CallOptions) => Effect.Effect<ToolResult<unknown>>
-  /** Begins a call whose work another program does. Fails with the result of a refusal. */
-  readonly begin: (tool: string, input: unknown, options?: CallOptions) => Effect.Effect<Elsewhere, ToolResult<never>>
-}
+export type { Adapter, CallOptions, Elsewhere, McpOptions, Run, RunOptions as Options, RunTools } from "./model.ts"
 
 /**
  * Makes an adapter of your own, which calls tools with `run`.
@@ -140,7 +44,7 @@ export type Needed<R> = Exclude<R, Given>
 export const run = <R>(
   adapter: Adapter,
   prompt: Prompt<R>,
-  options: Options
+  options: RunOptions
 ): Effect.Effect<Run, PromptError | SectionError, Scope.Scope | Needed<R>> =>
   Effect.map(running(adapter, prompt, options), ({ run }) => run)
 
@@ -185,7 +89,7 @@ export interface Scripted extends Adapter {
   /** Runs the script. Fails as the `run` of this module does; failures of tools are in the transcript. */
   readonly run: <R>(
     prompt: Prompt<R>,
-    options: Options
+    options: RunOptions
   ) => Effect.Effect<ReadonlyArray<ScriptedTurn>, PromptError | SectionError, Needed<R>>
 }
 
@@ -226,20 +130,6 @@ export const scripted = (script: Script): Scripted => {
 }
 
 /**
- * The options of a run, and the name and version of its MCP server.
- *
- * @since 0.1.0
- */
-export interface McpOptions extends Options {
-  /** The name of the server. @default the prompt's name, or its key */
-  readonly name?: string | undefined
-  /** The version of the server. @default "0.1.0" */
-  readonly version?: string | undefined
-  /** True to send values as structured content, as `McpServer.Options` describes. @default false */
-  readonly structured?: boolean | undefined
-}
-
-/**
  * A prompt that is served over MCP. Each member starts a run of its own in the one session; all clients share that session.
  *
  * @since 0.1.0
@@ -257,8 +147,8 @@ export interface Mcp<out R = never> extends Adapter {
   readonly registrations: Layer.Layer<never, PromptError | SectionError, Server.McpServer | R>
 }
 
-/** The server modules. They load on first use, because effect/ai's server takes as long to load as the rest of this package. */
-const loadServerModules = Effect.promise(() => Promise.all([import("./mcp/server.ts"), import("./adapter/mcp.ts")]))
+/** The server module. It loads on first use, because effect/ai's server takes as long to load as the rest of this package. */
+const serverModule = Effect.promise(() => import("./mcp/server.ts"))
 
 /**
  * Serves a prompt over the Model Context Protocol: its text as instructions and as the one prompt, its tools, and the files of
@@ -268,9 +158,8 @@ const loadServerModules = Effect.promise(() => Promise.all([import("./mcp/server
  * @since 0.1.0
  */
 export const mcp = <R>(prompt: Prompt<R>, options: McpOptions): Mcp<Needed<R>> => {
-  const runStdio: Mcp<Needed<R>>["runStdio"] = Effect.flatMap(
-    loadServerModules,
-    ([{ serveStdio: overStdio }, { planServer: planning }]) => overStdio(planning(adapter, prompt, options))
+  const runStdio: Mcp<Needed<R>>["runStdio"] = Effect.flatMap(serverModule, ({ planPrompt, serveStdio }) =>
+    serveStdio(planPrompt(adapter, prompt, options))
   )
   const adapter: Mcp<Needed<R>> = Object.freeze<Mcp<Needed<R>>>({
     name: "mcp",
@@ -278,36 +167,14 @@ export const mcp = <R>(prompt: Prompt<R>, options: McpOptions): Mcp<Needed<R>> =
     layerStdio: Layer.effectDiscard(Effect.forkScoped(runStdio)),
     layerHttp: (http = {}) =>
       Layer.unwrap(
-        Effect.map(loadServerModules, ([{ serveHttp: overHttp }, { planServer: planning }]) =>
-          overHttp(planning(adapter, prompt, options), http)
-        )
+        Effect.map(serverModule, ({ planPrompt, serveHttp }) => serveHttp(planPrompt(adapter, prompt, options), http))
       ),
     registrations: Layer.unwrap(
-      Effect.map(loadServerModules, ([{ registrationLayer: registered }, { planServer: planning }]) =>
-        registered(planning(adapter, prompt, options))
-      )
+      Effect.map(serverModule, ({ planPrompt, registrationLayer }) => registrationLayer(planPrompt(adapter, prompt, options)))
     )
   })
   return adapter
 }
-
-/**
- * The tools of a prompt as an effect toolkit types them.
- *
- * @since 0.1.0
- */
-export type RunTools = Record<
-  string,
-  Tool.Tool<
-    string,
-    {
-      readonly parameters: Schema.Codec<Readonly<Record<string, unknown>>>
-      readonly success: Schema.Codec<ToolResult<unknown>, unknown>
-      readonly failure: typeof Schema.Never
-      readonly failureMode: "return"
-    }
-  >
->
 
 /**
  * Converts the tools of a run to a toolkit of effect/ai with handlers, for

@@ -12,7 +12,6 @@ import type * as Server from "effect/ai/McpServer"
 import type * as HttpRouter from "effect/http/HttpRouter"
 import type { Filesystem } from "../filesystem/Filesystem.ts"
 import type { AnyDefinition, Requirements } from "./definition.ts"
-import type { ToolChoice } from "./mcp/choice.ts"
 
 /**
  * The options of a server, with tools `T` of your own.
@@ -30,7 +29,7 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
    * The tools to serve: the name of a kit, or the names of tools. `all` is the seven basic tools and the extras; `vfs` is the
    * kit of four. @default "all"
    */
-  readonly tools?: ToolChoice | undefined
+  readonly tools?: "all" | "seven" | "vfs" | ReadonlyArray<string> | undefined
   /** True to offer only tools that change nothing, and to refuse every other change too. @default false */
   readonly readOnly?: boolean | undefined
   /**

@@ -8,83 +8,24 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
 import * as Option from "effect/Option"
-import * as Schema from "effect/Schema"
 import type * as Scope from "effect/Scope"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type * as Session from "../workspace/Session.ts"
-import type { AnyDefinition } from "./definition.ts"
-import type { Given, Params, Requirements, Section, SectionError } from "./Section.ts"
+import {
+  type Params,
+  type Prompt,
+  PromptError,
+  type RenderedPrompt,
+  type RenderedTool,
+  type Requirements,
+  type Section,
+  type SectionError,
+  type Template
+} from "./model.ts"
 import * as Tree from "./sections/tree.ts"
 import { overridesError, type Problem, sectionsWithoutTools, templateError, withOverride } from "./sections/tree.ts"
 
-/**
- * An error in the structure of a prompt. `duplicateTool`: two tools have one name. `duplicateKey`: two sections of one parent
- * have one key. `invalid`: a malformed key, namespace, title or tool name, or an override whose tool is unknown or in a section
- * that accepts none.
- *
- * @category errors
- * @since 0.1.0
- */
-export class PromptError extends Schema.TaggedError<PromptError>("fs-algebra/PromptError")("PromptError", {
-  reason: Schema.Literals(["duplicateTool", "duplicateKey", "invalid"]),
-  detail: Schema.String
-}) {
-  override get message(): string {
-    return this.detail
-  }
-}
-
-/**
- * The parts of a prompt that are the same in every run. `R` is the services that its tools need and its sections do not
- * provide.
- *
- * @since 0.1.0
- */
-export interface Template<out R = never> {
-  /** The namespace, such as `agents/coder`. */
-  readonly ns: string
-  readonly key: string
-  readonly name?: string | undefined
-  readonly sections: ReadonlyArray<Section<R>>
-}
-
-/**
- * A template with the overrides and the deadline of one run.
- *
- * @category models
- * @since 0.1.0
- */
-export interface Prompt<out R = never> extends Template<R> {
-  /** Descriptions that replace those of tools, by tool name, in sections that accept overrides. */
-  readonly overrides: Readonly<Record<string, string>>
-  /** The time until which tools may be called. */
-  readonly deadline: Option.Option<DateTime.Utc>
-}
-
-/**
- * A tool of a rendered prompt, and the section it belongs to.
- *
- * @since 0.1.0
- */
-export interface RenderedTool<out R = unknown> {
-  /** The definition, with its description overridden if the prompt does so. */
-  readonly definition: AnyDefinition<R | Given>
-  readonly section: Section<R>
-}
-
-/**
- * A prompt in the form that a model receives: its text and its tools.
- *
- * @since 0.1.0
- */
-export interface RenderedPrompt<out R = unknown> {
-  readonly prompt: Prompt<R>
-  /** The text, in Markdown. */
-  readonly text: string
-  /** The tools of all sections, in the order of the sections. */
-  readonly tools: ReadonlyArray<RenderedTool<R>>
-  readonly deadline: Option.Option<DateTime.Utc>
-}
+export { type Prompt, PromptError, type RenderedPrompt, type RenderedTool, type Template } from "./model.ts"
 
 /**
  * The options of a prompt: a template, its overrides and its deadline.

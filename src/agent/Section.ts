@@ -6,18 +6,13 @@
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import type { Algebra, Filesystem } from "../filesystem/Filesystem.ts"
-import type { SnapshotError } from "../history/errors.ts"
-import type * as SnapshotStore from "../history/SnapshotStore.ts"
-import type { FsError, Unsupported } from "../model/FsError.ts"
-import type { SessionError } from "../model/sessionError.ts"
-import type { MountError } from "../workspace/HostMount.ts"
 import type * as Session from "../workspace/Session.ts"
-import type { AnyDefinition, Requirements as ToolRequirements } from "./definition.ts"
+import type { AnyDefinition } from "./definition.ts"
+import type { Needed, Section, SectionError } from "./model.ts"
 import * as Digest from "./sections/workspace.ts"
 import * as Texts from "./sections/texts.ts"
-import type { ToolContext } from "./ToolContext.ts"
 
+export type { Given, Needed, Params, Requirements, Section, SectionError } from "./model.ts"
 export type { Workspace } from "./sections/assemble.ts"
 export { type FilesystemOptions, FilesystemSection } from "./sections/workspace.ts"
 export { WorkspaceDigest } from "./sections/workspace.ts"
@@ -64,74 +59,6 @@ export {
   VfsToolsSection
 } from "./sections/vfs.ts"
 export { type WorkspaceOptions, WorkspaceSection } from "./sections/workspace.ts"
-
-/**
- * The errors of making a section.
- *
- * @since 0.1.0
- */
-export type SectionError = FsError | Unsupported | SnapshotError | SessionError | MountError
-
-/**
- * The parameters of `Prompt.render`.
- *
- * @since 0.1.0
- */
-export type Params = Readonly<Record<string, unknown>>
-
-/**
- * The services that every call of a prompt's tool has.
- *
- * @since 0.1.0
- */
-export type Given = Filesystem | ToolContext
-
-/**
- * A section: any object of this shape. With `filesystem` it is a workspace. `R` is the services that its tools, and those of
- * its children, need and that it does not provide.
- *
- * @category models
- * @since 0.1.0
- */
-export interface Section<out R = never> {
-  /** The key: 1 to 64 lower-case letters, digits, `_`, `-` and `.`, beginning with a letter; unique among its siblings. */
-  readonly key: string
-  readonly title: string
-  /** Markdown, or a function that returns Markdown at each rendering. */
-  readonly template: string | ((params: Params) => Effect.Effect<string, SectionError>)
-  readonly tools: ReadonlyArray<AnyDefinition<R | Given>>
-  readonly children: ReadonlyArray<Section<R>>
-  /** True if a prompt may override the descriptions of its tools. */
-  readonly acceptsOverrides: boolean
-  /** The session that owns the section; in a run of another session its tools refuse calls. */
-  readonly session?: Session.Operations | undefined
-  /** The filesystem, always the same instance. It is made at first use and kept until the section's scope ends. */
-  readonly filesystem?: Effect.Effect<Algebra, SectionError> | undefined
-  /** The snapshots of the filesystem, made at first use. */
-  readonly snapshots?: Effect.Effect<SnapshotStore.Operations, SectionError> | undefined
-  /** True if tools outside the section work on its filesystem; `Prompt.make` then does not warn. @default false */
-  readonly toolsElsewhere?: boolean | undefined
-  /** Further services for its tools, such as Sandbox and Snapshots. */
-  readonly services?: Effect.Effect<Context.Context<never>, SectionError> | undefined
-  /** Makes the same section for another session. @default itself */
-  readonly clone?: ((session: Session.Operations) => Effect.Effect<Section<R>, SectionError, Scope.Scope>) | undefined
-}
-
-/**
- * The services that the tools of a section need and the section does not provide.
- *
- * @since 0.1.0
- */
-export type Requirements<S extends Section<unknown>> = S extends Section<infer R> ? Exclude<R, Given> : never
-
-/**
- * The services that a section needs, given its tools `T`, its children `C` and the services `P` it provides to its own tools.
- *
- * @since 0.1.0
- */
-export type Needed<T extends AnyDefinition<unknown>, C extends Section<unknown>, P> =
-  | Exclude<ToolRequirements<T>, P | Given>
-  | Requirements<C>
 
 type Defaulted = "tools" | "children" | "acceptsOverrides" | "services" | "clone"
 

@@ -6,8 +6,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { listed } from "../model/words.ts"
 import { runInSlices, type Steps } from "../runtime/steps.ts"
 import type { Call, ToolFailure } from "./definition.ts"
-import { deepestExistingDirectory, suggestPaths } from "./nearby.ts"
-import { toolArgumentName } from "./toolPath.ts"
+import { deepestExistingDirectory, suggestPaths, toolArgumentName } from "./toolPath.ts"
 
 /**
  * The step budget of a comparison, whose cost is lines times differences. Beyond this budget more lines are reported as changed
@@ -46,7 +45,6 @@ const rangesOf = function* (before: string, after: string): Steps<ReadonlyArray<
   return ranges
 }
 
-/** Yields a text such as "lines 3-5 and 9 changed", or `undefined` if no line changed. */
 export const changedLines = function* (before: string, after: string): Steps<string | undefined> {
   const ranges = yield* rangesOf(before, after)
   if (ranges.length === 0) return undefined
@@ -149,7 +147,6 @@ const limitAdvice: ReadonlyMap<string, (allowed: string) => string> = new Map([
   ["maxListEntries", (allowed: string) => `Use glob with a narrower pattern: a listing holds at most ${allowed} entries.`]
 ])
 
-/** Advice for arguments, by the last part of their name on the wire. */
 const argumentAdvice: ReadonlyMap<string, string> = new Map([
   ["new_string", "Change new_string and do it again."],
   ["if_match", "Leave if_match out, or give the version that read_file answered last."],
@@ -157,7 +154,6 @@ const argumentAdvice: ReadonlyMap<string, string> = new Map([
   ["to", "Choose a destination that is neither the source nor inside it."]
 ])
 
-/** Chooses the advice on `old_string` by the reason. Giving more context does not help when the text occurs nowhere. */
 const adviseOnOldString = (detail: string): string | undefined => {
   if (detail.startsWith("it occurs "))
     return "Give more of the surrounding text, so that it occurs only once, or set replace_all."

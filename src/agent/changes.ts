@@ -22,14 +22,10 @@ import { Limits } from "../model/Limits.ts"
 import type { Backend } from "../port/Backend.ts"
 import { TakingBack } from "../port/Rules.ts"
 
-// Resolves the paths of changes to two trees of the affected entries, before and after, as a transaction needs them.
-
 interface PathChange {
-  /** The path as the caller wrote it. */
   readonly path: FsPath.FsPath
   readonly before: string | null
   readonly after: Uint8Array | null
-  /** The file whose permissions a new file gets. */
   readonly from?: FsPath.FsPath | undefined
 }
 
@@ -49,7 +45,6 @@ interface PathNode {
 interface ChangeTrees {
   readonly before: DirectoryNode
   readonly after: DirectoryNode
-  /** The places, in path order. */
   readonly places: ReadonlyArray<ResolvedChange>
 }
 
@@ -109,7 +104,6 @@ const addToTree = Effect.fnUntraced(function* (
 const permissions = (stat: FileStat | undefined): { readonly mode?: number } =>
   stat?.mode === undefined ? {} : { mode: stat.mode & 0o777 }
 
-/** Describes the current file. Its id equals that of the new content only if the content stays the same. */
 const fileBefore = (stat: FileStat, { after, before }: PathChange): FileNode => ({
   kind: "file",
   ...permissions(stat),
@@ -133,7 +127,6 @@ const entriesOf = (pathNode: PathNode, nodeOf: (pathNode: PathNode) => Node | un
   return entries
 }
 
-/** Describes the current tree. Directories have no modes here, because their modes do not change. */
 const nodeBefore = (pathNode: PathNode): Node | undefined => {
   const { pathChange, stat } = pathNode
   if (stat?.kind === "directory") return { kind: "directory", entries: entriesOf(pathNode, nodeBefore) }
@@ -181,7 +174,6 @@ const resolveChanges = Effect.fnUntraced(function* (
   ends: ReadonlyArray<PathChange>
 ): Effect.fn.Return<ChangeTrees, Fault> {
   const stat = yield* port.stat(FsPath.root)
-  // The root directory of a backend can be moved away at any time.
   if (stat?.kind !== "directory") return yield* Effect.fail(located({ _tag: "NotFound" }, FsPath.root))
   const rootNode: PathNode = { at: FsPath.root, stat, below: new Map() }
   for (const pathChange of ends)
@@ -205,7 +197,6 @@ export interface FileChange {
 
 export interface ChangedFile {
   readonly path: FsPath.FsPath
-  /** The version after the change, or `null` if there is no file. */
   readonly version: string | null
 }
 
@@ -227,7 +218,6 @@ const changedFileOf = ({ after, path }: FileChange): ChangedFile => ({
   version: after === null ? null : Version.ofBytes(after)
 })
 
-/** Returns a fault if the layer's options forbid a change, before any file access. */
 const permissionFault = ({ isPermitted: may }: Caller.Caller, pathChanges: ReadonlyArray<PathChange>): Fault | undefined => {
   for (const { after, path } of pathChanges) {
     const action = after === null ? "delete" : "write"
@@ -252,7 +242,6 @@ const withClaims = <A, E, R>(
   places: ReadonlyArray<ResolvedChange>,
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => {
-  // Names that could be the same on some disk share a claim.
   const claims = new Map(places.map(({ at }) => [FsPath.fold(at.normalize()), at]))
   return [...claims]
     .sort(([a], [b]) => FsPath.compare(b, a))
@@ -266,7 +255,6 @@ const isConcurrentChange = ({ _tag, code }: Fault & { readonly code?: unknown })
   _tag === "AlreadyExists" ||
   (_tag === "IoError" && (code === "ECHANGED" || code === "EEXIST"))
 
-/** Gives a fault the caller's path. A change by another program, at a place or in a directory above it, becomes a Conflict. */
 const withCallerPath = (places: ReadonlyArray<ResolvedChange>, fault: Fault): Fault => {
   const { path: at } = fault as { readonly path?: FsPath.FsPath }
   if (at === undefined) return fault

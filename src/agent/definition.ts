@@ -10,7 +10,6 @@ import type { ToolSettingsShape } from "./ToolSettings.ts"
 import type { Memory } from "./memory.ts"
 
 export interface Progress {
-  /** The amount done, which grows with each report. */
   readonly done: number
   readonly total?: number | undefined
   readonly message?: string | undefined
@@ -31,7 +30,6 @@ export interface Touch {
   readonly path: FsPath
 }
 
-/** A refusal that no error of the filesystem expresses. `happened` is one sentence, `advice` is another on what to do next. */
 export interface Refused {
   readonly _tag: "Refused"
   readonly happened: string
@@ -51,7 +49,6 @@ export interface Call {
   readonly settings: ToolSettingsShape
   readonly memory: Memory
   readonly callId: string
-  /** Returns the text of an answer that counts against the budget: the message, and the value if the value is sent too. */
   readonly sent: (message: string, value: () => object) => string
   /**
    * Reads a path as a model writes it: trimmed, without the mount point and leading slashes. A blank path is the root with
@@ -69,18 +66,14 @@ export interface Answer<Value> {
 }
 
 export interface Image {
-  /** The media type, such as `image/png`. */
   readonly mediaType: string
   readonly base64: string
 }
 
-/** A file that is sent beside a message, if the transport allows it. */
 export interface Attachment {
-  /** The path of the file, relative to the root. */
   readonly path: string
   readonly mediaType: string
   readonly base64: string
-  /** The message to send beside the file; it need not contain the bytes again. */
   readonly message: string
 }
 
@@ -122,6 +115,10 @@ export type AnyDefinition<R = never> = Definition<string, any, any, R>
 
 /** The services that the handler of a tool needs. */
 export type Requirements<T extends AnyDefinition<unknown>> = Effect.Services<ReturnType<T["handle"]>>
+
+/** Makes an optional parameter with the description that a model reads. */
+export const optional = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.optionalKey(schema.annotate({ description }))
 
 const namePattern = /^[a-z][a-z0-9_-]{0,63}$/
 

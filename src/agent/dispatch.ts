@@ -18,7 +18,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { Limits } from "../model/Limits.ts"
 import { Buffer } from "../runtime/buffer.ts"
 import { randomUUID } from "../runtime/node.ts"
-import { type Operations as Run, ToolContext } from "./ToolContext.ts"
+import { type RunContext, ToolContext } from "./model.ts"
 import { ToolEvents, ToolInvoked } from "./ToolEvents.ts"
 import * as Result from "./ToolResult.ts"
 import type { ToolResult } from "./ToolResult.ts"
@@ -59,7 +59,6 @@ const describeSize = (text: string): string => (text.length === 1 ? "1 character
 
 const maxNestingDepth = 16
 
-/** Makes a value fit for JSON, so that a log of events can be saved. */
 const asJson = (value: unknown): unknown =>
   value === null || typeof value === "boolean" || Number.isFinite(value) ? value : value === undefined ? null : String(value)
 
@@ -77,7 +76,6 @@ type Fields = Readonly<Record<string, unknown>>
 
 const fieldsOf = (value: unknown): Fields => (typeof value === "object" && value !== null ? (value as Fields) : {})
 
-/** Finds the size of the content in a tool's answer. The four-tool kit answers with the content itself. */
 const sizeOf = (value: Fields): number | undefined => {
   const { bytes_written: written, content, encoding, file, size_bytes: size } = value
   const known = [written, size, fieldsOf(file)["size_bytes"]].find((bytes) => typeof bytes === "number")
@@ -123,13 +121,11 @@ export type Json = { readonly [key: string]: unknown }
 
 export const withMessage = (message: string, value: Json): Json => ({ message, ...value })
 
-/** Returns the text that counts against the budget. */
 const sentText =
   (isStructured: boolean) =>
   (message: string, value: () => object): string =>
     isStructured ? JSON.stringify(withMessage(message, value() as Json)) : message
 
-/** Cuts a text to its longest beginning that fits, measured as JSON. */
 const cutText = (text: string, maxLength: number): string => {
   if (text.length <= maxLength && JSON.stringify(text).length <= maxLength) return text
   let [low, high] = [0, Math.min(text.length, maxLength)]
@@ -153,7 +149,6 @@ const cutList = (list: ReadonlyArray<unknown>, maxLength: number): ReadonlyArray
   return kept.length === list.length && kept.every((item, index) => item === list[index]) ? list : kept
 }
 
-/** Shortens every text and list in a value to a length in characters of JSON. Returns the value itself if nothing is longer. */
 const cut = (value: unknown, maxLength: number): unknown => {
   if (typeof value === "string") return cutText(value, maxLength)
   if (Array.isArray(value)) return cutList(value, maxLength)
@@ -185,27 +180,21 @@ export const shortenToFit = (value: Json, fits: (text: string) => boolean): Json
 export interface Ground {
   readonly filesystem: Algebra | undefined
   readonly missing: Refused
-  /** The versions that the session has seen on this filesystem. @default the memory of the call */
   readonly memory?: Memory | undefined
   readonly services: Context.Context<never>
 }
 
-/** The additions of a prompt's run to a call of one of its tools. */
 export interface Host {
-  readonly context: Run
-  /** Decides whether the call may proceed, once the arguments are decoded. */
+  readonly context: RunContext
   readonly admitCall: Effect.Effect<void, Refused>
   readonly toolSource: Effect.Effect<Ground>
-  /** Wraps the part of the call after the policies allow it and before the result is returned. */
   readonly around: NonNullable<Policy["around"]>
   readonly tell: (event: ToolInvoked) => Effect.Effect<void>
 }
 
 interface Options {
   readonly memory: Memory
-  /** @default a new UUID */
   readonly callId?: string | undefined
-  /** @default none */
   readonly host?: Host | undefined
 }
 
@@ -245,10 +234,6 @@ const wrapInPolicies = <V, R>(
 ): Effect.Effect<Result.ToolResult<V>, never, R> =>
   policies.reduce((inner, policy) => policy.around?.(invocation, inner) ?? inner, run)
 
-/**
- * Finishes changes of several files that another process left half done when it was killed since the last call. No tool may see
- * half of such a change.
- */
 const finishInterruptedChanges = ({ filesystem: { port } }: Call, tool: string): Effect.Effect<void, FsError> =>
   Effect.mapError(port.hostRoots?.settleTransactions(() => true) ?? Effect.void, (fault) => promote(fault, tool, FsPath.root))
 
@@ -324,7 +309,6 @@ const answerCall = <N extends string, P extends Schema.Struct.Fields, V extends 
 
 const maxMessageLength = 1000
 
-/** Replaces a long or multi-line message by its size, because the message may show file content. */
 const withoutLongMessage = ({ message, ...result }: Result.ToolResult<unknown>): Result.ToolResult<unknown> => ({
   ...result,
   message: message.length > maxMessageLength || message.includes("\n") ? `${message.length} characters` : message
@@ -377,7 +361,7 @@ const runTool = Effect.fnUntraced(function* <N extends string, P extends Schema.
   const runContext = {
     ...host?.context,
     filesystem: ownFilesystem === undefined ? Option.none() : Option.some(filesystem)
-  } as Run
+  } as RunContext
   return yield* answerCall(definition, params, call, base, policies, host).pipe(
     Effect.provideContext(
       toolServices.pipe(

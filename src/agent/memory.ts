@@ -5,13 +5,10 @@
 import { below, type FsPath, relative } from "../model/FsPath.ts"
 
 export interface Memory {
-  /** The session that owns this memory. A session that works on several filesystems has a memory for each. */
   readonly session: object
   readonly seen: (path: FsPath) => string | undefined
   readonly saw: (path: FsPath, version: string, text?: string) => void
-  /** Copies the knowledge of a path, and of all paths below it, to another path. */
   readonly carry: (from: FsPath, to: FsPath) => void
-  /** Removes the knowledge of the path and of all paths below it. */
   readonly forget: (path: FsPath) => void
   readonly textOf: (version: string) => string | undefined
 }

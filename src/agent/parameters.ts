@@ -103,7 +103,6 @@ class Arguments {
       this.remaining.set(this.remaining.has(word) ? name : word, value)
     }
   }
-  /** Removes the first argument that `read` accepts and returns its value. Others stay, to be refused later. */
   take<A>(names: ReadonlyArray<string>, read: (value: unknown) => A | undefined): A | undefined {
     for (const name of names) {
       const value = this.remaining.has(name) ? read(this.remaining.get(name)) : undefined
@@ -114,7 +113,6 @@ class Arguments {
     }
     return undefined
   }
-  /** Puts back the argument that was taken last, so that it is refused. */
   restoreTaken(): void {
     if (this.#taken !== undefined) this.remaining.set(...this.#taken)
   }
@@ -282,7 +280,6 @@ const rm = (args: Arguments): void => args.drop(["recursive", "_r", "_rf"], isTr
 
 const mkdir = (args: Arguments): void => args.drop(["parents", "recursive", "exist_ok", "_p"], isTrue)
 
-/** The smallest timeout that can only mean milliseconds. */
 const minMilliseconds = 1000
 
 const shell = (args: Arguments): void => {
@@ -385,7 +382,6 @@ export const rewriteArguments = (definition: AnyDefinition<unknown>, sent: unkno
 
 const maxFaults = 8
 
-/** Names from other tool suites that resemble a parameter but mean something else. */
 const similarNames: Readonly<Record<string, ReadonlyArray<string>>> = {
   path: ["uri"],
   content: ["code_edit"],
@@ -435,7 +431,6 @@ const valueAt = (input: unknown, path: ReadonlyArray<PropertyKey>): unknown =>
     input
   )
 
-/** Returns the place of an argument, such as `edits[0].old_string`. */
 const argumentPath = (path: ReadonlyArray<PropertyKey>): string =>
   cutName(
     path.map((key, index) => (typeof key === "number" ? `[${key}]` : index === 0 ? String(key) : `.${String(key)}`)).join("")
@@ -460,7 +455,6 @@ const describeType = (expected: string): string =>
 const missingMark = "\u0000missing"
 const unexpectedMark = "\u0000unexpected"
 
-/** Formats the issues of the schema with the expected type as message, without the value sent. */
 const issuesOf = SchemaIssue.makeFormatterStandardSchemaV1({
   leafHook: (issue) =>
     issue._tag === "MissingKey"

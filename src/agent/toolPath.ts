@@ -4,6 +4,11 @@ import { InvalidArgument, InvalidPath, type PathTooLong, promote } from "../mode
 import * as FsPath from "../model/FsPath.ts"
 import type { ToolSettingsShape } from "./ToolSettings.ts"
 import type { Call } from "./definition.ts"
+import * as Option from "effect/Option"
+import * as Stream from "effect/Stream"
+import { maxNearest, similarNames } from "../engine/nearest.ts"
+import type { Algebra } from "../filesystem/Filesystem.ts"
+import { runInSlices } from "../runtime/steps.ts"
 
 const wireNames: ReadonlyMap<string, string> = new Map([
   ["oldText", "old_string"],
@@ -13,7 +18,6 @@ const wireNames: ReadonlyMap<string, string> = new Map([
   ["changes", "edits"]
 ])
 
-/** Returns the name that a tool gives to an argument of the filesystem. */
 export const toolArgumentName = (argument: string): string =>
   argument
     .split(".")
@@ -34,7 +38,6 @@ export const withToolNames = (error: InvalidArgument, tool: string): InvalidArgu
 
 export type MountPoint = ToolSettingsShape["mountPoint"]
 
-/** Returns the mount points and the path that each stands for, the longest mount point first. */
 const mountsOf = (mountPoint: MountPoint): ReadonlyArray<readonly [directory: string, path: string]> => {
   if (mountPoint === undefined) return []
   const roots = typeof mountPoint === "string" ? [mountPoint] : mountPoint
@@ -72,3 +75,58 @@ export const make =
       ? Effect.succeed(path)
       : Effect.fail(promote(fault!, tool, input) as InvalidPath | PathTooLong)
   }
+
+// Suggests existing paths for one that does not exist.
+
+const findSimilarNames = (fs: Algebra, path: FsPath.FsPath) => {
+  const directory = FsPath.parent(path)
+  return Effect.flatMap(fs.list(directory), (entries) =>
+    Effect.map(
+      runInSlices(() => similarNames(FsPath.name(path), entries)),
+      (names) => names.map((name) => FsPath.join(directory, name))
+    )
+  )
+}
+
+const findSameName = (fs: Algebra, path: FsPath.FsPath) => {
+  const name = FsPath.name(path)
+  if (/[\\*?[\]{}()!+@|]/.test(name)) return Effect.succeed([])
+  return fs.globStream(name, { kinds: ["file", "directory"], gitignore: true }).pipe(
+    Stream.take(maxNearest),
+    Stream.map((match) => match.path),
+    Stream.runCollect,
+    Effect.timeoutOption("1 second"),
+    Effect.map(Option.getOrElse((): ReadonlyArray<FsPath.FsPath> => []))
+  )
+}
+
+/**
+ * Finds up to three paths: suggestions of the failure itself, then the same name in other directories, then similar names in
+ * the same directory.
+ */
+export const suggestPaths = (
+  fs: Algebra,
+  failure: { readonly path: string; readonly nearest?: ReadonlyArray<string> | undefined }
+): Effect.Effect<ReadonlyArray<string>> => {
+  const { nearest = [] } = failure
+  const path = FsPath.parse(failure.path)
+  if (typeof path !== "string" || path === FsPath.root) return Effect.succeed([])
+  const none = () => Effect.succeed<ReadonlyArray<FsPath.FsPath>>([])
+  return Effect.flatMap(Effect.catch(findSameName(fs, path), none), (sameNames) =>
+    Effect.map(sameNames.length < maxNearest ? Effect.catch(findSimilarNames(fs, path), none) : none(), (similarNames) =>
+      [...new Set([...nearest, ...sameNames, ...similarNames])].slice(0, maxNearest)
+    )
+  )
+}
+
+export const deepestExistingDirectory = (fs: Algebra, input: string): Effect.Effect<FsPath.FsPath> => {
+  const path = FsPath.parse(input)
+  if (typeof path !== "string") return Effect.succeed(FsPath.root)
+  const parent = FsPath.parent(path)
+  return parent === FsPath.root
+    ? Effect.succeed(parent)
+    : Effect.matchEffect(fs.stat(parent), {
+        onFailure: () => deepestExistingDirectory(fs, parent),
+        onSuccess: ({ isDirectory }) => (isDirectory ? Effect.succeed(parent) : deepestExistingDirectory(fs, parent))
+      })
+}

@@ -10,7 +10,7 @@ import * as Prompt from "effect/ai/Prompt"
 import * as Tool from "effect/ai/Tool"
 import * as Toolkit from "effect/ai/Toolkit"
 import { Filesystem } from "../filesystem/Filesystem.ts"
-import type { Run, RunTools } from "./Adapter.ts"
+import type { Run, RunTools } from "./model.ts"
 import { ToolResult } from "./ToolResult.ts"
 import { recoverChanges } from "./changes.ts"
 import type { Definition } from "./definition.ts"
@@ -21,7 +21,6 @@ import * as Memory from "./memory.ts"
 const parametersSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Schema.Top =>
   Object.keys(parameters.fields).length === 0 ? Tool.EmptyParams : parameters
 
-/** Announces the JSON Schema of the struct but accepts any input; the dispatch decodes the input. */
 const announceSchema = <P extends Schema.Struct.Fields>(
   parameters: Schema.Struct<P>
 ): Schema.Codec<Schema.Struct<P>["Type"], Schema.Struct<P>["Encoded"]> =>
@@ -62,13 +61,11 @@ const make = <const N extends string, P extends Schema.Struct.Fields, V extends 
     .annotate(Tool.Idempotent, definition.idempotent)
     .annotate(Tool.OpenWorld, false)
 
-/** Makes a tool of effect/ai. `kit` distinguishes tools with the same name. */
 export const toTool = <const N extends string, P extends Schema.Struct.Fields, V extends Schema.Top, R>(
   definition: Definition<N, P, V, R>,
   kit = "filesystem"
 ) => withId(make(definition), `fs-algebra/${kit}/${definition.name}`)
 
-/** The filesystem of a session. Changes of several files that a killed process left half done are finished first. */
 export const recoveredFilesystem = Effect.tap(Filesystem, recoverChanges)
 
 export type Bind = <N extends string, P extends Schema.Struct.Fields, V extends Schema.Top>(

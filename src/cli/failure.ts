@@ -13,7 +13,7 @@ import { adviceOn, complaintOf, type HistoryError, notRecorded, openOperation } 
 import { Complaint, exitCodeOf, Quit } from "./exit.ts"
 import { type CommandLine, commandLine, errorStyle, quote } from "./look.ts"
 import { toPathInRoot } from "./paths.ts"
-import { deepestExistingDirectory, suggestPaths } from "../agent/nearby.ts"
+import { deepestExistingDirectory, suggestPaths } from "../agent/toolPath.ts"
 import { type OutputFailed, Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 

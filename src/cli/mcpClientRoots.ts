@@ -9,11 +9,9 @@ import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
 import { recoverChanges } from "../agent/changes.ts"
-import * as Changes from "../agent/mcp/plan.ts"
-import { plan } from "../agent/mcp/plan.ts"
-import { chooseTools } from "../agent/mcp/choice.ts"
+import { changeNotices, chooseTools, plan } from "../agent/mcp/plan.ts"
 import type { ClientRoots } from "../agent/mcp/serve.ts"
-import type { Flow } from "../agent/mcp/flow.ts"
+import type { Flow } from "../agent/mcp/stdio.ts"
 import type { EarlyTools } from "../agent/mcp/guide.ts"
 import { unavailableFilesystem } from "../agent/dispatch.ts"
 import * as ToolSettings from "../agent/ToolSettings.ts"
@@ -105,7 +103,7 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
       const fs = Context.get(all, Filesystem)
       yield* recoverChanges(fs)
       const context = input.readOnly ? Context.add(all, Filesystem, readOnly(fs)) : all
-      yield* Layer.buildWithScope(Layer.provide(Changes.layer(subscribed), Layer.succeedContext(context)), scope)
+      yield* Layer.buildWithScope(Layer.provide(changeNotices(subscribed), Layer.succeedContext(context)), scope)
       return context
     }).pipe(Effect.onExit((exit) => (Exit.isFailure(exit) ? Scope.close(scope, exit) : Effect.void)))
     const idle = yield* Deferred.make<void>()

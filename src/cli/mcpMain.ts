@@ -8,7 +8,7 @@ import * as Logger from "effect/Logger"
 import { realpathSync, statSync } from "node:fs"
 import { basename, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
-import * as Flow from "../agent/mcp/flow.ts"
+import { makeFlow } from "../agent/mcp/stdio.ts"
 import { type EarlyTools, earlyTools, instructions } from "../agent/mcp/guide.ts"
 import { serve } from "../agent/mcp/serve.ts"
 import * as Limits from "../model/Limits.ts"
@@ -157,7 +157,7 @@ const makeGreeting = (
       version,
       instructions: instructions({ names, limits: Limits[limits], readOnly, workspace })
     }
-    return { certainTool, ends: { input: bytes, write }, flow: Flow.make(), info }
+    return { certainTool, ends: { input: bytes, write }, flow: makeFlow(), info }
   })
 
 const serveClientRoots = Effect.fnUntraced(function* (quick: McpArguments, { version }: Versioned) {

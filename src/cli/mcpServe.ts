@@ -6,10 +6,8 @@ import { basename, resolve } from "node:path"
 import type * as McpServer from "../agent/McpServer.ts"
 import * as ToolSettings from "../agent/ToolSettings.ts"
 import type { AnyDefinition } from "../agent/definition.ts"
-import { isSandboxTool, isSnapshotTool, selectableNames, toolNamed } from "../agent/mcp/choice.ts"
-import * as Flow from "../agent/mcp/flow.ts"
-import * as Changes from "../agent/mcp/plan.ts"
-import { plan } from "../agent/mcp/plan.ts"
+import { type Flow, makeFlow } from "../agent/mcp/stdio.ts"
+import { changeNotices, isSandboxTool, isSnapshotTool, plan, selectableNames, toolNamed } from "../agent/mcp/plan.ts"
 import * as Server from "../agent/mcp/serve.ts"
 import { access, type AccessOptions, make as makeRules } from "../agent/policy/access.ts"
 import { automatic } from "../agent/policy/automatic.ts"
@@ -315,9 +313,9 @@ export const optionsOf = Effect.fnUntraced(function* (
 
 const serveOverPipe = Effect.fnUntraced(function* (options: McpServer.Options) {
   const { input, write } = yield* Screen
-  const flow = Flow.make()
+  const flow = makeFlow()
   const { info, registrations } = yield* plan(options, flow)
-  const register = (subscribed: Effect.Effect<void>) => Layer.merge(registrations, Changes.layer(subscribed))
+  const register = (subscribed: Effect.Effect<void>) => Layer.merge(registrations, changeNotices(subscribed))
   yield* Server.serve({ info, flow, ends: { input, write }, register })
 })
 
@@ -400,12 +398,12 @@ export const run = (parsedCommand: ParsedCommand) =>
   Effect.provide(reported(serve(parsedCommand)), workspaceServices(parsedCommand))
 
 /** Makes the layer for a server that has already greeted its client. */
-export const layer = (parsedCommand: ParsedCommand, flow: Flow.Flow, subscribed: Effect.Effect<void>) => {
+export const layer = (parsedCommand: ParsedCommand, flow: Flow, subscribed: Effect.Effect<void>) => {
   const { input, version } = parsedCommand
   const made = Effect.gen(function* () {
     const options = yield* optionsOf(input, parsedCommand.backend, version, yield* workspaceOf())
     const planned = Effect.map(plan(options, flow), ({ registrations }) => registrations)
-    return Layer.provide(Layer.merge(Layer.unwrap(planned), Changes.layer(subscribed)), yield* makeToolServices(input))
+    return Layer.provide(Layer.merge(Layer.unwrap(planned), changeNotices(subscribed)), yield* makeToolServices(input))
   })
   return Layer.provide(Layer.unwrap(reported(made)), workspaceServices(parsedCommand))
 }

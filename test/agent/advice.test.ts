@@ -13,6 +13,11 @@ import * as E from "../../src/model/FsError.ts"
 import type { Files } from "../../src/testing/Files.ts"
 import { memory, p, versionOf } from "./changing.ts"
 import { session } from "./policing.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { call } from "./looking.ts"
+import { message } from "./looking.ts"
+import { withTree } from "./looking.ts"
+import * as Tools from "../../src/agent/tools.ts"
 
 const files: Files = {
   "src/main.ts": "one\ntwo\nthree\n",
@@ -272,4 +277,49 @@ describe("changedLines", () => {
     it(`answers ${expected ?? "nothing"} from ${JSON.stringify(before)} to ${JSON.stringify(after)}`, () =>
       assert.strictEqual(runAtOnce(changedLines(before, after)), expected))
   }
+})
+
+const tool = (name: string) => [...Tools.seven, ...Tools.extras].find((each) => each.name === name)!
+
+describe("the advice of a failure", () => {
+  it.effect("suggests more context or replace_all when a text occurs twice", () =>
+    Effect.gen(function* () {
+      const said = yield* message(tool("edit_file"), { path: "a.txt", old_string: "x", new_string: "y" }, { "a.txt": "x\nx\n" })
+      assert.include(said, "replace_all")
+      assert.notInclude(said, "the first")
+    })
+  )
+
+  it.effect("does not suggest `literal` for an invalid glob", () =>
+    Effect.gen(function* () {
+      assert.notInclude(yield* message(tool("glob"), { pattern: "[" }, {}), "literal")
+    })
+  )
+
+  it.effect("does not suggest a dangling link in place of itself", () =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem
+      yield* fs.port.links!.make("dangling" as never, "nowhere")
+      const { message } = yield* call(tool("read_file"), { path: "dangling" })
+      assert.notInclude(message, 'Did you mean "dangling"')
+    }).pipe(withTree({}))
+  )
+
+  it.effect("does not suggest to replace or empty the directory onto which a file is moved", () =>
+    Effect.gen(function* () {
+      const tree = { "a.txt": "a\n", src: { "m.ts": "m\n" } }
+      assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src" }, tree), "overwrite")
+      assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src", overwrite: true }, tree), "Remove")
+    })
+  )
+
+  it.effect("mentions special characters and relative globs when nothing matches because of them", () =>
+    Effect.gen(function* () {
+      const tree = { src: { "m.ts": "function f() {}\n" } }
+      assert.include(yield* message(tool("grep"), { pattern: "function f() {}" }, tree), "set literal=true")
+      assert.include(yield* message(tool("grep"), { pattern: "f", path: "src", glob: "src/**" }, tree), "relative to src")
+      const plain = yield* message(tool("grep"), { pattern: "absent", path: "src", glob: "*.ts", mode: "count" }, tree)
+      assert.notMatch(plain, /literal|relative/)
+    })
+  )
 })

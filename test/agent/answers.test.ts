@@ -3,8 +3,13 @@ import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as tools from "../../src/agent/tools.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
-import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import { call, withTree } from "./looking.ts"
+import { removeTree } from "../../src/engine/remove.ts"
+import { faulty } from "../../src/testing/Faults.ts"
+import { host } from "./changing.ts"
+import * as Tools from "../../src/agent/tools.ts"
+import * as Request from "../../src/port/Request.ts"
 
 const all = [...tools.seven, ...tools.extras]
 const invoke = (tool: string, args: object) =>
@@ -103,3 +108,46 @@ it.effect("write answers InvalidPath for an empty path, and NotAFile for the roo
     assert.strictEqual((yield* Effect.flip(fs.write("/", "x")))._tag, "NotAFile")
   }).pipe(Effect.provide(InMemory.layer({})))
 )
+
+const tool = (name: string) => [...Tools.seven, ...Tools.extras].find((each) => each.name === name)!
+
+describe("a directory with a file that cannot be removed", () => {
+  for (const remove of [
+    Tools.seven.find(({ name }) => name === "rm")!,
+    Tools.four.find(({ name }) => name === "delete_file")!
+  ]) {
+    it.live(`is removed as a whole or not at all by ${remove.name}`, () =>
+      Effect.gen(function* () {
+        const sound = yield* host({ "d/a": "a", "d/b": "b", "d/c": "c" })
+        const failing = faulty([
+          { operation: "Remove", path: "d/b", fault: { _tag: "IoError", code: "EIO", detail: "planned" } }
+        ])
+        const { port } = failing(sound)
+        // Uses a native removal of trees, as a host does.
+        const fs = make({
+          ...port,
+          explore: undefined,
+          perform: Request.handlers({ RemoveTree: ({ path }) => Effect.asSome(removeTree(port, path)) })
+        })
+        const { success } = yield* call(remove, { path: "d" }).pipe(Effect.provideService(Filesystem, fs))
+        const left = yield* Effect.orElseSucceed(
+          Effect.map(sound.list("d"), (entries) => entries.length),
+          () => 0
+        )
+        assert.strictEqual(left, success ? 0 : 3)
+      })
+    )
+  }
+})
+
+describe("arguments of 20,000 levels", () => {
+  it.effect("are refused with a message about the parameter", () =>
+    Effect.gen(function* () {
+      let path: unknown = "a.txt"
+      for (let i = 0; i < 20_000; i++) path = [path]
+      const { message, success } = yield* call(tool("ls"), { path })
+      assert.isFalse(success)
+      assert.include(message, '"path" must be a string')
+    }).pipe(withTree({ "a.txt": "a" }))
+  )
+})

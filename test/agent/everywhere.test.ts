@@ -5,11 +5,16 @@ import * as Memory from "../../src/agent/memory.ts"
 import { holds } from "./everywhere.ts"
 import { type Answer, tools } from "./everywhereRun.ts"
 import { tables } from "./everywhereTables.ts"
+import { execFileSync } from "node:child_process"
+import { join } from "node:path"
+import * as PosixHost from "../../src/backends/PosixHost.ts"
+import { directory } from "./changing.ts"
+import { call } from "./looking.ts"
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
 for (const [name, rows] of Object.entries(tables)) {
-  describe(`the same answers on every filesystem: ${name}`, () => {
+  describe(`the same answers in memory, on a host and in a container: ${name}`, () => {
     // Each call in a container starts processes, and the laws of the service hold there. One row in eight shows that tools work there.
     rows.forEach((row, index) => {
       it.live(row.name, () => holds(row, isSoak || index % 8 === 0))
@@ -64,4 +69,16 @@ describe("every tool without a filesystem", () => {
       )
     }
   }
+})
+
+describe("an entry that is neither file nor directory", () => {
+  it.live("is left alone, says the advice of read_file", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      execFileSync("mkfifo", [join(root, "pipe")])
+      const { message } = yield* Effect.provide(call(tools["read_file"]!, { path: "pipe" }), PosixHost.layer({ root }))
+      assert.include(message, "Leave it alone")
+      assert.notInclude(message, "List")
+    })
+  )
 })

@@ -13,9 +13,9 @@ import * as McpTest from "effect/ai/McpTest"
 import * as McpServer from "../../src/agent/McpServer.ts"
 import { access } from "../../src/agent/policy/access.ts"
 import { define, ToolProgress } from "../../src/agent/definition.ts"
-import * as Changes from "../../src/agent/mcp/plan.ts"
+import { changeNotices } from "../../src/agent/mcp/plan.ts"
 import { plan } from "../../src/agent/mcp/plan.ts"
-import * as Flow from "../../src/agent/mcp/flow.ts"
+import { makeFlow } from "../../src/agent/mcp/stdio.ts"
 import * as kits from "../../src/agent/mcp/guide.ts"
 import { instructions } from "../../src/agent/mcp/guide.ts"
 import * as Lines from "../../src/agent/mcp/stdio.ts"
@@ -318,7 +318,7 @@ describe("resources", () => {
   it.live("report a change to a client that subscribed to the file, unless it may not be read", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
-      const both = Layer.merge(McpServer.registrations(), Changes.layer(Effect.void))
+      const both = Layer.merge(McpServer.registrations(), changeNotices(Effect.void))
       const client = yield* McpTest.makeClient(both, { protocols: [McpProtocol.v2025_11_25] })
       for (const name of ["secret.env", "a.txt"]) yield* client.subscribe({ uri: `workspace:///${name}` })
       const told: Array<unknown> = []
@@ -381,7 +381,7 @@ describe("the guide", () => {
     Effect.gen(function* () {
       const { limits } = defaults
       const early = instructions({ names: kits.earlyTools("all", false)!.names, limits, readOnly: false })
-      const { info } = yield* plan({}, Flow.make())
+      const { info } = yield* plan({}, makeFlow())
       assert.strictEqual(info.instructions, early)
       assert.include(early, "edit_file")
     }).pipe(Effect.provide(files))

@@ -401,3 +401,47 @@ describe("access", () => {
       assert.throws(() => Policy.access({ deny: { read: glob } }), RangeError)
   })
 })
+
+describe("a file that may not be deleted", () => {
+  const deny = Policy.access({ deny: { delete: "dir/**" } })
+  const patch = (...lines: ReadonlyArray<string>) => ({
+    patch: ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
+  })
+  const linked = (ground: typeof memory) =>
+    Effect.gen(function* () {
+      const fs = yield* ground({ "dir/keep.txt": "keep\n" })
+      yield* Effect.orDie(fs.port.links!.make("lnk" as never, "dir"))
+      return { fs, agent: yield* session(fs, deny) }
+    })
+
+  for (const [where, ground] of Object.entries({ memory, host })) {
+    it.live(`is not deleted by a patch that reaches it through a link, on ${where}`, () =>
+      Effect.gen(function* () {
+        const { agent, fs } = yield* linked(ground)
+        yield* agent.call("apply_patch", patch("*** Delete File: lnk/keep.txt", "*** Add File: new.txt", "+x"))
+        assert.isTrue(yield* fs.exists("dir/keep.txt"))
+      })
+    )
+
+    it.live(`is not moved by a patch that reaches it through a link, on ${where}`, () =>
+      Effect.gen(function* () {
+        const { agent, fs } = yield* linked(ground)
+        yield* agent.call(
+          "apply_patch",
+          patch("*** Update File: lnk/keep.txt", "*** Move to: taken.txt", "@@", "-keep", "+kept")
+        )
+        assert.isTrue(yield* fs.exists("dir/keep.txt"))
+      })
+    )
+  }
+
+  it.live("is not deleted by rm when a directory is reached through a link", () =>
+    Effect.gen(function* () {
+      const { agent, fs } = yield* linked(host)
+      yield* fs.mkdir("dir/empty")
+      const { message, success } = yield* agent.call("rm", { path: "lnk/empty" })
+      assert.isTrue(yield* fs.exists("dir/empty"), message)
+      assert.isFalse(success)
+    })
+  )
+})

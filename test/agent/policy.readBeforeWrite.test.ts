@@ -195,3 +195,24 @@ describe("readBeforeWrite beside other policies", () => {
     })
   )
 })
+
+describe("an unread file", () => {
+  it.live("is not changed by a patch, even when it appeared during approval", () =>
+    Effect.gen(function* () {
+      const fs = yield* memory({ "other.txt": "x\n" })
+      const other = Effect.orDie(fs.write("late.txt", "of somebody else\n"))
+      const agent = yield* session(
+        fs,
+        Layer.merge(
+          Policy.readBeforeWrite,
+          Policy.approval(() => Effect.as(other, true))
+        )
+      )
+      const { success } = yield* agent.call("apply_patch", {
+        patch: "*** Begin Patch\n*** Update File: late.txt\n@@\n-of somebody else\n+mine\n*** End Patch\n"
+      })
+      assert.isFalse(success)
+      assert.strictEqual(yield* fs.readString("late.txt"), "of somebody else\n")
+    })
+  )
+})

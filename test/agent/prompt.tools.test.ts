@@ -10,6 +10,8 @@ import * as Section from "../../src/agent/Section.ts"
 import * as Tool from "../../src/agent/Tool.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as Session from "../../src/workspace/Session.ts"
+import { done } from "./adapting.ts"
+import { Value } from "./adapting.ts"
 
 const look = (name = "look") =>
   Tool.make({
@@ -123,5 +125,23 @@ describe("the tools that sections are made with", () => {
         assert.include((yield* call("read_file", { path: "a.txt" })).message, "one")
       }
     }).pipe(Effect.scoped)
+  )
+})
+
+describe("messages for programmer errors", () => {
+  it("show the invalid example, its tool and what to do", () => {
+    const parameters = Schema.Struct({ url: Schema.String })
+    const made = () =>
+      Tool.make({ name: "fetch", description: "d", parameters, value: Value, handle: () => Effect.succeed(done) })
+    assert.throws(made, /fetch.*example \{\}.*"url".*give examples/)
+  })
+
+  it.effect("name the title from which no key can be derived", () =>
+    Effect.gen(function* () {
+      const sections = [Section.MarkdownSection({ title: "任務", template: "" })]
+      const { message, reason } = yield* Effect.flip(Prompt.make({ ns: "a", key: "b", sections }))
+      assert.strictEqual(reason, "invalid")
+      assert.include(message, '"任務"')
+    })
   )
 })

@@ -266,3 +266,31 @@ describe("importing Section", () => {
     )
   })
 })
+
+describe("the text for a model", () => {
+  const said = (made: Section.Section) =>
+    Effect.map(Effect.flatMap(Prompt.make({ ns: "a", key: "b", sections: [made] }), Prompt.render), ({ text }) => text)
+
+  it.live("names no directory of the machine for a mount", () =>
+    Effect.gen(function* () {
+      const root = project()
+      const mounts = [{ hostPath: join(root, "src") }, { hostPath: `${root}/docs/`, mountPath: "manual" }]
+      for (const make of [Section.VfsSection, Section.VfsToolsSection, Section.WorkspaceSection]) {
+        const text = yield* said(yield* make({ mounts, allowedRoots: [root] }))
+        assert.notInclude(text, root)
+        assert.include(text, "`src` → `src`")
+        assert.include(text, "`docs` → `manual`")
+      }
+    }).pipe(Effect.scoped, Effect.orDie)
+  )
+
+  it.live("mentions binary content only when the tools can write it", () =>
+    Effect.gen(function* () {
+      for (const made of [yield* Section.VfsSection(), yield* Section.VfsToolsSection()]) {
+        const { parameters } = made.tools.find(({ name }) => name === "write_file")!
+        const canBinary = Object.hasOwn(parameters.fields, "encoding")
+        assert.strictEqual(/Binary content is possible/.test(yield* said(made)), canBinary, made.key)
+      }
+    }).pipe(Effect.scoped, Effect.orDie)
+  )
+})

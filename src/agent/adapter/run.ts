@@ -16,24 +16,35 @@ import { SessionError } from "../../model/sessionError.ts"
 import { listed } from "../../model/words.ts"
 import { createHash, randomUUID } from "../../runtime/node.ts"
 import type * as Checkpoint from "../../workspace/Checkpoint.ts"
-import type { Adapter, CallOptions, Elsewhere, Needed, Options, Run } from "../Adapter.ts"
 import * as Prompt from "../Prompt.ts"
-import type { Section, SectionError } from "../Section.ts"
 import * as ToolContext from "../ToolContext.ts"
 import * as Result from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import { recoverChanges } from "../changes.ts"
-import { asLabel, checkpointTag } from "../checkpointTag.ts"
 import { type Answer, type AnyDefinition, type Refused, refused } from "../definition.ts"
 import { type Ground, type Host, invokeUnknown, told } from "../dispatch.ts"
 import * as Memory from "../memory.ts"
-import { needsCheckpoint, rollBackOnFailure, type StateKeeper } from "../policy/checkpoint.ts"
+import type {
+  Adapter,
+  BudgetTracker,
+  CallOptions,
+  Elsewhere,
+  Given,
+  Prompt as PromptOf,
+  PromptError,
+  RenderedTool,
+  Run,
+  RunContext,
+  RunOptions,
+  Section,
+  SectionError
+} from "../model.ts"
+import { asLabel, checkpointTag, needsCheckpoint, rollBackOnFailure, type StateKeeper } from "../policy/checkpoint.ts"
 import { checkDeadline, type Invocation, mergeContexts, offered, type Policy } from "../policy/core.ts"
 
 const maxSuggestions = 3
 const maxNameLength = 100
 
-/** Shortens a tool name for a message; a model may send any text as a name. */
 const shownName = (name: string): string =>
   name.length > maxNameLength ? `${name.slice(0, maxNameLength).toWellFormed()}…` : name.toWellFormed()
 
@@ -95,10 +106,6 @@ interface ToolSources {
 const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Context.Context<never>, SectionError> =>
   section?.services ?? Effect.succeed(Context.empty())
 
-/**
- * Makes the sources of one run. `workspace` is the first section of the prompt that has a filesystem. All memories belong to
- * `session`.
- */
 const makeGrounds = (workspace: Section<unknown> | undefined, session: object): ToolSources => {
   const memories = new WeakMap<Algebra, Memory.Memory>()
   // Each filesystem has its own memory, because the same path is a different file on each.
@@ -108,7 +115,6 @@ const makeGrounds = (workspace: Section<unknown> | undefined, session: object): 
     return known
   }
   const recoveredFilesystems = new WeakSet<Algebra>()
-  // Finish the interrupted changes of a killed process before any tool sees the files.
   const recoverOnce = (filesystem: Algebra): Effect.Effect<Algebra> =>
     recoveredFilesystems.has(filesystem)
       ? Effect.succeed(filesystem)
@@ -167,7 +173,6 @@ const keeperOf = (checkpoint: Checkpoint.Operations, id: string, makeRoom: Effec
   describeState: () => `checkpoint ${id}`
 })
 
-/** Runs the call while no other call changes the session or the files, because a rollback would undo those changes too. */
 const withoutOtherChanges = <A, E, R>(
   checkpoint: Checkpoint.Operations,
   { filesystem }: Invocation,
@@ -178,11 +183,10 @@ const withoutOtherChanges = <A, E, R>(
  * Returns the wrapper of the calls of one run. With `isElsewhere` it takes no locks: the program that does the work needs the
  * files and cannot wait for our locks.
  */
-const checkpointCalls = ({ checkpoint, keep = 100 }: Options): ((isElsewhere: boolean) => Around) => {
+const checkpointCalls = ({ checkpoint, keep = 100 }: RunOptions): ((isElsewhere: boolean) => Around) => {
   if (checkpoint === undefined) return () => withoutCheckpoint
   const runningIds = new Set<string>()
   const keptIds = new Set<string>()
-  // Make room before the next checkpoint, so that a successful call has nothing left to do.
   const makeRoom = Effect.suspend(() => {
     const old = [...keptIds].slice(0, Math.max(0, keptIds.size + 1 - keep))
     for (const id of old) keptIds.delete(id)
@@ -218,7 +222,6 @@ const asFailure = (result: CallResult): Result.ToolResult<never> => Result.error
 
 const interruptedResult = Result.error("The call was interrupted.")
 
-/** Passes a defect on, and turns an interruption into a failed result, because the run ended that way. */
 const resultOf = (exit: Exit.Exit<CallResult>): Effect.Effect<CallResult> =>
   Exit.isSuccess(exit)
     ? Effect.succeed(exit.value)
@@ -270,9 +273,8 @@ interface InvokeOptions extends CallOptions {
 
 interface InternalRun {
   readonly run: Run
-  /** Runs a tool as a call of this run, even if the tool is not on the list of the run. */
   readonly invoke: (
-    tool: Prompt.RenderedTool,
+    tool: RenderedTool,
     input: unknown,
     invokeOptions?: InvokeOptions
   ) => Effect.Effect<Result.ToolResult<unknown>>
@@ -283,8 +285,7 @@ const earlierDeadline = (self: Option.Option<DateTime.Utc>, that: Option.Option<
     ? Option.some(DateTime.min(self.value, that.value))
     : Option.orElse(self, () => that)
 
-/** Combines the context of the run with that of a caller. The earlier deadline holds, and both budgets count. */
-const contextOf = (own: ToolContext.Operations, callContext: ToolContext.Operations | undefined): ToolContext.Operations =>
+const contextOf = (own: RunContext, callContext: RunContext | undefined): RunContext =>
   callContext === undefined
     ? own
     : {
@@ -293,9 +294,9 @@ const contextOf = (own: ToolContext.Operations, callContext: ToolContext.Operati
         budgetTracker: Option.orElse(callContext.budgetTracker, () => own.budgetTracker)
       }
 
-type Budgets = ReadonlySet<ToolContext.BudgetTracker>
+type Budgets = ReadonlySet<BudgetTracker>
 
-const budgetsOf = (...contexts: ReadonlyArray<ToolContext.Operations>): Budgets =>
+const budgetsOf = (...contexts: ReadonlyArray<RunContext>): Budgets =>
   new Set(contexts.flatMap(({ budgetTracker }) => Option.toArray(budgetTracker)))
 
 const checkBudgets = (budgets: Budgets): Effect.Effect<void, Refused> =>
@@ -312,7 +313,7 @@ const spendOnResult =
       Effect.forEach(budgets, ({ spend }) => spend(measure(message)), { discard: true })
     )
 
-const checkCheckpointSession = ({ checkpoint, session }: Options): Effect.Effect<void, SessionError> =>
+const checkCheckpointSession = ({ checkpoint, session }: RunOptions): Effect.Effect<void, SessionError> =>
   checkpoint === undefined || checkpoint.session === session
     ? Effect.void
     : Effect.fail(
@@ -328,9 +329,9 @@ const contextWithoutSpan = Effect.map(Effect.context<never>(), Context.omit(Trac
 
 export const make = Effect.fnUntraced(function* <R>(
   adapter: Adapter,
-  prompt: Prompt.Prompt<R>,
-  options: Options
-): Effect.fn.Return<InternalRun, Prompt.PromptError | SectionError, Scope.Scope | Needed<R>> {
+  prompt: PromptOf<R>,
+  options: RunOptions
+): Effect.fn.Return<InternalRun, PromptError | SectionError, Scope.Scope | Exclude<R, Given>> {
   const { session } = options
   yield* checkCheckpointSession(options)
   const filesystem = yield* Prompt.filesystem(prompt)
@@ -357,7 +358,7 @@ export const make = Effect.fnUntraced(function* <R>(
   const isOurs = (section: Section<unknown> | undefined): boolean =>
     section?.session === undefined || section.session === session
 
-  const hostOf = ({ section }: Prompt.RenderedTool, callContext: ToolContext.Operations, isElsewhere: boolean): Host => ({
+  const hostOf = ({ section }: RenderedTool, callContext: RunContext, isElsewhere: boolean): Host => ({
     context: callContext,
     admitCall: Effect.suspend(() => {
       if (isRunOver()) return Effect.fail(runIsOver)

@@ -1,10 +1,27 @@
 import type { LimitsShape } from "../../model/Limits.ts"
+import * as FsPath from "../../model/FsPath.ts"
 
 export const scheme = "workspace"
 export const rootUri = `${scheme}:///`
 export const guideName = "workspace-guide"
 
-/** The names of the kits, for code that needs them before the tools are loaded. */
+// A URI is `workspace:///` and the path with each segment escaped. It never contains a path of the machine.
+
+export const resourceTemplate = `${rootUri}{+path}`
+/** The template for effect's router, in which a single colon begins a parameter. */
+export const resourceRoute = `${scheme}::///*`
+
+export const uriOf = (path: FsPath.FsPath): string => rootUri + FsPath.segments(path).map(encodeURIComponent).join("/")
+
+export const pathOf = (uri: string): string | undefined => {
+  if (!uri.startsWith(rootUri)) return undefined
+  try {
+    return uri.slice(rootUri.length).split("/").map(decodeURIComponent).join("/")
+  } catch {
+    return undefined
+  }
+}
+
 export const seven = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"]
 export const extras = ["move", "copy", "mkdir", "stat", "tree", "apply_patch"]
 export const snapshotTools = ["snapshot", "snapshots", "restore", "diff"]
@@ -17,7 +34,6 @@ export interface EarlyTools {
   readonly certainTool: string
 }
 
-/** Returns the chosen names, or `undefined` if the tools must be loaded to know them. */
 export const earlyTools = (chosen: string, hasSnapshots: boolean): EarlyTools | undefined => {
   const all = [...seven, ...extras, ...(hasSnapshots ? snapshotTools : [])]
   const kits: Readonly<Record<string, ReadonlyArray<string>>> = { all, seven, vfs: four }
@@ -79,5 +95,4 @@ export const guide = ({ limits, names, readOnly, workspace }: Facts): string =>
     ""
   ].join("\n")
 
-/** Returns the text that every client receives at the start: the guide without its title and final list. */
 export const instructions = (facts: Facts): string => guide(facts).split("\n").slice(2, -3).join("\n").trim()

@@ -19,15 +19,48 @@ import type { AnyDefinition, Requirements } from "../definition.ts"
 import { invokeUnknown } from "../dispatch.ts"
 import * as Memory from "../memory.ts"
 import { inForce, offered } from "../policy/core.ts"
-import { chooseTools } from "./choice.ts"
-import type { Flow } from "./flow.ts"
-import { guide, instructions } from "./guide.ts"
-import * as Prompts from "./resources.ts"
+import type { Flow } from "./stdio.ts"
+import { guide, instructions, uriOf } from "./guide.ts"
+import { register, registerPrompts } from "./resources.ts"
 import type { Info } from "./serve.ts"
 import * as Tools from "./tools.ts"
-import { uriOf } from "./uri.ts"
+import { extras, four, sandboxTools, seven, snapshotTools } from "../tools.ts"
 
-// Reports every change below the root to effect from the first subscription on. Effect forwards the subscribed ones.
+type ToolChoice = NonNullable<Options["tools"]>
+
+/** Lists the tools that names may select. A name in both kits means the tool of the larger kit. */
+const selectableTools = (): ReadonlyArray<AnyDefinition> => [...seven, ...extras, ...snapshotTools, ...sandboxTools]
+
+export const selectableNames = (): ReadonlyArray<string> => selectableTools().map(({ name }) => name)
+
+export const toolNamed = (name: string): AnyDefinition | undefined => selectableTools().find((tool) => tool.name === name)
+
+export const isSnapshotTool = (tool: AnyDefinition): boolean => snapshotTools.includes(tool)
+export const isSandboxTool = (tool: AnyDefinition): boolean => sandboxTools.includes(tool)
+
+const toolsOfKit = (chosen: ToolChoice): ReadonlyArray<AnyDefinition> => {
+  if (chosen === "all") return selectableTools()
+  if (chosen === "seven") return seven
+  if (chosen === "vfs") return four
+  return selectableTools().filter(({ name }) => chosen.includes(name))
+}
+
+/** Chooses the tools. Dies for an unknown name, because that is a programming error. */
+export const chooseTools = (
+  chosen: ToolChoice,
+  {
+    hasSandbox,
+    hasSnapshots,
+    readOnly
+  }: { readonly hasSandbox: boolean; readonly hasSnapshots: boolean; readonly readOnly: boolean }
+): Effect.Effect<ReadonlyArray<AnyDefinition>> =>
+  Effect.sync(() => {
+    const unknown = typeof chosen === "string" ? undefined : chosen.find((name) => !selectableNames().includes(name))
+    if (unknown !== undefined) throw new Error(`there is no tool ${JSON.stringify(unknown)}`)
+    const usable = (tool: AnyDefinition) =>
+      (hasSnapshots || !isSnapshotTool(tool)) && (hasSandbox || !isSandboxTool(tool)) && (!readOnly || tool.does === "reads")
+    return toolsOfKit(chosen).filter(usable)
+  })
 
 /**
  * Lists the URIs that an event changes. The content of a directory is its list of names, so a new or removed entry changes its
@@ -36,7 +69,6 @@ import { uriOf } from "./uri.ts"
 const changed = ({ _tag, path }: WatchEvent): ReadonlyArray<string> =>
   _tag === "Updated" || path === FsPath.root ? [uriOf(path)] : [uriOf(path), uriOf(FsPath.parent(path))]
 
-/** The filesystem with the policies applied, so that unreadable files cause no notices. */
 const visibleFilesystem = Effect.gen(function* () {
   const base: Algebra = yield* Filesystem
   const memory = Memory.make()
@@ -53,7 +85,7 @@ const sendNotices = (server: McpServer.McpServer["Service"]): Effect.Effect<void
     )
   )
 
-export const layer = (subscribed: Effect.Effect<void>): Layer.Layer<never, never, McpServer.McpServer | Filesystem> =>
+export const changeNotices = (subscribed: Effect.Effect<void>): Layer.Layer<never, never, McpServer.McpServer | Filesystem> =>
   Layer.effectDiscard(
     Effect.flatMap(McpServer.McpServer, (server) => Effect.forkScoped(Effect.andThen(subscribed, sendNotices(server))))
   )
@@ -127,12 +159,12 @@ export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
   const toolServing = yield* makeServing(flow, options.structured, (definition, input) =>
     Effect.flatMap(sessions.memory, (memory) => invokeUnknown(definition, input, { memory }))
   )
-  const register = Effect.gen(function* () {
+  const registerAll = Effect.gen(function* () {
     // Finish the interrupted changes of a killed server before any client sees the files.
     yield* Effect.flatMap(Filesystem, recoverChanges)
     for (const tool of tools) yield* Tools.register(tool, toolServing)
-    yield* Prompts.register(toolServing)
-    yield* Prompts.registerPrompts(guide(facts))
+    yield* register(toolServing)
+    yield* registerPrompts(guide(facts))
   })
   return {
     info: {
@@ -141,9 +173,9 @@ export const plan = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
       instructions: options.instructions ?? instructions(facts)
     },
     registrations: Layer.merge(
-      Layer.effectDiscard(readOnly ? Effect.updateService(register, Filesystem, readOnlyView) : register),
+      Layer.effectDiscard(readOnly ? Effect.updateService(registerAll, Filesystem, readOnlyView) : registerAll),
       options.registrations ?? Layer.empty
     ),
-    changes: layer
+    changes: changeNotices
   }
 })

@@ -11,16 +11,14 @@ import type { FileEntry } from "../../model/Entry.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Call, define } from "../definition.ts"
 import { mediaTypeOfName as mediaTypeOf } from "../text/mediaType.ts"
-import { guideName, rootUri } from "./guide.ts"
+import { guideName, pathOf, resourceRoute, resourceTemplate, rootUri, uriOf } from "./guide.ts"
 import type { Serving } from "./tools.ts"
-import { pathOf, resourceRoute, resourceTemplate, uriOf } from "./uri.ts"
 
 /** The limit of the protocol. */
 const maxValues = 100
 
 const directoryOf = (input: string): string => input.slice(0, input.lastIndexOf("/") + 1)
 
-/** An unlisted tool, so that the same policies apply to completion. */
 const listDirectory = define({
   name: "complete_path",
   description: "The completions of a path.",
@@ -49,7 +47,6 @@ const completePath = Effect.fnUntraced(function* (input: string, { invoke, permi
 
 // Reads a resource as an unlisted tool, so that the same policies, limits and events apply to it.
 
-/** The content of a resource. It is empty if there is no such file, because the protocol has an error code for that. */
 const ResourceContent = Schema.Struct({
   media_type: Schema.optionalKey(Schema.String),
   text: Schema.optionalKey(Schema.String),
@@ -59,7 +56,6 @@ type ResourceContent = typeof ResourceContent.Type
 
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 
-/** Decodes text: UTF-8 without NUL, as everywhere in this library. */
 const textOf = (content: Uint8Array): string | undefined => {
   if (content.includes(0)) return undefined
   try {
@@ -71,7 +67,6 @@ const textOf = (content: Uint8Array): string | undefined => {
 
 const lineOf = (entry: FileEntry): string => `${entry.name}${entry.kind === "directory" ? "/" : ""}\t${uriOf(entry.path)}`
 
-/** Lists the entries, one per line: name, tab, URI. */
 const listEntries = (entries: ReadonlyArray<FileEntry>): ResourceContent => ({
   media_type: "text/plain",
   text: entries.map((entry) => `${lineOf(entry)}\n`).join("")

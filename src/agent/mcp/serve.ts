@@ -16,7 +16,7 @@ import { Stdio } from "effect/Stdio"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpSchema from "effect/ai/McpSchema"
 import * as McpServer from "effect/ai/McpServer"
-import type { Flow } from "./flow.ts"
+import type { Flow } from "./stdio.ts"
 import { guideName, rootUri } from "./guide.ts"
 import { guard, type Line, type Pipe } from "./stdio.ts"
 
@@ -26,23 +26,19 @@ import { guard, type Line, type Pipe } from "./stdio.ts"
 type Message = Extract<Line, { readonly _tag: "Message" }>
 
 export interface ClientRoots {
-  /** Tests whether the message answers a question of this module; the server does not get such a message. */
   readonly takes: (message: Message) => boolean
   /**
    * Asks for the roots as soon as the client is ready. Returns `undefined` if the client has no roots or does not answer with a
    * list. Returns "late" if the client has not answered in time; a later answer counts as a change.
    */
   readonly list: Effect.Effect<ReadonlyArray<unknown> | "late" | undefined>
-  /** Completes when the client has reported a change of its roots since the last completion. */
   readonly changed: Effect.Effect<void>
 }
 
 const answerTimeout = "10 seconds"
 
-/** The most unanswered requests to remember, for a client that never answers. */
 const maxUnanswered = 64
 
-/** The prefix of our request ids. Effect's server numbers its requests, so the ids never collide. */
 const requestIdPrefix = "fs-algebra/roots/"
 
 const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> => typeof value === "object" && value !== null
@@ -178,9 +174,7 @@ interface Serving<E, R> {
   readonly info: Info
   readonly ends: Pipe
   readonly flow: Flow
-  /** Registers everything with the server. `subscribed` completes when a client subscribes to changes. */
   readonly register: (subscribed: Effect.Effect<void>, roots: ClientRoots) => Layer.Layer<never, E, R | McpServer.McpServer>
-  /** A tool that will exist, for a greeting before the tools are loaded. */
   readonly certainTool?: string | undefined
 }
 

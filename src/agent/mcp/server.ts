@@ -3,9 +3,11 @@
  * package.
  */
 import * as Clock from "effect/Clock"
+import * as Context from "effect/Context"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import { Stdio } from "effect/Stdio"
 import * as Server from "effect/ai/McpServer"
@@ -14,14 +16,19 @@ import * as HttpEffect from "effect/http/HttpEffect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
-import type { Filesystem } from "../../filesystem/Filesystem.ts"
+import { Filesystem } from "../../filesystem/Filesystem.ts"
 import { isUtf8 } from "../../runtime/node.ts"
 import type { HttpOptions, Options } from "../McpServer.ts"
+import * as Prompt from "../Prompt.ts"
+import { make as makeRun } from "../adapter/run.ts"
 import type { AnyDefinition, Requirements } from "../definition.ts"
-import * as Flow from "./flow.ts"
-import { plan, type Plan } from "./plan.ts"
+import type { Adapter, Given, McpOptions, Prompt as PromptOf, PromptError, SectionError } from "../model.ts"
+import { mergeContexts } from "../policy/core.ts"
+import { changeNotices, makeServing, plan, type Plan } from "./plan.ts"
+import * as Resources from "./resources.ts"
 import { logsToStderr, protocols, serve } from "./serve.ts"
-import { pipeOf } from "./stdio.ts"
+import { type Flow, makeFlow, pipeOf } from "./stdio.ts"
+import * as Tools from "./tools.ts"
 
 // Refuses a request body that is not UTF-8. Decoding it leniently would put characters into a file that no client sent.
 
@@ -32,7 +39,6 @@ const notUtf8Response = HttpServerResponse.jsonUnsafe(
   { status: 400 }
 )
 
-/** Returns the request with its text, which can be read only once, or a refusal if the body is not UTF-8. */
 const withText = (request: Request): Effect.Effect<Request | HttpServerResponse.HttpServerResponse> =>
   request.method !== "POST"
     ? Effect.succeed(request)
@@ -177,15 +183,14 @@ const layerBounded = (sessionLimits: SessionLimits): Layer.Layer<HttpRouter.Http
     })
   )
 
-/** Makes the plan of a server. McpServer.ts makes it from options, an adapter from a prompt. */
-export type ServerPlanner<E, R> = (flow: Flow.Flow) => Effect.Effect<Plan<R>, E, R | Scope.Scope>
+export type ServerPlanner<E, R> = (flow: Flow) => Effect.Effect<Plan<R>, E, R | Scope.Scope>
 
 export const registrationLayer = <E, R>(planServer: ServerPlanner<E, R>): Layer.Layer<never, E, R | Server.McpServer> =>
-  Layer.unwrap(Effect.map(planServer(Flow.make()), ({ registrations }) => registrations))
+  Layer.unwrap(Effect.map(planServer(makeFlow()), ({ registrations }) => registrations))
 
 export const serveStdio = <E, R>(planServer: ServerPlanner<E, R>): Effect.Effect<void, E, R | Stdio> =>
   Effect.gen(function* () {
-    const flow = Flow.make()
+    const flow = makeFlow()
     const { changes, info, registrations } = yield* planServer(flow)
     const register = (subscribed: Effect.Effect<void>) => Layer.merge(registrations, changes(subscribed))
     yield* serve({ info, flow, ends: pipeOf(yield* Stdio), register })
@@ -196,7 +201,7 @@ export const serveHttp = <E, R>(
   options: Pick<HttpOptions, "path" | "allowedOrigins" | "maxSessions" | "sessionIdleTimeout">
 ): Layer.Layer<never, E, R | HttpRouter.HttpRouter> =>
   Layer.unwrap(
-    Effect.map(planServer(Flow.make()), ({ info, registrations }) =>
+    Effect.map(planServer(makeFlow()), ({ info, registrations }) =>
       Server.layerHttp({
         ...info,
         protocols,
@@ -219,3 +224,46 @@ export const registrations = <T extends AnyDefinition<unknown>>(options: Options
 export const runStdio = <T extends AnyDefinition<unknown>>(options: Options<T>) => serveStdio(plannerOf(options))
 
 export const layerHttp = <T extends AnyDefinition<unknown>>(options: HttpOptions<T>) => serveHttp(plannerOf(options), options)
+
+// Plans the server of a prompt.
+
+export const planPrompt =
+  <R>(
+    adapter: Adapter,
+    prompt: PromptOf<R>,
+    options: McpOptions
+  ): ServerPlanner<PromptError | SectionError, Exclude<R, Given>> =>
+  (flow: Flow) =>
+    Effect.gen(function* () {
+      const { invoke, run } = yield* makeRun(adapter, prompt, options)
+      const workspace = Option.getOrUndefined(Prompt.workspace(prompt))
+      const workspaceServices = yield* Effect.option(workspace?.services ?? Effect.succeed(Context.empty()))
+      const surroundingContext = yield* Effect.context<never>()
+      // Use the section's own services, so that change notices leave out what its policies hide.
+      const watchContext = Option.map(Option.all([run.context.filesystem, workspaceServices]), ([filesystem, services]) =>
+        Context.add(mergeContexts(surroundingContext, services), Filesystem, filesystem)
+      )
+      const calls = yield* makeServing(flow, options.structured, (definition, input) => {
+        const offered = run.tools.find((tool) => tool.definition === definition)
+        // A definition outside the list of tools reads a resource; it runs in the workspace section.
+        return offered === undefined ? invoke({ definition, section: workspace! }, input) : run.call(definition.name, input)
+      })
+      const register = Effect.gen(function* () {
+        for (const { definition } of run.tools) yield* Tools.register(definition, calls)
+        if (workspace !== undefined) yield* Resources.register(calls)
+        yield* Resources.registerPrompts(run.rendered.text)
+      })
+      return {
+        info: {
+          name: options.name ?? prompt.name ?? prompt.key,
+          version: options.version ?? "0.1.0",
+          instructions: run.rendered.text
+        },
+        registrations: Layer.effectDiscard(register),
+        changes: (subscribed) =>
+          Option.match(watchContext, {
+            onNone: () => Layer.empty,
+            onSome: (context) => Layer.provide(changeNotices(subscribed), Layer.succeedContext(context))
+          })
+      } satisfies Plan<never>
+    })

@@ -8,7 +8,73 @@ import type * as Scope from "effect/Scope"
 import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
-import type { Flow } from "./flow.ts"
+
+// Limits the pending work of a client before its next message is read, so that a flood uses no memory here. A client that
+// sends faster than it reads answers is read more slowly; no message is refused.
+
+export interface Flow {
+  readonly hasRoom: () => boolean
+  readonly awaitRoom: Effect.Effect<void>
+  readonly awaitReader: Effect.Effect<void>
+  readonly countMessage: (bytes: number) => void
+  readonly whileCalling: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+  readonly whileWriting: <A, E, R>(self: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+}
+
+const maxConcurrentCalls = 256
+const maxMessagesWhileWriting = 1024
+const maxBytesWhileWriting = 64 * 1024 * 1024
+
+export const makeFlow = (): Flow => {
+  let calls = 0
+  let writes = 0
+  let messages = 0
+  let bytes = 0
+  let waiters: Array<{ readonly canResume: () => boolean; readonly resume: () => void }> = []
+  const isReaderKeepingUp = () => writes === 0 || (messages <= maxMessagesWhileWriting && bytes <= maxBytesWhileWriting)
+  const hasRoom = () => calls < maxConcurrentCalls && isReaderKeepingUp()
+  const changed = (): void => {
+    if (waiters.length === 0) return
+    const resumable = new Set(waiters.filter(({ canResume }) => canResume()))
+    waiters = waiters.filter((one) => !resumable.has(one))
+    for (const { resume } of resumable) resume()
+  }
+  const waitUntil = (canResume: () => boolean): Effect.Effect<void> =>
+    Effect.callback<void>((resume) => {
+      if (canResume()) return resume(Effect.void)
+      waiters.push({ canResume, resume: () => resume(Effect.void) })
+    })
+  const countWhileRunning =
+    (add: (n: 1 | -1) => void) =>
+    <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+      Effect.suspend(() => {
+        add(1)
+        return Effect.ensuring(
+          self,
+          Effect.sync(() => {
+            add(-1)
+            changed()
+          })
+        )
+      })
+  return {
+    hasRoom,
+    awaitRoom: waitUntil(hasRoom),
+    awaitReader: waitUntil(isReaderKeepingUp),
+    countMessage: (size) => {
+      messages++
+      bytes += size
+    },
+    whileCalling: countWhileRunning((n) => {
+      calls += n
+    }),
+    whileWriting: countWhileRunning((n) => {
+      writes += n
+      messages = 0
+      bytes = 0
+    })
+  }
+}
 
 // Splits standard input into messages, one per line. A line that is no message, or too long, is answered here and not
 // passed on, because the server must survive any input.
@@ -23,7 +89,6 @@ export type Line =
       readonly text: string
       readonly bytes: number
       readonly method: string | undefined
-      /** True if the message expects an answer; a batch may expect one. */
       readonly isRequest: boolean
       readonly ids: ReadonlyArray<string | number>
       readonly cancelledId?: string | number | undefined
@@ -59,7 +124,6 @@ const isRecord = (value: unknown): value is Readonly<Record<string, unknown>> =>
 
 const isId = (value: unknown): value is string | number => typeof value === "string" || typeof value === "number"
 
-/** Checks a message against JSON-RPC. The method and its parameters are checked later. */
 const protocolFault = (message: Readonly<Record<string, unknown>>): string | undefined => {
   const { id, jsonrpc, method, params } = message
   if (jsonrpc !== "2.0") return 'jsonrpc must be "2.0"'
@@ -163,7 +227,6 @@ export const make = (maxBytes: number = maxLineBytes): Lines => {
 type QueuedMessage = Extract<Line, { readonly _tag: "Message" }>
 
 interface MessageQueue {
-  /** Accepts a message; waits only while the queue is full. */
   readonly take: (message: QueuedMessage) => Effect.Effect<void>
   readonly pass: Effect.Effect<never>
 }
@@ -173,7 +236,6 @@ const maxWaitingMessages = 1024
 /** The methods that never wait: the greeting comes first, and a ping tests whether the server is alive. */
 const immediateMethods: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
 
-/** Returns the id of a single request. A batch can only be cancelled as a whole. */
 const singleId = ({ ids }: QueuedMessage): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
 
 const makeTurns = Effect.fnUntraced(function* (flow: Flow, forward: (text: string) => Effect.Effect<void>) {
@@ -226,24 +288,20 @@ interface GuardOptions {
   /** Inspects every message before anything waits; a message that it takes is not passed on. */
   readonly takes: (message: Message) => boolean
   readonly onMethod: (method: string) => Effect.Effect<void>
-  /** Completes when messages after the greeting may proceed. */
   readonly ready: Effect.Effect<void>
 }
 
 interface GuardedStdio {
   readonly stdio: Stdio.Stdio
   readonly answered: Effect.Effect<void>
-  /** Completes when no more requests can come in, or no more answers go out. */
   readonly gone: Effect.Effect<void>
 }
 
-/** The time to finish requests after the input ends, as in a pipeline. */
 const inputEndGracePeriod = "1 second"
 
 /** The amount of input to read ahead of waiting messages, so that answers to our own questions are found behind them. */
 const readAheadLimits = { lines: 1024, bytes: 64 * 1024 * 1024 }
 
-/** Makes the queue of lines from the client to the server, in order. Adding a line waits while the queue is full. */
 const makeReadAhead = Effect.gen(function* () {
   const queue = yield* Queue.unbounded<Line, Cause.Done>()
   const roomLatch = yield* Latch.make(true)
@@ -303,7 +361,6 @@ export const guard = Effect.fnUntraced(function* (
     new Set(message.ids).size < message.ids.length || message.ids.some((id) => runningIds.has(id))
   const passed = Effect.fnUntraced(function* (line: Line) {
     if (line._tag === "Bad") return yield* write(line.answer)
-    // Everything but the greeting waits until the server is ready.
     if (line.method !== "initialize") yield* ready
     if (isDuplicate(line)) {
       const refusal = badLine(-32600, "Invalid Request: a request with this id is still running", line.ids[0])

@@ -15,8 +15,8 @@ import type { ToolResult } from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import { type AnyDefinition, type Attachment, type Image, type Progress, ToolProgress } from "../definition.ts"
 import { type Json, shortenToFit, Structured, withMessage } from "../dispatch.ts"
-import type { Flow } from "./flow.ts"
-import { uriOf } from "./uri.ts"
+import type { Flow } from "./stdio.ts"
+import { uriOf } from "./guide.ts"
 
 const minIntervalMillis = 100
 
@@ -158,7 +158,6 @@ const makeResultEncoder = (definition: AnyDefinition<unknown>, isStructured: boo
   })
 }
 
-/** Returns the title of a tool; `read_file` becomes "Read file". */
 const titleOf = (name: string): string => {
   const words = name.replaceAll(/[_-]/g, " ")
   return words.slice(0, 1).toUpperCase() + words.slice(1)

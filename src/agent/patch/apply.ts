@@ -20,20 +20,16 @@ type Level = 0 | 1 | 2 | 3
 interface Lines {
   readonly text: string
   readonly count: number
-  /** Returns the index of the first UTF-16 unit of a line; for the line count, the end of the text. */
   readonly lineStart: (line: number) => number
   readonly lineEnding: (line: number) => "" | "\n" | "\r\n"
-  /** Returns a line without its ending. */
   readonly lineText: (line: number) => string
   readonly index: (level: Level) => Steps<Index>
 }
 
 interface Index {
-  /** Returns the id of a line of the patch; -1 if the file has no such line. */
   readonly idOf: (text: string, open: boolean) => number
   readonly ids: Int32Array
   readonly countOf: (id: number) => number
-  /** Returns the numbers of the lines with the id, ascending. */
   readonly places: (id: number) => Int32Array
 }
 
@@ -89,7 +85,6 @@ const startsOf = function* (text: string, first: number): Steps<ReadonlyArray<nu
   return starts
 }
 
-/** Splits a text into lines at LF. By default a byte order mark is not part of the first line. */
 const linesOf = function* (text: string, byteOrderMark: "apart" | "within" = "apart"): Steps<Lines> {
   const starts = yield* startsOf(text, byteOrderMark === "apart" && text.startsWith("\uFEFF") ? 1 : 0)
   const lineStart = (line: number): number => starts[line]!
@@ -125,7 +120,6 @@ const linesOf = function* (text: string, byteOrderMark: "apart" | "within" = "ap
 type HunkPlace =
   | { readonly _tag: "At"; readonly line: number; readonly level: Level }
   | { readonly _tag: "Nowhere"; readonly anchor?: string }
-  /** Two of the possible places, or two of the lines that an `@@` could mean. */
   | { readonly _tag: "Several"; readonly places: ReadonlyArray<number>; readonly anchor?: string }
   | { readonly _tag: "TooMuch" }
 
@@ -137,7 +131,6 @@ interface Finder {
   readonly find: (hunk: Hunk, from: number, shift: number) => Steps<HunkPlace>
 }
 
-/** The largest number of line comparisons for one file, more than any patch made for it needs. */
 const maxComparisons = 50_000_000
 
 const levels: Readonly<Record<FilePatch["form"], ReadonlyArray<Level>>> = { unified: [0, 1], v4a: [0, 1, 2, 3] }
@@ -223,7 +216,6 @@ const findOnly = function* (lineSearch: LineSearch, from: number): Steps<HunkPla
   return second === -1 ? first : ambiguousPlaces(first, second)
 }
 
-/** Returns the first place below the candidates of the last anchor, if all of them lead to the same place. */
 const belowAnchors = function* (lineSearch: LineSearch, anchors: ReadonlyArray<number>): Steps<HunkPlace | number> {
   let place = -1
   for (const anchor of anchors) {
@@ -238,7 +230,6 @@ const belowAnchors = function* (lineSearch: LineSearch, anchors: ReadonlyArray<n
   return place
 }
 
-/** Returns, for each line of `above`, the first of the others below it, without duplicates. Both lists ascend. */
 const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): ReadonlyArray<number> => {
   const out: Array<number> = []
   let at = 0
@@ -249,7 +240,6 @@ const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): R
   return out
 }
 
-/** The cost of reading a line's text, in comparisons. */
 const anchorLineCost = 10
 
 /**
@@ -398,7 +388,6 @@ const describeStatedPlace = (hunkContext: Where): string | undefined => {
   return undefined
 }
 
-/** Searches the whole file for the lines of a hunk, without regard to its stated place. */
 const findAnywhere = function* (hunkContext: Where, lines: Hunk["lines"]): Steps<number | undefined> {
   if (lines.length === 0) return undefined
   const found = yield* finder(hunkContext.lines, hunkContext.patch.form).find(
@@ -460,7 +449,6 @@ const lineToRead = (hunkContext: Where, why: string): number => {
   return Math.max(1, Math.min(line, hunkContext.lines.count) - 3)
 }
 
-/** Refuses to remove a file that has lines the patch does not contain. */
 export const refuseRemainingLines = (path: string, patch: FilePatch, text: string): Refused => {
   const { lineText: body, count } = runAtOnce(linesOf(text))
   return refused(
@@ -469,19 +457,14 @@ export const refuseRemainingLines = (path: string, patch: FilePatch, text: strin
   )
 }
 
-/** A hunk that was applied at another place, or to lines that differ in blanks. */
 export interface Deviation {
-  /** The number of the hunk, from 1; the line counts from 1 too. */
   readonly hunk: number
   readonly line: number
-  /** The level of the match; above 1, blanks were ignored. */
   readonly level: Level
-  /** True if the added lines were indented like the lines around them. */
   readonly indented: boolean
 }
 
 interface Applied {
-  /** The replacements, in order and without overlap. */
   readonly replacements: ReadonlyArray<Replacement>
   readonly addedLines: number
   readonly removedLines: number
@@ -496,7 +479,6 @@ const endingsOf = (lines: Lines, hunk: Hunk, level: Level, hasCarriageReturns: b
   return usesPatchEndings ? "as the patch" : "as the file"
 }
 
-/** The difference in indentation between the file and the hunk: text that only the file has, or only the hunk. */
 interface Indent {
   readonly extraIndent: string
   readonly missingIndent: string
@@ -591,7 +573,6 @@ const withoutNewlineLine = (patch: FilePatch, hunk: Hunk): Hunk | undefined => {
   return isNewline ? { ...hunk, lines: hunk.lines.slice(0, -1), isAtEnd: true } : undefined
 }
 
-/** Applies all hunks. If a hunk has no place, yields a refusal that says why; `path` is for its message. */
 export const applyHunks = function* (patch: FilePatch, text: string, path: string): Steps<Applied | Refused> {
   const all = patch.hunks.flatMap((hunk) => hunk.lines)
   const lines = yield* linesOf(text, all.some((line) => line.text.startsWith("\uFEFF")) ? "within" : "apart")

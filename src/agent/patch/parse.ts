@@ -6,19 +6,14 @@ export interface Line {
   readonly sign: Sign
   /** The text without its LF; a CR before the LF belongs to the text. */
   readonly text: string
-  /** Set for the last line of a file that does not end in a newline. */
   readonly lacksNewline?: true
 }
 
 export interface Hunk {
-  /** The line number in the patch, from 1. */
   readonly patchLine: number
   readonly lines: ReadonlyArray<Line>
-  /** Lines that must stand above the place, each below the one before. */
   readonly anchors: ReadonlyArray<string>
-  /** The number of lines above the place, according to the patch. */
   readonly linesAbove?: number | undefined
-  /** True if the place is the end of the file. */
   readonly isAtEnd: boolean
 }
 
@@ -29,10 +24,8 @@ export interface FilePatch {
   readonly from?: string | undefined
   /** The new path; absent if the file is removed. A path other than `from` moves the file. */
   readonly to?: string | undefined
-  /** True if the file may be missing; it is then created. */
   readonly mayBeNew: boolean
   readonly hunks: ReadonlyArray<Hunk>
-  /** True if the patch sets permissions, which are ignored. */
   readonly setsMode: boolean
 }
 
@@ -49,7 +42,6 @@ export const quoted = (text: string): string =>
 export const oldLines = (hunk: Hunk): ReadonlyArray<Line> => hunk.lines.filter(({ sign }) => sign !== "+")
 export const newLines = (hunk: Hunk): ReadonlyArray<Line> => hunk.lines.filter(({ sign }) => sign !== "-")
 
-/** Refuses a hunk that changes nothing, or that has lines after one without a newline. */
 const misformed = ({ patchLine, lines }: Hunk): Refused | undefined => {
   if (lines.every(({ sign }) => sign === " ")) {
     return refuseLine(patchLine, "begins a hunk that changes nothing: none of its lines begins with - or +")
@@ -89,7 +81,6 @@ const linesAboveOf = ({ numbers }: Heading): number | undefined =>
 interface Name {
   /** The name without quotes; `undefined` for /dev/null. */
   readonly path: string | undefined
-  /** True if this side has no file: its time is the epoch, or its name is /dev/null. */
   readonly isAbsent: boolean
 }
 
@@ -98,7 +89,6 @@ const escapes: Readonly<Record<string, number>> = { a: 7, b: 8, t: 9, n: 10, v: 
 const decoder = new TextDecoder()
 const encoder = new TextEncoder()
 
-/** Decodes a quoted name. Octal escapes are bytes of UTF-8. */
 const unquoteName = (quoted: string): string => {
   const bytes: Array<number> = []
   for (const [part, escape] of quoted.matchAll(/\\([0-7]{3}|.)|[^\\]+/gs)) {
@@ -140,7 +130,6 @@ const commonPair = (from: string, to: string): Pair => {
   return /^(?:\.orig|\.bak|\.old|~)$/.test(from.startsWith(to) ? from.slice(to.length) : "") ? [to, to] : [from, to]
 }
 
-/** Returns both names without git's prefixes, which differ between the sides. GNU diff has two directories in their place. */
 const namePair = (oldName: Name, newName: Name): Pair => {
   if (oldName.path === undefined || newName.path === undefined) {
     return [oldName.path?.replace(/^a\//, ""), newName.path?.replace(/^b\//, "")]
@@ -424,7 +413,6 @@ const isFile = (lines: ReadonlyArray<string>, at: number): boolean =>
 
 const parseUnified = (lines: ReadonlyArray<string>): ReadonlyArray<FilePatch> | Refused => {
   const files: Array<FilePatch> = []
-  /** True where text outside the patch may occur. */
   let isProse = true
   for (let at = 0; at < lines.length;) {
     const line = lines[at]!
@@ -458,7 +446,6 @@ const endOfFileMarker = "*** End of File"
 const moveToMarker = "*** Move to:"
 
 const isBlank = (line: string | undefined): boolean => line === undefined || line.trim() === ""
-/** Tests for a line that a shell or a chat puts around a patch. */
 const isWrapper = (line: string): boolean => isBlank(line) || line.startsWith("```") || line.trim() === "EOF"
 
 type Parsed<A> = { readonly value: A; readonly next: number }
@@ -492,7 +479,6 @@ const parseDelete: Section = (lines, at, from) => {
     : refuseLine(next + 1, `follows a *** Delete File, which has no lines of its own: ${quoted(line)}`)
 }
 
-/** Reads the lines up to the next marker. Empty lines are empty context lines, except at the end. */
 const readHunkLines = (lines: ReadonlyArray<string>, from: number): Parsed<ReadonlyArray<Line>> | Refused => {
   const body: Array<Line> = []
   let next = from
@@ -563,7 +549,6 @@ const readSection = (lines: ReadonlyArray<string>, at: number): Parsed<FilePatch
   return path === "" ? refuseLine(at + 1, "names no file") : section(lines, at, path)
 }
 
-/** Parses the patch; `first` is the index of the begin marker. */
 const parseV4a = (all: ReadonlyArray<string>, first: number): ReadonlyArray<FilePatch> | Refused => {
   let last = all.length - 1
   while (last > first && isWrapper(all[last]!)) last--

@@ -25,8 +25,6 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type Access, type Refused, refused, type Touch } from "../definition.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
 
-// Decides access by globs on names alone, without looking at the files.
-
 /**
  * Globs of paths, for each kind of access.
  *
@@ -54,13 +52,11 @@ interface Rules {
   readonly asFile: (access: Access, path: FsPath.FsPath) => boolean
   /** Tests a directory. A directory on the way to a permitted path may be seen and created, but not removed. */
   readonly asDirectory: (access: Access, path: FsPath.FsPath) => boolean
-  /** Tests whether the access is refused for any path at all. */
   readonly restricts: (access: Access) => boolean
 }
 
 interface PathSet {
   readonly names: (path: FsPath.FsPath, isDirectory: boolean) => boolean
-  /** Tests whether a glob could match something below the path. */
   readonly reaches: (path: FsPath.FsPath) => boolean
 }
 
@@ -110,7 +106,6 @@ const allowedBy = (globs: string | ReadonlyArray<string>, argument: string, case
 const allPaths: PathSet = { names: () => true, reaches: () => true }
 const noPaths: PathSet = { names: () => false, reaches: () => false }
 
-/** Compiles the rules. Dies for an invalid glob, because that is a programming error. */
 export const make = ({ allow = {}, deny = {} }: AccessOptions, caseSensitive: boolean): Rules => {
   const sidesOf = (access: Access): { readonly allowed: PathSet; readonly denied: PathSet } => ({
     allowed: allow[access] === undefined ? allPaths : allowedBy(allow[access], `allow.${access}`, caseSensitive),
@@ -154,7 +149,6 @@ const isPathVisible = (rules: Rules, path: FsPath.FsPath, kind: Kind | undefined
     ? rules.asDirectory("read", path)
     : rules.asFile("read", path) || (kind === "symlink" && rules.asDirectory("read", path))
 
-/** Tests whether every directory in a link's text, and its target, is visible. */
 const isLinkTextVisible = (rules: Rules, link: FsPath.FsPath, text: string): boolean => {
   let current: FsPath.FsPath = FsPath.parent(link)
   for (const segment of text.split("/")) {
@@ -185,7 +179,6 @@ const confine = (self: Backend, rules: Rules): Backend => {
       Effect.map(self.list(path), (children) => children.filter(({ kind, name }) => maySee(FsPath.join(path, name), kind)))
     )
 
-  /** Checks every entry below a directory, including hidden ones. */
   const checkBelow = Effect.fnUntraced(function* (
     top: FsPath.FsPath,
     permits: (path: FsPath.FsPath, child: Child) => boolean
@@ -295,7 +288,6 @@ const refusedError = (operation: string): SnapshotError =>
     detail: "a policy forbids snapshots unless every file may be read and changed"
   })
 
-/** Tests whether a change is visible. The path may be a file or a directory, so both must be readable. */
 const isVisible =
   (rules: Rules) =>
   ({ path }: Change): boolean =>
@@ -310,7 +302,6 @@ const isPermitted =
 
 const isAddressable = ({ path }: Change): boolean => FsPath.parse(path) === path
 
-/** Returns the paths of permitted changes that contain no forbidden change. */
 const separablePaths = (changes: ReadonlyArray<Change>, rules: Rules): ReadonlyArray<FsPath.FsPath> => {
   const permits = isPermitted(rules)
   const refused = changes.filter((change) => !permits(change) || !isAddressable(change))

@@ -12,18 +12,15 @@ import { Snapshots } from "../../history/Snapshots.ts"
 import { makeShortIds } from "../../history/snapshots/choice.ts"
 import type { Operations } from "../../history/snapshots/operations.ts"
 import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
-import { asLabel } from "../checkpointTag.ts"
 import { joinFitting } from "../text/fit.ts"
 import type { ToolResult } from "../ToolResult.ts"
 import { ToolSettings } from "../ToolSettings.ts"
-import { needsCheckpoint } from "./checkpoint.ts"
+import { asLabel, needsCheckpoint } from "./checkpoint.ts"
 import { type Invocation, layer } from "./core.ts"
 
-/** The largest tree to snapshot. A larger one takes too long for a first edit. */
 const snapshotLimits = { maxFiles: 50_000, maxBytes: 512 * 1024 * 1024 }
 const snapshotTimeout = "10 seconds"
 
-/** The number of automatic snapshots that a store keeps; the oldest are removed. */
 const maxAutomaticSnapshots = 20
 
 const tagPrefix = "automatic checkpoint before "
@@ -35,10 +32,8 @@ interface Outcome {
 }
 
 interface State {
-  /** Lets one call at a time take a checkpoint; other calls wait for it. */
   readonly checkpointLock: Semaphore.Semaphore
   first: { readonly outcome: Outcome; isReported: boolean; isShared: boolean } | undefined
-  /** The reason why this session cannot have checkpoints. */
   never: string | undefined
 }
 
@@ -62,7 +57,6 @@ const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: Reado
   }
 })
 
-/** Tests whether a failed call has left changes. If this cannot be determined, it counts as changed. */
 const hasChanged = (snapshots: Operations, { snapshot }: Outcome): Effect.Effect<boolean> =>
   snapshot === undefined
     ? Effect.succeed(false)
@@ -86,7 +80,6 @@ const takeCheckpoint = Effect.fnUntraced(function* (snapshots: Operations, { cal
   return Option.getOrElse(outcome, (): Outcome => tooSlow)
 })
 
-/** Tests whether the call removes a directory. A call that also writes moves the directory and loses nothing. */
 const removesDirectory = ({ filesystem: { port }, touches }: Invocation): Effect.Effect<boolean> =>
   touches.some(({ access }) => access === "write")
     ? Effect.succeed(false)

@@ -9,8 +9,20 @@ import type { Operations } from "../../history/snapshots/operations.ts"
 import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
 import * as Result from "../ToolResult.ts"
 import type { ToolResult } from "../ToolResult.ts"
-import { asLabel, checkpointTag } from "../checkpointTag.ts"
 import { type Invocation, layer } from "./core.ts"
+
+const maxIdLength = 200
+
+/** Makes an id of a call fit on one line; providers may send any text as an id. */
+export const asLabel = (callId: string): string =>
+  // oxlint-disable-next-line no-control-regex
+  callId
+    .toWellFormed()
+    .replace(/[\u0000-\u001f\u007f]/g, "?")
+    .slice(0, maxIdLength)
+    .toWellFormed()
+
+export const checkpointTag = (tool: string, callId: string): string => `pre:${tool}:${asLabel(callId)}`
 
 interface Failed {
   readonly detail: string
@@ -19,7 +31,6 @@ interface Failed {
 export interface StateKeeper<T> {
   readonly take: Effect.Effect<T, Failed>
   readonly restoreState: (savedState: T) => Effect.Effect<void, Failed>
-  /** Returns the name of the kept state, such as "snapshot 1", for the case that the restore fails. */
   readonly describeState: (savedState: T) => string
 }
 
@@ -60,12 +71,10 @@ export const rollBackOnFailure = <T, V, R>(
     })
   )
 
-/** Tests whether a call needs a checkpoint. Taking a snapshot changes no file and needs none. */
 export const needsCheckpoint = ({ mutates, past }: Pick<Invocation, "mutates" | "past">): boolean => mutates && past !== "keeps"
 
 const keeperOf = (snapshots: Operations, { callId, tool }: Invocation): StateKeeper<FilesystemSnapshot> => ({
   take: snapshots.snapshot({ tag: checkpointTag(tool, callId), tool, callId: asLabel(callId) }),
-  // Forget the snapshot after the restore, since the tree now equals it.
   restoreState: (snapshot) => Effect.andThen(snapshots.restore(snapshot), Effect.ignore(snapshots.forget(snapshot))),
   describeState: ({ snapshotId }) => `snapshot ${snapshotId}`
 })

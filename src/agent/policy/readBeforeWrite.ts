@@ -28,18 +28,16 @@ import * as Result from "../ToolResult.ts"
 import { describeConflict, quotePath } from "../advice.ts"
 import { type Refused, refused, type Touch } from "../definition.ts"
 import type { Memory } from "../memory.ts"
-import { plural } from "../text/words.ts"
+import { formatCount as plural } from "../../model/words.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
 
 // Judges a whole directory before it is removed or moved: every file below it must have been read in the session and be
 // unchanged since. A file that cannot be judged counts as unread.
 
-/** The largest number of entries to judge. A session remembers no more files than this. */
 const maxJudgedEntries = 10_000
 
 const maxNamedFiles = 5
 
-/** The inputs of a judgement. `filesystem` shows every file; `view` shows those that the session may see. */
 interface JudgementInput {
   readonly filesystem: Algebra
   readonly view: Algebra
@@ -48,7 +46,6 @@ interface JudgementInput {
 
 interface Unread {
   readonly count: number
-  /** The first unread files by path, without those hidden from the session. */
   readonly named: ReadonlyArray<FsPath.FsPath>
 }
 
@@ -93,7 +90,6 @@ const listFiles = Effect.fnUntraced(function* ({ port }: Algebra, path: FsPath.F
 
 const byPath = (self: LocatedEntry, that: LocatedEntry): number => FsPath.compare(self.named, that.named)
 
-/** Names only files that the session may see. */
 const nameUnread = Effect.fnUntraced(function* (spots: ReadonlyArray<LocatedEntry>, view: Algebra): Effect.fn.Return<Unread> {
   const named: Array<FsPath.FsPath> = []
   for (const spot of [...spots].sort(byPath)) {
@@ -130,7 +126,6 @@ const unreadBelow = Effect.fnUntraced(function* (
 
 const deniedByPolicy = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
 
-/** Runs the effect while no other call of this process can change the paths. */
 const withLocks = <A, E, R>(
   { port }: Algebra,
   paths: ReadonlyArray<FsPath.FsPath | undefined>,
@@ -168,7 +163,6 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
   const recordWritten = <E>(path: string, write: Effect.Effect<WriteResult, E>): Effect.Effect<WriteResult, E> =>
     Effect.tap(write, ({ version }) => Effect.sync(() => recordVersion(path, version)))
 
-  /** Fails if the path is a file at another version than the session has seen. */
   const checkFileAsSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
     Effect.matchEffect(self.stat(path), {
       onFailure: () => Effect.void,
@@ -206,7 +200,6 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
     Effect.flatMap(read, (result): Effect.Effect<A, E | AccessDenied> => {
       const expected = seenVersion(path)
       const actual = result.version
-      // The file was created after the call was judged.
       if (expected === undefined) return Effect.fail(deniedByPolicy(operation, path))
       return actual === undefined || actual === expected
         ? Effect.succeed(result)
@@ -274,10 +267,8 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
   }
 }
 
-/** Tests whether the call restores a snapshot; the files that it replaces are kept. */
 const isRestore = ({ past }: Pick<Invocation, "past">): boolean => past === "restores"
 
-/** Tests whether the call cannot replace an existing file. The tool's own error is then better than a refusal here. */
 const onlyCreates = ({ params, tool }: Invocation, { access }: Touch): boolean => {
   if (access !== "write") return false
   if (tool === "mkdir") return true

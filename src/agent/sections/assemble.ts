@@ -16,7 +16,7 @@ import { realpathSync, tmpdir } from "../../runtime/node.ts"
 import type { HostMount, MountError, Preview } from "../../workspace/HostMount.ts"
 import type * as Session from "../../workspace/Session.ts"
 import type { Purpose } from "../../workspace/temporary.ts"
-import type { Needed, Params, Section, SectionError } from "../Section.ts"
+import type { Needed, Params, Section, SectionError } from "../model.ts"
 import type { AnyDefinition } from "../definition.ts"
 import * as Tree from "./tree.ts"
 import { overrideFault, type Overrides, withOverride } from "./tree.ts"
@@ -82,7 +82,6 @@ export const makeTemporaryDirectory = (purpose: Purpose): Effect.Effect<string, 
     return directory
   })
 
-/** Makes the snapshot store. Without a given directory it uses a temporary one, which is private and removed with the scope. */
 const makeSnapshotStore = Effect.fnUntraced(function* (filesystem: Algebra, configuredDirectory: string | undefined) {
   const { make } = yield* Effect.promise(() => import("../../history/SnapshotStore.ts"))
   const directory = configuredDirectory ?? (yield* makeTemporaryDirectory("snapshots"))
@@ -167,7 +166,6 @@ const withMounts = <E>(
     ? Effect.flatMap(loadHostMount, (module) => use(module, options.mounts ?? [], { allowedRoots: options.allowedRoots ?? [] }))
     : Effect.succeed([])
 
-/** Plans the mounts. Fails for an invalid mount before anything is made. */
 export const planMounts = (options: MountOptions): Effect.Effect<Previews, MountError> =>
   withMounts(options, ({ plan }, mounts, allowed) => plan(mounts, allowed))
 
@@ -183,14 +181,11 @@ const renderMounts = (previews: Previews): Effect.Effect<string> =>
 export interface OpenedFilesystem {
   readonly filesystem: Algebra
   readonly services: Context.Context<never>
-  /** The previews of the mounts. @default the planned previews */
   readonly previews?: Previews | undefined
-  /** The directory on the machine, if the filesystem is one. */
   readonly directory?: string | undefined
 }
 
 export interface HeldFilesystem {
-  /** The list of mounts for a text; before the opening, the planned ones. */
   readonly mountList: Effect.Effect<string>
   readonly opened: Effect.Effect<OpenedFilesystem, SectionError>
   readonly snapshots: Effect.Effect<SnapshotStore.Operations, SectionError>
@@ -202,7 +197,6 @@ export type SharedFilesystem = Effect.Effect<HeldFilesystem, Unavailable, Scope.
 
 interface Options {
   readonly previews?: Previews | undefined
-  /** The directory for archives of snapshots. @default a temporary directory */
   readonly snapshotDirectory?: string | undefined
 }
 
@@ -247,7 +241,6 @@ export const make = Effect.fnUntraced(function* <R>(
   })
 })
 
-/** The options that sections with a filesystem share. `T` is the type of your own tools, `C` of the children. */
 export interface CommonOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section> {
   /** The session that owns the section; in another session its tools refuse calls. @default any session */
   readonly session?: Session.Operations | undefined
@@ -290,7 +283,6 @@ interface SectionParts<R> {
   readonly key: string
   readonly title: string
   readonly tools: ReadonlyArray<AnyDefinition<unknown>>
-  /** @default false */
   readonly toolsElsewhere?: boolean | undefined
   readonly sharedFilesystem: SharedFilesystem
   readonly text: (heldFilesystem: HeldFilesystem, params: Params) => Effect.Effect<string, SectionError>

@@ -8,7 +8,7 @@ import * as FsError from "../../model/FsError.ts"
 import { root } from "../../model/FsPath.ts"
 import type { Snapshots } from "../../history/Snapshots.ts"
 import type { AnyDefinition } from "../definition.ts"
-import type { Needed, Section, SectionError } from "../Section.ts"
+import type { Needed, Section, SectionError } from "../model.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import * as Holder from "./assemble.ts"
 import {
@@ -26,7 +26,6 @@ import { sandboxTools, seven } from "../kits.ts"
 import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
-/** The service that starts the container engine: effect's ChildProcessSpawner. */
 export type Spawner = Exclude<Effect.Services<ReturnType<typeof Container.make>>, Scope.Scope>
 
 /**

@@ -1,6 +1,5 @@
-/** Writes the texts that describe a filesystem to a model, in Markdown without headings. */
 import type { LimitsShape } from "../../model/Limits.ts"
-import { plural, size } from "../text/words.ts"
+import { formatCount as plural, formatSize as size } from "../../model/words.ts"
 
 export interface ToolNames {
   readonly look: string
@@ -86,7 +85,6 @@ const workRules = (toolNames: ToolNames, limits: LimitsShape): string =>
   )
 
 export interface Facts {
-  /** The kit; `undefined` if there are no tools. */
   readonly toolNames: ToolNames | undefined
   readonly limits: LimitsShape
   readonly mounted: string

@@ -2,17 +2,14 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Scope from "effect/Scope"
 import type * as Session from "../../workspace/Session.ts"
-import type { PromptError, Template } from "../Prompt.ts"
-import type { Section, SectionError } from "../Section.ts"
+import type { PromptError, Section, SectionError, Template } from "../model.ts"
 import { type AnyDefinition, define, isName, nameRule } from "../definition.ts"
 
 export interface SectionAtDepth<R> {
   readonly section: Section<R>
-  /** The depth; 0 for the sections of the prompt itself. */
   readonly depth: number
 }
 
-/** Lists all sections, each before its children. */
 export const flatten = <R>(sections: ReadonlyArray<Section<R>>, depth = 0): ReadonlyArray<SectionAtDepth<R>> =>
   sections.flatMap((section) => [{ section, depth }, ...flatten(section.children, depth + 1)])
 
@@ -147,7 +144,6 @@ const withDescription = <R>(tool: AnyDefinition<R>, description: string): AnyDef
   }
 }
 
-/** Returns the tool with its description overridden, if an override names it; `undefined` if the override is invalid. */
 export const withOverride = <R>(tool: AnyDefinition<R>, overrides: Overrides): AnyDefinition<R> | undefined =>
   Object.hasOwn(overrides, tool.name) ? withDescription(tool, overrides[tool.name]!) : tool
 

@@ -7,7 +7,7 @@ import { make as makeAlgebra } from "../../filesystem/Filesystem.ts"
 import type * as VfsState from "../../workspace/VfsState.ts"
 import type { Snapshots } from "../../history/Snapshots.ts"
 import type { AnyDefinition } from "../definition.ts"
-import type { Needed, Section, SectionError } from "../Section.ts"
+import type { Needed, Section, SectionError } from "../model.ts"
 import { ToolSettings } from "../ToolSettings.ts"
 import * as Holder from "./assemble.ts"
 import {

@@ -6,12 +6,10 @@ import { type Steps, unitsPerItem } from "../../runtime/steps.ts"
 import type { ToolSettingsShape } from "../ToolSettings.ts"
 import type { Call } from "../definition.ts"
 
-/** The largest part of a line that is shown, in UTF-16 units. */
 export const maxLineLength = 2000
 
 export interface Excerpt {
   readonly shown: string
-  /** The UTF-16 columns of the shown part. */
   readonly start: number
   readonly end: number
   readonly isCut: boolean
@@ -19,7 +17,6 @@ export interface Excerpt {
 
 const isHighSurrogate = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xd800
 const isLowSurrogate = (text: string, at: number): boolean => (text.charCodeAt(at) & 0xfc00) === 0xdc00
-/** Tests whether a cut at this position divides a surrogate pair. */
 export const splitsPair = (text: string, at: number): boolean =>
   at > 0 && at < text.length && isLowSurrogate(text, at) && isHighSurrogate(text, at - 1)
 
@@ -39,13 +36,11 @@ export const excerpt = (text: string, width: number = maxLineLength, from = 0): 
 export const numberLine = (line: number, text: string, mark: "|" | "-" = "|"): string =>
   `${String(line).padStart(4)} ${mark} ${text}`
 
-/** Numbers the lines; `offset` is the 0-based number of the first. */
 export const numberLines = (texts: ReadonlyArray<string>, offset = 0): ReadonlyArray<string> =>
   texts.map((text, index) => numberLine(offset + index + 1, excerpt(text).shown))
 
 type Budget = Pick<ToolSettingsShape, "budget" | "measure">
 
-/** The budget of a page; its `sent` adds the value if values are sent. */
 export type PageBudget = Budget & Pick<Call, "sent">
 
 /**
@@ -75,7 +70,6 @@ export const countFitting = (count: number, render: (shown: number) => string, {
 export const joinLines = (lines: ReadonlyArray<string>, end: string): string =>
   (end === "" ? lines : [...lines, end]).join("\n")
 
-/** Joins the lines. If they do not fit, joins those that fit and `rest`, which says how to get the others. */
 export const joinFitting = (lines: ReadonlyArray<string>, settings: Budget, rest: (shown: number) => string): string => {
   const render = (shown: number): string =>
     joinLines(shown === lines.length ? lines : lines.slice(0, shown), shown === lines.length ? "" : rest(shown))
@@ -112,13 +106,11 @@ export const excerptDiff = function* (diff: string): Steps<ShownDiff> {
 const cutMark = (shown: number, totalLines: number, advice = ""): string =>
   shown === totalLines ? "" : `[cut: ${shown} of ${totalLines} lines${advice}]`
 
-/** Returns the shown diff as a text that ends in a newline, with a mark if lines are omitted. */
 export const diffText = ({ lines, totalLines }: ShownDiff): string => {
   const mark = cutMark(lines.length, totalLines)
   return [...lines, ...(mark === "" ? [] : [mark])].map((line) => `${line}\n`).join("")
 }
 
-/** Returns the lines and the diff below them, as much as fits, and says how many lines are omitted. */
 export const withDiff = (head: ReadonlyArray<string>, diff: ShownDiff, settings: Budget, advice = ""): string => {
   const lines = [...head, ...diff.lines]
   const render = (shown: number): string =>

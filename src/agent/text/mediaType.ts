@@ -1,3 +1,5 @@
+import { Buffer } from "../../runtime/buffer.ts"
+
 export interface MediaType {
   readonly type: string
   readonly name: string
@@ -53,7 +55,6 @@ const hasPiece =
     return true
   }
 
-/** Recognizes the type by the first few hundred bytes; `undefined` for text and unknown formats. */
 export const mediaTypeOf = (bytes: Uint8Array): MediaType | undefined => {
   const found = signatures.find(([, , ...pieces]) => pieces.every(hasPiece(bytes)))
   return found === undefined ? undefined : { type: found[0], name: found[1] }
@@ -85,3 +86,6 @@ export const mediaTypeOfName = (name: string, content: Uint8Array, isText: boole
   isText
     ? (texts.get(/\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? "") ?? "text/plain")
     : (mediaTypeOf(content)?.type ?? "application/octet-stream")
+
+export const base64 = (bytes: Uint8Array): string =>
+  Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64")

@@ -10,7 +10,7 @@ import { type Call, define, type Refused, refused, type ToolFailure, type Touch 
 import { applyHunks, applyReplacements, type Deviation, refuseRemainingLines } from "../patch/apply.ts"
 import { type FilePatch, parse, sendAgainAdvice } from "../patch/parse.ts"
 import { joinFitting } from "../text/fit.ts"
-import { plural } from "../text/words.ts"
+import { formatCount as plural } from "../../model/words.ts"
 
 // Computes the effect of a patch on the tree before anything is changed. A later section of a file works on the result of
 // an earlier one; a name that appears or disappears twice is refused.
@@ -25,7 +25,6 @@ type Action = "added" | "updated" | "deleted" | "moved"
 
 interface FileOutcome {
   readonly action: Action
-  /** The old path of the file, or the new one if the file is new. */
   readonly path: FsPath
   readonly to?: FsPath | undefined
   readonly addedLines: number

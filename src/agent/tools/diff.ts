@@ -9,13 +9,12 @@ import { type Fault, type FsError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { runInSlices } from "../../runtime/steps.ts"
-import { define } from "../definition.ts"
+import { define, optional } from "../definition.ts"
 import { diffText, excerptDiff, withDiff } from "../text/fit.ts"
 import { Change, changed, changeLine, changeOf, chooseSnapshot, requireSnapshots, snapshotParameter } from "./snapshots.ts"
 
 const maxBytes = 1024 * 1024
 
-/** The text of a file or of a link; `undefined` if it cannot be shown as lines. */
 type FileSide = { readonly isFile: boolean; readonly text: string | undefined }
 
 interface Patch {
@@ -56,13 +55,11 @@ const patchOf = (path: FsPath, before: Backend | undefined, after: Backend | und
     })
   }).pipe(Effect.mapError((fault) => promote(fault, "diff", path)))
 
-/** The largest number of files to compare by line, and the longest text of their diffs. */
 const maxComparedFiles = 500
 const maxDiffLength = 1024 * 1024
 
 const Difference = Schema.Struct({
   ...Change.fields,
-  /** The numbers of lines; absent for directories, binary files and very large files. */
   lines_added: Schema.optionalKey(Schema.Int),
   lines_removed: Schema.optionalKey(Schema.Int)
 })
@@ -95,7 +92,6 @@ const compareChanges = Effect.fnUntraced(function* (
   )
 })
 
-/** Joins the diffs, without those for which there is no room. */
 const renderDiff = (compared: ReadonlyArray<ComparedChange>): string =>
   compared.reduce((text, { patch }) => {
     const diff = patch?.diff ?? ""
@@ -114,7 +110,7 @@ export const diff = define({
   description: "Show what has changed since a snapshot, or between two: files, and a unified diff.",
   parameters: Schema.Struct({
     snapshot_id: Schema.optionalKey(snapshotParameter),
-    to: Schema.optionalKey(Schema.String.annotate({ description: "Later snapshot. Default: the files as they are now" }))
+    to: optional(Schema.String, "Later snapshot. Default: the files as they are now")
   }),
   value: Schema.Struct({
     snapshot_id: Schema.String,

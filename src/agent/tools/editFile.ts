@@ -7,9 +7,9 @@ import { Conflict, type EditError, type FsError, InvalidArgument, promote } from
 import type { FsPath } from "../../model/FsPath.ts"
 import { runInSlices } from "../../runtime/steps.ts"
 import { applyChanges, type FileChange } from "../changes.ts"
-import { type Call, define, type Refused, refused } from "../definition.ts"
+import { type Call, define, optional, type Refused, refused } from "../definition.ts"
 import { diffText, excerptDiff, withDiff } from "../text/fit.ts"
-import { plural } from "../text/words.ts"
+import { formatCount as plural } from "../../model/words.ts"
 import { withoutCoreAdvice } from "../toolPath.ts"
 
 interface Replacement {
@@ -102,7 +102,6 @@ const faultOfEdit = (
     : undefined
 }
 
-/** Returns the line ending of a text, or `undefined` if the text has no line ending or mixed ones. */
 const lineEndingOf = (text: string): "\r\n" | "\n" | undefined => {
   const newlines = text.split("\n").length - 1
   const crlfs = text.split("\r\n").length - 1
@@ -120,7 +119,6 @@ const editOf = (place: Replacement): Edit => ({
   match: place.replace_all === true ? "all" : "unique"
 })
 
-/** Groups the edits by file, in the order in which the files are first named. */
 const planEdits = Effect.fnUntraced(function* (params: Params, call: Call) {
   const places = replacementsOf(params)
   if ("_tag" in places) return yield* Effect.fail(places)
@@ -171,9 +169,6 @@ const withModelNumbers = (error: InvalidArgument, { names }: FileEdits, tool: st
   return new InvalidArgument({ operation: tool, path: error.path, argument, detail: withoutCoreAdvice(detail) })
 }
 
-// Edits files. For several files, all new contents are computed first, on bytes, and written at once if the versions are
-// still the same.
-
 interface EditedFile {
   readonly path: FsPath
   readonly replacements: number
@@ -196,9 +191,6 @@ const textOf = (bytes: Uint8Array): string | undefined => {
   }
 }
 
-/**
- * Remembers the new text, so that later changes by others can be described; only the version, if the text cannot be read now.
- */
 const rememberText = Effect.fnUntraced(function* ({ filesystem, memory }: Call, { bytesWritten, path, version }: EditResult) {
   memory.saw(path, version!)
   if (bytesWritten > maxRememberedBytes) return
@@ -275,11 +267,11 @@ const ifMatch = Schema.String.annotate({ description: "Only if the file still ha
 
 const edits = Schema.Array(
   Schema.Struct({
-    path: Schema.optionalKey(Schema.String.annotate({ description: "Another file" })),
+    path: optional(Schema.String, "Another file"),
     old_string: Schema.String.annotate({ description: "As above" }),
     new_string: Schema.String.annotate({ description: "As above" }),
-    replace_all: Schema.optionalKey(Schema.Boolean.annotate({ description: "As above" })),
-    if_match: Schema.optionalKey(Schema.String.annotate({ description: "As above" }))
+    replace_all: optional(Schema.Boolean, "As above"),
+    if_match: optional(Schema.String, "As above")
   })
 ).annotate({
   description: "Instead of old_string and new_string; each is looked for in the text as it was"
@@ -313,10 +305,8 @@ export const editFile = define({
     edits: Schema.optionalKey(edits)
   }),
   value: Schema.Struct({
-    /** The path of the first file; `version` belongs to it too. */
     path: Schema.String,
     replacements: Schema.Int,
-    /** The first 48,000 characters of the diff, in whole lines; lines over 2,000 characters are cut. */
     diff: Schema.String,
     version: Schema.String,
     files: Schema.Array(Schema.Struct({ path: Schema.String, replacements: Schema.Int, version: Schema.String }))

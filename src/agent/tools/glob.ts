@@ -10,7 +10,7 @@ import { define } from "../definition.ts"
 import { countFitting, joinLines } from "../text/fit.ts"
 import * as Searching from "./searching.ts"
 import { formatEntry } from "./searching.ts"
-import { plural } from "../text/words.ts"
+import { formatCount as plural } from "../../model/words.ts"
 
 const Value = Schema.Struct({
   matches: Schema.Array(Schema.Struct({ path: Schema.String, size_bytes: Schema.Int })),
@@ -25,7 +25,6 @@ const render = ({ matches, next, skipped }: GlobResult): string =>
     Searching.footer(plural(matches.length, "match", "matches"), skipped, next)
   )
 
-/** Cuts the result to `count` matches, as if the search had that limit. */
 const cutToCount = (found: GlobResult, count: number): GlobResult =>
   count === found.matches.length
     ? found

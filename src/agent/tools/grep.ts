@@ -9,13 +9,12 @@ import type { GrepMatch, GrepResult, Skipped } from "../../model/Entry.ts"
 import type { GrepError } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { agent } from "../../model/Limits.ts"
-import { type Answer, type Call, define, type ToolFailure } from "../definition.ts"
+import { type Answer, type Call, define, optional, type ToolFailure } from "../definition.ts"
 import { countFitting, type Excerpt, excerpt, joinLines, maxLineLength, numberLine } from "../text/fit.ts"
-import { plural } from "../text/words.ts"
+import { formatCount as plural } from "../../model/words.ts"
 import type { MountPoint } from "../toolPath.ts"
 import * as Searching from "./searching.ts"
 
-/** The number of UTF-16 units shown before a match in a cut line. */
 const charactersBeforeMatch = 200
 
 const excerptOf = ({ lineContent, matchStart }: GrepMatch): Excerpt =>
@@ -51,7 +50,6 @@ const fileLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<string> => 
   return out
 }
 
-/** Lists each file's path and then its matches. The matches must be in order of path and line. */
 export const matchLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<string> => {
   const out: Array<string> = []
   for (let at = 0; at < matches.length;) {
@@ -105,7 +103,6 @@ const addCounts = (before: ReadonlyArray<FileCount>, { matches }: GrepResult): R
   return [...counts].map(([path, count]) => ({ path, count }))
 }
 
-/** Adds a page. The file in which the previous page ended is searched again, and counts once. */
 const addPage = (before: FileCounts, page: GrepResult, isFirst: boolean): FileCounts => ({
   files: addCounts(before.files, page),
   filesSearched: before.filesSearched + page.filesSearched - (isFirst || page.filesSearched === 0 ? 0 : 1),
@@ -113,7 +110,6 @@ const addPage = (before: FileCounts, page: GrepResult, isFirst: boolean): FileCo
   next: undefined
 })
 
-/** Cuts the result to `count` files, as if the search had that limit. */
 const cutFilesToCount = (found: FileCounts, count: number): FileCounts =>
   count === found.files.length
     ? found
@@ -177,22 +173,17 @@ type GrepAnswer = Answer<typeof Value.Type>
 
 const parameters = Schema.Struct({
   pattern: Schema.String.annotate({ description: "JavaScript regular expression, matched line by line" }),
-  path: Schema.optionalKey(Schema.String.annotate({ description: "Directory or file to search. Default: the root" })),
-  glob: Schema.optionalKey(Schema.String.annotate({ description: "Only files that match, such as *.ts" })),
-  mode: Schema.optionalKey(
-    Schema.Literals(["matches", "files", "count"]).annotate({
-      description: "Lines, paths of files, or matches by file. Default matches"
-    })
-  ),
+  path: optional(Schema.String, "Directory or file to search. Default: the root"),
+  glob: optional(Schema.String, "Only files that match, such as *.ts"),
+  mode: optional(Schema.Literals(["matches", "files", "count"]), "Lines, paths of files, or matches by file. Default matches"),
   max_matches: Searching.maxMatches(agent.maxGrepMatches, "matches, or files by mode"),
-  ignore_case: Schema.optionalKey(Schema.Boolean.annotate({ description: "Default false" })),
-  literal: Schema.optionalKey(Schema.Boolean.annotate({ description: "The pattern is plain text" })),
-  whole_word: Schema.optionalKey(Schema.Boolean.annotate({ description: "Default false" })),
-  multiline: Schema.optionalKey(Schema.Boolean.annotate({ description: "Matches may span lines. Default false" })),
-  context: Schema.optionalKey(
-    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxContext })).annotate({
-      description: "Lines around each match. Default 0"
-    })
+  ignore_case: optional(Schema.Boolean, "Default false"),
+  literal: optional(Schema.Boolean, "The pattern is plain text"),
+  whole_word: optional(Schema.Boolean, "Default false"),
+  multiline: optional(Schema.Boolean, "Matches may span lines. Default false"),
+  context: optional(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxContext })),
+    "Lines around each match. Default 0"
   ),
   include_ignored: Searching.parameters.include_ignored,
   after: Searching.parameters.after
@@ -206,7 +197,6 @@ const countFiles = (matches: ReadonlyArray<GrepMatch>): number => new Set(matche
 const render = ({ matches, next, skipped }: GrepResult): string =>
   joinLines(matchLines(matches), Searching.footer(found(matches.length, countFiles(matches)), skipped, next))
 
-/** Cuts the result to `count` matches, as if the search had that limit. */
 const cutToCount = (result: GrepResult, count: number): GrepResult => {
   const { matches } = result
   if (count === matches.length) return result

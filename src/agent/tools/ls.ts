@@ -1,15 +1,12 @@
-/** The last line of a list says if there is more, because a model takes a list without a hint as complete. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { type FileEntry, Kind } from "../../model/Entry.ts"
 import { compare, fold, root } from "../../model/FsPath.ts"
-import { type Call, define } from "../definition.ts"
+import { type Call, define, optional } from "../definition.ts"
 import { countFitting, joinLines } from "../text/fit.ts"
-import { plural, size } from "../text/words.ts"
+import { formatCount as plural, formatSize as size } from "../../model/words.ts"
 import { countsOf, formatCounts, formatEntry } from "./searching.ts"
-
-// Shows the metadata of a path. The version needs a read of the file and is left out for large files.
 
 const StatValue = Schema.Struct({
   path: Schema.String,
@@ -49,7 +46,7 @@ export const stat = define({
   name: "stat",
   description: "Show what a path is: kind, size, times, mode, link or not, and the version of a file.",
   parameters: Schema.Struct({
-    path: Schema.optionalKey(Schema.String.annotate({ description: "File or directory. Default: the root" }))
+    path: optional(Schema.String, "File or directory. Default: the root")
   }),
   value: StatValue,
   does: "reads",
@@ -98,8 +95,8 @@ export const ls = define({
   description:
     "List one directory: subdirectories end in /, files show their size. For an overview use tree, to find files by name glob.",
   parameters: Schema.Struct({
-    path: Schema.optionalKey(Schema.String.annotate({ description: "Directory. Default: the root" })),
-    after: Schema.optionalKey(Schema.String.annotate({ description: "Continue after this name" }))
+    path: optional(Schema.String, "Directory. Default: the root"),
+    after: optional(Schema.String, "Continue after this name")
   }),
   value: Value,
   does: "reads",

@@ -9,11 +9,10 @@ import * as Text from "../../engine/text.ts"
 import { InvalidArgument } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { standard } from "../../model/Limits.ts"
-import { type Answer, type Attachment, type Call, define, refused, type ToolFailure } from "../definition.ts"
-import { base64, bytesPage } from "../text/bytes.ts"
+import { type Answer, type Attachment, type Call, define, optional, refused, type ToolFailure } from "../definition.ts"
 import { countFitting, type Excerpt, excerpt, joinLines, maxLineLength, numberLine, type PageBudget } from "../text/fit.ts"
-import { isViewable, type MediaType, mediaTypeOf } from "../text/mediaType.ts"
-import { plural, size } from "../text/words.ts"
+import { base64, isViewable, type MediaType, mediaTypeOf } from "../text/mediaType.ts"
+import { formatCount as plural, formatSize as size } from "../../model/words.ts"
 
 // A page of a text. Its message and its value hold the same lines. A page over the budget ends earlier, and all its fields
 // give that end.
@@ -22,14 +21,11 @@ type Encoding = "utf-8" | "utf-16le" | "utf-16be"
 
 interface Window {
   readonly path: string
-  /** The lines as in the file, without the last one's terminator. */
   readonly content: string
-  /** The 0-based number of the first line. */
   readonly offset: number
   readonly limit: number
   readonly totalLines: number
   readonly endsWithNewline: boolean
-  /** Returns the range of bytes from a column to the end of a line's text; `line` counts from 0 in the file. */
   readonly bytesOf?: ((line: number, column: number) => { readonly offset: number; readonly length: number }) | undefined
 }
 
@@ -93,7 +89,6 @@ const contentOf = (lines: ReadonlyArray<Line>): string =>
 const cutLines = ({ offset }: Window, lines: ReadonlyArray<Line>): ReadonlyArray<number> =>
   lines.flatMap(({ excerpt }, index) => (excerpt.isCut ? [offset + index + 1] : []))
 
-/** Says how to read the rest of the first cut line; no page of lines can hold it. */
 const restOfLine = (window: Window, lines: ReadonlyArray<Line>): string => {
   const cut = cutLines(window, lines)
   const first = cut[0]
@@ -143,7 +138,6 @@ const valueOf = (window: Window, lines: ReadonlyArray<Line>): Page["value"] => {
   }
 }
 
-/** Returns the lines that fit. If not even the first line fits, returns as much of it as fits. */
 const fittingLines = (window: Window, settings: PageBudget): ReadonlyArray<Line> => {
   const all = linesOf(window, maxLineLength)
   const sent = (lines: ReadonlyArray<Line>): string => settings.sent(render(window, lines), () => valueOf(window, lines))
@@ -160,13 +154,70 @@ const fittingLines = (window: Window, settings: PageBudget): ReadonlyArray<Line>
   return cutFirstLine(countFitting(maxWidth, (width) => sent(cutFirstLine(width)), settings))
 }
 
-/** Makes the page. The requested offset may be past the end. */
 const page = (window: Window, requestedOffset: number, settings: PageBudget): Page => {
   const lines = fittingLines(window, settings)
   return {
     message: lines.length === 0 ? emptyMessage(window, requestedOffset) : render(window, lines),
     value: valueOf(window, lines)
   }
+}
+
+// A window of bytes as base64. Windows are cut between groups of three bytes, so that they can be joined before or after
+// decoding.
+
+interface BytesWindow {
+  readonly path: string
+  readonly content: Uint8Array
+  readonly offset: number
+  readonly sizeBytes: number
+}
+
+interface BytesPage {
+  readonly message: string
+  readonly value: {
+    readonly content: string
+    readonly offset: number
+    readonly limit: number
+    readonly size_bytes: number
+    readonly truncated: boolean
+    readonly next?: number
+  }
+}
+
+const bytesPerGroup = 3
+
+const bytesPage = (
+  { content, offset, path, sizeBytes }: BytesWindow,
+  requestedOffset: number,
+  settings: PageBudget
+): BytesPage => {
+  const encoded = base64(content)
+  const lengthOf = (groups: number): number => Math.min(bytesPerGroup * groups, content.length)
+  const footer = (length: number): string => {
+    const range = `${plural(length, "byte")} from offset ${offset}, of ${sizeBytes}`
+    const next = offset + length
+    return next < sizeBytes ? `${range}; continue with encoding="base64", offset=${next}` : range
+  }
+  const render = (groups: number): string => `${encoded.slice(0, 4 * groups)}\n${footer(lengthOf(groups))}`
+  const valueOf = (groups: number): BytesPage["value"] => {
+    const length = lengthOf(groups)
+    const next = offset + length
+    return {
+      content: encoded.slice(0, 4 * groups),
+      offset,
+      limit: length,
+      size_bytes: sizeBytes,
+      truncated: next < sizeBytes,
+      ...(next < sizeBytes ? { next } : {})
+    }
+  }
+  const sentText = (groups: number): string => settings.sent(render(groups), () => valueOf(groups))
+  const groups = countFitting(Math.ceil(content.length / bytesPerGroup), sentText, settings)
+  const emptyMessage =
+    sizeBytes === 0
+      ? `${path} is empty`
+      : `no bytes from offset ${requestedOffset} on: ${path} has ${plural(sizeBytes, "byte")}`
+  return { message: lengthOf(groups) === 0 ? emptyMessage : render(groups), value: valueOf(groups) }
 }
 
 const maxLines = 2000
@@ -197,7 +248,6 @@ const Value = Schema.Struct({
 type ReadAnswer = Answer<typeof Value.Type>
 
 interface LineWindow {
-  /** The first line; negative counts from the end, and -1 is the last line. */
   readonly offset: number
   readonly limit: number | undefined
 }
@@ -373,7 +423,6 @@ const windowOfParams = (
     : Effect.fail(invalid("line", `offset ${offset} is line ${offset + 1}; give one of the two`, call, path))
 }
 
-/** The longest base64 that a model gets in the message too. */
 const maxShownBase64 = 4000
 
 const attachmentOf = (value: typeof Value.Type, message: string): Attachment | undefined => {
@@ -398,18 +447,10 @@ export const readFile = define({
     "Images are shown. Other binary files need encoding base64.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "File, relative to the root" }),
-    line: Schema.optionalKey(
-      Schema.Int.annotate({ description: "First line, counted from 1. Negative: from the end, -20 is the last 20 lines" })
-    ),
-    offset: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).annotate({
-        description: "Lines (base64: bytes) to skip"
-      })
-    ),
-    limit: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({ description: "Number of lines (base64: bytes)" })
-    ),
-    encoding: Schema.optionalKey(Schema.Literals(["utf-8", "base64"]).annotate({ description: "Default utf-8" }))
+    line: optional(Schema.Int, "First line, counted from 1. Negative: from the end, -20 is the last 20 lines"),
+    offset: optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)), "Lines (base64: bytes) to skip"),
+    limit: optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)), "Number of lines (base64: bytes)"),
+    encoding: optional(Schema.Literals(["utf-8", "base64"]), "Default utf-8")
   }),
   value: Value,
   does: "reads",

@@ -15,20 +15,18 @@ import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 import { performing } from "../../port/Request.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
-import { define } from "../definition.ts"
-import { plural } from "../text/words.ts"
+import { define, optional } from "../definition.ts"
+import { formatCount as plural } from "../../model/words.ts"
 
 // Removes a directory at once: moves it aside, then removes its content there, so that a failure midway removes nothing.
 // If a move could turn into a copy, the removal runs uninterruptibly instead.
 
 interface Removed extends DeleteResult {
-  /** The number of files, links and other entries. It equals `deleted`, except that `deleted` is 1 for an empty directory. */
   readonly files: number
 }
 
 interface DirectoryCount {
   readonly counted: Removed
-  /** The names and kinds of the entries, so that the transaction detects entries added since. */
   readonly node: DirectoryNode
 }
 
@@ -96,7 +94,6 @@ const containsFiles = Effect.fnUntraced(function* (port: Backend, path: FsPath.F
   return false
 })
 
-/** Removes the entry at the path, a directory with all its content. Fails as `delete` does; nothing has changed then. */
 export const removeDirectory = (
   fs: Algebra,
   path: FsPath.FsPath,
@@ -152,11 +149,7 @@ export const rm = define({
   description: "Remove a file, or a directory with everything in it. Only a snapshot brings it back.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "File or directory, relative to the root" }),
-    allow_missing: Schema.optionalKey(
-      Schema.Boolean.annotate({
-        description: "No error if the path does not exist"
-      })
-    )
+    allow_missing: optional(Schema.Boolean, "No error if the path does not exist")
   }),
   value: Schema.Struct({ deleted: Schema.Int, directories: Schema.Int }),
   does: "changes",

@@ -1,4 +1,3 @@
-/** The tools eval and shell, which run code and commands in the sandbox. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
@@ -7,8 +6,8 @@ import { type ExecError, type ExecResult, Sandbox } from "../../filesystem/Sandb
 import * as bounds from "../../filesystem/sandbox/bounds.ts"
 import { cutBytes, cutCharacters, type CutText, cutToFit } from "../../filesystem/sandbox/bounds.ts"
 import { root } from "../../model/FsPath.ts"
-import { type Answer, type Call, define, refused, type ToolFailure, type Touch } from "../definition.ts"
-import { listed } from "../text/words.ts"
+import { type Answer, type Call, define, optional, refused, type ToolFailure, type Touch } from "../definition.ts"
+import { listed } from "../../model/words.ts"
 
 // Accepts environment variables from models. The schema announces a list, because a strict schema cannot name unknown
 // keys. An object by name is accepted too, because many models send one.
@@ -41,7 +40,6 @@ const Value = Schema.Struct({
   stderr: Schema.String,
   duration_ms: Schema.Number,
   timed_out: Schema.Boolean,
-  /** True if one of the streams was cut. */
   truncated: Schema.Boolean
 })
 
@@ -69,7 +67,6 @@ const headline = ({ durationMillis, exitCode, processLimit, timedOut }: ExecResu
   return `${timedOut ? `exit code ${exitCode}: timed out after ${time}` : `exit code ${exitCode} after ${time}`}${refused}`
 }
 
-/** Formats a result. Without a function that shortens each stream, the streams are left out. */
 const answerOf = (
   result: ExecResult,
   { budget, measure }: Call["settings"],
@@ -96,7 +93,6 @@ const answerOf = (
   }
 }
 
-/** The exit code of a shell for a missing program. */
 const programNotFoundCode = 127
 
 const interpreters = { javascript: "node", python: "python3", sh: "sh" } as const
@@ -118,10 +114,9 @@ export const evaluate = define({
     "Run a few lines of code in the sandbox, for at most 5 seconds, and get what they print. Print what you want to know; nothing is kept between calls.",
   parameters: Schema.Struct({
     code: Schema.String.annotate({ description: "The program; at most 4,096 characters." }),
-    language: Schema.optionalKey(
-      Schema.Literals(["javascript", "python", "sh"]).annotate({
-        description: "The language of the code. Default: the one the sandbox is set up for, usually javascript."
-      })
+    language: optional(
+      Schema.Literals(["javascript", "python", "sh"]),
+      "The language of the code. Default: the one the sandbox is set up for, usually javascript."
     )
   }),
   value: Value,
@@ -159,31 +154,18 @@ export const shell = define({
       description:
         'A line for sh, such as "npm test | tail", or a program and its arguments, such as ["grep", "-c", "a b", "notes.txt"]; at most 4,096 characters'
     }),
-    cwd: Schema.optionalKey(
-      Schema.String.annotate({
-        description: 'The directory to run in, relative to the root, without "." and "..". Default: the root.'
-      })
-    ),
+    cwd: optional(Schema.String, 'The directory to run in, relative to the root, without "." and "..". Default: the root.'),
     env: Schema.optionalKey(Environment),
-    stdin: Schema.optionalKey(
-      Schema.String.annotate({
-        description: "The program's standard input; at most 48,000 characters. Default: nothing."
-      })
+    stdin: optional(Schema.String, "The program's standard input; at most 48,000 characters. Default: nothing."),
+    timeout_seconds: optional(
+      Schema.Finite,
+      "Seconds after which the program is stopped, with exit code 124; from 1 to 120. Default: 30."
     ),
-    timeout_seconds: Schema.optionalKey(
-      Schema.Finite.annotate({
-        description: "Seconds after which the program is stopped, with exit code 124; from 1 to 120. Default: 30."
-      })
+    detach: optional(
+      Schema.Boolean,
+      "Whether background processes, such as a server, keep running; if not, they end with the command. Default: false."
     ),
-    detach: Schema.optionalKey(
-      Schema.Boolean.annotate({
-        description:
-          "Whether background processes, such as a server, keep running; if not, they end with the command. Default: false."
-      })
-    ),
-    capture_output: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "Whether to return its output; if not, only the exit code. Default: true." })
-    )
+    capture_output: optional(Schema.Boolean, "Whether to return its output; if not, only the exit code. Default: true.")
   }),
   value: Value,
   does: "changes",

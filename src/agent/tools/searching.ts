@@ -5,16 +5,14 @@ import * as Schedule from "effect/Schedule"
 import * as Schema from "effect/Schema"
 import type * as Entry from "../../model/Entry.ts"
 import type { Kind } from "../../model/Entry.ts"
-import { ToolProgress } from "../definition.ts"
-import * as Words from "../text/words.ts"
-import { plural, size } from "../text/words.ts"
+import { optional, ToolProgress } from "../definition.ts"
+import { formatCount as plural, formatSize as size, listed } from "../../model/words.ts"
 import { type MountPoint, withoutMount } from "../toolPath.ts"
 
 interface ListedEntry {
   readonly name: string
   readonly kind: Kind
   readonly sizeBytes?: number | undefined
-  /** @default true */
   readonly addressable?: boolean | undefined
 }
 
@@ -45,7 +43,6 @@ export const countsOf = (entries: ReadonlyArray<{ readonly kind: Kind }>): Count
   return { files, directories, others: entries.length - files - directories }
 }
 
-/** Formats counts as in `2 directories, 1 file`, with other entries if there are any. */
 export const formatCounts = ({ directories, files, others }: Counts): string =>
   [
     plural(directories, "directory", "directories"),
@@ -54,17 +51,13 @@ export const formatCounts = ({ directories, files, others }: Counts): string =>
   ].join(", ")
 
 export const parameters = {
-  path: Schema.optionalKey(Schema.String.annotate({ description: "Directory to search. Default: the root" })),
-  after: Schema.optionalKey(Schema.String.annotate({ description: "Continue there, as the last line says" })),
-  include_ignored: Schema.optionalKey(Schema.Boolean.annotate({ description: "Include what .gitignore names, and .git" }))
+  path: optional(Schema.String, "Directory to search. Default: the root"),
+  after: optional(Schema.String, "Continue there, as the last line says"),
+  include_ignored: optional(Schema.Boolean, "Include what .gitignore names, and .git")
 }
 
 export const maxMatches = (maximum: number, unit: string) =>
-  Schema.optionalKey(
-    Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-      description: `Most ${unit}. Default ${maximum}`
-    })
-  )
+  optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)), `Most ${unit}. Default ${maximum}`)
 
 export const Skipped = Schema.Struct({
   ignored: Schema.Int,
@@ -85,10 +78,28 @@ export const skippedOf = ({ binary, ignored, tooLarge, unreadable, unreadablePat
 /** Trims a pattern, because spaces around it come from the model. A mount point at its start stands for the root. */
 export const globOf = (pattern: string, mountPoint: MountPoint): string => withoutMount(pattern.trim(), mountPoint)
 
+const maxNamedPaths = 3
+
+const namePaths = (paths: ReadonlyArray<string>, count: number): string => {
+  const shown = paths.slice(0, maxNamedPaths)
+  const more = count - shown.length
+  return shown.length === 0 ? "" : ` (${listed(more > 0 ? [...shown, `${more} more`] : shown)})`
+}
+
+export const describeSkipped = ({ binary, ignored, tooLarge, unreadable, unreadablePaths }: Entry.Skipped): string => {
+  const reasons = [
+    ignored > 0 ? `${ignored} ignored` : "",
+    binary > 0 ? `${binary} binary` : "",
+    tooLarge > 0 ? `${tooLarge} too large` : "",
+    unreadable > 0 ? `${unreadable} unreadable${namePaths(unreadablePaths, unreadable)}` : ""
+  ].filter((reason) => reason !== "")
+  return reasons.length === 0 ? "" : `skipped: ${reasons.join(", ")}`
+}
+
 const continueHint = (next: string): string => `continue with after=${JSON.stringify(next)}`
 
 export const footer = (found: string, skipped: Entry.Skipped, next: string | undefined): string => {
-  const skippedText = Words.describeSkipped(skipped)
+  const skippedText = describeSkipped(skipped)
   return [next === undefined ? found : `${found}, and more`, skippedText, next === undefined ? "" : continueHint(next)]
     .filter((part) => part !== "")
     .join("; ")
@@ -105,7 +116,7 @@ export const withProgress = <A, E, R>(search: Effect.Effect<A, E, R>): Effect.Ef
     const started = yield* Clock.currentTimeMillis
     const reportElapsed = Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const seconds = Math.round((now - started) / 1000)
-      return report({ done: seconds, message: `searching for ${Words.plural(seconds, "second")}` })
+      return report({ done: seconds, message: `searching for ${plural(seconds, "second")}` })
     })
     const progressFiber = yield* Effect.forkChild(Effect.repeat(Effect.delay(reportElapsed, "1 second"), Schedule.forever))
     return yield* Effect.ensuring(search, Fiber.interrupt(progressFiber))

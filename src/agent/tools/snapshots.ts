@@ -10,10 +10,10 @@ import type { FilesystemSnapshot } from "../../history/snapshots/value.ts"
 import type { Change as TreeChange } from "../../history/tree.ts"
 import { InvalidArgument, NotFound } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
-import { checkpointTag } from "../checkpointTag.ts"
-import { type Call, define, refused, type ToolFailure, type Touch } from "../definition.ts"
+import { checkpointTag } from "../policy/checkpoint.ts"
+import { type Call, define, optional, refused, type ToolFailure, type Touch } from "../definition.ts"
 import { joinFitting } from "../text/fit.ts"
-import { plural } from "../text/words.ts"
+import { formatCount as plural } from "../../model/words.ts"
 
 const noSnapshots = refused("No snapshots are kept here.", "Provide a layer of fs-algebra's Snapshots to the tools.")
 
@@ -64,15 +64,12 @@ const OptionalCount = Schema.optionalKey(Schema.Int)
 
 const Snapshot = Schema.Struct({
   snapshot_id: Schema.String,
-  /** The time in UTC, with milliseconds. */
   created_at: Schema.String,
   tag: Schema.optionalKey(Schema.String),
-  /** The tool that took the snapshot, or the tool whose change it precedes, and the id of the call. */
   tool: Schema.optionalKey(Schema.String),
   call_id: Schema.optionalKey(Schema.String),
   files: OptionalCount,
   size_bytes: OptionalCount,
-  /** The changes since the previous snapshot. */
   files_changed: OptionalCount,
   lines_added: OptionalCount,
   lines_removed: OptionalCount
@@ -105,7 +102,6 @@ const snapshotWithDetails = ({
   ...(linesRemoved !== undefined && { lines_removed: linesRemoved })
 })
 
-/** Formats the known counts as `3 files changed, +10 -2`. */
 export const changed = ({
   files_changed: files,
   lines_added: added,
@@ -116,7 +112,6 @@ export const changed = ({
     ...(added === undefined || removed === undefined ? [] : [`+${added} -${removed}`])
   ].join(", ")
 
-/** Formats a snapshot as `3fa91c02 "works" 2026-…Z: 42 files; 3 files changed, +10 -2; by edit_file, call toolu_01`. */
 const snapshotLine = (snapshot: Snapshot, short: string): string => {
   const { call_id: call, created_at: created, files, tag, tool } = snapshot
   const facts = [
@@ -142,10 +137,8 @@ const printablePath = (path: string): string =>
 
 export const changeOf = ({ _tag, path }: TreeChange): Change => ({ path: printablePath(path), change: kinds[_tag] })
 
-/** Formats a change as git's --name-status does. */
 export const changeLine = ({ change, path }: Change): string => `${letters[change]} ${path}`
 
-/** Formats the counts as `2 added, 1 modified`. */
 const countChanges = (changes: ReadonlyArray<Change>): string =>
   (["added", "modified", "removed"] as const)
     .map((kind) => [changes.filter(({ change }) => change === kind).length, kind] as const)
@@ -171,7 +164,7 @@ export const snapshot = define({
   name: "snapshot",
   description: "Keep all files as they are now, for restore to bring back. Take one before a risky change.",
   parameters: Schema.Struct({
-    tag: Schema.optionalKey(Schema.String.annotate({ description: "One line of text that names it" }))
+    tag: optional(Schema.String, "One line of text that names it")
   }),
   value: Snapshot,
   does: "adds",
@@ -193,7 +186,6 @@ export const snapshot = define({
   })
 })
 
-/** The number of snapshots whose changes are counted; each costs a comparison. */
 const maxDetailedSnapshots = 100
 
 export const snapshots = define({
@@ -238,7 +230,6 @@ interface RestoreRequest {
   readonly paths: ReadonlyArray<FsPath> | undefined
 }
 
-/** Refuses a path that exists neither now nor in the snapshot, because it is probably mistyped. */
 const checkPaths = Effect.fnUntraced(function* (
   { from, paths = [], snapshots }: RestoreRequest,
   call: Call
@@ -277,18 +268,16 @@ export const restore = define({
     "Bring back all files, or some paths, as they were in a snapshot, all or nothing. The present state is kept first, so this can be undone.",
   parameters: Schema.Struct({
     snapshot_id: Schema.optionalKey(snapshotParameter),
-    paths: Schema.optionalKey(
-      Schema.Array(Schema.String).annotate({
-        description: "Only these files and directories; what was not there then is removed. Default: everything"
-      })
+    paths: optional(
+      Schema.Array(Schema.String),
+      "Only these files and directories; what was not there then is removed. Default: everything"
     ),
-    dry_run: Schema.optionalKey(Schema.Boolean.annotate({ description: "Only show what would change" }))
+    dry_run: optional(Schema.Boolean, "Only show what would change")
   }),
   value: Schema.Struct({
     snapshot_id: Schema.String,
     dry_run: Schema.Boolean,
     changes: Schema.Array(Change),
-    /** The id of the snapshot of the state before the restore. */
     safety_snapshot_id: Schema.optionalKey(Schema.String)
   }),
   does: "changes",

@@ -1,11 +1,10 @@
-/** The tools copy, move and mkdir. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { TransferResult } from "../../model/Entry.ts"
 import type { FsError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { type Access, type Call, define, type Refused, refused } from "../definition.ts"
-import { plural, size } from "../text/words.ts"
+import { type Access, type Call, define, optional, type Refused, refused } from "../definition.ts"
+import { formatCount as plural, formatSize as size } from "../../model/words.ts"
 import { withToolNames } from "../toolPath.ts"
 
 const parameters = Schema.Struct({
@@ -13,11 +12,7 @@ const parameters = Schema.Struct({
   to: Schema.String.annotate({
     description: "The whole new path, not a directory to put it in. Missing directories are made"
   }),
-  overwrite: Schema.optionalKey(
-    Schema.Boolean.annotate({
-      description: "Let a file replace a file, or a directory an empty one"
-    })
-  )
+  overwrite: optional(Schema.Boolean, "Let a file replace a file, or a directory an empty one")
 })
 
 const value = Schema.Struct({ files: Schema.Int, directories: Schema.Int, bytes: Schema.Int })
@@ -144,7 +139,6 @@ export const mkdir = define({
     const path = yield* parse(raw)
     const created = yield* filesystem.mkdir(path, { existOk: false }).pipe(
       Effect.as(true),
-      // If the entry is no directory, this fails.
       Effect.catchTag("AlreadyExists", () => Effect.as(filesystem.mkdir(path), false))
     )
     return {

@@ -7,16 +7,15 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import { type GlobMatch, Kind } from "../../model/Entry.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
-import { type Call, define, type ToolFailure } from "../definition.ts"
+import { type Call, define, optional, type ToolFailure } from "../definition.ts"
 import { countFitting } from "../text/fit.ts"
 import { countsOf, formatCounts, formatEntry, parameters, withProgress } from "./searching.ts"
-import { listed, plural } from "../text/words.ts"
+import { listed, formatCount as plural } from "../../model/words.ts"
 
 const maxDepth = 16
 const defaultDepth = 3
 const maxEntries = 1000
 const defaultEntries = 500
-/** The largest number of entries to read, for display or for counts. */
 const maxReadEntries = 50_000
 const maxNamedPaths = 5
 const maxSkipped = 100
@@ -38,7 +37,6 @@ interface ReadTree {
   readonly isComplete: boolean
 }
 
-/** Returns one anchored pattern per level, so that the walk enters nothing deeper. */
 const levels = (depth: number): ReadonlyArray<string> => Array.from({ length: depth }, (_, level) => `/${"*/".repeat(level)}*`)
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
@@ -80,7 +78,6 @@ interface ChosenEntries {
   readonly count: number
 }
 
-/** Chooses the first entries, level by level; the last directory may be incomplete. */
 const chooseEntries = ({ children }: ReadTree, base: FsPath, depth: number, entryLimit: number): ChosenEntries => {
   const shownChildren = new Map<string, ReadonlyArray<GlobMatch>>()
   let remaining = entryLimit
@@ -143,16 +140,14 @@ export const tree = define({
   name: "tree",
   description: "Show a directory as a tree, some levels deep, with counts of what is not shown.",
   parameters: Schema.Struct({
-    path: Schema.optionalKey(Schema.String.annotate({ description: "Directory. Default: the root" })),
-    depth: Schema.optionalKey(
-      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxDepth })).annotate({
-        description: `Levels to show. Default ${defaultDepth}`
-      })
+    path: optional(Schema.String, "Directory. Default: the root"),
+    depth: optional(
+      Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxDepth })),
+      `Levels to show. Default ${defaultDepth}`
     ),
-    max_entries: Schema.optionalKey(
-      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).annotate({
-        description: `Default ${defaultEntries}, at most ${maxEntries}`
-      })
+    max_entries: optional(
+      Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
+      `Default ${defaultEntries}, at most ${maxEntries}`
     ),
     include_ignored: parameters.include_ignored
   }),

@@ -1,4 +1,3 @@
-/** The four tools on a virtual filesystem: read, write, list and delete. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -18,11 +17,10 @@ import {
 } from "../../model/FsError.ts"
 import { type FsPath, root } from "../../model/FsPath.ts"
 import { Buffer } from "../../runtime/buffer.ts"
-import { type Call, define, refused, type ToolFailure } from "../definition.ts"
-import { base64 } from "../text/bytes.ts"
+import { type Call, define, optional, refused, type ToolFailure } from "../definition.ts"
 import { joinFitting, numberLines } from "../text/fit.ts"
-import { isViewable, mediaTypeOf } from "../text/mediaType.ts"
-import { plural, size } from "../text/words.ts"
+import { base64, isViewable, mediaTypeOf } from "../text/mediaType.ts"
+import { formatCount as plural, formatSize as size } from "../../model/words.ts"
 import { checkFile } from "../toolPath.ts"
 import { removeDirectory } from "./rm.ts"
 
@@ -35,7 +33,6 @@ interface Content {
   readonly text?: string
 }
 
-/** Decodes bytes. As in this library's searches, content with a NUL is binary. */
 const contentOf = (bytes: Uint8Array): Content => {
   const text = bytes.includes(0) ? undefined : decode(bytes)
   return typeof text === "string" ? { encoding: "utf-8", content: text, text } : { encoding: "binary", content: base64(bytes) }
@@ -43,7 +40,6 @@ const contentOf = (bytes: Uint8Array): Content => {
 
 const base64Pattern = /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}(?:==)?|[A-Za-z0-9+/]{3}=?)?$/
 
-/** Decodes base64 with or without line breaks; `undefined` if it is invalid. */
 const bytesOf = (text: string): Uint8Array | undefined => {
   const compactText = text.replace(/[ \t\r\n]/g, "")
   return base64Pattern.test(compactText) ? Buffer.from(compactText, "base64") : undefined
@@ -58,7 +54,6 @@ const withoutLastCharacter = (bytes: Uint8Array): Uint8Array => {
   return bytes.subarray(0, Math.max(0, end - 1))
 }
 
-/** Detects the encoding from the beginning of a file, so that an append to a large file does not read all of it. */
 const encodingAt = (fs: Algebra, path: FsPath): Effect.Effect<Encoding, ReadBytesError | NotText> =>
   Effect.map(
     fs.readBytes(path, { limit: sniffedBytes }),
@@ -70,7 +65,6 @@ const File = Schema.Struct({
   encoding: Encoding,
   size_bytes: Schema.Int,
   version: Schema.String,
-  /** The time in UTC, with milliseconds; absent if the backend has none. */
   created_at: Schema.optionalKey(Schema.String),
   updated_at: Schema.optionalKey(Schema.String)
 })
@@ -84,13 +78,11 @@ const timesOf = ({ createdAt, modifiedAt }: FileStat): Pick<typeof File.Type, "c
 
 const shortVersionLength = 12
 
-/** Shortens a version to a prefix that identifies it; `if_version` accepts the prefix. */
 const shortVersion = (version: string): string => version.slice(0, shortVersionLength)
 
 const isShortVersion = (version: string): boolean =>
   version.length >= shortVersionLength && version.length < 64 && /^[0-9a-f]+$/.test(version)
 
-/** Formats the facts as `12 bytes, version 3fa91c02aa10, created 2026-…, updated 2026-…`. */
 const formatFacts = (stat: FileStat, version: string | undefined): string => {
   const { created_at: created, updated_at: updated } = timesOf(stat)
   return [
@@ -106,9 +98,7 @@ export const deleteFile = define({
   description: "Delete a file, or a directory with everything in it.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "The file or directory, relative to the root." }),
-    allow_missing: Schema.optionalKey(
-      Schema.Boolean.annotate({ description: "Whether to accept that the path does not exist. Default: false." })
-    )
+    allow_missing: optional(Schema.Boolean, "Whether to accept that the path does not exist. Default: false.")
   }),
   value: Schema.Struct({
     path: Schema.String,
@@ -133,14 +123,11 @@ export const deleteFile = define({
   })
 })
 
-// Lists a directory, with the facts about each file that a later write needs. A missing directory counts as empty.
-
 /** The number of files whose versions are listed; each version costs a read of the file. */
 const maxVersions = 500
 
 interface FoundEntry {
   readonly entry: FileEntry
-  /** The kind of a link's target; for a dangling link, of the link itself. */
   readonly kind: Kind
   readonly stat?: FileStat
 }
@@ -184,7 +171,7 @@ export const listDirectory = define({
   description:
     "List one directory, not its subdirectories: names, and for files size, version and times. A missing directory is empty.",
   parameters: Schema.Struct({
-    path: Schema.optionalKey(Schema.String.annotate({ description: "A directory, relative to the root. Default: the root." }))
+    path: optional(Schema.String, "A directory, relative to the root. Default: the root.")
   }),
   value: Schema.Struct({
     path: Schema.String,
@@ -229,7 +216,6 @@ export const listDirectory = define({
 
 const base64LineWidth = 100
 
-/** Splits base64 into lines; a write accepts it in that form too. */
 const splitBase64 = (text: string): ReadonlyArray<string> => text.match(new RegExp(`.{1,${base64LineWidth}}`, "g")) ?? []
 
 /** Splits a text into lines. A line break at the end starts no further line. */
@@ -255,7 +241,6 @@ export const readFile = define({
   }),
   value: Schema.Struct({
     file: File,
-    /** The text, or base64 if the encoding is binary. */
     content: Schema.String
   }),
   does: "reads",
@@ -342,17 +327,12 @@ export const writeFile = define({
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "The file, relative to the root." }),
     content: Schema.String.annotate({ description: 'The text; with encoding "binary" base64.' }),
-    mode: Schema.optionalKey(
-      Mode.annotate({
-        description: "create fails where there is a file; overwrite and append make one where there is none. Default: create."
-      })
+    mode: optional(
+      Mode,
+      "create fails where there is a file; overwrite and append make one where there is none. Default: create."
     ),
-    encoding: Schema.optionalKey(
-      Encoding.annotate({ description: "The encoding of the content. Default: utf-8; for append, that of the file." })
-    ),
-    if_version: Schema.optionalKey(
-      Schema.String.annotate({ description: "Write only if this is still the version of the file, as read_file has shown it." })
-    )
+    encoding: optional(Encoding, "The encoding of the content. Default: utf-8; for append, that of the file."),
+    if_version: optional(Schema.String, "Write only if this is still the version of the file, as read_file has shown it.")
   }),
   value: Schema.Struct({
     path: Schema.String,

@@ -4,8 +4,8 @@ import * as Schema from "effect/Schema"
 import type { WriteMode } from "../../model/Entry.ts"
 import type { InvalidArgument } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { define, type Refused, refused } from "../definition.ts"
-import { plural, size } from "../text/words.ts"
+import { define, optional, type Refused, refused } from "../definition.ts"
+import { formatCount as plural, formatSize as size } from "../../model/words.ts"
 import { checkFile, withToolNames } from "../toolPath.ts"
 
 const Mode = Schema.Literals(["create", "overwrite", "replace", "append", "append_existing"])
@@ -58,15 +58,11 @@ export const writeFile = define({
     content: Schema.String.annotate({
       description: "Whole text (append: what is added), at most 48,000 characters"
     }),
-    mode: Schema.optionalKey(
-      Mode.annotate({
-        description:
-          "create (default) refuses an existing file, overwrite replaces it, append adds to it; replace and append_existing refuse a missing file"
-      })
+    mode: optional(
+      Mode,
+      "create (default) refuses an existing file, overwrite replaces it, append adds to it; replace and append_existing refuse a missing file"
     ),
-    if_match: Schema.optionalKey(
-      Schema.String.annotate({ description: "Only if the file still has this version, as stat shows it" })
-    )
+    if_match: optional(Schema.String, "Only if the file still has this version, as stat shows it")
   }),
   value: Schema.Struct({ path: Schema.String, bytes_written: Schema.Int, mode: Mode, version: Schema.String }),
   does: "changes",

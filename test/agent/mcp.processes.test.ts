@@ -1,4 +1,4 @@
-/** Regression tests of the findings of a review of the tools and the server. */
+/** Servers over standard input, some as processes: floods, interruptions, kills, and the paths that answers show. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 import * as McpProtocol from "effect/ai/McpProtocol"
 import * as McpTest from "effect/ai/McpTest"
-import { execFileSync, spawnSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -21,17 +21,9 @@ import * as Lines from "../../src/agent/mcp/stdio.ts"
 import * as Policy from "../../src/agent/Policy.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { removeTree } from "../../src/engine/remove.ts"
-import { Filesystem, make } from "../../src/filesystem/Filesystem.ts"
-import { faulty } from "../../src/testing/Faults.ts"
-import { directory, host, memory } from "./changing.ts"
+import { directory, memory } from "./changing.ts"
 import { after, before } from "./changesKilled.ts"
 import { session, snapshotsOf } from "./policing.ts"
-import { call, message, withTree } from "./looking.ts"
-import * as Tools from "../../src/agent/tools.ts"
-import * as Request from "../../src/port/Request.ts"
-
-const tool = (name: string) => [...Tools.seven, ...Tools.extras].find((each) => each.name === name)!
 
 const encoder = new TextEncoder()
 const json = (message: object): string => JSON.stringify({ jsonrpc: "2.0", ...message })
@@ -139,112 +131,6 @@ describe("interrupted and killed servers", () => {
   )
 })
 
-describe("a directory with a file that cannot be removed", () => {
-  for (const remove of [
-    Tools.seven.find(({ name }) => name === "rm")!,
-    Tools.four.find(({ name }) => name === "delete_file")!
-  ]) {
-    it.live(`is removed as a whole or not at all by ${remove.name}`, () =>
-      Effect.gen(function* () {
-        const sound = yield* host({ "d/a": "a", "d/b": "b", "d/c": "c" })
-        const failing = faulty([
-          { operation: "Remove", path: "d/b", fault: { _tag: "IoError", code: "EIO", detail: "planned" } }
-        ])
-        const { port } = failing(sound)
-        // Uses a native removal of trees, as a host does.
-        const fs = make({
-          ...port,
-          explore: undefined,
-          perform: Request.handlers({ RemoveTree: ({ path }) => Effect.asSome(removeTree(port, path)) })
-        })
-        const { success } = yield* call(remove, { path: "d" }).pipe(Effect.provideService(Filesystem, fs))
-        const left = yield* Effect.orElseSucceed(
-          Effect.map(sound.list("d"), (entries) => entries.length),
-          () => 0
-        )
-        assert.strictEqual(left, success ? 0 : 3)
-      })
-    )
-  }
-})
-
-describe("arguments of 20,000 levels", () => {
-  it.effect("are refused with a message about the parameter", () =>
-    Effect.gen(function* () {
-      let path: unknown = "a.txt"
-      for (let i = 0; i < 20_000; i++) path = [path]
-      const { message, success } = yield* call(tool("ls"), { path })
-      assert.isFalse(success)
-      assert.include(message, '"path" must be a string')
-    }).pipe(withTree({ "a.txt": "a" }))
-  )
-})
-
-describe("a file that may not be deleted", () => {
-  const deny = Policy.access({ deny: { delete: "dir/**" } })
-  const patch = (...lines: ReadonlyArray<string>) => ({
-    patch: ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
-  })
-  const linked = (ground: typeof memory) =>
-    Effect.gen(function* () {
-      const fs = yield* ground({ "dir/keep.txt": "keep\n" })
-      yield* Effect.orDie(fs.port.links!.make("lnk" as never, "dir"))
-      return { fs, agent: yield* session(fs, deny) }
-    })
-
-  for (const [where, ground] of Object.entries({ memory, host })) {
-    it.live(`is not deleted by a patch that reaches it through a link, on ${where}`, () =>
-      Effect.gen(function* () {
-        const { agent, fs } = yield* linked(ground)
-        yield* agent.call("apply_patch", patch("*** Delete File: lnk/keep.txt", "*** Add File: new.txt", "+x"))
-        assert.isTrue(yield* fs.exists("dir/keep.txt"))
-      })
-    )
-
-    it.live(`is not moved by a patch that reaches it through a link, on ${where}`, () =>
-      Effect.gen(function* () {
-        const { agent, fs } = yield* linked(ground)
-        yield* agent.call(
-          "apply_patch",
-          patch("*** Update File: lnk/keep.txt", "*** Move to: taken.txt", "@@", "-keep", "+kept")
-        )
-        assert.isTrue(yield* fs.exists("dir/keep.txt"))
-      })
-    )
-  }
-
-  it.live("is not deleted by rm when a directory is reached through a link", () =>
-    Effect.gen(function* () {
-      const { agent, fs } = yield* linked(host)
-      yield* fs.mkdir("dir/empty")
-      const { message, success } = yield* agent.call("rm", { path: "lnk/empty" })
-      assert.isTrue(yield* fs.exists("dir/empty"), message)
-      assert.isFalse(success)
-    })
-  )
-})
-
-describe("an unread file", () => {
-  it.live("is not changed by a patch, even when it appeared during approval", () =>
-    Effect.gen(function* () {
-      const fs = yield* memory({ "other.txt": "x\n" })
-      const other = Effect.orDie(fs.write("late.txt", "of somebody else\n"))
-      const agent = yield* session(
-        fs,
-        Layer.merge(
-          Policy.readBeforeWrite,
-          Policy.approval(() => Effect.as(other, true))
-        )
-      )
-      const { success } = yield* agent.call("apply_patch", {
-        patch: "*** Begin Patch\n*** Update File: late.txt\n@@\n-of somebody else\n+mine\n*** End Patch\n"
-      })
-      assert.isFalse(success)
-      assert.strictEqual(yield* fs.readString("late.txt"), "of somebody else\n")
-    })
-  )
-})
-
 describe("a server over standard input", () => {
   const survives = (claim: string, lines: ReadonlyArray<string>) =>
     it.live(`answers the next request after ${claim}`, () =>
@@ -347,59 +233,6 @@ describe("paths of the machine", () => {
       const said = serve()
       assert.include(said, "isError")
       assert.notInclude(said, state)
-    })
-  )
-})
-
-describe("the advice of a failure", () => {
-  it.effect("suggests more context or replace_all when a text occurs twice", () =>
-    Effect.gen(function* () {
-      const said = yield* message(tool("edit_file"), { path: "a.txt", old_string: "x", new_string: "y" }, { "a.txt": "x\nx\n" })
-      assert.include(said, "replace_all")
-      assert.notInclude(said, "the first")
-    })
-  )
-
-  it.effect("does not suggest `literal` for an invalid glob", () =>
-    Effect.gen(function* () {
-      assert.notInclude(yield* message(tool("glob"), { pattern: "[" }, {}), "literal")
-    })
-  )
-
-  it.effect("does not suggest a dangling link in place of itself", () =>
-    Effect.gen(function* () {
-      const fs = yield* Filesystem
-      yield* fs.port.links!.make("dangling" as never, "nowhere")
-      const { message } = yield* call(tool("read_file"), { path: "dangling" })
-      assert.notInclude(message, 'Did you mean "dangling"')
-    }).pipe(withTree({}))
-  )
-
-  it.effect("does not suggest to replace or empty the directory onto which a file is moved", () =>
-    Effect.gen(function* () {
-      const tree = { "a.txt": "a\n", src: { "m.ts": "m\n" } }
-      assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src" }, tree), "overwrite")
-      assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src", overwrite: true }, tree), "Remove")
-    })
-  )
-
-  it.effect("mentions special characters and relative globs when nothing matches because of them", () =>
-    Effect.gen(function* () {
-      const tree = { src: { "m.ts": "function f() {}\n" } }
-      assert.include(yield* message(tool("grep"), { pattern: "function f() {}" }, tree), "set literal=true")
-      assert.include(yield* message(tool("grep"), { pattern: "f", path: "src", glob: "src/**" }, tree), "relative to src")
-      const plain = yield* message(tool("grep"), { pattern: "absent", path: "src", glob: "*.ts", mode: "count" }, tree)
-      assert.notMatch(plain, /literal|relative/)
-    })
-  )
-
-  it.live("suggests to leave alone an entry that is neither file nor directory", () =>
-    Effect.gen(function* () {
-      const root = yield* directory
-      execFileSync("mkfifo", [join(root, "pipe")])
-      const { message } = yield* Effect.provide(call(tool("read_file"), { path: "pipe" }), PosixHost.layer({ root }))
-      assert.include(message, "Leave it alone")
-      assert.notInclude(message, "List")
     })
   )
 })

@@ -1,8 +1,4 @@
-/**
- * The statements of the original specifications about tools and their handlers, as tests on memory and on a directory.
- * Calls go through
- * the toolkits, as a model makes them.
- */
+/** The toolkits of effect/ai, called as a model calls them, in memory and on a directory. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -40,7 +36,6 @@ const call = <Tools extends Record<string, Tool.Any>>(
       Stream.runCollect,
       Effect.map((results) => {
         const { encodedResult, result } = results.at(-1)!
-        // "JSON-serialisable"
         assert.deepStrictEqual(JSON.parse(JSON.stringify(encodedResult)), encodedResult)
         return result as Result
       })
@@ -72,7 +67,7 @@ for (const [name, backend] of backends) {
   const tools = (options: { readonly readOnly?: boolean } = {}) =>
     Layer.merge(FilesystemToolkit.layer, VfsToolkit.layer).pipe(Layer.provideMerge(backend(options)))
 
-  describe(`000, tool handlers, on ${name}`, () => {
+  describe(`the handlers of the toolkits, on ${name}`, () => {
     const filled = Effect.fnUntraced(function* (tree: Readonly<Record<string, string>>) {
       const fs = yield* Filesystem
       for (const [path, text] of Object.entries(tree)) yield* fs.write(path, text)
@@ -115,7 +110,7 @@ for (const [name, backend] of backends) {
     )
   })
 
-  describe(`001 and 002, the seven tools, on ${name}`, () => {
+  describe(`the seven tools, on ${name}`, () => {
     it.live("write_file answers the number of bytes and the path", () =>
       Effect.gen(function* () {
         const { message, value } = yield* seven("write_file", { path: "test.txt", content: "hellö" })
@@ -142,7 +137,6 @@ for (const [name, backend] of backends) {
           seven("edit_file", { path: "e.txt", old_string, new_string, ...rest })
         assert.isTrue((yield* edit("one", "1")).success)
         fails(yield* edit("four", "4"), "old_string")
-        // The specification's handler replaced the first of several matches; ours fails and asks for more context.
         fails(yield* edit("two", "2"), "2")
         assert.strictEqual((yield* edit("two", "2", { replace_all: true })).value!["replacements"], 2)
         assert.strictEqual(yield* fs.readString("e.txt"), "1 2 2 three")
@@ -176,7 +170,7 @@ for (const [name, backend] of backends) {
     )
   })
 
-  describe(`003, the virtual filesystem tools, on ${name}`, () => {
+  describe(`the four tools, on ${name}`, () => {
     it.live("list, write, read, append and delete work together", () =>
       Effect.gen(function* () {
         const listed = (path?: string) =>
@@ -298,7 +292,7 @@ for (const [name, backend] of backends) {
   })
 }
 
-describe("000, 001, 002: no filesystem", () => {
+describe("the seven tools without a filesystem", () => {
   it.effect("each tool answers that no filesystem is available", () =>
     Effect.gen(function* () {
       for (const [tool, params] of [

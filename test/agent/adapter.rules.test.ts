@@ -1,13 +1,11 @@
-/** Regression tests of a review of runs, sections and tools. */
+/** The rules of a run: whose session it is, the order of checks, policies, checkpoints, budgets and its end. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Schema from "effect/Schema"
-import { join } from "node:path"
-import { refused } from "../../src/agent/definition.ts"
+import { refused, define } from "../../src/agent/definition.ts"
 import * as Policy from "../../src/agent/Policy.ts"
-import * as Prompt from "../../src/agent/Prompt.ts"
 import * as Section from "../../src/agent/Section.ts"
 import * as Tool from "../../src/agent/Tool.ts"
 import * as ToolContexts from "../../src/agent/ToolContext.ts"
@@ -16,7 +14,15 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as FsPath from "../../src/model/FsPath.ts"
 import { checkpointOf, done, makeSession, section, start, tool, Value } from "./adapting.ts"
 import { memory } from "./changing.ts"
-import { project } from "./sectioning.ts"
+import * as DateTime from "effect/DateTime"
+import type * as Adapter from "../../src/agent/Adapter.ts"
+import * as ToolContext from "../../src/agent/ToolContext.ts"
+import { Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { make as derive } from "../../src/filesystem/Filesystem.ts"
+import { IoError } from "../../src/model/FsError.ts"
+import { around } from "../../src/port/Backend.ts"
+import { isMutation } from "../../src/port/Operation.ts"
+import * as Session from "../../src/workspace/Session.ts"
 
 const files = (contents: Parameters<typeof memory>[0] = {}, tools: ReadonlyArray<Tool.AnyDefinition> = seven) =>
   Effect.map(memory(contents), (fs) => ({ fs, section: section("files", { filesystem: Effect.succeed(fs), tools }) }))
@@ -196,48 +202,124 @@ describe("a run that has ended", () => {
   )
 })
 
-describe("the text for a model", () => {
-  const said = (made: Section.Section) =>
-    Effect.map(Effect.flatMap(Prompt.make({ ns: "a", key: "b", sections: [made] }), Prompt.render), ({ text }) => text)
-
-  it.live("names no directory of the machine for a mount", () =>
+describe("a call that violates every check", () => {
+  it.effect("is refused by the first check that fails, and later steps do not run", () =>
     Effect.gen(function* () {
-      const root = project()
-      const mounts = [{ hostPath: join(root, "src") }, { hostPath: `${root}/docs/`, mountPath: "manual" }]
-      for (const make of [Section.VfsSection, Section.VfsToolsSection, Section.WorkspaceSection]) {
-        const text = yield* said(yield* make({ mounts, allowedRoots: [root] }))
-        assert.notInclude(text, root)
-        assert.include(text, "`src` → `src`")
-        assert.include(text, "`docs` → `manual`")
-      }
-    }).pipe(Effect.scoped, Effect.orDie)
-  )
+      const fs = yield* memory({ "a.txt": "one\n" })
+      const session = yield* makeSession
+      const { checkpoint } = yield* checkpointOf(session, fs)
+      let steps: Array<string> = []
+      const step = (name: string) => Effect.sync(() => void steps.push(name))
+      const is = { ready: false, approved: false, room: false, able: false }
 
-  it.live("mentions binary content only when the tools can write it", () =>
-    Effect.gen(function* () {
-      for (const made of [yield* Section.VfsSection(), yield* Section.VfsToolsSection()]) {
-        const { parameters } = made.tools.find(({ name }) => name === "write_file")!
-        const canBinary = Object.hasOwn(parameters.fields, "encoding")
-        assert.strictEqual(/Binary content is possible/.test(yield* said(made)), canBinary, made.key)
-      }
-    }).pipe(Effect.scoped, Effect.orDie)
+      const files = Effect.andThen(
+        step("files"),
+        Effect.suspend(() =>
+          is.ready ? Effect.succeed(fs) : Effect.fail(new IoError({ operation: "open", path: ".", detail: "not yet" }))
+        )
+      )
+      const work = define({
+        name: "work",
+        description: "Does what the test says.",
+        parameters: Schema.Struct({ n: Schema.Number.annotate({ description: "A number." }) }),
+        value: Value,
+        does: "changes",
+        idempotent: false,
+        examples: [{ n: 1 }],
+        touches: () => Effect.succeed([]),
+        handle: (_, { filesystem }) =>
+          Effect.gen(function* () {
+            yield* step("handler")
+            yield* filesystem.write("a.txt", "changed")
+            return is.able ? done : yield* Effect.fail(refused("It did not work.", "Try another."))
+          })
+      })
+      const full = new Session.SessionError({ operation: "take", reason: "outside", detail: "the disk is full" })
+      const { run } = yield* start(
+        [section("first", { filesystem: Effect.succeed(fs) }), section("files", { filesystem: files, tools: [work] })],
+        {
+          session,
+          policies: Policy.approval(() => Effect.as(step("policies"), is.approved)),
+          listener: () => step("event"),
+          checkpoint: {
+            ...checkpoint,
+            take: (id) => Effect.andThen(step("checkpoint"), is.room ? checkpoint.take(id) : Effect.fail(full)),
+            rollback: (id) => Effect.andThen(step("rollback"), checkpoint.rollback(id))
+          }
+        }
+      )
+      const late = { ...run.context, deadline: Option.some(DateTime.toUtc(DateTime.makeUnsafe(0))) }
+      const poor = { ...run.context, budgetTracker: Option.some(yield* ToolContext.budget(0)) }
+      const foreign = { ...late, budgetTracker: poor.budgetTracker, session: yield* makeSession }
+      const latePoor = { ...late, budgetTracker: poor.budgetTracker }
+
+      const told = Effect.fnUntraced(function* (
+        said: RegExp,
+        then: ReadonlyArray<string>,
+        options: Adapter.CallOptions = {},
+        [tool, input]: readonly [string, unknown] = ["work", { n: 1 }]
+      ) {
+        steps = []
+        const { message, success } = yield* run.call(tool, input, options)
+        assert.match(message, said)
+        assert.deepStrictEqual(steps, [...then, "event"])
+        assert.strictEqual(yield* fs.readString("a.txt"), success ? "changed" : "one\n")
+      })
+      yield* told(/no tool "wrok"/, [], { context: foreign }, ["wrok", { n: "x" }])
+      yield* told(/"n" must be/, [], { context: foreign }, ["work", { n: "x" }])
+      yield* told(/another session/, [], { context: foreign })
+      yield* told(/time for calling tools was over/, [], { context: latePoor })
+      yield* told(/budget of 0/, [], { context: poor })
+      yield* told(/could not be prepared/, ["files"])
+      is.ready = true
+      yield* told(/not approved/, ["files", "policies"])
+      is.approved = true
+      yield* told(/No checkpoint could be taken.*full/, ["files", "policies", "checkpoint"])
+      is.room = true
+      yield* told(/It did not work/, ["files", "policies", "checkpoint", "handler", "rollback"])
+      is.able = true
+      yield* told(/done/, ["files", "policies", "checkpoint", "handler"])
+    })
   )
 })
 
-describe("messages for programmer errors", () => {
-  it("show the invalid example, its tool and what to do", () => {
-    const parameters = Schema.Struct({ url: Schema.String })
-    const made = () =>
-      Tool.make({ name: "fetch", description: "d", parameters, value: Value, handle: () => Effect.succeed(done) })
-    assert.throws(made, /fetch.*example \{\}.*"url".*give examples/)
-  })
-
-  it.effect("name the title from which no key can be derived", () =>
+describe("the changes of a tool", () => {
+  it.live("pass through the port, so that a recorder of operations sees each path", () =>
     Effect.gen(function* () {
-      const sections = [Section.MarkdownSection({ title: "任務", template: "" })]
-      const { message, reason } = yield* Effect.flip(Prompt.make({ ns: "a", key: "b", sections }))
-      assert.strictEqual(reason, "invalid")
-      assert.include(message, '"任務"')
-    })
+      const seen = new Set<string>()
+      const recorded = Effect.map(InMemory.make(), (port) =>
+        derive(
+          around(port, (operation, next) => {
+            if (isMutation(operation)) seen.add("to" in operation ? operation.to : operation.path)
+            return next
+          })
+        )
+      )
+      const files = yield* Section.FilesystemSection({
+        key: "files",
+        title: "Files",
+        template: "",
+        layer: Layer.effect(Filesystem, recorded),
+        tools: seven
+      })
+      const { run } = yield* start([files])
+      const after = Effect.fnUntraced(function* (tool: string, input: object) {
+        seen.clear()
+        const { message, success } = yield* run.call(tool, input)
+        assert.isTrue(success, message)
+        return [...seen].sort()
+      })
+      assert.include(yield* after("write_file", { path: "d/a.txt", content: "one\n" }), "d/a.txt")
+      assert.include(yield* after("edit_file", { path: "d/a.txt", old_string: "one", new_string: "two" }), "d/a.txt")
+      for (const [tool, input] of [
+        ["ls", {}],
+        ["read_file", { path: "d/a.txt" }],
+        ["glob", { pattern: "**" }],
+        ["grep", { pattern: "two" }]
+      ] as const) {
+        assert.deepStrictEqual(yield* after(tool, input), [], tool)
+      }
+      assert.include(yield* after("rm", { path: "d/a.txt" }), "d/a.txt")
+    }).pipe(Effect.scoped)
   )
 })

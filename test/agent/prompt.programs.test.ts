@@ -1,4 +1,4 @@
-/** The usage examples in the specifications of prompts, sections and adapters, as tests. */
+/** Whole programs with prompts, sections and adapters, as a user writes them. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
