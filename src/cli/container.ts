@@ -12,7 +12,7 @@ import { openOperation } from "./advice.ts"
 import { type Complaint, usage } from "./exit.ts"
 import { Screen } from "./screen.ts"
 import * as PlatformNode from "./platformNode.ts"
-import { Settings } from "./settings.ts"
+import { refusing, Settings } from "./settings.ts"
 
 export interface OpenContainer {
   (options: ContainerOptions): Layer.Layer<Filesystem | Sandbox, FsError.FsError>
@@ -38,9 +38,6 @@ export const ContainerOpener: Context.Reference<OpenContainer> = Context.Referen
 const failInvalidOption = (argument: string, detail: string) =>
   Layer.effectContext(Effect.fail(new FsError.InvalidArgument({ operation: openOperation, path: ".", argument, detail })))
 
-const misplacedFlagError = (flag: string): Complaint =>
-  usage(`${flag} needs --backend container, or exec`, `Add --backend container, or leave out ${flag}.`)
-
 export const hardlinksUnsupported = (where: string): Complaint =>
   usage(
     `--hardlinks reject cannot be enforced ${where}`,
@@ -58,13 +55,10 @@ const containerUserOf = (directory: string): { readonly user?: string } => {
 }
 
 /** Refuses --image and --rootfs for a layer without a container, because they would be ignored. */
-export const withoutImageFlags = <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
-  Layer.unwrap(
-    Effect.map(Settings, ({ container: { image, rootfs } }): Layer.Layer<A, E | Complaint, R> => {
-      const flag = image !== undefined ? "--image" : rootfs !== undefined ? "--rootfs" : undefined
-      return flag === undefined ? layer : Layer.effectContext(Effect.fail(misplacedFlagError(flag)))
-    })
-  )
+export const withoutImageFlags = refusing(({ container: { image, rootfs } }) => {
+  const flag = image !== undefined ? "--image" : rootfs !== undefined ? "--rootfs" : undefined
+  return flag && usage(`${flag} needs --backend container, or exec`, `Add --backend container, or leave out ${flag}.`)
+})
 
 const realPathIfExists = (path: string): string | undefined => {
   try {

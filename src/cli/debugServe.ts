@@ -1,19 +1,15 @@
 import { existsSync } from "node:fs"
 import { basename, resolve } from "node:path"
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
-import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import * as Server from "../debug/Server.ts"
 import { Filesystem } from "../filesystem/Filesystem.ts"
-import { Snapshots } from "../history/Snapshots.ts"
 import { Complaint, exitCodeOf, systemErrorCode, usage, usageErrorCode } from "./exit.ts"
 import { withJournalComplaints } from "./advice.ts"
 import { openForReading } from "./journal/file.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
-import { storeDirectory } from "./snapshotStore.ts"
+import { openStoreOnce, storeDirectory } from "./snapshotStore.ts"
 import { viewedLayer } from "./workspace.ts"
 
 export interface DebugServeInput {
@@ -72,18 +68,10 @@ const debugComplaint =
 const snapshotsOf = Effect.fnUntraced(function* (store: string | undefined) {
   const { backend } = yield* Settings
   if (backend === "memory") return undefined
-  const directory = yield* Effect.match(storeDirectory(store), { onFailure: () => undefined, onSuccess: (found) => found })
+  const directory = yield* Effect.orElseSucceed(storeDirectory(store), () => undefined)
   if (directory === undefined) return undefined
-  const scope = yield* Effect.scope
-  const context = yield* Effect.context<Filesystem>()
-  const { layerGit } = yield* Effect.promise(() => import("../history/Snapshots.ts"))
-  const opened = Layer.buildWithScope(layerGit({ gitDir: directory, anyRoot: true }), scope).pipe(
-    Effect.map((built) => Context.get(built, Snapshots)),
-    Effect.provideContext(context)
-  )
-  // Do not cache a failure: the next attempt may succeed, for example when git is installed.
-  const kept = yield* Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0))
-  return Effect.suspend(() => (existsSync(directory) ? kept : Effect.succeed(undefined)))
+  const opened = yield* openStoreOnce(directory, true)
+  return Effect.suspend(() => (existsSync(directory) ? opened : Effect.succeed(undefined)))
 })
 
 const openWorkspace = Effect.fnUntraced(function* (store: string | undefined) {

@@ -52,6 +52,10 @@ export class Complaint extends Data.TaggedError("Complaint")<{
 export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: usageErrorCode })
 
+/** Makes an error about a path of the machine. The usual advice suggests names below the root, which would mislead there. */
+export const hostPathError = (tag: FsError["_tag"], operation: string, path: string, what: string, hint: string): Complaint =>
+  new Complaint({ error: { _tag: tag, operation, path }, message: `"${path}" ${what}`, hint, code: exitCodeOf(tag) })
+
 const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<number> =>
   error.code === "EPIPE"
     ? Effect.succeed(0)

@@ -47,24 +47,30 @@ export const directory = (description: string): Argument.Argument<string> =>
 export const ifMatch: Flag.Flag<string | null | undefined> = text(
   "if-match",
   "VERSION",
-  "Only if the file has this version, as stat shows it; none: only if there is no such file"
+  "Only if the file has this version, which stat shows; with none: only if the file does not exist"
 ).pipe(Flag.map((version) => (version === "none" ? null : version)))
 
-export const exclude = repeated("exclude", "GLOB", "Leave these out; !GLOB includes again (may be repeated)").pipe(
-  Flag.withAlias("x")
-)
+export const exclude = repeated(
+  "exclude",
+  "GLOB",
+  "Leave out paths that match; !GLOB includes them again (may be repeated)"
+).pipe(Flag.withAlias("x"))
 
 export const gitignore: Flag.Flag<boolean> = Flag.Boolean("gitignore").pipe(
-  Flag.withDescription("Leave out what .gitignore and .ignore name, and .git (the default); --no-ignore includes them"),
+  Flag.withDescription(
+    "Leave out .git and the paths that .gitignore and .ignore match (the default); --no-ignore includes them"
+  ),
   Flag.withNegation("no-ignore"),
   Flag.withDefault(true)
 )
 
-export const max = natural("max", "N", "Stop after this many, and print the --after to continue").pipe(Flag.withAlias("m"))
+export const max = natural("max", "N", "Stop after N results, and print the value of --after that continues").pipe(
+  Flag.withAlias("m")
+)
 
-export const after = text("after", "PLACE", "Continue after this path, as an answer cut at --max printed it")
+export const after = text("after", "PLACE", "Continue at the place that an earlier command with --max printed")
 
-export const store = text("store", "DIR", "Keep, or look for, snapshots in this directory instead of the user's own")
+export const store = text("store", "DIR", "The directory that holds the snapshots (default: one in the user's state directory)")
 
 const kindNames: ReadonlyArray<string> = ["file", "directory", "symlink", "other"] satisfies ReadonlyArray<Kind>
 

@@ -59,7 +59,7 @@ const showTour = reported(
 
 const tour = Command.make("tour", {}, () => showTour).pipe(
   described({
-    formatSummary: "Show the features on the files of this directory",
+    summary: "Show the features on the files of this directory",
     description: `Load the directory into memory, without files that git ignores, and show on the copy, with timings: list, glob, grep,
 an edit and its difference, a conflict, a typed failure. Nothing on disk is touched.`,
     examples: [
@@ -83,7 +83,7 @@ export const command = baseCommand.pipe(
     { group: "LEARN", commands: [tour] }
   ]),
   described({
-    formatSummary: "Files of a directory, on the disk or in memory",
+    summary: "Files of a directory, on the disk or in memory",
     description: `List, read, search and change the files of one directory. No path and no link leads out of it.
 The commands work on the disk, or on a copy in memory that leaves the disk untouched.`,
     examples: [

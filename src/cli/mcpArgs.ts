@@ -3,10 +3,33 @@
  * for its first answer. Help, errors and values that look like flags go to the full command line.
  */
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
-import type { McpServeInput } from "./mcpServe.ts"
 import type { Settings } from "./settings.ts"
 
 type SharedSettings = Settings["Service"]
+
+export interface Address {
+  readonly host: "127.0.0.1" | "::1"
+  readonly port: number
+}
+
+export interface McpServeInput {
+  readonly tools: string
+  readonly readOnly: boolean
+  readonly deletes: boolean
+  readonly limits: "agent" | "standard" | "unlimited"
+  readonly mountPoint: string | undefined
+  readonly allow: ReadonlyArray<string>
+  readonly deny: ReadonlyArray<string>
+  readonly readBeforeWrite: boolean
+  readonly structured: boolean
+  /**
+   * The use of snapshots. `undefined`: if they can be kept, with the chosen tools. `true`: with any tools, and fail if they
+   * cannot be kept.
+   */
+  readonly snapshots: boolean | undefined
+  readonly anyRoot: boolean
+  readonly http: Address | undefined
+}
 
 export interface McpArguments {
   /** The roots as typed. If empty, the client's roots are used, or else the working directory. */

@@ -20,7 +20,7 @@ import { Filesystem } from "../filesystem/Filesystem.ts"
 import * as Limits from "../model/Limits.ts"
 import { reported } from "./failure.ts"
 import type { McpArguments } from "./mcpArgs.ts"
-import { type ChosenRoots, refusalOf, rootsOf } from "./mcpMain.ts"
+import { type ChosenRoots, hasSnapshots, refusalOf, rootsOf } from "./mcpMain.ts"
 import {
   checkedOptions,
   hideRefusedTools,
@@ -36,9 +36,6 @@ import { printableName } from "./look.ts"
 import { Screen } from "./screen.ts"
 
 const notOpenYet = "the roots of the client are not open yet"
-
-const hasSnapshots = (snapshots: boolean | undefined, backend: string, stateDirectory: string | undefined): boolean =>
-  snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
 
 interface ClientRootsOptions {
   readonly quick: McpArguments
@@ -59,13 +56,13 @@ interface ServedRoots {
 
 /** Names the tools of a command line whose tools must be loaded to know them. Fails if the command line is wrong. */
 export const offeredTools = Effect.fnUntraced(function* (quick: McpArguments, version: string) {
-  const { directory, stateDirectory } = yield* Screen
-  const { backend, input } = quick
-  const parsedCommand = toParsedCommand(quick, version, ["."], directory)
+  const screen = yield* Screen
+  const { input } = quick
+  const parsedCommand = toParsedCommand(quick, version, ["."], screen.directory)
   const options = yield* checkedOptions(parsedCommand)
   const tools = yield* chooseTools(options.tools ?? "all", {
     hasSandbox: false,
-    hasSnapshots: hasSnapshots(input.snapshots, backend, stateDirectory),
+    hasSnapshots: hasSnapshots(quick, screen),
     readOnly: input.readOnly
   })
   const names = [...tools, ...(options.extra ?? [])].filter((tool) => isOffered(input, tool)).map(({ name }) => name)
@@ -191,11 +188,10 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
 
 /** Makes the server over a stand-in filesystem, because the list of tools does not depend on the files. */
 export const layer = (clientRootsOptions: ClientRootsOptions) => {
-  const { backend, input } = clientRootsOptions.quick
+  const { quick } = clientRootsOptions
+  const { input } = quick
   const settings = { ...ToolSettings.defaults, limits: Limits[input.limits] }
-  const snapshots = Effect.map(Screen, ({ stateDirectory }) =>
-    hasSnapshots(input.snapshots, backend, stateDirectory) ? noSnapshots(notOpenYet) : Layer.empty
-  )
+  const snapshots = Effect.map(Screen, (screen) => (hasSnapshots(quick, screen) ? noSnapshots(notOpenYet) : Layer.empty))
   return Layer.unwrap(make(clientRootsOptions)).pipe(
     Layer.provide([
       Layer.succeed(ToolSettings.ToolSettings, settings),

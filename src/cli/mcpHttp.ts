@@ -10,12 +10,8 @@ import * as Loopback from "../agent/mcp/loopback.ts"
 import { maxLineBytes } from "../agent/mcp/stdio.ts"
 import { unreadyServer } from "../debug/server/unready.ts"
 import { Complaint, systemErrorCode } from "./exit.ts"
+import type { Address } from "./mcpArgs.ts"
 import { Screen } from "./screen.ts"
-
-export interface Address {
-  readonly host: "127.0.0.1" | "::1"
-  readonly port: number
-}
 
 const listenComplaint = ({ host, port }: Address, code: string): Complaint =>
   new Complaint({

@@ -124,13 +124,16 @@ interface Versioned {
 const isPlainGlob = (glob: string): boolean =>
   /^(?!.*\.\.|.*\/\.?(?:\/|$)|.*\*\*[^/]|.*[^/]\*\*)(?=.*[\w*?-])[\w.*?/-]{1,1000}$/.test(glob)
 
+export const hasSnapshots = ({ backend, input }: McpArguments, { stateDirectory }: ScreenShape): boolean =>
+  input.snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
+
 /**
  * Returns the names of the tools if they are known without loading them. Unusual command lines take the full path, which
  * reports errors.
  */
-const knownTools = ({ backend, input, mounts }: McpArguments, { stateDirectory }: ScreenShape): EarlyTools | undefined => {
+const knownTools = (quick: McpArguments, screen: ScreenShape): EarlyTools | undefined => {
+  const { backend, input, mounts } = quick
   const { allow, deletes, deny, http, readOnly, snapshots, tools } = input
-  const hasSnapshots = snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
   const isKit = !tools.includes(",") && (tools === "all" || tools === "seven" || tools === "vfs")
   const isPlain =
     // `mounts` is defined only if the full command line has parsed the arguments; they are then not plain.
@@ -141,7 +144,7 @@ const knownTools = ({ backend, input, mounts }: McpArguments, { stateDirectory }
     deletes &&
     (isKit || (!readOnly && snapshots !== false)) &&
     [...allow, ...deny].every(isPlainGlob)
-  return isPlain ? earlyTools(tools, hasSnapshots) : undefined
+  return isPlain ? earlyTools(tools, hasSnapshots(quick, screen)) : undefined
 }
 
 const makeGreeting = (
@@ -176,8 +179,8 @@ const serveRoots = Effect.fnUntraced(function* (quick: McpArguments, version: st
   const root = resolve(screen.directory, first)
   const plainToolNames = givenRoots.length <= 1 && isDirectory(root) ? knownTools(quick, screen) : undefined
   if (plainToolNames === undefined) {
-    const { run, toParsedCommand: toldOf } = yield* load
-    return yield* run(toldOf(quick, version, givenRoots, screen.directory))
+    const { run, toParsedCommand } = yield* load
+    return yield* run(toParsedCommand(quick, version, givenRoots, screen.directory))
   }
   const start = yield* makeGreeting(quick, version, plainToolNames, basename(root))
   yield* serve({

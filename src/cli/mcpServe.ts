@@ -1,6 +1,5 @@
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import { basename, resolve } from "node:path"
 import type * as McpServer from "../agent/McpServer.ts"
@@ -23,14 +22,14 @@ import { Recovery } from "../port/hostRoots.ts"
 import { Complaint, usage, usageErrorCode } from "./exit.ts"
 import { type Failure, reported } from "./failure.ts"
 import { commandLine } from "./look.ts"
-import type { McpArguments } from "./mcpArgs.ts"
-import type { Address } from "./mcpHttp.ts"
-import { nameDirectories, refuseOutsideDirectories, toRealPath } from "./mounts.ts"
+import type { Address, McpArguments, McpServeInput } from "./mcpArgs.ts"
+import { nameDirectories, refuseOutsideDirectories } from "./mounts.ts"
+import { resolveLinks } from "./paths.ts"
 import * as PlatformNode from "./platformNode.ts"
 import { reportingRecovery } from "./recovery.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, limits, noContainer, Settings } from "./settings.ts"
-import { makeParent, storeDirectory } from "./snapshotStore.ts"
+import { makeParent, openStoreOnce, storeDirectory } from "./snapshotStore.ts"
 import { workspaceLayer } from "./workspace.ts"
 
 // Provides snapshots to a server, in the same store as the other commands use for this root. The store is opened at first
@@ -68,17 +67,8 @@ const kept = (gitDir: string, anyRoot: boolean) =>
   Layer.effect(
     Snapshots,
     Effect.gen(function* () {
-      const scope = yield* Effect.scope
-      const context = yield* Effect.context<never>()
-      const opened = makeParent(gitDir).pipe(
-        Effect.andThen(loadSnapshots),
-        Effect.flatMap(({ layerGit }) => Layer.buildWithScope(layerGit({ gitDir, anyRoot }), scope)),
-        Effect.map((built) => Context.get(built, Snapshots)),
-        Effect.mapError(hideStorePath(gitDir)),
-        Effect.provideContext(context)
-      ) as Effect.Effect<Operations, SnapshotError>
-      // Do not cache a failure: the next attempt may succeed, for example when git is installed or the disk has room.
-      return deferOpening(yield* Effect.cachedWithTTL(opened, (exit) => (Exit.isSuccess(exit) ? Infinity : 0)))
+      const opened = yield* openStoreOnce(gitDir, anyRoot)
+      return deferOpening(Effect.mapError(Effect.andThen(makeParent(gitDir), opened), hideStorePath(gitDir)))
     })
   )
 
@@ -109,25 +99,6 @@ const openedAtOnce = (layer: ReturnType<typeof kept>) =>
 /** Provides snapshots whose operations all fail, so that the snapshot tools stay listed while the roots change. */
 export const noSnapshots = (detail: string) =>
   Layer.succeed(Snapshots, deferOpening(Effect.fail(new SnapshotError({ operation: "store", reason: "unavailable", detail }))))
-
-export interface McpServeInput {
-  readonly tools: string
-  readonly readOnly: boolean
-  readonly deletes: boolean
-  readonly limits: "agent" | "standard" | "unlimited"
-  readonly mountPoint: string | undefined
-  readonly allow: ReadonlyArray<string>
-  readonly deny: ReadonlyArray<string>
-  readonly readBeforeWrite: boolean
-  readonly structured: boolean
-  /**
-   * The use of snapshots. `undefined`: if they can be kept, with the chosen tools. `true`: with any tools, and fail if they
-   * cannot be kept.
-   */
-  readonly snapshots: boolean | undefined
-  readonly anyRoot: boolean
-  readonly http: Address | undefined
-}
 
 const kitNames: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
 
@@ -229,8 +200,8 @@ const mountPointOf = Effect.fnUntraced(function* (given: string | undefined) {
   const { directories, root } = yield* Settings
   const { directory } = yield* Screen
   if (given !== undefined) return given
-  if (directories === undefined) return [resolve(directory, root), toRealPath(resolve(directory, root))]
-  return Object.fromEntries(directories.flatMap(({ name, path }) => [path, toRealPath(path)].map((place) => [place, name])))
+  if (directories === undefined) return [resolve(directory, root), resolveLinks(resolve(directory, root))]
+  return Object.fromEntries(directories.flatMap(({ name, path }) => [path, resolveLinks(path)].map((place) => [place, name])))
 })
 
 const accessOptionsOf = Effect.fnUntraced(function* (input: McpServeInput) {

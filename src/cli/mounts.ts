@@ -19,7 +19,7 @@ import { Complaint, exitCodeOf, systemErrorCode, usage, usageErrorCode } from ".
 import { count } from "./humanise.ts"
 import { errorStyle } from "./look.ts"
 import { Screen } from "./screen.ts"
-import { type Directory, type MountFlag, Settings } from "./settings.ts"
+import { type Directory, type MountFlag, refusing, Settings } from "./settings.ts"
 
 /**
  * Splits at the last colon, so that a source may contain colons; the colon of a Windows drive does not count. Returns
@@ -32,24 +32,20 @@ export const parseMountFlag = (text: string, platform: NodeJS.Platform = process
   return source.trim() === "" || target?.trim() === "" ? undefined : { source, target }
 }
 
-/** Refuses `--mount`. Suggests --backend memory, unless the command was already given it. */
-const misplacedMountError = ({ backend, command }: Settings["Service"], why: string): Complaint =>
-  backend === "memory"
-    ? usage(`--mount cannot be combined with ${command}: ${why}`, "Leave out --mount.")
-    : usage(
-        `--mount needs --backend memory: ${why}`,
-        "Work on a copy with --backend memory, or copy the files into the directory yourself."
-      )
-
-/** Refuses `--mount` for a layer without a copy in memory, because the files would stay in the real directory. */
-export const withoutMountFlag =
-  (why: string) =>
-  <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
-    Layer.unwrap(
-      Effect.map(Settings, (settings): Layer.Layer<A, E | Complaint, R> =>
-        settings.mounts.length === 0 ? layer : Layer.effectContext(Effect.fail(misplacedMountError(settings, why)))
-      )
-    )
+/**
+ * Refuses `--mount` for a layer without a copy in memory, because the files would stay in the real directory. Suggests
+ * --backend memory, unless the command was already given it.
+ */
+export const withoutMountFlag = (why: string) =>
+  refusing(({ backend, command, mounts }) => {
+    if (mounts.length === 0) return undefined
+    return backend === "memory"
+      ? usage(`--mount cannot be combined with ${command}: ${why}`, "Leave out --mount.")
+      : usage(
+          `--mount needs --backend memory: ${why}`,
+          "Work on a copy with --backend memory, or copy the files into the directory yourself."
+        )
+  })
 
 interface ResolvedMount {
   readonly source: string
@@ -144,15 +140,6 @@ export const mountAll = Effect.fnUntraced(function* (fs: Algebra) {
   )
   yield* reportLeftOut(previews)
 })
-
-/** Resolves the links of a path, so that one directory has one name; its snapshots are found by that name. */
-export const toRealPath = (path: string): string => {
-  try {
-    return realpathSync(path)
-  } catch {
-    return path
-  }
-}
 
 const nameOf = (path: string): string => {
   const name = basename(path)

@@ -3,7 +3,7 @@
  * the root are resolved, so any path of the root works; links inside it are left to the filesystem.
  */
 import * as Effect from "effect/Effect"
-import { realpathSync } from "node:fs"
+import { realpathSync, statSync } from "node:fs"
 import { basename, dirname, isAbsolute, join, parse, relative, resolve, sep } from "node:path"
 import { InvalidPath, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -16,6 +16,23 @@ export const resolveLinks = (path: string): string => {
     return realpathSync(path)
   } catch {
     return dirname(path) === path ? path : join(resolveLinks(dirname(path)), basename(path))
+  }
+}
+
+/** Returns the absolute path of a file of the machine, which is relative to the current directory and not to the root. */
+export const hostPathOf = (file: string): Effect.Effect<string, never, Screen> =>
+  Effect.map(Screen, ({ directory }) => resolve(directory, file))
+
+/**
+ * Returns the kind of a path of the machine. An unreadable path counts as a file, because opening it then reports the error.
+ */
+export const kindOfHostPath = (path: string): "file" | "directory" | "other" | undefined => {
+  try {
+    const stat = statSync(path, { throwIfNoEntry: false })
+    if (stat?.isDirectory() === true) return "directory"
+    return stat && (stat.isFile() ? "file" : "other")
+  } catch {
+    return "file"
   }
 }
 

@@ -1,5 +1,8 @@
 import * as Context from "effect/Context"
+import * as Effect from "effect/Effect"
+import * as Layer from "effect/Layer"
 import { standard } from "../model/Limits.ts"
+import type { Complaint } from "./exit.ts"
 
 /** The limits: none on what a person writes and lists on their own machine; patterns keep their budget. */
 export const limits = {
@@ -53,3 +56,14 @@ export class Settings extends Context.Service<
     readonly json: boolean
   }
 >()("fs-algebra/cli/Settings") {}
+
+/** Fails the layer if `complaintOf` returns an error, as for a flag that the layer would ignore. */
+export const refusing =
+  (complaintOf: (settings: Settings["Service"]) => Complaint | undefined) =>
+  <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
+    Layer.unwrap(
+      Effect.map(Settings, (settings): Layer.Layer<A, E | Complaint, R> => {
+        const complaint = complaintOf(settings)
+        return complaint === undefined ? layer : Layer.effectContext(Effect.fail(complaint))
+      })
+    )

@@ -2,7 +2,10 @@
  * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. Its name contains the
  * name of the root and a hash of its path, so that every command for this root finds it.
  */
+import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Layer from "effect/Layer"
 import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
@@ -114,6 +117,20 @@ const formatProgress = ({ bytes, files, phase, totalBytes }: SnapshotProgress): 
   phase === "counting"
     ? `${humanise.count(files, "file")}, ${humanise.bytes(bytes)}`
     : `${humanise.bytes(bytes)}${totalBytes === undefined ? "" : ` of ${humanise.bytes(totalBytes)}`} read`
+
+/**
+ * Returns an effect that opens a store at its first use, for as long as the scope is open. Does not cache a failure: the next
+ * attempt may succeed, for example when git is installed or the disk has room.
+ */
+export const openStoreOnce = Effect.fnUntraced(function* (gitDir: string, anyRoot: boolean) {
+  const scope = yield* Effect.scope
+  const context = yield* Effect.context<Filesystem>()
+  const opened = Effect.gen(function* () {
+    const { layerGit, Snapshots } = yield* Effect.promise(() => import("../history/Snapshots.ts"))
+    return Context.get(yield* Layer.buildWithScope(layerGit({ gitDir, anyRoot }), scope), Snapshots)
+  })
+  return yield* Effect.cachedWithTTL(Effect.provideContext(opened, context), (exit) => (Exit.isSuccess(exit) ? Infinity : 0))
+})
 
 const openStore = Effect.fnUntraced(function* <A, E, R>(
   directory: string,

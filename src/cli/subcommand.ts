@@ -5,6 +5,7 @@
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
+import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { dialectOf } from "../backends/container/dialect.ts"
@@ -34,7 +35,7 @@ export const baseCommand = Command.make(program).pipe(
       Flag.map(Option.getOrUndefined)
     ),
     backend: Flag.Literals("backend", ["host", "memory", "container"]).pipe(
-      Flag.withDescription("The directory itself, a copy of it in memory, or with a container"),
+      Flag.withDescription("Work on the directory itself, on a copy of it in memory, or with a container"),
       Flag.withMetavar("BACKEND"),
       Flag.withDefault("host" as const)
     ),
@@ -44,7 +45,7 @@ export const baseCommand = Command.make(program).pipe(
       Flag.withDefault("allow" as const)
     ),
     mount: Flag.String("mount").pipe(
-      Flag.withDescription("Copy a directory to TARGET in the copy in memory, or a file into it (may be repeated)"),
+      Flag.withDescription("With --backend memory: also copy SOURCE to TARGET; a file goes into TARGET (may be repeated)"),
       Flag.withMetavar("SOURCE[:TARGET]"),
       Flag.filterMap(
         (text) => Option.fromUndefinedOr(parseMountFlag(text)),
@@ -53,7 +54,11 @@ export const baseCommand = Command.make(program).pipe(
       Flag.atLeast(0)
     ),
     image: flags.text("image", "IMAGE", "The image of the container"),
-    rootfs: flags.text("rootfs", "DIR", "Or a directory with the root filesystem of the container (podman)"),
+    rootfs: flags.text(
+      "rootfs",
+      "DIR",
+      "A directory with the root filesystem of the container, instead of --image (podman only)"
+    ),
     engine: Flag.String("engine").pipe(
       Flag.withDescription("The container engine: podman, docker or nerdctl, or the path of one of them"),
       Flag.withMetavar("ENGINE"),
@@ -63,13 +68,13 @@ export const baseCommand = Command.make(program).pipe(
       ),
       Flag.withDefault("podman")
     ),
-    pids: flags.natural("pids", "COUNT", "The most processes the container may have (default: 256)").pipe(
+    pids: flags.natural("pids", "COUNT", "The largest number of processes in the container (default: 256)").pipe(
       Flag.filter(
         (count) => count !== 0,
         () => "at least 1"
       )
     ),
-    journal: flags.text("journal", "FILE", "Record each change in this journal, which is made if it does not exist").pipe(
+    journal: flags.text("journal", "FILE", "Record each change in this journal; it is created if missing").pipe(
       Flag.filter(
         (file) => file === undefined || file.trim() !== "",
         () => "the name of a file, not blank"
@@ -120,7 +125,7 @@ export const toSettings = (
 export const settingsOf = (command: string) => Effect.map(baseCommand, (flags) => toSettings(flags, command))
 
 export interface About {
-  readonly formatSummary: string
+  readonly summary: string
   /** The text for the command's own help, already wrapped. */
   readonly description: string
   /** Arguments, without the program and the command, with a description. */
@@ -135,12 +140,21 @@ export const described =
     self: Command.Command<Name, Input, ContextInput, E, R>
   ): Command.Command<Name, Input, ContextInput, E, R> =>
     self.pipe(
-      Command.withShortDescription(about.formatSummary),
+      Command.withShortDescription(about.summary),
       Command.withDescription(about.description.replaceAll("\n", "\n  ")),
       Command.withExamples(({ commandPath }) =>
         about.examples.map(([args, description]) => ({ command: [...commandPath, args].join(" ").trim(), description }))
       )
     )
+
+/** Refuses a combination of flags for which `faultOf` returns a message. */
+export const refuseFlags = <Name extends string, Input, ContextInput, E, R>(
+  faultOf: (input: Input) => string | undefined
+): ((self: Command.Command<Name, Input, ContextInput, E, R>) => Command.Command<Name, Input, ContextInput, E, R>) =>
+  Command.validate((input) => {
+    const message = faultOf(input)
+    return message === undefined ? Effect.void : Effect.fail(new CliError.ValidationError({ message }))
+  })
 
 /**
  * Makes a command with the layer that it works on. `within` is its parent command. `recovery` returns what the command may do

@@ -174,7 +174,7 @@ const upTo = { files: 20_000, bytes: 256 * 1024 * 1024 }
 const writeDemonstration = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, directory: string) {
   yield* guide.say((look) => [
     "",
-    look.dim(`${indent}There is no text here to show it on, so these are four files of our own, in memory.`)
+    look.dim(`${indent}This directory has no suitable text, so the tour goes on with four files of its own, in memory.`)
   ])
   for (const [path, text] of Object.entries(demonstration)) yield* fs.write(directory + path, text)
 })
@@ -265,7 +265,7 @@ const showEdits = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, { line
     show: ({ diff }, look) => firstItems(paintDiff(look, diff.trimEnd()).split("\n"), 10, (line) => line)
   })
   yield* guide.step({
-    title: "The same once more, with a version that is no longer true",
+    title: "The same edit again, with the old version",
     code: `yield* fs.edit(${quoted(path)}, { oldText, newText }, { ifMatch: version })`,
     run: failureOf(fs.edit(path, change, { ifMatch: read })),
     show: showConflict
@@ -303,7 +303,7 @@ const formatNextSteps =
     return [
       "",
       look.bold("Where to go next"),
-      row(`${program} tree`, "what is here, drawn"),
+      row(`${program} tree`, "the files of this directory, as a tree"),
       row(`${program} grep 'TODO|FIXME' --root ../other`, "the same in another directory"),
       row(`${program} --help`, "all commands"),
       "",

@@ -21,7 +21,8 @@ import { reportedLayer } from "./failure.ts"
 import { bytes, count } from "./humanise.ts"
 import { withoutJournalFlag, withRecording } from "./journal/recording.ts"
 import { errorStyle } from "./look.ts"
-import { mountAll, mountDirectories, toRealPath, withoutMountFlag } from "./mounts.ts"
+import { mountAll, mountDirectories, withoutMountFlag } from "./mounts.ts"
+import { resolveLinks } from "./paths.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
@@ -165,7 +166,7 @@ const directoryLayer = Layer.unwrap(
     const openDirectory = (given: string) => {
       const named = (error: FsErrorModule.FsError): FsErrorModule.FsError =>
         FsErrorModule.promote(FsErrorModule.toFault(error), openOperation, given)
-      return Layer.catch(open(toRealPath(resolve(directory, given)), hardlinks), (error) =>
+      return Layer.catch(open(resolveLinks(resolve(directory, given)), hardlinks), (error) =>
         Layer.effect(Filesystem, Effect.fail(named(error)))
       )
     }

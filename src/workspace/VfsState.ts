@@ -81,7 +81,7 @@ const unavailableFault = (failure: Failure): Fault =>
         _tag: "Unavailable",
         detail:
           failure._tag === "MountError"
-            ? `what is mounted could not be copied in (${failure.reason})`
+            ? `a mount could not be copied (${failure.reason})`
             : `its directory could not be filled (${failure._tag})`,
         cause: failure
       }

@@ -618,7 +618,7 @@ describe("journal replay and undo", () => {
   )
 
   it.live.each([
-    ["a journal that is not there", ["show", "none"], 3, "is not there"],
+    ["a journal that is not there", ["show", "none"], 3, "does not exist"],
     ["a directory", ["show", "root"], 7, "is not a file"],
     ["what is no journal", ["show", "notes"], 7, "no journal"],
     ["a journal of a later version", ["show", "later"], 7, "later version"],
@@ -641,7 +641,7 @@ describe("journal replay and undo", () => {
     ["a place that is a file", ["replay", "work", "--into", "notes"], 7, "is not a directory"],
     ["an undo to nowhere", ["undo", "work"], 2, "--to"],
     ["an undo to what is not there", ["undo", "work", "--to", "999"], 2, "no position 999"],
-    ["an undo of nothing", ["undo", "none", "--to", "0"], 3, "is not there"],
+    ["an undo of nothing", ["undo", "none", "--to", "0"], 3, "does not exist"],
     ["an undo in a copy", ["undo", "work", "--to", "0", "--backend", "memory"], 2, "--backend memory"],
     ["no command", [], 2, ""]
   ] as const)("fail with a message for %s", ([, args, code, text]) =>

@@ -118,7 +118,7 @@ describe("the program", () => {
       const root = yield* directory({})
       const ran = yield* run(root, ["tour"])
       assert.strictEqual(ran.code, 0, ran.err)
-      assert.include(ran.out, "four files of our own")
+      assert.include(ran.out, "four files of its own")
       assert.include(ran.out, "Conflict")
       assert.deepStrictEqual(yield* fingerprint(root), [])
     }).pipe(Effect.scoped)

@@ -76,7 +76,7 @@ describe.runIf(hasGit)("snapshot", () => {
       execFileSync("mkfifo", [join(here.root, "pipe"), join(here.root, "src/pipe")])
       const ran = yield* here.run(["snapshot"])
       assert.match(done(ran), /\n5 files, /)
-      assert.strictEqual(ran.err, "skipped: 2 that no snapshot holds (FIFOs, sockets, devices)\n")
+      assert.strictEqual(ran.err, "skipped: 2 that snapshots cannot hold (FIFOs, sockets, devices)\n")
       const { code, err, out } = yield* here.run(["snapshot", "--json"])
       assert.deepStrictEqual([code, JSON.parse(err)], [0, { skipped: 2 }])
       assert.strictEqual((JSON.parse(out) as Described).files, 5)

@@ -211,7 +211,7 @@ describe("the archive of a dump", () => {
       Fs.rmSync(hidden, { recursive: true })
       const failed = yield* Effect.flip(Dump.tree(path))
       assert.strictEqual(failed.reason, "unreadable")
-      assert.match(failed.message, /the archive that it names is not there, or has been changed/)
+      assert.match(failed.message, /the archive of the dump is missing or was changed/)
     })
   )
 
@@ -234,7 +234,7 @@ describe("the archive of a dump", () => {
       const [first, second] = Fs.readFileSync(path, "utf8").trim().split("\n")
       Fs.writeFileSync(path, `${first!}\n{"sessionId":\n`)
       assert.deepStrictEqual(yield* Dump.tree(path), [{ path: "a.txt", size_bytes: 1 }])
-      assert.match((yield* Effect.flip(Dump.sessions(path))).message, /^line 2: it is no JSON/)
+      assert.match((yield* Effect.flip(Dump.sessions(path))).message, /^line 2: the text is not JSON/)
       Fs.writeFileSync(path, `${first!}\n${second!}\n`)
       Fs.appendFileSync(join(place, "a.fs.zip"), "x")
       assert.strictEqual((yield* Effect.flip(Dump.tree(path))).reason, "unreadable")
@@ -393,7 +393,7 @@ describe("the choice of a dump", () => {
       }
       Fs.writeFileSync(join(place, "empty.jsonl"), "")
       Fs.symlinkSync("a.txt", join(place, "named.jsonl"))
-      assert.match((yield* Effect.flip(Dump.sessions(join(place, "named.jsonl")))).message, /no JSON/)
+      assert.match((yield* Effect.flip(Dump.sessions(join(place, "named.jsonl")))).message, /not JSON/)
       assert.match((yield* Effect.flip(Dump.sessions(join(place, "empty.jsonl")))).message, /there is nothing in it/)
     })
   )

@@ -389,3 +389,33 @@ describe("a mount into its own source directory", () => {
     })
   )
 })
+
+describe("an excluded file", () => {
+  it.live("is not copied under another name when links are followed", () =>
+    Effect.gen(function* () {
+      const root = yield* machine({
+        "src/conf/.env": "",
+        "src/conf/open.txt": "",
+        "src/conf/secret/key": "",
+        "src/a.txt": "",
+        "beside/.env": "",
+        "beside/b.txt": "",
+        "src/links/notes.txt": ["../conf/.env"],
+        "src/links/key": ["../conf/secret/key"],
+        "src/links/secrets": ["../conf/secret"],
+        "src/links/conf": ["../conf"],
+        "src/links/fine.txt": ["../a.txt"],
+        "src/links/beside": ["../../beside"]
+      })
+      const mount = { hostPath: "src", mountPath: "/", exclude: [".env", "conf/secret"], followSymlinks: true }
+      const [preview] = yield* HostMount.plan([mount], { allowedRoots: [root] })
+      assert.deepStrictEqual(preview!.entries, [
+        "a.txt",
+        "conf/open.txt",
+        "links/beside/b.txt",
+        "links/conf/open.txt",
+        "links/fine.txt"
+      ])
+    })
+  )
+})

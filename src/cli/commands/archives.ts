@@ -5,7 +5,7 @@ import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
 import * as Flag from "effect/cli/Flag"
 import { createReadStream, statSync } from "node:fs"
-import { dirname, resolve } from "node:path"
+import { dirname } from "node:path"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import type { ExportOptions, SkippedEntry } from "../../history/Archive.ts"
 import type { ArchiveError, SnapshotError } from "../../history/errors.ts"
@@ -13,10 +13,11 @@ import { FilesystemSnapshot } from "../../history/snapshots/value.ts"
 import { type FsError, IoError } from "../../model/FsError.ts"
 import { complaintOf } from "../advice.ts"
 import { withProgress, writeDocument } from "../answer.ts"
-import { Complaint, exitCodeOf, usage } from "../exit.ts"
+import { Complaint, hostPathError, usage } from "../exit.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { commandLine, errorStyle, printableName } from "../look.ts"
+import { hostPathOf, kindOfHostPath } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import {
@@ -56,29 +57,8 @@ const formatOf = (file: string, givenFormat: Format | undefined): Effect.Effect<
 /** Tests for a compressed tar, which can be read but not written. */
 const isCompressed = (file: string): boolean => /\.(tgz|tar\.gz)$/i.test(file)
 
-const absolutePathOf = (file: string): Effect.Effect<string, never, Screen> =>
-  Effect.map(Screen, ({ directory }) => resolve(directory, file))
-
-/**
- * Returns the kind of a path of the machine. An unreadable path counts as a file, because opening it then reports the error.
- */
-const kindOfHostPath = (place: string): "file" | "directory" | undefined => {
-  try {
-    const stat = statSync(place, { throwIfNoEntry: false })
-    return stat === undefined ? undefined : stat.isDirectory() ? "directory" : "file"
-  } catch {
-    return "file"
-  }
-}
-
-/** Makes an error about a file of the machine. The usual advice suggests names below the root, which would mislead here. */
-const hostFileError = (tag: "NotFound" | "AlreadyExists" | "NotAFile", file: string, what: string, hint: string): Complaint =>
-  new Complaint({
-    error: { _tag: tag, operation: "archive", path: file },
-    message: `"${file}" ${what}`,
-    hint,
-    code: exitCodeOf(tag)
-  })
+const archiveError = (tag: "NotFound" | "AlreadyExists" | "NotAFile", file: string, what: string, hint: string): Complaint =>
+  hostPathError(tag, "archive", file, what, hint)
 
 const Answer = Schema.Struct({
   file: Schema.String,
@@ -132,13 +112,13 @@ const exportToFile = Effect.fnUntraced(function* (fs: Algebra, file: string, for
   const skipped: Array<SkippedEntry> = []
   const exportOptions = { ...options, onSkipped: (entry: SkippedEntry) => void skipped.push(entry) }
   const { json } = yield* Settings
-  const archivePath = yield* absolutePathOf(file)
+  const archivePath = yield* hostPathOf(file)
   const kind = kindOfHostPath(archivePath)
   if (kind === "directory") {
-    return yield* hostFileError("NotAFile", file, "is a directory", "Name a file, such as backup.zip in it.")
+    return yield* archiveError("NotAFile", file, "is a directory", "Name a file, such as backup.zip in it.")
   }
-  if (kind === "file" && !overwrite) {
-    return yield* hostFileError(
+  if (kind !== undefined && !overwrite) {
+    return yield* archiveError(
       "AlreadyExists",
       file,
       "exists already",
@@ -146,7 +126,7 @@ const exportToFile = Effect.fnUntraced(function* (fs: Algebra, file: string, for
     )
   }
   if (kindOfHostPath(dirname(archivePath)) === undefined) {
-    return yield* hostFileError(
+    return yield* archiveError(
       "NotFound",
       file,
       "lies in a directory that does not exist",
@@ -179,7 +159,7 @@ const exportToFile = Effect.fnUntraced(function* (fs: Algebra, file: string, for
 export const exportCommand = subcommand(
   "export",
   {
-    formatSummary: "Write the whole tree into a ZIP or tar archive",
+    summary: "Write the whole tree into a ZIP or tar archive",
     description: `Write everything below the root into one archive: a ZIP, or a tar if the name ends in .tar. Permissions, empty
 directories and links inside the tree are kept. Entries that import would refuse are left out and listed: links out of
 the tree, FIFOs, second spellings of a name; with --strict the export fails instead. A ZIP holds the tree at its top
@@ -245,20 +225,20 @@ const checkFile = Effect.fnUntraced(function* (file: string) {
       return yield* usage("an archive cannot be typed on a terminal", "Name a file, or send one into the command.")
     return
   }
-  const kind = kindOfHostPath(yield* absolutePathOf(file))
+  const kind = kindOfHostPath(yield* hostPathOf(file))
   if (kind === undefined) {
     const hint = "Name a file of the machine, relative to the current directory and not to the root."
-    return yield* hostFileError("NotFound", file, "is not there", hint)
+    return yield* archiveError("NotFound", file, "does not exist", hint)
   }
   if (kind === "directory") {
     const hint = "Name an archive; to work on a directory, use --root."
-    return yield* hostFileError("NotAFile", file, "is a directory", hint)
+    return yield* archiveError("NotAFile", file, "is a directory", hint)
   }
 })
 
 const replaceTree = Effect.fnUntraced(function* (fs: Algebra, file: string, format: Format) {
   const screen = yield* Screen
-  const place = yield* absolutePathOf(file)
+  const place = yield* hostPathOf(file)
   const { importArchiveOf, importTarOf, importZipOf } = yield* Effect.promise(() => import("../../history/Archive.ts"))
   if (file !== standardStream && format === "zip") return yield* importArchiveOf(fs, place)
   const bytes = file === standardStream ? screen.input : streamHostFile(file, place)
@@ -292,7 +272,7 @@ const importWithSnapshot = <R>(options: StoreOptions, file: string, body: Effect
 export const importCommand = subcommand(
   "import",
   {
-    formatSummary: "Replace the whole tree by the content of an archive",
+    summary: "Replace the whole tree by the content of an archive",
     description: `Replace everything below the root by the content of a ZIP or tar archive; files that the archive lacks are removed.
 The whole archive is checked first: if it is damaged, or has a name or a link that leads out, nothing changes. A
 snapshot is taken first, so that the import can be undone; --no-safety skips the snapshot. FILE is relative to

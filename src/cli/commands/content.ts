@@ -1,8 +1,6 @@
 /** The commands cat, write and edit. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import * as CliError from "effect/cli/CliError"
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { EditResult, ReadBytesResult, ReadResult, WriteResult } from "../../model/Entry.ts"
@@ -15,7 +13,7 @@ import { errorStyle, paintDiff, printableLines, styleFor } from "../look.ts"
 import { toPathInRoot } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
-import { subcommand } from "../subcommand.ts"
+import { refuseFlags, subcommand } from "../subcommand.ts"
 
 /** The size of the beginning that is tested for binary content, as in searches. */
 const sniffedBytes = 8192
@@ -84,7 +82,7 @@ const printByteRange = Effect.fnUntraced(function* (fs: Algebra, path: string, [
 export const cat = subcommand(
   "cat",
   {
-    formatSummary: "Print files",
+    summary: "Print files",
     description: `Print files one after another, byte for byte into a pipe. On a terminal binary files are refused and control
 characters are shown as escapes. With --json the text, its line count and its version; with --bytes as base64.`,
     examples: [
@@ -112,10 +110,8 @@ characters are shown as escapes. With --json the text, its line count and its ve
     })
   })
 ).pipe(
-  Command.validate(({ bytes, lines, number }) =>
-    bytes !== undefined && (lines !== undefined || number)
-      ? new CliError.ValidationError({ message: "--bytes cannot be combined with --lines or --number" })
-      : Effect.void
+  refuseFlags(({ bytes, lines, number }) =>
+    bytes !== undefined && (lines !== undefined || number) ? "--bytes cannot be combined with --lines or --number" : undefined
   )
 )
 
@@ -143,7 +139,7 @@ const verbs = {
 export const write = subcommand(
   "write",
   {
-    formatSummary: "Write a file from --text or standard input",
+    summary: "Write a file from --text or standard input",
     description: `Write a file from --text, or without it from standard input. The old content stays until the new one is
 complete, also if the input or the command is interrupted.
 --mode create needs a new file, replace and append-existing need an existing one, overwrite (the default)
@@ -183,7 +179,7 @@ and append accept both.`,
 export const edit = subcommand(
   "edit",
   {
-    formatSummary: "Replace text in a file and show the difference",
+    summary: "Replace text in a file and show the difference",
     description: `Replace a text that occurs exactly once in the file, and print the difference. Everything else keeps its bytes:
 line endings, encoding, byte order mark. The difference goes to standard output, the rest to standard error.`,
     examples: [
@@ -217,8 +213,4 @@ line endings, encoding, byte order mark. The difference goes to standard output,
     const what = `${humanise.count(result.replacements, "replacement")} in ${name(result.path)}`
     yield* screen.warn(dim(dryRun ? `${what} to make; nothing has changed` : `${what}, version ${result.version}`))
   })
-).pipe(
-  Command.validate(({ all, first }) =>
-    all && first ? new CliError.ValidationError({ message: "--all and --first exclude each other" }) : Effect.void
-  )
-)
+).pipe(refuseFlags(({ all, first }) => (all && first ? "--all and --first exclude each other" : undefined)))

@@ -2,8 +2,6 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
-import * as CliError from "effect/cli/CliError"
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { isUtf8 } from "node:buffer"
 import { countSigned, hunks as hunksBetween } from "../../engine/diff.ts"
@@ -17,7 +15,7 @@ import * as FsPathModule from "../../model/FsPath.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { runAtOnce } from "../../runtime/steps.ts"
-import { list } from "../answer.ts"
+import { listLines } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { Change, errorStyle, formatChange, formatPath, paintDiff, styleFor, type TextStyle } from "../look.ts"
@@ -25,7 +23,7 @@ import { parsePath } from "../paths.ts"
 import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { chooseSnapshot, latest, noSnapshots, type Store, withExistingStore } from "../snapshotStore.ts"
-import { subcommand } from "../subcommand.ts"
+import { refuseFlags, subcommand } from "../subcommand.ts"
 
 // Writes one change in the format of `git diff` and `git apply`. Text is one character per byte, so that content of any
 // encoding stays exact; only terminals and JSON get it decoded.
@@ -298,18 +296,13 @@ const print = Effect.fnUntraced(function* (
 ) {
   const { json } = yield* Settings
   if (names) {
-    yield* list(Change, Stream.fromArray(comparison.changes), (look) => ({
-      lines: (changes) => changes.map((change) => formatChange(look, change)).join("")
-    }))
+    yield* listLines(Change, Stream.fromArray(comparison.changes), formatChange)
     return
   }
   const compared = streamPatches(comparison)
   if (json) {
-    yield* list(
-      Difference,
-      Stream.map(compared, (one) => differenceOf(one, stat)),
-      () => ({ lines: () => "" })
-    )
+    const differences = Stream.map(compared, (one) => differenceOf(one, stat))
+    yield* listLines(Difference, differences, () => "")
     return
   }
   const directories: Array<string> = []
@@ -325,7 +318,7 @@ const print = Effect.fnUntraced(function* (
 export const diff = subcommand(
   "diff",
   {
-    formatSummary: "Show the changes since a snapshot",
+    summary: "Show the changes since a snapshot",
     description: `Show the differences between a snapshot and the current files, or between two snapshots, in the format of git diff,
 which git apply reads. Of binary files and files over 8 MiB it shows only that they differ; directories only with --names.
 An ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists them.`,
@@ -358,8 +351,4 @@ An ID is a unique beginning of an id, a tag that only one snapshot has, or lates
       noSnapshots(store)
     )
   })
-).pipe(
-  Command.validate(({ names, stat }) =>
-    names && stat ? new CliError.ValidationError({ message: "--names and --stat exclude each other" }) : Effect.void
-  )
-)
+).pipe(refuseFlags(({ names, stat }) => (names && stat ? "--names and --stat exclude each other" : undefined)))

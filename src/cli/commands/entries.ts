@@ -18,8 +18,8 @@ import { type About, subcommand } from "../subcommand.ts"
 export const mkdir = subcommand(
   "mkdir",
   {
-    formatSummary: "Make directories",
-    description: "Make directories and their missing parents. An existing directory is no failure.",
+    summary: "Make directories",
+    description: "Make directories and their missing parents. An existing directory is not an error.",
     examples: [
       ["src/cli docs", "Two directories"],
       ["--no-exist-ok build", "Fail if it exists already"]
@@ -51,7 +51,7 @@ const counted = ({ deleted, directories }: DeleteResult): string =>
 export const rm = subcommand(
   "rm",
   {
-    formatSummary: "Remove files and directories",
+    summary: "Remove files and directories",
     description: `Remove files, links and empty directories; with --recursive also directories with all their content. A link is removed
 without its target. The root itself cannot be removed.`,
     examples: [
@@ -168,7 +168,7 @@ export const cp = transfer(
   "copy",
   { done: "Copied", doing: "Copying" },
   {
-    formatSummary: "Copy a file or a directory",
+    summary: "Copy a file or a directory",
     description: `Copy files, links, or directories with all their content: to a new path, or into a directory that exists or is
 written with / at its end; missing parent directories are made. An existing file is replaced only with --overwrite,
 and a directory only if it is also empty.`,
@@ -185,7 +185,7 @@ export const mv = transfer(
   "move",
   { done: "Moved", doing: "Moving" },
   {
-    formatSummary: "Move or rename a file or a directory",
+    summary: "Move or rename a file or a directory",
     description: `Move or rename files, links or directories, each in one step if the disk can: to a new path, or into a directory that
 exists or is written with / at its end; missing parent directories are made. An existing file is replaced only with
 --overwrite, and a directory only if it is also empty.`,

@@ -78,7 +78,7 @@ export const exec = subcommandOn(
 )(
   "exec",
   {
-    formatSummary: "Run a command in a container that has the directory",
+    summary: "Run a command in a container that has the directory",
     description: `Run one command in a container made of --image or --rootfs, where the directory is /workspace. The container has no network,
 no privileges, one processor, 1 GiB of memory and 256 processes. If root runs this program, the command runs as the owner of
 the directory, otherwise as 65534:65534 or as you. Changes in /workspace stay; all other files, and processes that the command

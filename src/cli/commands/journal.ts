@@ -1,6 +1,5 @@
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
-import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { reportedLayer } from "../failure.ts"
@@ -9,7 +8,7 @@ import { withJournalComplaints } from "../advice.ts"
 import { file } from "../journal/file.ts"
 import { withoutJournalFlag } from "../journal/recording.ts"
 import { withoutMountFlag } from "../mounts.ts"
-import { described, subcommandOn } from "../subcommand.ts"
+import { described, refuseFlags, subcommandOn } from "../subcommand.ts"
 import { unrecordedLayer } from "../workspace.ts"
 
 const noChangeReason = "the directory does not change"
@@ -18,6 +17,14 @@ const journalSubcommand = subcommandOn(
   reportedLayer(withoutJournalFlag(noChangeReason)(withoutMountFlag(noChangeReason)(Layer.empty))),
   "journal"
 )
+
+/** Loads the implementation of a command and runs it. */
+const onJournal =
+  <Options extends { readonly file: string }, E extends { readonly _tag: string }, R>(
+    load: () => Promise<(options: Options) => Effect.Effect<void, E, R>>
+  ) =>
+  (options: Options) =>
+    withJournalComplaints(options.file)(Effect.flatMap(Effect.promise(load), (run) => run(options)))
 
 const filters = {
   paths: flags.repeated("path", "PATH", "Only entries for this path or below (may be repeated)").pipe(Flag.withAlias("p")),
@@ -31,7 +38,7 @@ const contents = flags.toggle("contents", "Show the contents too; with --json as
 const show = journalSubcommand(
   "show",
   {
-    formatSummary: "Show the entries of a journal",
+    summary: "Show the entries of a journal",
     description: `Show the entries of a journal: position, time, kind, path, and the correlation id that a request and its answer share.
 With --changes one line for each change and its result. Another program may be writing the journal meanwhile.`,
     examples: [
@@ -49,22 +56,15 @@ With --changes one line for each change and its result. Another program may be w
     changes: flags.toggle("changes", "One line for each change, instead of one for each entry"),
     contents
   },
-  Effect.fnUntraced(function* ({ file, ...options }) {
-    const { show } = yield* Effect.promise(() => import("../journal/show.ts"))
-    yield* withJournalComplaints(file)(show(file, options))
-  })
+  onJournal(() => import("../journal/show.ts").then(({ show }) => show))
 ).pipe(
-  Command.validate(({ changes, contents }) =>
-    changes && contents
-      ? new CliError.ValidationError({ message: "--contents cannot be combined with --changes" })
-      : Effect.void
-  )
+  refuseFlags(({ changes, contents }) => (changes && contents ? "--contents cannot be combined with --changes" : undefined))
 )
 
 const tail = journalSubcommand(
   "tail",
   {
-    formatSummary: "Follow a journal as it grows",
+    summary: "Follow a journal as it grows",
     description: `Show the last ten entries of a journal, then each entry that another program adds, until interrupted.`,
     examples: [
       ["../work.journal", "The last ten entries, and those that follow"],
@@ -77,16 +77,13 @@ const tail = journalSubcommand(
     max: flags.natural("max", "N", "Begin with this many of the last entries (default: 10)").pipe(Flag.withAlias("n")),
     contents
   },
-  Effect.fnUntraced(function* ({ file, ...options }) {
-    const { tail } = yield* Effect.promise(() => import("../journal/show.ts"))
-    yield* withJournalComplaints(file)(tail(file, options))
-  })
+  onJournal(() => import("../journal/show.ts").then(({ tail }) => tail))
 )
 
 const verify = journalSubcommand(
   "verify",
   {
-    formatSummary: "Check that a journal is undamaged",
+    summary: "Check that a journal is undamaged",
     description: `Read a journal and all contents that it names. If an entry or a content was changed, the command prints the position
 and exits with code 1. Journals that --journal begins are chained: only lines cut off at the end go unnoticed, unless you
 compare the head. In a journal without a chain, a change that leaves a valid line goes unnoticed.`,
@@ -96,16 +93,13 @@ compare the head. In a journal without a chain, a change that leaves a valid lin
     ]
   },
   { file },
-  Effect.fnUntraced(function* ({ file }) {
-    const { verify } = yield* Effect.promise(() => import("../journal/maintenance.ts"))
-    yield* withJournalComplaints(file)(verify(file))
-  })
+  onJournal(() => import("../journal/maintenance.ts").then(({ verify }) => verify))
 )
 
 const compact = journalSubcommand(
   "compact",
   {
-    formatSummary: "Remove the oldest entries of a journal",
+    summary: "Remove the oldest entries of a journal",
     description: `Remove the entries before a position, or older than a time, and the contents that only they name. The others keep their
 positions, and verify shows the same head. Removed entries can neither be undone nor shown: an undo to an earlier
 position fails. The last entry stays, and so do the entries that a leaf still needs. After a crash FILE is either the
@@ -119,16 +113,13 @@ old journal or the new one.`,
     file,
     before: flags.requiredText("before", "WHEN", "Remove the entries before this position or time")
   },
-  Effect.fnUntraced(function* ({ file, ...options }) {
-    const { compact } = yield* Effect.promise(() => import("../journal/maintenance.ts"))
-    yield* withJournalComplaints(file)(compact(file, options))
-  })
+  onJournal(() => import("../journal/maintenance.ts").then(({ compact }) => compact))
 )
 
 const replay = journalSubcommand(
   "replay",
   {
-    formatSummary: "Rebuild the tree of a position",
+    summary: "Rebuild the tree of a position",
     description: `Write the tree as it was at a position of the journal into an empty directory, or list it. The tree has the files that
 were changed through the journal, also in their state before. DIR is relative to the current directory; all of the
 tree is written, or nothing.`,
@@ -143,20 +134,13 @@ tree is written, or nothing.`,
     into: flags.text("into", "DIR", "The directory to write, empty or not existing yet"),
     list: flags.toggle("list", "List the tree, and write nothing")
   },
-  Effect.fnUntraced(function* ({ file, into, to }) {
-    const { replay } = yield* Effect.promise(() => import("../journal/replay.ts"))
-    yield* withJournalComplaints(file)(replay(file, { into, to }))
-  })
-).pipe(
-  Command.validate(({ into, list }) =>
-    (into === undefined) === list ? Effect.void : new CliError.ValidationError({ message: "give either --into DIR or --list" })
-  )
-)
+  onJournal(() => import("../journal/replay.ts").then(({ replay }) => replay))
+).pipe(refuseFlags(({ into, list }) => ((into === undefined) === list ? undefined : "give either --into DIR or --list")))
 
 const drift = subcommandOn(unrecordedLayer("drift changes nothing"), "journal")(
   "drift",
   {
-    formatSummary: "Show changes that the journal did not record",
+    summary: "Show changes that the journal did not record",
     description: `Compare the root with the journal, and show each path that was changed without it: the recorded state and the current
 state. Permission bits are compared if the journal has them. With --all also show paths that the journal never touched:
 "added" if it knows the whole directory, otherwise "not in the journal", because the entry may be older than the
@@ -172,16 +156,13 @@ journal.`,
     paths: flags.repeated("path", "PATH", "Only at this path and below (may be repeated)").pipe(Flag.withAlias("p")),
     all: flags.toggle("all", "Show paths that the journal never touched too")
   },
-  Effect.fnUntraced(function* ({ file, ...options }) {
-    const { drift } = yield* Effect.promise(() => import("../journal/undo.ts"))
-    yield* withJournalComplaints(file)(drift(file, options))
-  })
+  onJournal(() => import("../journal/undo.ts").then(({ drift }) => drift))
 )
 
 const undo = subcommandOn(unrecordedLayer("an undo is recorded in the journal that it undoes"), "journal")(
   "undo",
   {
-    formatSummary: "Undo the changes after a position",
+    summary: "Undo the changes after a position",
     description: `Restore every path of the root that was changed after a position to its state at that position, all of them or none. If
 a path was changed without the journal, nothing is changed, and the path is named. The undo is recorded in the same
 journal, so that it can be undone too.`,
@@ -197,10 +178,7 @@ journal, so that it can be undone too.`,
     paths: flags.repeated("path", "PATH", "Only at this path and below (may be repeated)").pipe(Flag.withAlias("p")),
     dryRun: flags.toggle("dry-run", "Show what would change, and change nothing")
   },
-  Effect.fnUntraced(function* ({ file, ...options }) {
-    const { undo } = yield* Effect.promise(() => import("../journal/undo.ts"))
-    yield* withJournalComplaints(file)(undo(file, options))
-  })
+  onJournal(() => import("../journal/undo.ts").then(({ undo }) => undo))
 )
 
 export const journal = Command.make("journal").pipe(
@@ -210,7 +188,7 @@ export const journal = Command.make("journal").pipe(
     { group: "KEEP SMALL", commands: [compact] }
   ]),
   described({
-    formatSummary: "Read a journal that --journal recorded, and undo its changes",
+    summary: "Read a journal that --journal recorded, and undo its changes",
     description: `With --journal FILE, every command that changes something, mcp too, records each change: first the request, then its
 result and the previous state. FILE must lie outside of the root; contents over 4 KiB lie beside it in FILE.contents.
 A journal belongs to one root: paths of two roots in one journal could not be distinguished.`,

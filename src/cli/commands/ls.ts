@@ -9,7 +9,7 @@ import * as Flag from "effect/cli/Flag"
 import { type Algebra, Filesystem } from "../../filesystem/Filesystem.ts"
 import { FileEntry, FileStat, GlobMatch } from "../../model/Entry.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { list, withProgress, writeDocument } from "../answer.ts"
+import { list, listLines, withProgress, writeDocument } from "../answer.ts"
 import { forEachPath } from "../failure.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
@@ -51,7 +51,7 @@ const show = (look: TextStyle, stat: Answer): string => {
 export const stat = subcommand(
   "stat",
   {
-    formatSummary: "Show the kind, size, times and version of a path",
+    summary: "Show the kind, size, times and version of a path",
     description: `Kind, size, permissions, times and, of a file, its version: the SHA-256 of its bytes, which --if-match of write,
 edit and rm compares, so that no change of others is overwritten.`,
     examples: [
@@ -101,7 +101,7 @@ const drawTree = (look: TextStyle, isTerminal: boolean, base: FsPath.FsPath, ent
     .join("")
 }
 
-const formatSummary = (look: TextStyle, entries: ReadonlyArray<GlobMatch>): string => {
+const formatTotals = (look: TextStyle, entries: ReadonlyArray<GlobMatch>): string => {
   let directories = 0
   let size = 0
   for (const entry of entries) {
@@ -116,7 +116,7 @@ const formatSummary = (look: TextStyle, entries: ReadonlyArray<GlobMatch>): stri
 export const tree = subcommand(
   "tree",
   {
-    formatSummary: "Draw the tree of a directory",
+    summary: "Draw the tree of a directory",
     description: `Draw everything below a directory, with sizes, hidden files too, but without files that git ignores.
 Entries that were left out or cannot be read are counted at the end.`,
     examples: [
@@ -155,7 +155,7 @@ Entries that were left out or cannot be read are counted at the end.`,
         return ""
       },
       end: () =>
-        `${look.entry(base === FsPath.root ? "." : base, "directory")}\n${drawTree(look, screen.isTerminal, base, shown)}${formatSummary(look, shown)}`
+        `${look.entry(base === FsPath.root ? "." : base, "directory")}\n${drawTree(look, screen.isTerminal, base, shown)}${formatTotals(look, shown)}`
     })).pipe(withProgress("Reading", () => humanise.count(shown.length, "entry")))
     yield* skipped.report(skippedFiles)
   })
@@ -229,7 +229,7 @@ const table = (look: TextStyle, entries: ReadonlyArray<DetailedEntry>, long: boo
 export const ls = subcommand(
   "ls",
   {
-    formatSummary: "List a directory",
+    summary: "List a directory",
     description: `List directories in the order of their names, hidden ones too, and the files given. Directories end in /.
 On a terminal with sizes; into a pipe one name a line and nothing else, unless --long.`,
     examples: [
@@ -253,13 +253,9 @@ On a terminal with sizes; into a pipe one name a line and nothing else, unless -
     )
     const printEntries = Effect.fnUntraced(function* (entries: ReadonlyArray<FileEntry>) {
       if (!long) {
-        const nameFormat = (look: TextStyle) => ({
-          lines: (entries: ReadonlyArray<FileEntry>) =>
-            screen.isTerminal
-              ? table(look, entries, false)
-              : entries.map((entry) => `${look.entry(entry.name, entry.kind)}\n`).join("")
-        })
-        yield* list(FileEntry, Stream.fromArray(entries), nameFormat)
+        yield* screen.isTerminal
+          ? list(FileEntry, Stream.fromArray(entries), (look) => ({ lines: (entries) => table(look, entries, false) }))
+          : listLines(FileEntry, Stream.fromArray(entries), (look, { kind, name }) => `${look.entry(name, kind)}\n`)
         return
       }
       const all = yield* Effect.forEach(entries, (entry) => withDetails(fs, entry), { concurrency: 16 })

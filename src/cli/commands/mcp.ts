@@ -3,12 +3,11 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"
-import * as CliError from "effect/cli/CliError"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as flags from "../flags.ts"
 import * as PlatformNode from "../platformNode.ts"
-import { baseCommand, described, subcommandOn, toSettings } from "../subcommand.ts"
+import { baseCommand, described, refuseFlags, subcommandOn, toSettings } from "../subcommand.ts"
 
 export const ProgramVersion: Context.Reference<string> = Context.Reference("fs-algebra/cli/ProgramVersion", {
   defaultValue: () => "0.0.0"
@@ -36,10 +35,7 @@ export const mcp = Command.make(
       .pipe(Flag.map((tools) => tools ?? "all")),
     readOnly: flags.toggle("read-only", "Offer no tool that changes anything"),
     deletes: flags
-      .toggle(
-        "no-delete",
-        "Allow no removal and no move: no rm, no move, no patch that deletes a file, no restore that removes one"
-      )
+      .toggle("no-delete", "Refuse every removal and move, also by a patch or a restore")
       .pipe(Flag.map((isGiven) => !isGiven)),
     limits: Flag.Literals("limits", ["agent", "standard", "unlimited"]).pipe(
       Flag.withDescription("The limits on what one call may read and write"),
@@ -77,7 +73,7 @@ export const mcp = Command.make(
   })
 ).pipe(
   described({
-    formatSummary: "Serve the directory to agents (Model Context Protocol)",
+    summary: "Serve the directory to agents (Model Context Protocol)",
     description: `Serve the directory to one agent over standard input and output: tools to list, read, search and change files and
 to take and restore snapshots, files as resources, and a guide for the model. Nothing leads out of the root, whatever
 a client asks for. It ends when its input does. With --http 8080 it serves programs of this machine, several at once,
@@ -95,17 +91,13 @@ machine are refused. Before the first change of a session, and before a director
       ["--backend memory --mount ../shared:lib --mount notes.md", "With other files in it"]
     ]
   }),
-  Command.validate(({ host, http }) =>
-    host !== undefined && http === undefined
-      ? new CliError.ValidationError({ message: "--host goes only with --http" })
-      : Effect.void
-  )
+  refuseFlags(({ host, http }) => (host !== undefined && http === undefined ? "--host goes only with --http" : undefined))
 )
 
 export const debug = subcommandOn(Layer.empty)(
   "debug",
   {
-    formatSummary: "Look at a dump, or at the directory with its snapshots, in the browser",
+    summary: "Look at a dump, or at the directory with its snapshots, in the browser",
     description: `Serve a page to browsers of this machine only, until it is stopped. Its address is printed on standard error.
 With PATH the page shows a dump: sessions, tool calls and files. PATH is a dumped .jsonl file,
 its .fs.zip, or a directory of dumps, the newest shown first. Without PATH the page shows the directory live,

@@ -3,14 +3,12 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
-import * as CliError from "effect/cli/CliError"
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { cursorOf } from "../../engine/grep.ts"
 import { type Algebra, Filesystem, type GrepOptions } from "../../filesystem/Filesystem.ts"
 import { GlobMatch, GrepMatch } from "../../model/Entry.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { list, type ListFormat, withProgress, writeRemark } from "../answer.ts"
+import { list, listLines, type ListFormat, withProgress, writeRemark } from "../answer.ts"
 import { nothingFoundCode, Quit } from "../exit.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
@@ -20,7 +18,7 @@ import { Screen } from "../screen.ts"
 import * as skipped from "../searching.ts"
 import { appliesGitignore, type SearchBase, searchBases } from "../searching.ts"
 import { Settings } from "../settings.ts"
-import { subcommand } from "../subcommand.ts"
+import { refuseFlags, subcommand } from "../subcommand.ts"
 
 const reportContinuation = Effect.fnUntraced(function* (
   result: {
@@ -145,7 +143,7 @@ const sizeWidth = 8
 export const glob = subcommand(
   "glob",
   {
-    formatSummary: "Find paths by pattern",
+    summary: "Find paths by pattern",
     description: `Find files by glob, in the order of their paths, hidden ones too, without those git ignores. A pattern without /
 matches names at any depth, one with / starts at --path; * stays within a name, ** crosses directories, {a,b} and
 [a-z] choose. Quote patterns, or the shell expands them first.`,
@@ -158,7 +156,7 @@ matches names at any depth, one with / starts at --path; * stays within a name, 
   },
   {
     patterns: Argument.String("pattern").pipe(
-      Argument.withDescription("The pattern; of several, a path must match one"),
+      Argument.withDescription("The pattern; with several, a path must match at least one"),
       Argument.variadic({ min: 1 })
     ),
     path: flags.text("path", "DIR", "The directory to start in (default: the root)"),
@@ -182,15 +180,10 @@ matches names at any depth, one with / starts at --path; * stays within a name, 
         return all
       })
     const print = <E, R>(matches: Stream.Stream<GlobMatch, E, R>) =>
-      list(GlobMatch, countMatches(matches), (look) => ({
-        lines: (matches) =>
-          matches
-            .map(({ kind, path, sizeBytes }) => {
-              const size = !options.sizes ? "" : kind === "file" && sizeBytes !== undefined ? humanise.bytes(sizeBytes) : "-"
-              return `${options.sizes ? `${look.green(size.padStart(sizeWidth))}  ` : ""}${look.entry(path, kind)}\n`
-            })
-            .join("")
-      }))
+      listLines(GlobMatch, countMatches(matches), (look, { kind, path, sizeBytes }) => {
+        const size = kind === "file" && sizeBytes !== undefined ? humanise.bytes(sizeBytes) : "-"
+        return `${options.sizes ? `${look.green(size.padStart(sizeWidth))}  ` : ""}${look.entry(path, kind)}\n`
+      })
     const searching = withProgress("Searching", () => humanise.count(matchCount, "match"))
     if (max === undefined) {
       yield* print(fs.globStream(patterns, { ...options, onSkip: skippedFiles.onSkip })).pipe(searching)
@@ -238,7 +231,7 @@ const firstMatches = Effect.fnUntraced(function* (
 export const grep = subcommand(
   "grep",
   {
-    formatSummary: "Find lines by regular expression",
+    summary: "Find lines by regular expression",
     description: `Find the lines that match a JavaScript regular expression, in the order of paths and lines. Hidden files are searched;
 binary ones and what git ignores are not, unless a path names them. Skipped files are counted at the end.
 On a terminal grouped by file, into a pipe as path:line:text. A pattern that begins with - goes after --.`,
@@ -293,12 +286,11 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
     }
     const print = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) =>
       files || count
-        ? list(FileMatches, countPerFile(countMatches(matches)), (look) => ({
-            lines: (items) =>
-              items
-                .map(({ matches, path }) => `${look.magenta(look.name(path))}${count ? `:${look.green(`${matches}`)}` : ""}\n`)
-                .join("")
-          }))
+        ? listLines(
+            FileMatches,
+            countPerFile(countMatches(matches)),
+            (look, { matches, path }) => `${look.magenta(look.name(path))}${count ? `:${look.green(`${matches}`)}` : ""}\n`
+          )
         : list(GrepMatch, countMatches(matches), (look) =>
             screen.isTerminal ? formatGrouped(look, screen.columns) : formatPiped(look)
           )
@@ -333,9 +325,9 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
     yield* new Quit({ code: nothingFoundCode })
   })
 ).pipe(
-  Command.validate(({ before, context, count, files, following }) =>
-    (files && count) || ((before ?? context ?? following) !== undefined && (files || count))
-      ? new CliError.ValidationError({ message: "--files, --count and lines of context exclude each other" })
-      : Effect.void
+  refuseFlags(({ before, context, count, files, following }) =>
+    [files, count, (before ?? context ?? following) !== undefined].filter(Boolean).length > 1
+      ? "--files, --count and lines of context exclude each other"
+      : undefined
   )
 )

@@ -2,15 +2,13 @@ import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Argument from "effect/cli/Argument"
-import * as CliError from "effect/cli/CliError"
-import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import { Filesystem } from "../../filesystem/Filesystem.ts"
 import type { Details } from "../../history/Snapshots.ts"
 import { FilesystemSnapshot } from "../../history/snapshots/value.ts"
 import * as FsError from "../../model/FsError.ts"
 import type * as FsPath from "../../model/FsPath.ts"
-import { list, writeDocument, writeRemark } from "../answer.ts"
+import { listLines, writeDocument, writeRemark } from "../answer.ts"
 import * as flags from "../flags.ts"
 import * as humanise from "../humanise.ts"
 import { Change, errorStyle, formatChangeCounts, formatSomeChanges, type TextStyle } from "../look.ts"
@@ -27,7 +25,7 @@ import {
   withExistingStore,
   withStore
 } from "../snapshotStore.ts"
-import { subcommand } from "../subcommand.ts"
+import { refuseFlags, subcommand } from "../subcommand.ts"
 
 const Count = Schema.optionalKey(Schema.Int)
 
@@ -68,7 +66,7 @@ const maxTagCharacters = 1000
 /** Reports entries that snapshots cannot hold, because a restore does not bring them back. */
 const reportSkipped = Effect.fnUntraced(function* (skipped: number) {
   const { yellow } = errorStyle(yield* Screen)
-  yield* writeRemark(`${yellow("skipped:")} ${humanise.whole(skipped)} that no snapshot holds (FIFOs, sockets, devices)`, {
+  yield* writeRemark(`${yellow("skipped:")} ${humanise.whole(skipped)} that snapshots cannot hold (FIFOs, sockets, devices)`, {
     skipped
   })
 })
@@ -76,7 +74,7 @@ const reportSkipped = Effect.fnUntraced(function* (skipped: number) {
 export const snapshot = subcommand(
   "snapshot",
   {
-    formatSummary: "Keep the whole tree as it is now",
+    summary: "Keep the whole tree as it is now",
     description: `Keep everything below the root, so that restore brings it back byte for byte: ignored files, empty directories,
 links, permissions, repositories. Content that has not changed since the last snapshot takes no space again.
 Snapshots are kept outside the root, in a git repository that your own git commands never see (the command snapshots
@@ -108,10 +106,10 @@ prints its place); with --store DIR in another one.`,
     )
   })
 ).pipe(
-  Command.validate(({ tag }) =>
+  refuseFlags(({ tag }) =>
     tag !== undefined && (tag.length > maxTagCharacters || /[\0-\x1f\x7f]/.test(tag))
-      ? new CliError.ValidationError({ message: "--tag is one line of at most 1,000 characters" })
-      : Effect.void
+      ? "--tag is one line of at most 1,000 characters"
+      : undefined
   )
 )
 
@@ -146,10 +144,8 @@ const show = Effect.fnUntraced(function* ({ directory, snapshots }: Store, max: 
   const newest = all.toReversed().slice(0, max)
   // Process them one by one and show each at once: counting the changes compares two trees.
   const details = Stream.mapEffect(Stream.fromIterable(newest), (snapshot) => snapshots.details(snapshot))
-  if (json) return yield* list(DescribedSnapshot, Stream.map(details, describeSnapshot), () => ({ lines: () => "" }))
-  yield* list(Schema.Any, details, (look) => ({
-    lines: (items: ReadonlyArray<Details>) => items.map((item) => formatRow(look, short(item.snapshot), item)).join("")
-  }))
+  if (json) return yield* listLines(DescribedSnapshot, Stream.map(details, describeSnapshot), () => "")
+  yield* listLines(Schema.Any, details, (look, item: Details) => formatRow(look, short(item.snapshot), item))
   const { bytes } = yield* snapshots.stats
   const screen = yield* Screen
   const { dim, name } = errorStyle(screen)
@@ -225,21 +221,21 @@ const reportNone = Effect.fnUntraced(function* (isStats: boolean, store: string 
 export const snapshots = subcommand(
   "snapshots",
   {
-    formatSummary: "List the snapshots, or forget some",
+    summary: "List the snapshots, or forget some",
     description: `List the snapshots of this root, the newest first: id, time, changed files and lines since the previous snapshot,
 the size of its files, the tool it was taken for, its tag. An ID is a unique beginning of an id, a tag that only one
 snapshot has, or latest: the newest, not counting the safety snapshots of restore and import.`,
     examples: [
       ["", "All of them, and where they are kept"],
       ["-n 5 --json", "The newest five, as JSON"],
-      ["--forget 3fa91c02 --forget 'before lunch'", "Two that are not needed any more"],
+      ["--forget 3fa91c02 --forget 'before lunch'", "Two that are no longer needed"],
       ["--keep 20 --dry-run", "Show which would be forgotten if only the newest twenty stayed"]
     ]
   },
   {
-    max: flags.natural("max", "N", "Only this many of the newest").pipe(Flag.withAlias("n")),
-    forget: flags.repeated("forget", "ID", "Forget this one, for good (may be repeated)"),
-    keep: flags.natural("keep", "N", "Forget all but this many of the newest, for good"),
+    max: flags.natural("max", "N", "Only the newest N").pipe(Flag.withAlias("n")),
+    forget: flags.repeated("forget", "ID", "Forget this snapshot, for good (may be repeated)"),
+    keep: flags.natural("keep", "N", "Forget all but the newest N, for good"),
     dryRun: flags.toggle("dry-run", "Show what would be forgotten, and forget nothing"),
     stats: flags.toggle("stats", "Only their number, their size and their store"),
     store: flags.store
@@ -253,12 +249,12 @@ snapshot has, or latest: the newest, not counting the safety snapshots of restor
     )
   })
 ).pipe(
-  Command.validate(({ dryRun, forget, keep, max, stats }) => {
+  refuseFlags(({ dryRun, forget, keep, max, stats }) => {
     const forgets = forget.length > 0 || keep !== undefined
     if (forgets && (stats || max !== undefined)) {
-      return new CliError.ValidationError({ message: "--forget and --keep cannot be combined with --max or --stats" })
+      return "--forget and --keep cannot be combined with --max or --stats"
     }
-    return dryRun && !forgets ? new CliError.ValidationError({ message: "--dry-run needs --forget or --keep" }) : Effect.void
+    return dryRun && !forgets ? "--dry-run needs --forget or --keep" : undefined
   })
 )
 
@@ -337,7 +333,7 @@ const restoreAndReport = Effect.fnUntraced(function* (store: Store, id: string, 
 export const restore = subcommand(
   "restore",
   {
-    formatSummary: "Restore the tree, or a part of it, from a snapshot",
+    summary: "Restore the tree, or a part of it, from a snapshot",
     description: `Restore everything below the root, or only the given paths and below, to the state of a snapshot: files that were
 changed or removed since come back, files that were added are removed. All of it changes or nothing, even on a power
 failure. A snapshot is taken first, so that the restore can be undone; --no-safety skips the snapshot.

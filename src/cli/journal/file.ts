@@ -5,11 +5,11 @@
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
 import { statSync } from "node:fs"
-import { resolve } from "node:path"
 import type { Entry, Scrivener } from "../../journal/Journal.ts"
-import { Complaint, exitCodeOf, usage } from "../exit.ts"
+import { type Complaint, hostPathError, usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
-import { Screen } from "../screen.ts"
+import { hostPathOf, kindOfHostPath } from "../paths.ts"
+import type { Screen } from "../screen.ts"
 
 /** Refuses a position beyond the end, because it is probably mistyped. */
 export const checkPosition = Effect.fnUntraced(function* (journal: Scrivener<Entry>, position: number) {
@@ -25,51 +25,31 @@ export const file: Argument.Argument<string> = Argument.Path("file").pipe(
   Argument.withDescription("The journal, relative to the current directory")
 )
 
-const wrongFile = (tag: "NotFound" | "NotAFile", file: string, what: string, hint: string): Complaint =>
-  new Complaint({
-    error: { _tag: tag, operation: "journal", path: file },
-    message: `"${file}" ${what}`,
-    hint,
-    code: exitCodeOf(tag)
-  })
-
 const absolutePathOf = (file: string): Effect.Effect<string, Complaint, Screen> =>
-  Effect.flatMap(Screen, ({ directory }) =>
-    file.trim() === ""
-      ? Effect.fail(usage("the name of the journal is blank", "Name a file, such as ../work.journal."))
-      : Effect.succeed(resolve(directory, file))
-  )
-
-const kindAt = (place: string): "nothing" | "file" | "other" => {
-  try {
-    const stat = statSync(place, { throwIfNoEntry: false })
-    return stat === undefined ? "nothing" : stat.isFile() ? "file" : "other"
-  } catch {
-    // The later opening reports the error.
-    return "file"
-  }
-}
+  file.trim() === ""
+    ? Effect.fail(usage("the name of the journal is blank", "Name a file, such as ../work.journal."))
+    : hostPathOf(file)
 
 const notAJournalError = (file: string) =>
-  wrongFile("NotAFile", file, "is not a file", "Name a journal that --journal FILE recorded.")
+  hostPathError("NotAFile", "journal", file, "is not a file", "Name a journal that --journal FILE recorded.")
 
-export const existingJournal = Effect.fnUntraced(function* (file: string) {
-  const place = yield* absolutePathOf(file)
-  const kind = kindAt(place)
-  if (kind === "nothing") {
-    return yield* wrongFile(
-      "NotFound",
-      file,
-      "is not there",
-      "Name a file of the machine, relative to the current directory and not to the root; --journal FILE records a journal."
-    )
-  }
-  return kind === "file" ? place : yield* notAJournalError(file)
+/** Returns the absolute path of a journal, which need not exist yet. */
+export const journalToWrite = Effect.fnUntraced(function* (file: string) {
+  const path = yield* absolutePathOf(file)
+  const kind = kindOfHostPath(path)
+  return kind === undefined || kind === "file" ? path : yield* notAJournalError(file)
 })
 
-export const journalToWrite = Effect.fnUntraced(function* (file: string) {
-  const place = yield* absolutePathOf(file)
-  return kindAt(place) === "other" ? yield* notAJournalError(file) : place
+export const existingJournal = Effect.fnUntraced(function* (file: string) {
+  const path = yield* journalToWrite(file)
+  if (kindOfHostPath(path) !== undefined) return path
+  return yield* hostPathError(
+    "NotFound",
+    "journal",
+    file,
+    "does not exist",
+    "Name a file of the machine, relative to the current directory and not to the root; --journal FILE records a journal."
+  )
 })
 
 /** Tests whether the journal has content; only a new journal can be made chained. */

@@ -43,7 +43,7 @@ const formatResult = (look: TextStyle, file: string, { contents, first, kept, re
       : `Removed ${humanise.count(removed, "entry")} and ${humanise.count(contents, "content")} from ${look.name(file)}`
   }; it begins at position ${look.yellow(`${first}`)}${kept === undefined ? "" : `, since ${reasons[kept]}`}\n`
 
-export const compact = Effect.fnUntraced(function* (file: string, { before }: { readonly before: string }) {
+export const compact = Effect.fnUntraced(function* ({ before, file }: { readonly file: string; readonly before: string }) {
   const path = yield* existingJournal(file)
   const removeBefore = yield* parseBefore(before)
   const { compact } = yield* Effect.promise(() => import("../../journal/Journal.ts"))
@@ -93,7 +93,7 @@ const formatVerification = (
   return lines.map((line) => `${line}\n`).join("")
 }
 
-export const verify = Effect.fnUntraced(function* (file: string) {
+export const verify = Effect.fnUntraced(function* ({ file }: { readonly file: string }) {
   const path = yield* existingJournal(file)
   const verified = yield* verifyFile(path).pipe(
     withProgress(`Reading ${file}`),

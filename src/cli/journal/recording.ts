@@ -6,7 +6,7 @@ import { leadsInto } from "../../runtime/openRoots.ts"
 import { type Complaint, usage } from "../exit.ts"
 import { resolveLinks } from "../paths.ts"
 import { Screen } from "../screen.ts"
-import { Settings } from "../settings.ts"
+import { refusing, Settings } from "../settings.ts"
 import { withJournalComplaints } from "../advice.ts"
 import { hasContent, journalToWrite } from "./file.ts"
 
@@ -66,15 +66,7 @@ export const withRecording = <E, R>(
   )
 
 /** Refuses `--journal` if nothing can be recorded; an empty journal would claim that nothing was done. */
-export const withoutJournalFlag =
-  (why: string) =>
-  <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>
-    Layer.unwrap(
-      Effect.map(Settings, ({ command, journal }): Layer.Layer<A, E | Complaint, R> =>
-        journal === undefined
-          ? layer
-          : Layer.effectContext(
-              Effect.fail(usage(`--journal cannot be combined with ${command}: ${why}`, "Leave out --journal."))
-            )
-      )
-    )
+export const withoutJournalFlag = (why: string) =>
+  refusing(({ command, journal }) =>
+    journal === undefined ? undefined : usage(`--journal cannot be combined with ${command}: ${why}`, "Leave out --journal.")
+  )

@@ -8,8 +8,8 @@ import * as Replay from "../../journal/Replay.ts"
 import { GlobMatch } from "../../model/Entry.ts"
 import { Limits, unlimited } from "../../model/Limits.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
-import { list, withProgress, writeDocument } from "../answer.ts"
-import { Complaint, exitCodeOf, systemErrorCode, usage } from "../exit.ts"
+import { listLines, withProgress, writeDocument } from "../answer.ts"
+import { type Complaint, hostPathError, usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
 import { Screen } from "../screen.ts"
 import { HostOpener } from "../workspace.ts"
@@ -18,20 +18,16 @@ import { checkPosition, openForReading } from "./file.ts"
 const Answer = Schema.Struct({ position: Schema.Int, into: Schema.String, files: Schema.Int })
 
 const directoryError = (tag: "DirectoryNotEmpty" | "NotADirectory", directory: string, what: string): Complaint =>
-  new Complaint({
-    error: { _tag: tag, operation: "journal replay", path: directory },
-    message: `"${directory}" ${what}`,
-    hint: "Name a directory of the machine that is empty or does not exist yet.",
-    code: exitCodeOf(tag)
-  })
+  hostPathError(tag, "journal replay", directory, what, "Name a directory of the machine that is empty or does not exist yet.")
 
 const cannotMakeError = (directory: string, error: unknown): Complaint =>
-  new Complaint({
-    error: { _tag: "IoError", operation: "journal replay", path: directory },
-    message: `"${directory}" cannot be made or read, ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
-    hint: "Check the permissions of that directory, then try again.",
-    code: systemErrorCode
-  })
+  hostPathError(
+    "IoError",
+    "journal replay",
+    directory,
+    `cannot be created or read (${(error as NodeJS.ErrnoException).code ?? String(error)})`,
+    "Check the permissions of that directory, then try again."
+  )
 
 const namesIn = (place: string): ReadonlyArray<string> | undefined => {
   try {
@@ -78,11 +74,12 @@ const writeTree = Effect.fnUntraced(function* (tree: Algebra, directory: string)
 })
 
 export interface ReplayOptions {
+  readonly file: string
   readonly to: number | undefined
   readonly into: string | undefined
 }
 
-export const replay = Effect.fnUntraced(function* (file: string, { into, to }: ReplayOptions) {
+export const replay = Effect.fnUntraced(function* ({ file, into, to }: ReplayOptions) {
   if (into?.trim() === "")
     return yield* usage("the name of the directory is blank", "Name one that is empty or does not exist yet.")
   const journal = yield* openForReading(file)
@@ -91,9 +88,9 @@ export const replay = Effect.fnUntraced(function* (file: string, { into, to }: R
   const tree = yield* Replay.tree(journal, { until: position }).pipe(withProgress(`Reading ${file}`))
   if (into === undefined) {
     const found = tree.globStream("*", { kinds: ["file", "directory", "symlink", "other"], sizes: true })
-    yield* list(GlobMatch, found, (look) => ({
-      lines: (entries) => entries.map(({ kind, path }) => `${look.entry(path, kind)}\n`).join("")
-    })).pipe(Effect.provideService(Limits, unlimited))
+    yield* listLines(GlobMatch, found, (look, { kind, path }) => `${look.entry(path, kind)}\n`).pipe(
+      Effect.provideService(Limits, unlimited)
+    )
     return
   }
   const files = yield* writeTree(tree, into).pipe(withProgress(`Writing ${into}`))

@@ -11,7 +11,7 @@ import { contentsOf, describeEntry, loadContents } from "../../journal/entries/d
 import { sizeOf } from "../../journal/entries/values.ts"
 import type { JournalError } from "../../journal/errors.ts"
 import { isBytes } from "../../model/bytes.ts"
-import { list } from "../answer.ts"
+import { listLines } from "../answer.ts"
 import * as humanise from "../humanise.ts"
 import type { TextStyle } from "../look.ts"
 import { Settings } from "../settings.ts"
@@ -87,9 +87,9 @@ interface EntryWithContents {
   readonly contents: ReadonlyArray<readonly [called: string, content: Content, bytes: Uint8Array]>
 }
 
-const withContents = (journal: Scrivener<Entry>, isRequested: boolean) => (recorded: Recorded<Entry>) =>
+const withContents = (journal: Scrivener<Entry>) => (recorded: Recorded<Entry>) =>
   Effect.map(
-    Effect.forEach(isRequested ? contentsOf(recorded.entry) : [], ([contentName, content]) =>
+    Effect.forEach(contentsOf(recorded.entry), ([contentName, content]) =>
       Effect.map(readFirstChunk(journal, content), (bytes) => [contentName, content, bytes] as const)
     ),
     (contents): EntryWithContents => ({ recorded, contents })
@@ -103,35 +103,17 @@ const print = Effect.fnUntraced(function* (
   const { json } = yield* Settings
   if (json) {
     const shown = contents ? Stream.mapEffect(entries, loadContents(journal)) : entries
-    return yield* list(Shown, shown, () => ({ lines: () => "" }))
+    return yield* listLines(Shown, shown, () => "")
   }
   const entriesWithContents: Stream.Stream<EntryWithContents, JournalError> = contents
-    ? Stream.mapEffect(entries, withContents(journal, true))
+    ? Stream.mapEffect(entries, withContents(journal))
     : Stream.map(entries, (recorded) => ({ recorded, contents: [] }))
-  return yield* list(Schema.Any, entriesWithContents, (look) => ({
-    lines: (items: ReadonlyArray<EntryWithContents>) =>
-      items
-        .map(
-          ({ contents, recorded }) =>
-            formatEntry(look, recorded) + contents.map((content) => formatContent(look, ...content)).join("")
-        )
-        .join("")
-  }))
-})
-
-const Change = Schema.Struct({
-  position: Schema.Int,
-  answered: Schema.optionalKey(Schema.Int),
-  at: Schema.Finite,
-  correlationId: Schema.String,
-  kind: Schema.String,
-  path: Schema.String,
-  to: Schema.optionalKey(Schema.String),
-  outcome: Schema.Literals(["done", "failed", "unanswered"]),
-  fault: Schema.optionalKey(Schema.String),
-  message: Schema.optionalKey(Schema.String),
-  bytes: Schema.optionalKey(Schema.Int),
-  version: Schema.optionalKey(Schema.String)
+  return yield* listLines<EntryWithContents, JournalError, never>(
+    Schema.Any,
+    entriesWithContents,
+    (look, { contents, recorded }) =>
+      formatEntry(look, recorded) + contents.map((content) => formatContent(look, ...content)).join("")
+  )
 })
 
 const verbs: Readonly<Record<Replay.Change["kind"], string>> = {
@@ -144,7 +126,22 @@ const verbs: Readonly<Record<Replay.Change["kind"], string>> = {
   FileSetAttributes: "set"
 }
 
-const changeLine = (look: TextStyle, change: Replay.Change): string => {
+const Change = Schema.Struct({
+  position: Schema.Int,
+  answered: Schema.optionalKey(Schema.Int),
+  at: Schema.Finite,
+  correlationId: Schema.String,
+  kind: Schema.Literals(Object.keys(verbs) as ReadonlyArray<Replay.Change["kind"]>),
+  path: Schema.String,
+  to: Schema.optionalKey(Schema.String),
+  outcome: Schema.Literals(["done", "failed", "unanswered"]),
+  fault: Schema.optionalKey(Schema.String),
+  message: Schema.optionalKey(Schema.String),
+  bytes: Schema.optionalKey(Schema.Int),
+  version: Schema.optionalKey(Schema.String)
+})
+
+const changeLine = (look: TextStyle, change: typeof Change.Type): string => {
   const { at, bytes, fault, kind, outcome, path, position, to, version } = change
   const subject = to === undefined ? look.name(path) : `${look.name(path)} -> ${look.name(to)}`
   const outcomeText =
@@ -171,26 +168,24 @@ const printChanges = Effect.fnUntraced(function* (
         Effect.map(Stream.runCollect(Stream.takeRight(matchingChanges, max)), (all) => Stream.fromIterable(all.toReversed()))
       )
     : Stream.take(matchingChanges, max)
-  const { json } = yield* Settings
-  if (json) return yield* list(Change, shown, () => ({ lines: () => "" }))
-  return yield* list(Schema.Any, shown, (look) => ({
-    lines: (items: ReadonlyArray<Replay.Change>) => items.map((item) => changeLine(look, item)).join("")
-  }))
+  return yield* listLines(Change, shown, changeLine)
 })
 
 export interface ShowOptions extends FilterOptions, Window {
+  readonly file: string
   readonly changes: boolean
   readonly contents: boolean
 }
 
-export const show = Effect.fnUntraced(function* (file: string, options: ShowOptions) {
-  const { changes, contents } = options
+export const show = Effect.fnUntraced(function* (options: ShowOptions) {
+  const { changes, contents, file } = options
   const filter = yield* filterOf(options)
   const journal = yield* openForReading(file)
   yield* changes ? printChanges(journal, filter, options) : print(journal, entriesOf(journal, filter, options), contents)
 }, Effect.scoped)
 
 export interface TailOptions extends FilterOptions {
+  readonly file: string
   readonly after: number | undefined
   readonly max: number | undefined
   readonly contents: boolean
@@ -198,10 +193,7 @@ export interface TailOptions extends FilterOptions {
 
 const defaultTailEntries = 10
 
-export const tail = Effect.fnUntraced(function* (
-  file: string,
-  { after, contents, max = defaultTailEntries, ...chosen }: TailOptions
-) {
+export const tail = Effect.fnUntraced(function* ({ after, contents, file, max = defaultTailEntries, ...chosen }: TailOptions) {
   const filter = yield* filterOf(chosen)
   const journal = yield* openForReading(file)
   yield* checkPosition(journal, after ?? 0)

@@ -10,7 +10,7 @@ import type { Entry, Scrivener } from "../../journal/Journal.ts"
 import * as Replay from "../../journal/Replay.ts"
 import type { Conflict } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { list, withProgress, writeDocument } from "../answer.ts"
+import { listLines, withProgress, writeDocument } from "../answer.ts"
 import { Complaint, exitCodeOf, usage } from "../exit.ts"
 import * as humanise from "../humanise.ts"
 import {
@@ -43,6 +43,7 @@ const Drift = Schema.Struct({ path: Schema.String, expected: State, actual: Stat
 type Shown = typeof Drift.Type
 
 export interface DriftOptions {
+  readonly file: string
   readonly to: number | undefined
   readonly paths: ReadonlyArray<string>
   readonly all: boolean
@@ -77,7 +78,7 @@ const formatDifference = (look: TextStyle, { actual, expected }: Shown): string 
 const formatDrift = (look: TextStyle, drift: Shown): string =>
   `${look.name(formatPath(drift.path))}: ${formatDifference(look, drift)}\n`
 
-export const drift = Effect.fnUntraced(function* (file: string, { all, paths: given, to }: DriftOptions) {
+export const drift = Effect.fnUntraced(function* ({ all, file, paths: given, to }: DriftOptions) {
   const paths = yield* pathsOf(given)
   const fs = yield* Filesystem
   const journal = yield* openForReading(file)
@@ -85,14 +86,13 @@ export const drift = Effect.fnUntraced(function* (file: string, { all, paths: gi
   const found: ReadonlyArray<Shown> = yield* Replay.drift(journal, fs, { until: to, paths, all }).pipe(
     withProgress("Comparing")
   )
-  yield* list(Drift, Stream.fromIterable(found), (look) => ({
-    lines: (items: ReadonlyArray<Shown>) => items.map((item) => formatDrift(look, item)).join("")
-  }))
+  yield* listLines(Drift, Stream.fromIterable(found), formatDrift)
 }, Effect.scoped)
 
 const Answer = Schema.Struct({ position: Schema.Int, dryRun: Schema.Boolean, changes: Schema.Array(Change) })
 
 export interface UndoOptions {
+  readonly file: string
   readonly to: number
   readonly paths: ReadonlyArray<string>
   readonly dryRun: boolean
@@ -134,7 +134,7 @@ const openJournal = Effect.fnUntraced(function* (file: string, dryRun: boolean) 
   return yield* startRecording(fs, file)
 })
 
-export const undo = Effect.fnUntraced(function* (file: string, { dryRun, paths: given, to }: UndoOptions) {
+export const undo = Effect.fnUntraced(function* ({ dryRun, file, paths: given, to }: UndoOptions) {
   const screen = yield* Screen
   const { backend, json, root } = yield* Settings
   if (backend === "memory") {

@@ -125,7 +125,7 @@ const hostPathFault = (hostPath: unknown): string | undefined => {
   if (fault !== undefined) return `hostPath: ${String(fault["detail"])}`
   if (names.includes("..")) return 'hostPath has a ".." segment'
   const isOfDrive = process.platform === "win32" && /^[a-z]:/i.test(hostPath) && !isAbsolute(hostPath)
-  return isOfDrive ? "hostPath is relative to what is open on a drive" : undefined
+  return isOfDrive ? "hostPath is relative to the current directory of a drive" : undefined
 }
 
 const isSegment = (segment: unknown): boolean =>

@@ -97,13 +97,13 @@ const resolveCandidate = (
   roots: ReadonlyArray<string>
 ): FoundSource | Reason => {
   const real = OpenRoots.resolvePath(candidate)
-  if (real === undefined) return ["missing", "the way there ends at a link that leads nowhere, or at what may not be entered"]
+  if (real === undefined) return ["missing", "its path has a dangling link, or a directory that may not be entered"]
   const root = [triedRoot, ...roots].find((root) => root !== undefined && OpenRoots.isInside(root, real))
   if (root === undefined) return ["outside", "it lies in none of the allowed roots"]
   if (OpenRoots.isInStore(real)) return ["outside", inStoreDetail]
   const at = pathWithin(root, real)
-  if (at === undefined) return ["invalid", "it leads to a name that no path can hold"]
-  return statOf(real) === undefined ? ["missing", "there is nothing"] : { root, at }
+  if (at === undefined) return ["invalid", "its target has a name that no path can represent"]
+  return statOf(real) === undefined ? ["missing", "there is no such file or directory"] : { root, at }
 }
 
 const isFound = (found: FoundSource | Reason): found is FoundSource => "root" in found
@@ -162,10 +162,10 @@ const maxFollowedLinks = 10_000
 const quoted = (path: string): string => JSON.stringify(path)
 
 const faultDetails: Partial<Record<Fault["_tag"], readonly [reason: MountError["reason"], detail: string]>> = {
-  NotFound: ["missing", "is not there any more"],
-  NotADirectory: ["changed", "is no directory any more"],
-  NotAFile: ["changed", "is no file any more"],
-  InvalidArgument: ["changed", "is no link any more"],
+  NotFound: ["missing", "no longer exists"],
+  NotADirectory: ["changed", "is no longer a directory"],
+  NotAFile: ["changed", "is no longer a file"],
+  InvalidArgument: ["changed", "is no longer a link"],
   AccessDenied: ["unreadable", "may not be read"]
 }
 
@@ -260,7 +260,7 @@ class Surveyor {
   #file(directory: SurveyedDirectory, { addressable, name }: Child, at: FsPath.FsPath): Effect.Effect<void, MountError> {
     const path = FsPath.join(directory.path, name)
     if (directory.addressable && addressable) return this.#add(path, at)
-    const detail = `${quoted(path)} has a name that no path can hold`
+    const detail = `${quoted(path)} has a name that no path can represent`
     return Effect.fail(new MountError({ hostPath: this.#request.hostPath, reason: "unreadable", path, detail }))
   }
 
@@ -365,7 +365,7 @@ class Surveyor {
         const { mode, sizeBytes } = stat
         this.bytes += sizeBytes
         if (maxBytes !== undefined && this.bytes > maxBytes) {
-          const detail = `its files have more than the ${maxBytes} bytes that are allowed`
+          const detail = `its files exceed the limit of ${maxBytes} bytes`
           return Effect.fail(new MountError({ hostPath, reason: "budget", detail }))
         }
         this.files.push({ path, at, sizeBytes, mode: mode === undefined ? undefined : mode & 0o777 })

@@ -102,12 +102,14 @@ const readEarlierDump = (operation: string, places: DumpPaths, hasArchive: boole
     const stamp = yield* attempt(() => stampOf(archive))
     const isDump = kinds.lines === "file" && (yield* attempt(() => beginsAsDump(lines)))
     if (!isDump && (kinds.lines === "file" || kinds.lines === "other")) {
-      return yield* Effect.fail(notReplaceable(operation, lines, "it is no dump of a session"))
+      return yield* Effect.fail(notReplaceable(operation, lines, "it is not a dump of a session"))
     }
     const ownHash = isDump && kinds.archive === "file" ? yield* ownArchiveHash(places) : undefined
     const isForeign = ownHash === undefined && (kinds.archive === "file" || kinds.archive === "other")
     if (hasArchive && isForeign) {
-      const why = isDump ? `${JSON.stringify(basename(lines))} does not name it as its archive` : "it is no archive of a dump"
+      const why = isDump
+        ? `${JSON.stringify(basename(lines))} does not name it as its archive`
+        : "it is not an archive of a dump"
       return yield* Effect.fail(notReplaceable(operation, archive, why))
     }
     return { archive: ownHash, stamp }
@@ -280,7 +282,11 @@ const writeLines = Effect.fnUntraced(function* (staged: StagedDump, lines: strin
   )
 })
 
-const tooManyReplacements = new SessionError({ operation, reason: "io", detail: "it is replaced by one dump after another" })
+const tooManyReplacements = new SessionError({
+  operation,
+  reason: "io",
+  detail: "other dumps replaced it during each attempt; try again"
+})
 
 /** Publishes the dump. Tries again if another dump of the same name was published in between. */
 const publish = Effect.fnUntraced(function* (staged: StagedDump, taken: Taken) {

@@ -15,7 +15,7 @@ export const idFault = (id: string): string | undefined => {
 
 /** Shows an id in a message, shortened. Also accepts values that are not strings. */
 export const quoteId = (id: string): string =>
-  typeof id === "string" ? JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id) : `what is of type ${typeof id}`
+  typeof id === "string" ? JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id) : `a value of type ${typeof id}`
 
 export const invalid = (operation: string, detail: string): SessionError =>
   new SessionError({ operation, reason: "invalid", detail })

@@ -23,7 +23,7 @@ const toSession = (
 ): Effect.Effect<Session, SessionError> => openSession(operation, { id, createdAt, tags, held, parent })
 
 const overlongError = (errorContext: ErrorContext): SessionError =>
-  makeError(errorContext)("corrupt", `it has more than ${maxTextBytes} bytes, and no session is written so`)
+  makeError(errorContext)("corrupt", `a saved session has at most ${maxTextBytes} bytes, and this one has more`)
 
 const isOverlong = (problem: { readonly _tag: string }): problem is Overlong => problem._tag === "Overlong"
 
@@ -46,7 +46,7 @@ const lineContext = (line: number): ErrorContext => ({ operation, prefix: `line 
 const orderFault = (loadedSession: LoadedSession, before: ReadonlyMap<string, LoadedSession>): string | undefined => {
   if (before.has(loadedSession.id)) return `there is a session ${quoteId(loadedSession.id)} before it`
   if (before.size === 0) {
-    return loadedSession.parentId === undefined ? undefined : "the first session has a parent, so it is not the first"
+    return loadedSession.parentId === undefined ? undefined : "the first session has a parent"
   }
   if (loadedSession.parentId === undefined) return "it is a second session without a parent"
   return before.has(loadedSession.parentId) ? undefined : `its parent ${quoteId(loadedSession.parentId)} is not before it`
@@ -66,7 +66,7 @@ const readSessions = Effect.fnUntraced(function* (path: string, slices: Readonly
     if (isError(problem)) return problem
     return isOverlong(problem) ? overlongError(lineContext(problem.line)) : toError(operation, path)(problem)
   })
-  if (loadedSessions.size === 0) return yield* Effect.fail(makeError(lineContext(1))("corrupt", "there is nothing in it"))
+  if (loadedSessions.size === 0) return yield* Effect.fail(makeError(lineContext(1))("corrupt", "the file is empty"))
   return [...loadedSessions.values()]
 })
 
@@ -95,7 +95,7 @@ const archiveOf = Effect.fnUntraced(function* (
     const opened = yield* openFile(candidate, { followsLinks: false })
     if ((yield* hashOfOpened(opened)) === sha256) return { path: candidate, opened }
   }
-  const detail = `the archive that it names is not there, or has been changed (SHA-256 ${sha256})`
+  const detail = `the archive of the dump is missing or was changed (SHA-256 ${sha256})`
   return yield* Effect.fail(makeError(lineContext(1))("corrupt", detail))
 })
 
@@ -114,9 +114,7 @@ const buildTree = Effect.fnUntraced(function* (
 const checkOutsideFilesystem = (fs: Algebra, path: string): Effect.Effect<void, SessionError> =>
   toInnerPath(fs.port, path) === undefined
     ? Effect.void
-    : Effect.fail(
-        invalid(operation, "the dump lies in the filesystem that it is to be restored into; move it out of there first")
-      )
+    : Effect.fail(invalid(operation, "the dump is inside the filesystem to restore; move the dump out of it first"))
 
 const stampOf = (path: string): string => {
   const { ctimeNs, ino, size } = Fs.statSync(path, { bigint: true })
@@ -168,7 +166,7 @@ const toSessionError =
   (problem: SessionError | Fault | Replaced): SessionError => {
     if (isError(problem)) return problem
     return problem._tag === "Replaced"
-      ? makeError({ operation, prefix: "" })("io", "it is replaced by one dump after another")
+      ? makeError({ operation, prefix: "" })("io", "other dumps replaced it during each attempt; try again")
       : toError(operation, path)(problem)
   }
 

@@ -124,7 +124,7 @@ const parse = (errorContext: ErrorContext, bytes: Uint8Array): Effect.Effect<unk
   Effect.try({
     try: (): unknown => JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(bytes)),
     catch: (error) =>
-      makeError(errorContext)("corrupt", `it is no JSON: ${error instanceof Error ? error.message : String(error)}`)
+      makeError(errorContext)("corrupt", `the text is not JSON: ${error instanceof Error ? error.message : String(error)}`)
   })
 
 const versionOf = (value: unknown): unknown =>
@@ -184,7 +184,7 @@ export const decodeSaved = Effect.fnUntraced(function* (
 ): Effect.fn.Return<SavedSession, SessionError> {
   const value = yield* parse(errorContext, bytes)
   yield* checkVersion(errorContext, value)
-  return yield* asCorruptError(errorContext, "it is no saved session", Schema.decodeUnknownEffect(Envelope)(value))
+  return yield* asCorruptError(errorContext, "it is not a saved session", Schema.decodeUnknownEffect(Envelope)(value))
 })
 
 /** Decodes a session. Each of the given slices gets its items from the text, or its initial items. */

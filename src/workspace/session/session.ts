@@ -55,7 +55,7 @@ export const sessionOf = (operation: string, operations: Operations): Effect.Eff
   Effect.suspend(() => {
     const session = sessionsByOperations.get(operations)
     return session === undefined
-      ? Effect.fail(invalid(operation, "it is no session that this module has made"))
+      ? Effect.fail(invalid(operation, "the value is not a session that this module made"))
       : Effect.succeed(session)
   })
 
@@ -69,7 +69,7 @@ const runStep = <A>(step: () => A | SessionError): Effect.Effect<A, SessionError
 const checkTags = (operation: string, tags: Readonly<Record<string, string>>): Effect.Effect<void, SessionError> =>
   typeof tags === "object" && tags !== null && Object.values(tags).every((value) => typeof value === "string")
     ? Effect.void
-    : Effect.fail(invalid(operation, "the tags are texts by name"))
+    : Effect.fail(invalid(operation, "tags must be an object whose values are strings"))
 
 /** Creates a session. Checks everything before the session joins its parent's tree. */
 export const openSession = (operation: string, sessionStart: SessionStart): Effect.Effect<Session, SessionError> =>
@@ -206,7 +206,7 @@ const createOperations = (
           Effect.acquireRelease(
             runStep(() => {
               if (participants.has(participant.name)) {
-                return invalid("join", `${quoteId(participant.name)} takes part in this session already`)
+                return invalid("join", `${quoteId(participant.name)} already takes part in this session`)
               }
               participants.set(participant.name, participant)
               return undefined

@@ -112,7 +112,7 @@ type SliceStep = readonly [entry: InstalledSlice, items: Items]
 const noItems: Items = Object.freeze([])
 
 export const kept = (items: Items): Items => {
-  if (!Array.isArray(items)) throw new TypeError("the items of a slice are an array")
+  if (!Array.isArray(items)) throw new TypeError("the items of a slice must be an array")
   if (items.length === 0) return noItems
   return Object.isFrozen(items) ? items : Object.freeze([...(items as Items)])
 }
@@ -200,7 +200,7 @@ export class State {
   }
 
   #assertMayChange(): void {
-    if (this.#isReducing) throw new Error("a reducer answers new items; it may not change the session itself")
+    if (this.#isReducing) throw new Error("a reducer must return the new items, and must not change the session")
   }
 
   #whileReducing<A>(reduce: () => A): A {
@@ -318,7 +318,7 @@ export class SessionSnapshots {
   #prepare(operation: string, snapshot: SessionSnapshot, unmask: Unmask): Effect.Effect<Prepared, SessionError> {
     const taken = this.#taken.get(snapshot?.snapshotId)
     if (taken === undefined || taken.snapshot !== snapshot) {
-      const detail = "it is no snapshot of this session, or one that has been forgotten or replaced"
+      const detail = "the snapshot belongs to another session, or was forgotten or replaced"
       return Effect.fail(unknownSnapshot(operation, detail))
     }
     return Effect.map(prepareAll(taken.shares, unmask), (prepared) => ({

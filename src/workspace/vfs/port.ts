@@ -83,7 +83,7 @@ export interface TreeSource {
 
 const replacedFault: Fault = {
   _tag: "IoError",
-  detail: "the filesystem was brought back, or reset, before this was written"
+  detail: "the filesystem was rolled back or reset before the write was complete"
 }
 
 /** Adds the creation time. The disk creates a new file on replacement, so only the facts have the original time. */

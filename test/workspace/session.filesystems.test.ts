@@ -1,7 +1,4 @@
-/**
- * Several filesystems in one session, and sessions that are loaded or cloned: combinations that the tests of each part
- * do not cover.
- */
+/** Several filesystems in one session, and filesystems of loaded and cloned sessions. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"

@@ -1,4 +1,4 @@
-/** Statements of the specification about sessions and their files that no other test covers. */
+/** The files of a session: their publication, their mounts, and files that a session does not own. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
