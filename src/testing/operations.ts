@@ -16,6 +16,16 @@ export const toBytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Ar
 
 export const encodeUtf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
+export const concatBytes = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const out = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
+  }
+  return out
+}
+
 const pathCall = (operation: string, needs: ReadonlyArray<Ability>, run: PathCall["run"], parameter?: string): PathCall => ({
   operation,
   needs,

@@ -30,6 +30,7 @@ import { session, snapshotsOf } from "./policing.ts"
 import { call, message, withTree } from "./looking.ts"
 import * as Tools from "../../src/agent/tools.ts"
 import * as Request from "../../src/port/Request.ts"
+import { commandLine } from "../bundled.ts"
 
 const tool = (name: string) => [...Tools.seven, ...Tools.extras].find((each) => each.name === name)!
 
@@ -309,7 +310,7 @@ describe("paths of the machine", () => {
       const [real, state] = [Fs.realpathSync(yield* directory), yield* directory]
       const link = join(state, "link")
       Fs.symlinkSync(real, link)
-      const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+      const program = commandLine()
       const writes = [real, link].map((root, i) =>
         calling(i + 1, "write_file", { path: join(root, `file${i}.txt`), content: "x" })
       )
@@ -324,7 +325,7 @@ describe("paths of the machine", () => {
   )
 
   it("are not derived from a blank root, which is refused", () => {
-    const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+    const program = commandLine()
     const { status, stderr } = spawnSync(process.execPath, [program, "mcp", "--root", ""], { input: "", encoding: "utf8" })
     assert.strictEqual(status, 2)
     assert.include(stderr, "blank")
@@ -333,7 +334,7 @@ describe("paths of the machine", () => {
   it.live("do not appear in the failure of an unusable snapshot store", () =>
     Effect.gen(function* () {
       const [root, state] = [yield* directory, yield* directory]
-      const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+      const program = commandLine()
       const input = [initialize, ready, calling(1, "snapshot"), ""].join("\n")
       const serve = () =>
         spawnSync(process.execPath, [program, "mcp", "--root", root], {
