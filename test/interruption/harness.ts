@@ -19,13 +19,12 @@ import { type Algebra, make as derive } from "../../src/filesystem/Filesystem.ts
 import * as FsPath from "../../src/model/FsPath.ts"
 import { around, type Backend, keyOf } from "../../src/port/Backend.ts"
 import { directory, type Files } from "../../src/testing/Files.ts"
+import { isSoak } from "../runs.ts"
 
 export type Moment = "step" | "before" | "microtask" | "immediate" | "after" | "call" | "called"
 
 /** The original functions of `node:fs`, whatever replaces them now. */
 export const real = { ...fs }
-
-export const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
 /** Interrupts one fiber at the nth point. */
 export class Trigger {
