@@ -32,10 +32,10 @@ export const adversarial = [
 /** Files that need a disk, a child process, git or the command line. */
 export const host = [
   "test/{cli,differential,history,packaging}/**/*.test.ts",
-  "test/documentation/{examples,guides}.test.ts",
+  "test/documentation/{configuration,examples,guides}.test.ts",
   "test/agent/{everywhere,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
   "test/backends/PosixHost*.test.ts",
-  "test/conformance/{branch,posixHostRoots}.test.ts",
+  "test/conformance/{branch,posixHostRoots,variants}.test.ts",
   "test/backends/shell/**/*.test.ts",
   "test/debug/{live,server}.test.ts",
   "test/engine/{braces,edit,grep,ignore}.test.ts",

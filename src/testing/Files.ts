@@ -8,6 +8,7 @@ import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, keyOf } from "../port/Backend.ts"
+import { concatBytes } from "./operations.ts"
 
 /**
  * A symbolic link, given by its text.
@@ -150,11 +151,13 @@ const contentOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<Uint8Array
   Effect.scoped(
     Effect.gen(function* () {
       const handle = yield* port.open(path)
-      const parts: Array<number> = []
+      const chunks: Array<Uint8Array> = []
+      let length = 0
       for (;;) {
-        const part = yield* handle.read(parts.length, 65536)
-        if (part.length === 0) return Uint8Array.from(parts)
-        for (const byte of part) parts.push(byte)
+        const chunk = yield* handle.read(length, 65536)
+        if (chunk.length === 0) return concatBytes(chunks)
+        chunks.push(chunk)
+        length += chunk.length
       }
     })
   )

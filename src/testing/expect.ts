@@ -41,9 +41,16 @@ export const show = (value: unknown): string => {
 
 const fail = (expected: string, actual: string): Effect.Effect<never, Broken> => Effect.fail(new Broken(expected, actual))
 
+/** Tests structural equality. `Equal` hashes both values first, which is slow for long bytes and lists, so these are compared here. */
+const isEqual = (a: unknown, b: unknown): boolean => {
+  if (isBytes(a) && isBytes(b)) return a.length === b.length && a.every((byte, i) => byte === b[i])
+  if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, i) => isEqual(item, b[i]))
+  return Equal.equals(a, b)
+}
+
 /** Checks the structural equality of plain values. `what` names the value in the failure. */
 export const equal = <A>(actual: A, expected: A, what = ""): Effect.Effect<void, Broken> =>
-  Equal.equals(actual, expected) ? Effect.void : fail(what === "" ? show(expected) : `${what}: ${show(expected)}`, show(actual))
+  isEqual(actual, expected) ? Effect.void : fail(what === "" ? show(expected) : `${what}: ${show(expected)}`, show(actual))
 
 /** Checks the expected fields only; `undefined` requires that the field is absent. */
 export const has = <A extends object>(

@@ -29,6 +29,16 @@ export const writeThroughSink = (
 export const streamThen = <E, R>(text: string, effect: Effect.Effect<unknown, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.concat(Stream.make(encodeUtf8(text)), Stream.drain(Stream.fromEffect(effect)))
 
+export const concatBytes = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
+  const out = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0))
+  let at = 0
+  for (const chunk of chunks) {
+    out.set(chunk, at)
+    at += chunk.length
+  }
+  return out
+}
+
 const pathCall = (operation: string, needs: ReadonlyArray<Ability>, run: PathCall["run"], parameter?: string): PathCall => ({
   operation,
   needs,

@@ -24,6 +24,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { directory, memory } from "./changing.ts"
 import { after, before } from "./changesKilled.ts"
 import { session, snapshotsOf } from "./policing.ts"
+import { commandLine } from "../bundled.ts"
 
 const encoder = new TextEncoder()
 const json = (message: object): string => JSON.stringify({ jsonrpc: "2.0", ...message })
@@ -195,7 +196,7 @@ describe("paths of the machine", () => {
       const [real, state] = [Fs.realpathSync(yield* directory), yield* directory]
       const link = join(state, "link")
       Fs.symlinkSync(real, link)
-      const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+      const program = commandLine()
       const writes = [real, link].map((root, i) =>
         calling(i + 1, "write_file", { path: join(root, `file${i}.txt`), content: "x" })
       )
@@ -210,7 +211,7 @@ describe("paths of the machine", () => {
   )
 
   it("are not derived from a blank root, which is refused", () => {
-    const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+    const program = commandLine()
     const { status, stderr } = spawnSync(process.execPath, [program, "mcp", "--root", ""], { input: "", encoding: "utf8" })
     assert.strictEqual(status, 2)
     assert.include(stderr, "blank")
@@ -219,7 +220,7 @@ describe("paths of the machine", () => {
   it.live("do not appear in the failure of an unusable snapshot store", () =>
     Effect.gen(function* () {
       const [root, state] = [yield* directory, yield* directory]
-      const program = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+      const program = commandLine()
       const input = [initialize, ready, calling(1, "snapshot"), ""].join("\n")
       const serve = () =>
         spawnSync(process.execPath, [program, "mcp", "--root", root], {

@@ -7,9 +7,9 @@ import { assert } from "@effect/vitest"
 import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { commandLine } from "../bundled.ts"
 
-export const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+export const bin = commandLine()
 
 export interface Ground {
   readonly top: string

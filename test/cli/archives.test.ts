@@ -7,12 +7,12 @@ import { execFileSync, spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { TestClock } from "effect/testing"
-import { fileURLToPath } from "node:url"
 import { ArchiveError } from "../../src/history/errors.ts"
 import { directory, type Files } from "../../src/testing/Files.ts"
 import { has, needs, picture } from "../faults/ground.ts"
 import { hasGit, kept, type Kept, place } from "./kept.ts"
 import { type Ran, shell } from "./terminal.ts"
+import { commandLine } from "../bundled.ts"
 
 const hasPython = needs("archives beside Python's", () => has("python3"), "apt-get install python3")
 const hasTar = needs("archives beside tar", () => has("tar"), "apt-get install tar")
@@ -344,7 +344,7 @@ t.close()`
   )
 })
 
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+const bin = commandLine()
 
 describe.runIf(hasGit)("the program", () => {
   it.live("sends a tree through a pipe into another root", () =>

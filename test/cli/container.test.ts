@@ -5,12 +5,12 @@ import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
 import { execFileSync, spawn } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { call } from "../agent/mcpSessions.ts"
 import { busyboxRoot, describePodman } from "../backends/container/podman.ts"
 import { onDisk } from "../scratch.ts"
+import { commandLine } from "../bundled.ts"
 
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+const bin = commandLine()
 
 describePodman("with podman", () => {
   const root = Fs.mkdtempSync(join(onDisk(), "cli-"))

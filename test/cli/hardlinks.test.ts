@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { spawnSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { onDisk } from "../scratch.ts"
+import { commandLine } from "../bundled.ts"
 
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+const bin = commandLine()
 
 const reject = ["--hardlinks", "reject"]
 

@@ -3,11 +3,11 @@ import * as Effect from "effect/Effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { picture } from "../faults/ground.ts"
 import { place } from "./kept.ts"
+import { commandLine } from "../bundled.ts"
 
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+const bin = commandLine()
 
 interface Started {
   readonly child: ChildProcess

@@ -5,10 +5,10 @@ import { watch } from "node:fs"
 import { mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { fileURLToPath } from "node:url"
 import * as Effect from "effect/Effect"
+import { commandLine } from "../bundled.ts"
 
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+const bin = commandLine()
 
 /** The program as a shell command. */
 const program = `'${process.execPath}' '${bin}'`

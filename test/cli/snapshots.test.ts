@@ -5,7 +5,6 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { stateDirectory } from "../../src/runtime/privateDirectory.ts"
 import { SnapshotError } from "../../src/history/errors.ts"
 import { FilesystemSnapshot } from "../../src/history/snapshots/value.ts"
@@ -13,6 +12,7 @@ import { directory, type Files } from "../../src/testing/Files.ts"
 import { picture } from "../faults/ground.ts"
 import { hasGit, kept, type Kept, place } from "./kept.ts"
 import { type Ran, shell } from "./terminal.ts"
+import { commandLine } from "../bundled.ts"
 
 const files: Files = {
   "a.txt": "one\ntwo\nthree\n",
@@ -696,7 +696,7 @@ describe("the state directory", () => {
   })
 })
 
-const bin = fileURLToPath(new URL("../../src/cli/bin.ts", import.meta.url))
+const bin = commandLine()
 
 describe.runIf(hasGit)("the program", () => {
   const program = (cwd: string, env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => {

@@ -6,7 +6,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { bundled } from "../bundled.ts"
 
 /** The kind of filesystem through which a process reaches the shared directory. */
 export type Way = "host" | "below" | "subdirectory" | "mount" | "caseless"
@@ -69,7 +69,7 @@ export interface Program {
 
 /** Starts a program of this directory, which is killed with the test process. */
 export const start = (program: string, argument: unknown): Program => {
-  const file = fileURLToPath(new URL(program, import.meta.url))
+  const file = bundled(new URL(program, import.meta.url))
   const child = spawn(process.execPath, [file, JSON.stringify(argument)], { stdio: "pipe" })
   running.add(child)
   let said = ""

@@ -27,9 +27,9 @@ describePodman("with podman", () => {
       assert.strictEqual(yield* fs.readString("absolute"), "inside")
     }).pipe(Effect.provide(services))
   )
-  // The touch of busybox knows whole seconds only.
+  // The shell functions run with busybox on every law in test/backends/shell/laws.test.ts. The touch of busybox knows whole seconds only.
   suite("Container, exec, with busybox", apart(busyboxRoot, { wholeSeconds: true }).empty, {
     programs: containerPrograms,
-    laws: kept
+    laws: isSoak ? kept : kept.filter((_, index) => index % 4 === 0)
   })
 })

@@ -14,14 +14,16 @@ import { overlay } from "../../src/filesystem/Overlay.ts"
 import { fromFileSystem, toFileSystem } from "../../src/filesystem/Platform.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 import { Bench } from "../../src/testing/Law.ts"
+import * as Session from "../../src/workspace/Session.ts"
 import { checked } from "../backends/posixHost.ts"
+import { isSoak, runs } from "../runs.ts"
 import { inMemory as inMemory_ } from "../scratch.ts"
 
 /** The number of random programs that are compared with the model, for each filesystem. */
-export const programs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : process.env["FS_ALGEBRA_TESTS"] === "all" ? 200 : 50
+export const programs = runs(200)
 
 /** The number of random programs for filesystems with a round trip in each step. */
-export const containerPrograms = process.env["FS_ALGEBRA_SOAK"] === "1" ? 2000 : 30
+export const containerPrograms = isSoak ? 2000 : 30
 
 /** A fresh directory, removed with its scope. */
 export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acquireRelease(
@@ -45,6 +47,9 @@ const inDirectory = <E>(
 
 export const inMemory = InMemory.layer()
 export const caseless = InMemory.layer({ caseInsensitive: true })
+
+export const inSession = (options: InMemory.InMemoryOptions = {}): Layer.Layer<Filesystem, unknown> =>
+  Layer.unwrap(Effect.map(Session.make(), (session) => InMemory.layerSession(session, options)))
 
 export const posixHost = inDirectory((root) => PosixHost.layer({ root }))
 
@@ -112,8 +117,6 @@ export const combinators: ReadonlyArray<readonly [name: string, layer: Layer.Lay
     )(InMemory.layer())
   ],
   ["quota", decorate(quota({ maxBytes: 1e9, maxFiles: 1e6 }))(InMemory.layer())],
-  ["traced", decorated(traced)],
-  ["retry", decorated(retry({ times: 2 }))],
   ["overlay", decorate((lower: Algebra) => Effect.map(another, (upper) => overlay(upper)(lower)))(InMemory.layer())],
   [
     "mount, the mounted part",
@@ -133,6 +136,12 @@ export const combinators: ReadonlyArray<readonly [name: string, layer: Layer.Lay
       })
     )(InMemory.layer())
   ]
+]
+
+/** Combinators that pass every call of a law on. */
+export const passThrough: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Filesystem, unknown>]> = [
+  ["traced", decorated(traced)],
+  ["retry", decorated(retry({ times: 2 }))]
 ]
 
 /** A read-only view. The filesystem below it is writable, so that a test can plant its files. */

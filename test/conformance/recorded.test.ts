@@ -2,7 +2,7 @@ import * as Layer from "effect/Layer"
 import { decorate } from "../../src/filesystem/Filesystem.ts"
 import * as Journal from "../../src/journal/Journal.ts"
 import { suite } from "../../src/testing/index.ts"
-import { inMemory, posixHost } from "./filesystems.ts"
+import { inMemory } from "./filesystems.ts"
 
 const soaks = process.env["FS_ALGEBRA_SOAK"] === "1"
 const programs = soaks ? 2000 : 50
@@ -20,4 +20,3 @@ suite("InMemory, recorded without the previous content", withJournal(recorded({ 
   programs,
   laws
 })
-suite("recorded PosixHost", withJournal(recorded()(posixHost)), { programs })

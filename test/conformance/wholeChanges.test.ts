@@ -5,6 +5,7 @@ import { type Algebra, decorate, layer } from "../../src/filesystem/Filesystem.t
 import { subdirectory, traced } from "../../src/filesystem/Decorator.ts"
 import { wholly } from "../engine/wholly.ts"
 import { declined } from "../../src/port/Request.ts"
+import { programs } from "./filesystems.ts"
 
 /** Returns one law in `every`, and all laws about changes in one step. */
 const some = (every: number) => laws.filter(({ name }, index) => index % every === 0 || name.includes("in one step"))
@@ -12,7 +13,7 @@ const some = (every: number) => laws.filter(({ name }, index) => index % every =
 /** A filesystem without links, because a change in one step does not resolve them. */
 const whole = layer(Effect.map(InMemory.make(), (port) => wholly({ ...port, links: undefined })))
 
-suite("changes in one step", whole, { programs: 100 })
+suite("changes in one step", whole, { programs })
 suite(
   "changes in one step, some of them declined",
   layer(
@@ -27,11 +28,11 @@ suite(
       }))
     })
   ),
-  { programs: 20, laws: some(2) }
+  { programs: 20, laws: some(4) }
 )
 suite(
   "a subdirectory of changes in one step",
   decorate((self: Algebra) => Effect.flatMap(self.mkdir("work/shop"), () => subdirectory("work/shop")(self)))(whole),
-  { programs: 20, laws: some(2) }
+  { programs: 20, laws: some(4) }
 )
 suite("traced changes in one step", decorate(traced)(whole), { programs: 0, laws: some(4) })

@@ -3,7 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
 import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { bundled } from "../bundled.ts"
 
 const made: Array<string> = []
 
@@ -29,7 +29,7 @@ export interface Child {
 }
 
 export const start = (program: string, cache: string): Child => {
-  const child = spawn(process.execPath, [fileURLToPath(new URL(program, import.meta.url))], {
+  const child = spawn(process.execPath, [bundled(new URL(program, import.meta.url))], {
     // The compile cache halves the start time of every process after the first.
     env: { ...process.env, NODE_COMPILE_CACHE: cache }
   })

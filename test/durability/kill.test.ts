@@ -6,11 +6,11 @@ import type { CrashOrders } from "./crash.ts"
 import { identify, record, text } from "./content.ts"
 import { killLoop, type Report, startAnew } from "./killing.ts"
 import { complaint, directory, look, type Op, tailOf, type Tree } from "./model.ts"
+import { isSoak } from "../runs.ts"
 
 afterAll(clean)
 
-const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
-const kills = soak ? 1000 : 50
+const kills = isSoak ? 1000 : 50
 const minutes = 60_000
 
 describe("the checker", () => {
@@ -91,7 +91,7 @@ describe("a process that is killed at a random moment", () => {
     `leaves the old or the new content and no torn file, and the next start removes all leftovers, in ${kills} kills`,
     async () => {
       const each = Math.ceil(kills / 3)
-      const seed = soak ? Number(process.hrtime.bigint() % 1_000_000n) : 1
+      const seed = isSoak ? Number(process.hrtime.bigint() % 1_000_000n) : 1
       const reports = await Promise.all(
         (["none", "file", "full"] as const).map((durability, n) =>
           killLoop({ directory: scratch(), kills: each, seed: seed + n, durability })
@@ -120,21 +120,25 @@ describe("a process that is killed at a random moment", () => {
         0
       )
     },
-    (soak ? 60 : 10) * minutes
+    (isSoak ? 60 : 10) * minutes
   )
 
   // About one kill in ten shows the fault, so this check of the kill loop itself takes a minute. It runs in the soak.
-  it.runIf(soak)("is caught tearing a file where it writes in place, within 150 kills", { timeout: 10 * minutes }, async () => {
-    const report = await killLoop({
-      directory: scratch(),
-      kills: 150,
-      seed: 1,
-      durability: "none",
-      replacing: "naively",
-      stopsAtFirst: true
-    })
-    assert.match(report.complaints[0] ?? "", /f is (?:torn|file ,).* neither old nor new/)
-  })
+  it.runIf(isSoak)(
+    "is caught tearing a file where it writes in place, within 150 kills",
+    { timeout: 10 * minutes },
+    async () => {
+      const report = await killLoop({
+        directory: scratch(),
+        kills: 150,
+        seed: 1,
+        durability: "none",
+        replacing: "naively",
+        stopsAtFirst: true
+      })
+      assert.match(report.complaints[0] ?? "", /f is (?:torn|file ,).* neither old nor new/)
+    }
+  )
 })
 
 describe("a process that is killed before one of its changing system calls", () => {
@@ -164,25 +168,25 @@ describe("a process that is killed before one of its changing system calls", () 
     "copies a directory": { before: ends, op: { kind: "copy", from: "d", to: "new/d", overwrite: false } }
   }
   const cases: Record<string, Case> = {
-    "creates a file, and its parents": { before: {}, op: write("bytes", "create", "a/b/f"), stride: soak ? 1 : 3 },
-    "replaces a file": { before: ends, op: write("bytes", "overwrite", "f"), stride: soak ? 1 : 2 },
-    "appends a stream to a new file": { before: ends, op: write("stream", "append", "d/new"), stride: soak ? 1 : 4 },
+    "creates a file, and its parents": { before: {}, op: write("bytes", "create", "a/b/f"), stride: isSoak ? 1 : 3 },
+    "replaces a file": { before: ends, op: write("bytes", "overwrite", "f"), stride: isSoak ? 1 : 2 },
+    "appends a stream to a new file": { before: ends, op: write("stream", "append", "d/new"), stride: isSoak ? 1 : 4 },
     "copies a file over a link": {
       before: ends,
       op: { kind: "copy", from: "f", to: "m", overwrite: true },
-      stride: soak ? 1 : 5
+      stride: isSoak ? 1 : 5
     },
     "copies a link over a file": {
       before: ends,
       op: { kind: "copy", from: "m", to: "f", overwrite: true },
-      stride: soak ? 1 : 5
+      stride: isSoak ? 1 : 5
     },
     "deletes a tree deeper than it keeps open": {
       before: { ...dirs(60), f: "file 1" },
       op: { kind: "delete", path: "deep", recursive: true },
-      stride: soak ? 1 : 13
+      stride: isSoak ? 1 : 13
     },
-    ...(soak ? others : {})
+    ...(isSoak ? others : {})
   }
 
   const plant = (root: string, tree: Tree): void => {
@@ -210,7 +214,7 @@ describe("a process that is killed before one of its changing system calls", () 
   }
 
   for (const [claim, { before, op, stride = 1 }] of Object.entries(cases)) {
-    const limit = (soak ? 20 : 10) * minutes
+    const limit = (isSoak ? 20 : 10) * minutes
     it.concurrent(
       `while it ${claim}, leaves the old or the new tree, and the next start removes all leftovers`,
       { timeout: limit },

@@ -8,11 +8,11 @@ import { clean, type Child, scratch, start } from "./children.ts"
 import { parse, record } from "./content.ts"
 import type { Outcome, Part } from "./crowd.ts"
 import { look } from "./model.ts"
+import { isSoak } from "../runs.ts"
 
 afterAll(clean)
 
-const soak = process.env["FS_ALGEBRA_SOAK"] !== undefined
-const times = soak ? 20 : 1
+const times = isSoak ? 20 : 1
 const at = scratch()
 const cache = join(at, "cache")
 /** Returns the process that wrote the content with this number. */
@@ -101,7 +101,7 @@ for (const how of ["lists", "writes"] as const) {
   })
 }
 
-describe("four processes", { timeout: soak ? 1_200_000 : 600_000 }, () => {
+describe("four processes", { timeout: isSoak ? 1_200_000 : 600_000 }, () => {
   for (const how of ["bytes", "stream"] as const) {
     it(`create the same names from ${how}, and exactly one process succeeds for each name`, async () => {
       const sizes = Array.from({ length: 150 }, (_, n) => (n % 10 === 0 ? 300_000 : 100 + n))

@@ -5,6 +5,7 @@ import * as Schema from "effect/Schema"
 import { compile, findNeedles } from "../../src/engine/pattern.ts"
 import { is as isFault } from "../../src/model/Fault.ts"
 import { standard } from "../../src/model/Limits.ts"
+import { runs } from "../runs.ts"
 
 const lower = (text: string) => text.replace(/[A-Z]/g, (letter) => letter.toLowerCase())
 const holds = (text: string, needle: string, fold: boolean) =>
@@ -365,12 +366,12 @@ describe("literalsOf", () => {
               return needles.texts.some((text) => holds(match[0], text, needles.fold))
             }).every(Boolean)
           },
-          { runs: 2500 }
+          { runs: runs(2500) }
         )
         assert.isUndefined(Arbitrary.formatCheckFailure(result))
         // Without matches the property would hold vacuously.
-        assert.isAbove(said, 1500)
-        assert.isAbove(folded, 300)
+        assert.isAbove(said, runs(1500))
+        assert.isAbove(folded, runs(300))
       })
     )
   }

@@ -7,6 +7,7 @@ import { is as isFault } from "../../src/model/Fault.ts"
 import { type PlanContext } from "../../src/engine/options.ts"
 import { standard, unlimited } from "../../src/model/Limits.ts"
 import { alternatives } from "./alternatives.ts"
+import { runs } from "../runs.ts"
 
 const sensitive: PlanContext = { limits: standard, caseSensitive: true }
 const insensitive: PlanContext = { limits: standard, caseSensitive: false }
@@ -91,7 +92,7 @@ const names = [
   "a+"
 ]
 
-const agrees = (parts: ReadonlyArray<string>, runs: number) =>
+const agrees = (parts: ReadonlyArray<string>, count: number) =>
   [
     {
       pattern: join(parts, "", 1, 6),
@@ -104,13 +105,13 @@ const agrees = (parts: ReadonlyArray<string>, runs: number) =>
       const expected = oracle(pattern, caseSensitive)
       for (const path of paths) assert.strictEqual(test(matcher, path, true), expected(path), `${pattern} on ${path}`)
     },
-    { arbitrary: { runs } }
+    { arbitrary: { runs: count } }
   ] as const
 
 describe("matcher", () => {
-  const [commonInput, commonBody, commonRuns] = agrees(common, 6000)
+  const [commonInput, commonBody, commonRuns] = agrees(common, runs(6000))
   it.prop("common patterns mean what they mean in picomatch", commonInput, commonBody, commonRuns)
-  const [rareInput, rareBody, rareRuns] = agrees(rare, 4000)
+  const [rareInput, rareBody, rareRuns] = agrees(rare, runs(4000))
   it.prop("rare patterns mean what they mean in picomatch", rareInput, rareBody, rareRuns)
 
   // Patterns for which matching by segments would differ from picomatch without special cases.

@@ -40,16 +40,19 @@ export const canMount = (): boolean => {
 /** Tests whether the shell finds the command. Running the command proves less: `unzip --version` fails. */
 export const has = (command: string): boolean => succeeds("sh", "-c", 'command -v -- "$1"', "sh", command)
 
-const directoryIn = (base: string): Effect.Effect<string, never, Scope.Scope> =>
+const directoryIn = (base: string, remove: (path: string) => void): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(
     Effect.sync(() => Fs.mkdtempSync(join(Fs.realpathSync(base), "fs-algebra-fault-"))),
-    (path) => Effect.sync(() => execFileSync("rm", ["-rf", path]))
+    (path) => Effect.sync(() => remove(path))
   )
 
-export const directory = directoryIn(tmpdir())
+/** A temporary directory. Only `rm` can remove trees whose paths are too long for Node. */
+export const directory = directoryIn(tmpdir(), (path) => execFileSync("rm", ["-rf", path]))
 
 /** A temporary directory in memory if possible, for trees that are made thousands of times. */
-export const fastDirectory = directoryIn(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir())
+export const fastDirectory = directoryIn(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir(), (path) =>
+  Fs.rmSync(path, { recursive: true, force: true })
+)
 
 export const mounted = (at: string, ...args: ReadonlyArray<string>): Effect.Effect<string, never, Scope.Scope> =>
   Effect.acquireRelease(

@@ -11,8 +11,7 @@ import { extra } from "./large.ts"
 import { changing, type Failure, type Operation, trees, writing } from "./operations.ts"
 import type { Answer } from "./program.ts"
 import { isOurs, type Site, tracer, type Tracer } from "./tracer.ts"
-
-const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
+import { isSoak } from "../runs.ts"
 
 type Tree = Record<string, string>
 
@@ -89,7 +88,7 @@ const errorsOf = ({ call, text }: Site): ReadonlyArray<string> => [
 
 /** Drops repeated calls on the same paths, except in the soak. */
 const distinct = (sites: ReadonlyArray<Site>): ReadonlyArray<Site> => {
-  if (soak) return sites
+  if (isSoak) return sites
   const seen = new Set<string>()
   return sites.filter(({ call, text }) => {
     const names = text.match(/<[^>]*>|"[^"]*"|O_CREAT/g) ?? []
@@ -221,7 +220,7 @@ const confirms = (sites: ReadonlyArray<Site>): ReadonlyArray<Site> =>
 describe.runIf(canTrace)(
   "with durability full, an unconfirmed flush is reported and leaves the old tree or the new one",
   () => {
-    for (const self of [...writing, ...changing].filter(({ name }) => soak || confirmed.has(name))) {
+    for (const self of [...writing, ...changing].filter(({ name }) => isSoak || confirmed.has(name))) {
       it.live(self.name, () => Effect.map(wrongs(self, "full", confirms), (wrong) => assert.deepStrictEqual(wrong, [])))
     }
   }

@@ -11,6 +11,7 @@ import { adversarial, faulty, type Planned, type Step } from "../../src/testing/
 import { capture, picture as pictureOf, plant, type Picture } from "../../src/testing/Files.ts"
 import { fastDirectory, host, losingNothing } from "./ground.ts"
 import { failure, type Failure, files, type Operation, operations, steps } from "./operations.ts"
+import { isSoak } from "../runs.ts"
 
 /** Faults of the disk itself, independent of the tree. */
 const hard: ReadonlyArray<Fault> = [
@@ -54,7 +55,7 @@ const onDisk = Effect.flatMap(fastDirectory, (root) => host(root))
 
 const plain = (fs: Algebra): Algebra => fs
 
-const some = (all: ReadonlyArray<Fault>, count: number) => (process.env["FS_ALGEBRA_SOAK"] === "1" ? all : all.slice(0, count))
+const some = (all: ReadonlyArray<Fault>, count: number) => (isSoak ? all : all.slice(0, count))
 
 const grounds: ReadonlyArray<Ground> = [
   { name: "InMemory", fresh: memory, over: plain, hard, soft, crossing: false },

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { type Child, spawned } from "./child.ts"
 import { fastDirectory, picture, plantAt } from "./ground.ts"
 import { changing, type Operation, operations, reading, trees, writing } from "./operations.ts"
+import { isSoak } from "../runs.ts"
 
 const few: Effect.Effect<{ readonly child: Child; readonly root: string }, never, Scope.Scope> = Effect.gen(function* () {
   const at = yield* fastDirectory
@@ -18,18 +19,16 @@ const few: Effect.Effect<{ readonly child: Child; readonly root: string }, never
   return { child, root }
 })
 
-const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
-
 /** The operations of the fast run, one of each kind, because each waits a quarter of a second before it gives up. */
 const usual = new Set(
   "read,stream,grep,walk,create with parents; bytes,overwrite; a stream,append; bytes,edit,copy,move,symlink,copy of a tree,delete of a tree"
     .split(",")
     .map((name) => name.replace(";", ","))
 )
-const tried = operations.filter(({ name }) => soak || usual.has(name))
+const tried = operations.filter(({ name }) => isSoak || usual.has(name))
 
 describe("a process without free descriptors", () => {
-  for (const spare of soak ? [0, 1, 2, 3, 4] : [0, 2]) {
+  for (const spare of isSoak ? [0, 1, 2, 3, 4] : [0, 2]) {
     it.live(
       `with ${spare} left: each call succeeds, or is IoError EMFILE and changes nothing; all calls succeed afterwards`,
       () =>

@@ -13,6 +13,7 @@ import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import { around } from "../../src/port/Backend.ts"
 import { fastDirectory, host, losingNothing, picture, plantAt } from "./ground.ts"
 import { failure, operations } from "./operations.ts"
+import { isSoak } from "../runs.ts"
 
 interface Ground {
   readonly top: string
@@ -133,10 +134,8 @@ const others = (self: Ground, spared: Act["spared"], isLeftOut: (path: string) =
     Object.entries(picture(self.root)).filter(([path]) => spared?.(path) === true && !isLeftOut(path))
   ])
 
-const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
-
 /** Tests whether to act before this call. The fast run skips some later calls. */
-const turns = (nth: number): boolean => soak || nth <= 6 || nth % 3 === 0
+const turns = (nth: number): boolean => isSoak || nth <= 6 || nth % 3 === 0
 
 describe("a change by another process between the steps of a call", () => {
   for (const { name, run, spared } of acts) {
@@ -202,8 +201,8 @@ describe("the root itself", () => {
       losingNothing(
         Effect.gen(function* () {
           const wrong: Array<string> = []
-          for (const operation of operations.filter((_, i) => soak || i % 3 === 0)) {
-            for (let nth = 1; nth <= (soak ? 50 : 5); nth++) {
+          for (const operation of operations.filter((_, i) => isSoak || i % 3 === 0)) {
+            for (let nth = 1; nth <= (isSoak ? 50 : 5); nth++) {
               const isReached = yield* Effect.scoped(
                 Effect.gen(function* () {
                   const self = yield* ground

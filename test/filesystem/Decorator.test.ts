@@ -11,6 +11,7 @@ import type { Backend } from "../../src/port/Backend.ts"
 import { capture, program, run, tick, tree } from "./programs.ts"
 import { performed } from "../performed.ts"
 import * as Request from "../../src/port/Request.ts"
+import { runs } from "../runs.ts"
 
 const at = (path: string) => path as FsPath
 const root = at(".")
@@ -104,7 +105,7 @@ describe("subdirectory", () => {
       assert.deepStrictEqual(yield* names(whole), ["beside", "in"])
       assert.deepStrictEqual(yield* names(whole, "in"), ["beside", "there"])
     }),
-    { arbitrary: { runs: 100 } }
+    { arbitrary: { runs: runs(100) } }
   )
 
   it.effect("fails for a missing directory, and does not create it", () =>
@@ -259,7 +260,7 @@ describe("quota", () => {
         yield* fails(fs.write("last", "x", { mode: "append" }), { _tag: "DiskFull" })
       } else yield* fails(fs.write("last", ""), { _tag: "DiskFull" })
     }),
-    { arbitrary: { runs: 300 } }
+    { arbitrary: { runs: runs(300) } }
   )
 
   it.effect("rejects a stream as soon as it exceeds the bound, and leaves no partial file", () =>

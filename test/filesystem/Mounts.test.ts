@@ -7,6 +7,7 @@ import { mount } from "../../src/filesystem/Mounts.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { capture, program, run, type Step, tick, timeless, tree } from "./programs.ts"
+import { runs } from "../runs.ts"
 
 const at = (path: string) => path as FsPath
 const root = at(".")
@@ -62,7 +63,7 @@ describe("a mounted filesystem", () => {
       assert.strictEqual(yield* outer.readString("a/d/hidden"), "below the mount")
       assert.deepStrictEqual(yield* names(outer, "a/d"), ["hidden"])
     }),
-    { arbitrary: { runs: 300 } }
+    { arbitrary: { runs: runs(300) } }
   )
 
   it.effect("is mounted at a missing path by creating its parents, and is listed there", () =>

@@ -8,6 +8,7 @@ import type { Fault } from "../../src/model/FsError.ts"
 import { type FsPath, parent } from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { capture, program, run, tick, timeless, tree } from "./programs.ts"
+import { runs } from "../runs.ts"
 
 const at = (path: string) => path as FsPath
 const utf8 = (text: string) => new TextEncoder().encode(text)
@@ -49,7 +50,7 @@ describe("an overlay behaves like a copy:", () => {
       assert.deepStrictEqual(yield* capture(fs.port), yield* capture(copy.port))
       assert.deepStrictEqual(yield* capture(lower.port), before)
     }),
-    { arbitrary: { runs: 300 } }
+    { arbitrary: { runs: runs(300) } }
   )
 
   for (const [where, options] of cases) {
@@ -70,7 +71,7 @@ describe("an overlay behaves like a copy:", () => {
         yield* commit(between)
         assert.deepStrictEqual(timeless(yield* capture(lower.port)), timeless(yield* capture(copy.port)))
       }),
-      { arbitrary: { runs: 100 } }
+      { arbitrary: { runs: runs(100) } }
     )
   }
 
@@ -93,7 +94,7 @@ describe("an overlay behaves like a copy:", () => {
         assert.deepStrictEqual(yield* changes(fs), [])
       }
     }),
-    { arbitrary: { runs: 200 } }
+    { arbitrary: { runs: runs(200) } }
   )
 
   it.effect.prop(
@@ -114,7 +115,7 @@ describe("an overlay behaves like a copy:", () => {
       })
       assert.deepStrictEqual(yield* told(fs), expected)
     }),
-    { arbitrary: { runs: 200 } }
+    { arbitrary: { runs: runs(200) } }
   )
 
   it.effect.prop(
@@ -130,7 +131,7 @@ describe("an overlay behaves like a copy:", () => {
       assert.deepStrictEqual(yield* capture(fs.port), yield* capture(lower.port))
       assert.deepStrictEqual(yield* capture(upper.port), {})
     }),
-    { arbitrary: { runs: 100 } }
+    { arbitrary: { runs: runs(100) } }
   )
 
   it.effect.prop(
@@ -164,7 +165,7 @@ describe("an overlay behaves like a copy:", () => {
       yield* commit(fs)
       assert.deepStrictEqual(timeless(yield* capture(base)), timeless(yield* capture(copy.port)))
     }),
-    { arbitrary: { runs: 200 } }
+    { arbitrary: { runs: runs(200) } }
   )
 })
 

@@ -3,6 +3,7 @@ import { Effect, Schema, Stream } from "effect"
 import * as Arbitrary from "effect/Arbitrary"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { makePages } from "../../src/filesystem/platform/open.ts"
+import { runs } from "../runs.ts"
 
 const page = 64 * 1024
 
@@ -63,6 +64,6 @@ describe("pages", () => {
           agree(Buffer.concat(yield* Stream.runCollect(pages.content)), model.content())
         })
       ),
-    { arbitrary: { runs: 300 } }
+    { arbitrary: { runs: runs(300) } }
   )
 })

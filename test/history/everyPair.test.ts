@@ -38,6 +38,7 @@ const filesystems: ReadonlyArray<readonly [name: string, layer: Layer.Layer<File
   ["effect's FileSystem", Filesystems.nodeFileSystem],
   ["effect's FileSystem of ours", Filesystems.thereAndBack],
   ...Filesystems.combinators,
+  ...Filesystems.passThrough,
   [
     "a subdirectory of a host",
     on(posixHost, (self) =>

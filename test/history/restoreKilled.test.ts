@@ -8,8 +8,8 @@ import * as Schema from "effect/Schema"
 import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
 import { isDeepStrictEqual } from "node:util"
+import { bundled } from "../bundled.ts"
 import { host } from "../faults/ground.ts"
 import * as Archive from "../../src/history/Archive.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
@@ -23,7 +23,7 @@ const fewer = isSoak ? 100 : 3
 /** Additional kills for a busy machine, where kills may come too early or too late to leave anything unfinished. */
 const most = 20
 
-const loop = fileURLToPath(new URL("restoreLoop.ts", import.meta.url))
+const loop = bundled(new URL("restoreLoop.ts", import.meta.url))
 
 interface Process {
   readonly child: ChildProcessWithoutNullStreams

@@ -13,7 +13,8 @@ import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { before, changing, large, readings } from "./cases.ts"
-import { descriptorsIn, guard, isSoak, onDisk, plantOnDisk, type Picture, real, temporary } from "./harness.ts"
+import { descriptorsIn, guard, onDisk, plantOnDisk, type Picture, real, temporary } from "./harness.ts"
+import { isSoak } from "../runs.ts"
 
 const opened = (root: string) =>
   Effect.gen(function* () {

@@ -19,13 +19,12 @@ import { type Algebra, make as derive } from "../../src/filesystem/Filesystem.ts
 import * as FsPath from "../../src/model/FsPath.ts"
 import { around, type Backend, keyOf } from "../../src/port/Backend.ts"
 import { directory, type Files } from "../../src/testing/Files.ts"
+import { isSoak } from "../runs.ts"
 
 export type Moment = "step" | "before" | "microtask" | "immediate" | "after" | "call" | "called"
 
 /** The original functions of `node:fs`, whatever replaces them now. */
 export const real = { ...fs }
-
-export const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
 /** Interrupts one fiber at the nth point. */
 export class Trigger {
@@ -107,40 +106,55 @@ const isCall = (name: string): boolean =>
 
 const names = Object.keys(fs).filter(isCall)
 
+/** The trigger whose points are the calls of `node:fs`, while its operation runs. */
+let callTrigger: Trigger | undefined
+
+/** Returns the function with a point at each call. */
+const intercepted = (name: string): unknown => {
+  const original = (real as any)[name] as (...args: ReadonlyArray<unknown>) => unknown
+  const replaced = (...args: ReadonlyArray<unknown>): unknown => {
+    const trigger = callTrigger
+    if (trigger === undefined || !trigger.next()) return original(...args)
+    const done = args.at(-1)
+    if (typeof done === "function" && !name.endsWith("Sync") && name !== "watch") {
+      if (trigger.moment === "call") {
+        const started = original(...args)
+        trigger.fire()
+        return started
+      }
+      return original(...args.slice(0, -1), (...results: ReadonlyArray<unknown>) => {
+        trigger.fire()
+        done(...results)
+      })
+    }
+    if (trigger.moment === "call") trigger.fire()
+    try {
+      return original(...args)
+    } finally {
+      if (trigger.moment === "called") trigger.fire()
+    }
+  }
+  return Object.assign(replaced, original)
+}
+
+let isIntercepting = false
+
+/** Replaces the functions of `node:fs` once, because a replacement takes longer than most operations. */
+const intercept = (): void => {
+  if (isIntercepting) return
+  isIntercepting = true
+  for (const name of names) (fs as any)[name] = intercepted(name)
+  syncBuiltinESMExports()
+}
+
 const calling = <A, E, R>(trigger: Trigger, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
-    const put = (name: string, value: unknown): void => void ((fs as any)[name] = value)
-    for (const name of names) {
-      const original = (real as any)[name] as (...args: ReadonlyArray<unknown>) => unknown
-      const replaced = (...args: ReadonlyArray<unknown>): unknown => {
-        if (!trigger.next()) return original(...args)
-        const done = args.at(-1)
-        if (typeof done === "function" && !name.endsWith("Sync") && name !== "watch") {
-          if (trigger.moment === "call") {
-            const started = original(...args)
-            trigger.fire()
-            return started
-          }
-          return original(...args.slice(0, -1), (...results: ReadonlyArray<unknown>) => {
-            trigger.fire()
-            done(...results)
-          })
-        }
-        if (trigger.moment === "call") trigger.fire()
-        try {
-          return original(...args)
-        } finally {
-          if (trigger.moment === "called") trigger.fire()
-        }
-      }
-      put(name, Object.assign(replaced, original))
-    }
-    syncBuiltinESMExports()
+    intercept()
+    callTrigger = trigger
     return Effect.ensuring(
       effect,
       Effect.sync(() => {
-        for (const name of names) put(name, (real as any)[name])
-        syncBuiltinESMExports()
+        callTrigger = undefined
       })
     )
   })

@@ -20,6 +20,7 @@ import { faulty } from "../../src/testing/Faults.ts"
 import type { Command } from "../../src/testing/Model.ts"
 import { directory } from "../conformance/filesystems.ts"
 import { another, entriesOf, look, makeJournal, outcome, programs, record, watching } from "./recordings.ts"
+import { runs } from "../runs.ts"
 
 const utf8 = (text: string) => new TextEncoder().encode(text)
 const share = Arbitrary.map(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100 }))), (n) => n / 100)
@@ -59,7 +60,7 @@ describe("Replay.undo", () => {
         yield* Replay.undo(journal, recorded, { to: last })
         assert.deepStrictEqual(yield* look(fs.port), pictures[end], "the undo undone")
       }),
-    { arbitrary: { runs: 60, size: 40 } }
+    { arbitrary: { runs: runs(60), size: 40 } }
   )
 
   it.effect.prop(
@@ -79,7 +80,7 @@ describe("Replay.undo", () => {
         yield* Replay.undo(journal, recorded, { to: last })
         assert.deepStrictEqual(folded(yield* look(fs.port)), folded(pictures[last]!), "the undo undone")
       }),
-    { arbitrary: { runs: 100, size: 40 } }
+    { arbitrary: { runs: runs(100), size: 40 } }
   )
 
   it.effect("restores contents by their hash, links, empty directories and permissions", () =>

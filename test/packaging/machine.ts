@@ -1,11 +1,10 @@
 /** A machine on which the package is installed, as `npm install --global` does it, with a home directory of its own. */
 import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
 import { delimiter, join } from "node:path"
-import { root } from "../documentation/markdown.ts"
+import { commandLine } from "../bundled.ts"
 import { onDisk } from "../scratch.ts"
 
-/** The command, from the sources. */
-export const bin = join(root, "src/cli/bin.ts")
+export const bin = commandLine()
 
 /** Returns an empty directory to work in, and an environment in which a shell and `npx` find `fs-algebra`. */
 export const machine = () => {

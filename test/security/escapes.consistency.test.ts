@@ -14,6 +14,7 @@ import { directory, plant, seen, spelt } from "./escapes/grounds.ts"
 import type { Leads } from "./escapes/meaning.ts"
 import { base, type Layout, layouts, type Row } from "./escapes/rows.ts"
 import { complete, isLink as isLinkText, normal } from "./escapes/tree.ts"
+import { isSoak } from "../runs.ts"
 
 interface Pair {
   readonly name: string
@@ -192,7 +193,7 @@ const isOrdinary = (layout: Layout, { leads }: Row): boolean =>
 const isSlashed = ({ links }: Layout): boolean => Object.values(links).some((text) => /[^/]\/\.?$/.test(text))
 
 /** Runs every second case, alternating between rows; the soak runs all. */
-const oneIn = process.env["FS_ALGEBRA_SOAK"] === "1" ? 1 : 2
+const oneIn = isSoak ? 1 : 2
 
 let turn = 0
 

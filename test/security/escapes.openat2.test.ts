@@ -18,8 +18,8 @@ import { inObjects, plant } from "./escapes/grounds.ts"
 import { random, randomPath, randomTree } from "./escapes/random.ts"
 import { asKernel, asPromised, differences, isCopied, reasonFor, type Verdict } from "./escapes/resolution.ts"
 import { childrenOf, complete, isDirectory, isFile, isLink, normal, textOf, type Tree, whatIs } from "./escapes/tree.ts"
+import { isSoak } from "../runs.ts"
 
-const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 const trees = isSoak ? 20_000 : 150
 const batch = 150
 const pathsEach = 24

@@ -9,8 +9,7 @@ import { refused } from "./escapes/meaning.ts"
 import { type Case, type Expected, type Method, methods } from "./escapes/methods.ts"
 import { base, type Layout, layouts, outside, type Row } from "./escapes/rows.ts"
 import { complete, isLink, normal, textOf, type Tree } from "./escapes/tree.ts"
-
-const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
+import { isSoak } from "../runs.ts"
 
 const firstLink = (tree: Tree, path: string): string | undefined => {
   const names = path.split("/")

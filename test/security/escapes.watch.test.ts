@@ -8,8 +8,7 @@ import type { WatchEvent } from "../../src/model/Entry.ts"
 import { type Ground, type Kind, kinds } from "./escapes/grounds.ts"
 import { base, type Layout, layouts, outside, type Row } from "./escapes/rows.ts"
 import { join, normal } from "./escapes/tree.ts"
-
-const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
+import { isSoak } from "../runs.ts"
 
 const refusals: Partial<Record<Row["leads"]["is"], { readonly _tag: string; readonly why?: string }>> = {
   file: { _tag: "NotADirectory" },

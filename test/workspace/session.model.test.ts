@@ -6,6 +6,7 @@ import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
 import * as Slice from "../../src/model/Slice.ts"
 import * as Session from "../../src/workspace/Session.ts"
+import { isSoak, runs } from "../runs.ts"
 
 type Item = { readonly key: string; readonly n: number }
 const Item = Schema.Struct({ key: Schema.String, n: Schema.Number })
@@ -243,7 +244,6 @@ const following = Effect.fnUntraced(function* (session: Session.Operations) {
 })
 
 describe("random calls", () => {
-  const runs = process.env["FS_ALGEBRA_SOAK"] === "1" ? 20_000 : 400
   it.effect.prop(
     "leave sessions in the state of a naive model, and `changes` reports every change",
     [Schema.Array(Command).check(Schema.isMinLength(20), Schema.isMaxLength(60))],
@@ -266,6 +266,6 @@ describe("random calls", () => {
           }
         })
       ),
-    { arbitrary: { runs } }
+    { arbitrary: { runs: isSoak ? 20_000 : runs(400) } }
   )
 })

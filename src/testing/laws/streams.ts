@@ -6,24 +6,14 @@ import { plantFiles, lawForms, expectTree, withLimits } from "../chapter.ts"
 import { equal, fails } from "../expect.ts"
 import { directory } from "../Files.ts"
 import type { Law } from "../Law.ts"
-import { collect, encodeUtf8, streamThen, toBytes, writeThroughSink } from "../operations.ts"
+import { collect, concatBytes, encodeUtf8, streamThen, toBytes, writeThroughSink } from "../operations.ts"
 
 const service = lawForms("service")
 const writing = lawForms("service", "write")
 
 const chunkBytes = 65536
 
-const patternBytes = (length: number): Uint8Array => Uint8Array.from({ length }, (_, i) => (i * 31 + (i >> 8)) & 0xff)
-
-const concatBytes = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const out = new Uint8Array(chunks.reduce((length, chunk) => length + chunk.length, 0))
-  let at = 0
-  for (const chunk of chunks) {
-    out.set(chunk, at)
-    at += chunk.length
-  }
-  return out
-}
+const patternBytes = (length: number): Uint8Array => new Uint8Array(length).map((_, i) => i * 31 + (i >> 8))
 
 const lengths = (chunks: ReadonlyArray<Uint8Array>): ReadonlyArray<number> => chunks.map((chunk) => chunk.length)
 

@@ -3,6 +3,7 @@ import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Children from "../../../src/backends/memory/hashTrie.ts"
+import { runs } from "../../runs.ts"
 
 interface Item extends Children.Entry {
   readonly value: number
@@ -97,7 +98,7 @@ describe("the children of a directory in memory", () => {
           )
         }
       }),
-    { arbitrary: { runs: 150 } }
+    { arbitrary: { runs: runs(150) } }
   )
 
   it("a change after a capture copies a few small pieces, for any number of entries", () => {

@@ -11,6 +11,7 @@ import { type Ground, inside, type Place, prepare, type Scene } from "./ground.t
 import { onPort, type Operation, type Outcome, type Subject } from "./operations.ts"
 import { onService } from "./serviceOperations.ts"
 import { cached, type Opened, posixHost } from "./subjects.ts"
+import { isSoak } from "../../runs.ts"
 
 const canPlay = process.platform === "linux" && Fs.existsSync("/proc/self/fd")
 const base = Fs.mkdtempSync(join(Fs.realpathSync(Fs.existsSync("/dev/shm") ? "/dev/shm" : tmpdir()), "fs-algebra-exact-"))
@@ -113,7 +114,7 @@ const play = async (
 
 describe.runIf(canPlay)("an operation after an exchange of the entry at its path", () => {
   it("acts on the entry that stands there now", { timeout: 300_000 }, async () => {
-    const rounds = process.env["FS_ALGEBRA_SOAK"] === "1" ? 200_000 : 4000
+    const rounds = isSoak ? 200_000 : 4000
     const { complaints, done } = await play(posixHost, rounds)
     assert.deepStrictEqual(complaints, [])
     assert.isAbove(done, rounds / 4)

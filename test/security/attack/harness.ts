@@ -11,6 +11,7 @@ import { join } from "node:path"
 import { type Attacker, type Program, start } from "./attackers.ts"
 import { type Ground, type Scene, prepare, slots } from "./ground.ts"
 import type { Failure, Operation, Outcome, Subject, Verdict } from "./operations.ts"
+import { isSoak } from "../../runs.ts"
 
 export type Kind = Verdict["kind"] | "misnamed" | "leftovers"
 
@@ -262,7 +263,7 @@ export const play = (
     return tallies
   })
 
-export const isLoud = process.env["FS_ALGEBRA_SOAK"] === "1" || process.env["DEBUG"] !== undefined
+export const isLoud = isSoak || process.env["DEBUG"] !== undefined
 
 export const line = ({ attempts, calls, counts, milliseconds, operation, refusals, scene, successes, swaps }: Tally): string =>
   `${operation} | ${scene}: ${attempts} attempts of ${calls} calls, ${swaps} swaps, ${Math.round(milliseconds)} ms; ` +

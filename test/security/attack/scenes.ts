@@ -4,6 +4,7 @@ import { branch, flipped, onTheWay, recreated, type Scene } from "./ground.ts"
 import { onDirectory, onFile } from "./nameOperations.ts"
 import { makingOnPort, onNames, onPort, type Operation } from "./operations.ts"
 import { makingOnService, makingParents, onBranch, onService } from "./serviceOperations.ts"
+import { isSoak } from "../../runs.ts"
 
 export interface Act {
   readonly scene: Scene
@@ -36,8 +37,6 @@ export const actsFor = (engine: Engine): ReadonlyArray<Act> =>
   engine === "c"
     ? acts
     : acts.map(({ operations, scene }) => ({ scene, operations: operations.filter(({ mayTake }) => mayTake !== true) }))
-
-const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
 /** Returns the operation of a name: `service write over a file` and `service write with parents` both test `service write`. */
 export const operationOf = (name: string): string => /^(?:service )?[\w.]+/.exec(name)![0]
