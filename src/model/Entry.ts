@@ -61,6 +61,24 @@ export const FileStat = Schema.Struct({
 })
 
 /**
+ * Returns a `FileStat` whose `isFile` and `isDirectory` follow from the kind.
+ *
+ * @example
+ * ```ts
+ * Entry.stat({ path: FsPath.root, kind: "directory", sizeBytes: 0 }).isDirectory // => true
+ * ```
+ * @category constructors
+ * @since 0.1.0
+ */
+export const stat = ({ kind, path, ...rest }: Omit<FileStat, "isFile" | "isDirectory">): FileStat => ({
+  path,
+  kind,
+  isFile: kind === "file",
+  isDirectory: kind === "directory",
+  ...rest
+})
+
+/**
  * An entry of a listing or a walk.
  *
  * @since 0.1.0
