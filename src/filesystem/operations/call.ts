@@ -4,6 +4,7 @@
  *
  * Only here does a fault become an error with operation and path.
  */
+import { accessDenied, invalidPath, invalidArgument } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Eager from "../../engine/eager.ts"
@@ -14,15 +15,9 @@ import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
-export const notFound: Fault = { _tag: "NotFound" }
-export const notAFile: Fault = { _tag: "NotAFile" }
-export const notADirectory: Fault = { _tag: "NotADirectory" }
-export const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
+export const readOnly = accessDenied("readOnly")
 
-const inProgress: Fault = { _tag: "InvalidPath", detail: "it belongs to a write in progress" }
-
-export const invalidArgument = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
-export const unsupported = (feature: string): Fault => ({ _tag: "Unsupported", feature })
+const inProgress: Fault = invalidPath("it belongs to a write in progress")
 
 export type ErrorTags = ReadonlySet<string>
 
@@ -54,8 +49,6 @@ export const writeActions: ReadonlyArray<Action> = ["write"]
 export const createActions: ReadonlyArray<Action> = ["write"]
 export const deleteActions: ReadonlyArray<Action> = ["delete"]
 export const moveActions: ReadonlyArray<Action> = ["write", "delete"]
-
-export const isFault = (value: object | string): value is Fault => typeof value === "object" && "_tag" in value
 
 export const isWholeNumber = (value: unknown, minimum: number): value is number =>
   typeof value === "number" && (Number.isSafeInteger(value) || value === Number.POSITIVE_INFINITY) && value >= minimum

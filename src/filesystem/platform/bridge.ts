@@ -93,7 +93,7 @@ export const permissionBits = (method: string, mode: number): Effect.Effect<numb
     ? Effect.fail(badArgument(method, "the mode must be a whole number from 0 to 2^32 - 1"))
     : (mode & 0o7000) === 0
       ? Effect.succeed(mode & 0o777)
-      : Effect.fail(badArgument(method, "set-user-ID, set-group-ID and sticky bits are not given here"))
+      : Effect.fail(badArgument(method, "set-user-ID, set-group-ID and sticky bits are not supported"))
 
 /**
  * Masks the requested mode of a new entry as the backend masked its default mode.
@@ -157,7 +157,7 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
   } = bridge
 
   const failDenied = (path: string, what: string) =>
-    Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits let nobody ${what} it`))
+    Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits do not allow anyone to ${what} it`))
 
   const isWritable = (stat: FileStat): boolean =>
     may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)

@@ -6,7 +6,16 @@ import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
 import type { FileStat, Kind, WatchEvent } from "../../model/Entry.ts"
-import { alreadyExists, directoryNotEmpty, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
+import {
+  alreadyExists,
+  directoryNotEmpty,
+  notADirectory,
+  notAFile,
+  notFound,
+  accessDenied,
+  invalidPath,
+  invalidArgument
+} from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { join, parent, root } from "../../model/FsPath.ts"
@@ -23,7 +32,7 @@ import { fromPlatform } from "./errors.ts"
 // Effect's FileSystem cannot confine a path to a directory. So each component is checked before use. A process that
 // replaces one in between can escape, so the confinement is only `best-effort`.
 
-const reservedNameFault: Fault = { _tag: "InvalidPath", detail: "names of this form are kept for writes in progress" }
+const reservedNameFault: Fault = invalidPath("names of this form are reserved for writes in progress")
 
 interface RootedFileSystem {
   readonly fs: FileSystem
@@ -318,13 +327,9 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
         : writeStaged(path, content, mode, how)
 }
 
-const rootDeniedFault: Fault = { _tag: "AccessDenied", why: "root" }
-const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
-const linkAttributesFault: Fault = {
-  _tag: "InvalidArgument",
-  argument: "path",
-  detail: "a link has no attributes of its own here"
-}
+const rootDeniedFault: Fault = accessDenied("root")
+const notALink: Fault = invalidArgument("path", "it is not a symbolic link")
+const linkAttributesFault: Fault = invalidArgument("path", "a symbolic link has no attributes of its own")
 
 const tagOf = { Create: "Created", Update: "Updated", Remove: "Removed" } as const
 

@@ -193,7 +193,7 @@ interface ContentSource<E> {
 
 const mismatch = (path: FsPathModule.FsPath): Effect.Effect<never, Mismatch> => Effect.fail({ _tag: "Mismatch", path })
 
-const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
+const noLinks: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "this backend has no symbolic links" }
 
 interface StagedPath {
   readonly at: FsPathModule.FsPath
