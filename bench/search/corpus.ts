@@ -24,7 +24,7 @@ import type { Random } from "./random.ts"
 import { make as random } from "./random.ts"
 import { logs, needle, sources, unicodeSources } from "./text.ts"
 
-export type Shape = "flat" | "large" | "deep" | "wide" | "unicode" | "ignored" | "real"
+export type Shape = "flat" | "large" | "deep" | "wide" | "unicode" | "ignored" | "sparse" | "real"
 
 /** Must be raised whenever the same parameters would make another tree. */
 const version = 1
@@ -59,14 +59,16 @@ const unicodeName: Name = (self, index) =>
 
 interface Sown {
   readonly seed: number
+  /** Directories per file. @default 0.16 */
+  readonly density?: number
   readonly files: number
   readonly text?: typeof sources
   readonly name?: Name
 }
 
-const sow = (root: string, { files, name = plainName, seed, text = sources }: Sown): void => {
+const sow = (root: string, { density = 0.16, files, name = plainName, seed, text = sources }: Sown): void => {
   const self = random(seed)
-  const all = directories(self, Math.max(64, Math.floor(files * 0.16)))
+  const all = directories(self, Math.max(64, Math.floor(files * density)))
   const content = text(self)
   for (const directory of all) mkdirSync(join(root, directory), { recursive: true })
   for (let i = 0; i < files; i++) writeFileSync(`${root}/${self.pick(all)}/${name(self, i)}`, content(i))
@@ -125,7 +127,9 @@ const made = (shape: Exclude<Shape, "real">, files: number): Made => {
       files: Math.floor(files / 3),
       grow: (root: string, files: number) => sow(root, { seed: 7, files, text: unicodeSources, name: unicodeName })
     },
-    ignored: { files, grow: sowIgnored }
+    ignored: { files, grow: sowIgnored },
+    // Many published packages look so: directories outnumber files.
+    sparse: { files, grow: (root: string, files: number) => sow(root, { seed: 8, files, density: 2 }) }
   }[shape]
 }
 

@@ -87,8 +87,8 @@ const measured = (size: string, only: ReadonlyArray<string>, report: string): bo
     sections.push(written.markdown)
     all.push(...judged(table, result))
   }
-  publish(report, [start, "## Targets", "", targets(all), "## Tables", "", ...sections].join("\n"))
-  return right
+  publish(report, [start, "## Tables", "", ...sections, "## Targets", "", targets(all)].join("\n"))
+  return right && all.every(({ held }) => held)
 }
 
 export const search = (args: ReadonlyArray<string>): number => {

@@ -69,10 +69,10 @@ const walk = (id: string, title: string, shape: Shape, targets: ReadonlyArray<Ta
   targets
 })
 
-/** Returns the targets for a walk or a glob of everything; the real tree has its own bound. */
-const everywhere = (real: boolean, ours = "ours"): ReadonlyArray<Target> => [
-  { ours, beside: baseline, bound: real ? 1.4 : 1 },
-  { ours, beside: "tinyglobby", bound: 0.9 }
+/** Returns the targets for a walk or a glob of everything. */
+const everywhere = (bound = 0.9): ReadonlyArray<Target> => [
+  { ours: "ours", beside: baseline, bound },
+  { ours: "ours", beside: "tinyglobby", bound: 0.9 }
 ]
 
 const glob = (id: string, pattern: string, shape: Shape, targets: ReadonlyArray<Target>): Table => ({
@@ -167,11 +167,10 @@ const ignored: Table = {
 /** Returns the questions for one tree, generated or real. */
 const ofTree = (shape: "flat" | "real"): ReadonlyArray<Table> => {
   const real = shape === "real"
-  const literal = real ? 1.3 : 1.1
   return [
-    walk("walk-all", "All files", shape, [...everywhere(real), { ours: "ours", beside: "effect", bound: 0.12 }]),
-    glob("glob-ts", "**/*.ts", shape, everywhere(real)),
-    glob("glob-test-json", "**/test/**/*.json", shape, everywhere(real)),
+    walk("walk-all", "All files", shape, [...everywhere(), { ours: "ours", beside: "effect", bound: 0.12 }]),
+    glob("glob-ts", "**/*.ts", shape, everywhere()),
+    glob("glob-test-json", "**/test/**/*.json", shape, everywhere()),
     glob("glob-base", real ? "effect/src/**/{a,b,C}*.ts" : "src/**/{a,b}*.js", shape, [
       { ours: "ours", beside: baseline, bound: 0.05 }
     ]),
@@ -179,12 +178,12 @@ const ofTree = (shape: "flat" | "real"): ReadonlyArray<Table> => {
       id: "grep-rare",
       question: real ? { pattern: "ERR_INVALID_ARG_TYPE", literal: true } : questions.rare,
       shape,
-      targets: searched(literal)
+      targets: searched(1)
     }),
-    grep({ id: "grep-import", question: questions.import, shape, targets: searched(literal) }),
-    grep({ id: "grep-common", question: questions.common, shape, targets: searched(literal), firstMs: 30 }),
-    grep({ id: "grep-alternation", question: questions.alternation, shape, targets: searched(real ? 1.3 : 1.25) }),
-    grep({ id: "grep-caseless", question: questions.caseless, shape, targets: searched(literal) }),
+    grep({ id: "grep-import", question: questions.import, shape, targets: searched(0.9) }),
+    grep({ id: "grep-common", question: questions.common, shape, targets: searched(0.9), firstMs: 30 }),
+    grep({ id: "grep-alternation", question: questions.alternation, shape, targets: searched(0.9) }),
+    grep({ id: "grep-caseless", question: questions.caseless, shape, targets: searched(0.9) }),
     grep({ id: "grep-word", question: questions.word, shape, targets: [{ ours: "ours-stream", beside: baseline, bound: 2.4 }] })
   ]
 }
@@ -192,6 +191,9 @@ const ofTree = (shape: "flat" | "real"): ReadonlyArray<Table> => {
 const shapes: ReadonlyArray<Table> = [
   walk("walk-deep", "All files of a tree of a hundred levels", "deep"),
   walk("walk-wide", "All files of one wide directory", "wide"),
+  walk("walk-sparse", "All files of a tree with twice as many directories as files", "sparse", everywhere(1)),
+  glob("glob-sparse", "**/*.ts", "sparse", everywhere(1)),
+  grep({ id: "grep-sparse", question: questions.rare, shape: "sparse", targets: searched(1.1) }),
   walk("walk-unicode", "All files, of names that are not ASCII", "unicode"),
   ignored,
   grep({ id: "grep-unicode", question: questions.unicode, shape: "unicode", targets: searched(1.1) }),

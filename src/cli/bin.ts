@@ -21,6 +21,14 @@ if (isTooOld(process.version, engines.node)) {
   process.exit(9)
 }
 
+const args = process.argv.slice(2)
+
+// Scripts ask for the version often; the answer needs none of the modules below.
+if (args.length === 1 && (args[0] === "--version" || args[0] === "-v")) {
+  process.stdout.write(`fs-algebra v${version}\n`)
+  process.exit(0)
+}
+
 const home = (): string => {
   try {
     return homedir()
@@ -114,7 +122,6 @@ const screen: ScreenShape = {
   )
 }
 
-const args = process.argv.slice(2)
 const server = quick(args)
 const program =
   server === undefined

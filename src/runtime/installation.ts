@@ -10,23 +10,16 @@
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
-import type * as NodeCrypto from "node:crypto"
-import type * as NodeFs from "node:fs"
-import type * as NodeOs from "node:os"
-import type * as NodePath from "node:path"
+import { writeFile } from "./atomicFile.ts"
+import { crypto, Fs, homedir, join, randomBytes, tmpdir } from "./node.ts"
 import { isPrivate, makePrivateDirectory, stateDirectory, throwIfTransient } from "./privateDirectory.ts"
-
-const crypto = (): typeof NodeCrypto => process.getBuiltinModule("node:crypto")
-const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
-const os = (): typeof NodeOs => process.getBuiltinModule("node:os")
-const paths = (): typeof NodePath => process.getBuiltinModule("node:path")
 
 const readSetting = (name: string): string | undefined =>
   Effect.runSync(Effect.orElseSucceed(Config.String(name), (): string | undefined => undefined))
 
 const homeOrEmpty = (): string => {
   try {
-    return os().homedir()
+    return homedir()
   } catch {
     return ""
   }
@@ -39,8 +32,8 @@ const findDirectory = (): string | undefined => {
     home: homeOrEmpty()
   })
   const candidates = [
-    ...(state === undefined ? [] : [paths().join(state, "fs-algebra")]),
-    paths().join(os().tmpdir(), `fs-algebra-state-${process.geteuid?.() ?? "user"}`)
+    ...(state === undefined ? [] : [join(state, "fs-algebra")]),
+    join(tmpdir(), `fs-algebra-state-${process.geteuid?.() ?? "user"}`)
   ]
   return candidates.find(makePrivateDirectory)
 }
@@ -57,43 +50,30 @@ export const directory = (): string | undefined => (cachedDirectory ??= { path: 
 const keyLength = 32
 
 const readKey = (path: string): Buffer | undefined => {
-  const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs().constants
+  const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
   let descriptor: number
   try {
-    descriptor = fs().openSync(path, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0))
+    descriptor = Fs.openSync(path, O_RDONLY | (O_NOFOLLOW ?? 0) | (O_NONBLOCK ?? 0))
   } catch (error) {
     throwIfTransient(error)
     return undefined
   }
   try {
-    const stats = fs().fstatSync(descriptor)
+    const stats = Fs.fstatSync(descriptor)
     if (!stats.isFile() || !isPrivate(stats) || stats.size !== keyLength) return undefined
     const bytes = Buffer.alloc(keyLength)
-    return fs().readSync(descriptor, bytes, 0, keyLength, 0) === keyLength ? bytes : undefined
+    return Fs.readSync(descriptor, bytes, 0, keyLength, 0) === keyLength ? bytes : undefined
   } finally {
-    fs().closeSync(descriptor)
+    Fs.closeSync(descriptor)
   }
 }
 
 /** Publishes a complete key atomically, so that two processes that start at once end up with the same key. */
 const makeKey = (path: string): Buffer | undefined => {
-  const draft = `${path}.${crypto().randomBytes(9).toString("hex")}`
   try {
-    const { O_CREAT, O_EXCL, O_NOFOLLOW, O_WRONLY } = fs().constants
-    const descriptor = fs().openSync(draft, O_WRONLY | O_CREAT | O_EXCL | (O_NOFOLLOW ?? 0), 0o600)
-    try {
-      fs().writeSync(descriptor, crypto().randomBytes(keyLength))
-      fs().fsyncSync(descriptor)
-    } finally {
-      fs().closeSync(descriptor)
-    }
-    try {
-      fs().linkSync(draft, path)
-    } catch {
-      // Another process was first, or another entry has the name; the following read decides.
-    } finally {
-      fs().unlinkSync(draft)
-    }
+    const draft = `${path}.${randomBytes(9).toString("hex")}`
+    // If another process was first, or another entry has the name, the following read decides.
+    writeFile(path, randomBytes(keyLength), { draft, durability: "file", replaces: false })
   } catch (error) {
     throwIfTransient(error)
     return undefined
@@ -106,8 +86,8 @@ let cachedKey: Buffer | undefined
 const key = (): Buffer => {
   if (cachedKey === undefined) {
     const at = directory()
-    const path = at === undefined ? undefined : paths().join(at, "key")
-    cachedKey = (path === undefined ? undefined : (readKey(path) ?? makeKey(path))) ?? crypto().randomBytes(keyLength)
+    const path = at === undefined ? undefined : join(at, "key")
+    cachedKey = (path === undefined ? undefined : (readKey(path) ?? makeKey(path))) ?? randomBytes(keyLength)
   }
   return cachedKey
 }

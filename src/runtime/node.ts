@@ -104,7 +104,7 @@ export const isUtf8 = (bytes: Uint8Array): boolean => {
   }
 }
 
-const crypto = lookUpLazily<typeof NodeCrypto>("node:crypto")
+export const crypto = lookUpLazily<typeof NodeCrypto>("node:crypto")
 export const randomBytes = (length: number): Buffer =>
   isNode ? crypto().randomBytes(length) : Buffer.from(globalThis.crypto.getRandomValues(new Uint8Array(length)))
 export const randomInt = (max: number): number => crypto().randomInt(max)

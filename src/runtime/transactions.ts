@@ -10,8 +10,8 @@
 import * as Effect from "effect/Effect"
 import { Fs, join, randomBytes } from "./node.ts"
 import type { Fault } from "../model/FsError.ts"
+import { openDraft } from "./atomicFile.ts"
 import { makeDirectories } from "./directories.ts"
-import { syncDirectoryNow } from "./host.ts"
 import * as Installation from "./installation.ts"
 import { isInside } from "./openRoots.ts"
 import * as Identity from "./processIdentity.ts"
@@ -67,7 +67,7 @@ export const directory = (): string | undefined => {
 
 export const fileOf = (directory: string, id: string, state: State): string => join(directory, `${id}.${state}`)
 
-const { O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = Fs.constants
+const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
 const maxHeaderBytes = 256 * 1024
 
@@ -290,41 +290,20 @@ export interface Draft {
 export const draft = (id: string, header: Header, isDurable: boolean): Draft | undefined => {
   const top = makeDirectory()
   if (top === undefined) return undefined
-  const path = join(top, `${id}.draft`)
-  const descriptor = Fs.openSync(path, O_WRONLY | O_CREAT | O_EXCL | (O_NOFOLLOW ?? 0), 0o600)
-  let isOpen = true
-  const close = (): void => {
-    if (isOpen) Fs.closeSync(descriptor)
-    isOpen = false
-  }
-  const write = (text: string): void => {
-    const bytes = Buffer.from(text)
-    for (let at = 0; at < bytes.length;) at += Fs.writeSync(descriptor, bytes, at)
-  }
-  const discard = (): void => {
-    close()
-    Fs.rmSync(path, { force: true })
-  }
-  try {
-    write(`${JSON.stringify(header)}\n`)
-  } catch (error) {
-    discard()
-    throw error
-  }
-  return {
-    write,
-    discard,
-    publish: (state) => {
-      try {
-        if (isDurable) Fs.fsyncSync(descriptor)
-        close()
-        Fs.renameSync(path, fileOf(top, id, state))
-        if (isDurable && process.platform !== "win32") syncDirectoryNow(top)
-      } catch (error) {
-        discard()
-        throw error
-      }
+  const file = openDraft(join(top, `${id}.draft`))
+  const orDiscard = (run: () => void): void => {
+    try {
+      run()
+    } catch (error) {
+      file.discard()
+      throw error
     }
+  }
+  orDiscard(() => file.write(`${JSON.stringify(header)}\n`))
+  return {
+    write: file.write,
+    discard: file.discard,
+    publish: (state) => orDiscard(() => void file.publish(fileOf(top, id, state), { durability: isDurable ? "full" : "none" }))
   }
 }
 

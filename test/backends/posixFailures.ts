@@ -9,6 +9,7 @@ export const systemError = (code: string, errno: number, syscall: string): NodeJ
 
 type Name =
   | "fsync"
+  | "fsyncSync"
   | "closeSync"
   | "lstatSync"
   | "renameSync"

@@ -122,11 +122,16 @@ console.log(await Effect.runPromise(failing), Direct.layer === InMemory.layer)
     run("npx", "tsc", "-p", ".")
   })
 
+  it("has the licenses of the libraries in its command line", () => {
+    assert.match(readFileSync(join(scratch, "node_modules/fs-algebra/dist/cli/LICENSES.txt"), "utf8"), /^# effect /m)
+  })
+
   it("runs on the oldest supported Node, and the command too", () => {
     const node = join(scratch, "node_modules/node22/bin/node")
     assert.strictEqual(run(node, "--version"), "v22.19.0")
     assert.strictEqual(run(node, "out/main.js"), "hello true")
     const bin = join(scratch, "node_modules/fs-algebra/dist/cli/bin.js")
+    assert.strictEqual(run(node, bin, "--version"), "fs-algebra v0.1.0")
     assert.match(run(node, bin, "grep", "hello", "--glob", "main.ts"), /main\.ts:/)
     // A pattern that needs a worker, from the built files.
     assert.match(run(node, bin, "grep", "(h|e)+llo", "--glob", "main.ts"), /hello/)

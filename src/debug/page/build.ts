@@ -5,7 +5,7 @@
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { type OutputOptions, rolldown } from "rolldown"
+import { type OutputOptions, rolldown, type RolldownOutput } from "rolldown"
 
 const pageDirectory = fileURLToPath(new URL(".", import.meta.url))
 
@@ -36,17 +36,21 @@ export const bundle = async (): Promise<ReadonlyMap<string, string>> => {
   const { output: chunks } = await built.generate(output)
   await built.close()
   const files = new Map<string, string>()
+  for (const chunk of chunks) if (chunk.type === "chunk") files.set(chunk.fileName, chunk.code)
+  files.set("LICENSES.txt", licencesOf(chunks))
+  return files
+}
+
+/** Returns the license texts of the packages in a bundle. */
+export const licencesOf = (chunks: RolldownOutput["output"]): string => {
   const packages = new Set<string>()
   for (const chunk of chunks) {
-    if (chunk.type !== "chunk") continue
-    files.set(chunk.fileName, chunk.code)
-    for (const id of chunk.moduleIds) {
+    for (const id of chunk.type === "chunk" ? chunk.moduleIds : []) {
       const found = /^(.*\/node_modules\/(?:@[^/]+\/)?[^/]+)\//.exec(id.replaceAll("\\", "/"))
       if (found !== null) packages.add(found[1]!)
     }
   }
-  files.set("LICENSES.txt", [...packages].sort().map(licence).join("\n"))
-  return files
+  return [...packages].sort().map(licence).join("\n")
 }
 
 /** Returns the license text of a library, which its license requires to be distributed. */

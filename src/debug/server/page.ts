@@ -7,7 +7,8 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 
-const pageDirectory = new URL("../page/", import.meta.url)
+// The same from the sources, from the build, and from a chunk of the bundled command line (dist/cli/chunks).
+const pageDirectory = new URL("../../debug/page/", import.meta.url)
 
 const isSource = import.meta.url.endsWith(".ts")
 
