@@ -396,7 +396,6 @@ const doubtOf = (text: string): string | undefined => {
 
 const literal = (text: string, caseSensitive: boolean): Test => compileTest(unitsOf(text), caseSensitive ? undefined : foldCase)
 
-/** Adds a pattern with the meaning of Python's fnmatch: the path is one text, without braces and escapes. */
 const addFnmatch = (text: string, shape: Omit<Row, "segments">, caseSensitive: boolean, out: Compiled): string | undefined => {
   if (text.split("/").includes("..")) return 'it has a ".." segment'
   const elements: Array<Element> = []

@@ -13,6 +13,7 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
+import type { Versioning } from "../Filesystem.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 export const readOnly = accessDenied("readOnly")
@@ -57,6 +58,10 @@ export const checkWholeNumber = (argument: string, value: number | undefined, mi
   value === undefined || isWholeNumber(value, minimum)
     ? undefined
     : invalidArgument(argument, `it must be a whole number of at least ${minimum}`)
+
+export const versioning = <Arguments extends ReadonlyArray<unknown>, Options, Result, Error>(
+  call: (...args: [...Arguments, options?: Options]) => Effect.Effect<Result, Error>
+): Versioning<Arguments, Options, Result, Error> => call as Versioning<Arguments, Options, Result, Error>
 
 export interface Caller {
   readonly port: Backend

@@ -33,7 +33,7 @@ import { isBytes } from "../../model/bytes.ts"
 import type { Edited, EditPlan } from "../../port/Backend.ts"
 import { relativeTarget } from "../../port/absoluteLinks.ts"
 import { hasher } from "../../runtime/hash.ts"
-import { type Algebra, type EditOptions, type Precondition, versioning, type WriteOptions } from "../Filesystem.ts"
+import type { Algebra, EditOptions, Precondition, WriteOptions } from "../Filesystem.ts"
 import {
   type Action,
   type Caller,
@@ -44,7 +44,8 @@ import {
   moveActions,
   readActions,
   readOnly,
-  writeActions as changing
+  writeActions as changing,
+  versioning
 } from "./call.ts"
 
 const writeModes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]

@@ -118,7 +118,6 @@ const defaultMode: { readonly [K in Kind]: number } = { file: 0o644, directory: 
 const dateOf = (time: DateTime.Utc | undefined): Option.Option<Date> =>
   Option.map(Option.fromNullishOr(time), DateTime.toDateUtc)
 
-/** Converts a stat. Owner, device, number of hard links and access time are unknown. */
 export const infoOf = (stat: FileStat): File.Info => ({
   type: typeOf[stat.kind],
   mtime: dateOf(stat.modifiedAt),
@@ -162,7 +161,6 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
   const isWritable = (stat: FileStat): boolean =>
     may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)
 
-  /** Tests readability: a file is opened; for all others only the permission bits can be checked. */
   const readable = (path: string, stat: FileStat): Effect.Effect<void, PlatformError> =>
     stat.isFile
       ? answer(

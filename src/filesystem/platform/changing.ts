@@ -255,7 +255,6 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     )
   })
 
-  /** Converts the error of an exclusive create: any existing entry means AlreadyExists. */
   const toExclusiveError = (error: FsErrorModule.FsError, mode: string | undefined): FsErrorModule.FsError =>
     mode === "create" && error._tag === "NotAFile"
       ? new FsErrorModule.AlreadyExists({ operation: error.operation, path: error.path })

@@ -5,6 +5,7 @@ import type { File, FileSystem } from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
+import * as Entry from "../../model/Entry.ts"
 import type { FileStat, Kind, WatchEvent } from "../../model/Entry.ts"
 import {
   alreadyExists,
@@ -78,7 +79,6 @@ const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Ef
   }
 })
 
-/** Creates the basis for a directory, which must be given by its real path. */
 export const makeGround = (fs: FileSystem, rootPath: string): Effect.Effect<RootedFileSystem> => {
   const above = rootPath.endsWith("/") ? rootPath : `${rootPath}/`
   return Effect.map(numberOf(fs, above), (suffix) => {
@@ -139,17 +139,15 @@ const toStat = (path: FsPath.FsPath, info: File.Info): FileStat => {
   const kind = kindOf(info.type)
   const createdAt = timeOf(info.birthtime)
   const modifiedAt = timeOf(info.mtime)
-  return {
+  return Entry.stat({
     path,
     kind,
-    isFile: kind === "file",
-    isDirectory: kind === "directory",
     sizeBytes: kind === "file" || kind === "symlink" ? Number(info.size) : 0,
     ...(createdAt === undefined ? undefined : { createdAt }),
     ...(modifiedAt === undefined ? undefined : { modifiedAt }),
     mode: permissions(info),
     ...(kind === "symlink" ? { isSymlink: true } : undefined)
-  }
+  })
 }
 
 // Writes on effect's FileSystem: into a temporary file beside the target, which then is renamed.
