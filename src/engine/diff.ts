@@ -374,7 +374,6 @@ export const withFileHeader = (path: string, hunks: string, { isGone = false, is
 
 export const hunksOf = (diff: string): string => diff.slice(diff.indexOf("\n", diff.indexOf("\n") + 1) + 1)
 
-/** Counts the lines of the hunks that begin with the sign. */
 export const countSigned = function* (hunks: string, sign: "+" | "-"): Steps<number> {
   let count = 0
   for (let at = hunks.indexOf(`\n${sign}`); at !== -1; at = hunks.indexOf(`\n${sign}`, at + 1)) {

@@ -7,7 +7,7 @@ import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Option from "effect/Option"
-import { is as isFault, alreadyExists, notADirectory, notFound } from "../model/Fault.ts"
+import { is as isFault, alreadyExists, notADirectory, notFound, ioError } from "../model/Fault.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { Backend, MakeDirectoryPlan } from "../port/Backend.ts"
@@ -55,7 +55,7 @@ export const withClaim = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => (port.locks?.claim === undefined ? effect : port.locks.claim(path, effect))
 
-const linksKeepChanging: Fault = { _tag: "IoError", detail: "where its links lead keeps changing" }
+const linksKeepChanging: Fault = ioError("the targets of its links keep changing")
 
 /**
  * Locks the path that `find` resolves to, and runs `run` with its state under the lock.

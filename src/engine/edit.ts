@@ -4,6 +4,7 @@
  * Each edit is located in the original text, so the order does not matter and no edit can undo or hide another.
  * Overlapping edits, which would depend on the order, are refused.
  */
+import { invalidArgument, limitExceeded } from "../model/Fault.ts"
 import type * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
@@ -152,37 +153,30 @@ export interface Edited {
 /** The most replacements that fit in memory together with their results. */
 const maxReplacements = 1_000_000
 
-const invalid = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
-
-const limitExceeded = (limit: string, allowed: number, actual: number): Fault => ({
-  _tag: "LimitExceeded",
-  limit,
-  allowed,
-  actual
-})
-
 const argumentName = (edits: ReadonlyArray<Edit>, index: number, field: string): string =>
   edits.length === 1 ? field : `edits[${index}].${field}`
 
 const matchModes: ReadonlySet<unknown> = new Set([undefined, "unique", "first", "all"])
 
 export const checkEdits = (edits: ReadonlyArray<Edit>): Fault | undefined => {
-  if (edits.length === 0) return invalid("edits", "there are none; give at least one")
+  if (edits.length === 0) return invalidArgument("edits", "there are none; give at least one")
   for (const [index, edit] of edits.entries()) {
-    if (typeof edit !== "object" || edit === null) return invalid("edits", "each must be an object with oldText and newText")
+    if (typeof edit !== "object" || edit === null)
+      return invalidArgument("edits", "each must be an object with oldText and newText")
     for (const field of ["oldText", "newText"] as const) {
       const text: unknown = edit[field]
-      if (typeof text !== "string") return invalid(argumentName(edits, index, field), "it must be a string")
+      if (typeof text !== "string") return invalidArgument(argumentName(edits, index, field), "it must be a string")
       if (!text.isWellFormed())
-        return invalid(argumentName(edits, index, field), `it holds a lone surrogate, ${describeSurrogate(text)}`)
+        return invalidArgument(argumentName(edits, index, field), `it holds a lone surrogate, ${describeSurrogate(text)}`)
     }
     if (edit.oldText === "") {
-      return invalid(
+      return invalidArgument(
         argumentName(edits, index, "oldText"),
-        "it is empty; to insert, name the text beside the place and repeat it"
+        "it is empty; to insert text, give the text beside the place and repeat it in newText"
       )
     }
-    if (!matchModes.has(edit.match)) return invalid(argumentName(edits, index, "match"), "it must be unique, first or all")
+    if (!matchModes.has(edit.match))
+      return invalidArgument(argumentName(edits, index, "match"), "it must be unique, first or all")
   }
   return undefined
 }
@@ -200,7 +194,8 @@ const selectMatches = function* (
   const { match = "unique", oldText } = edits[index]!
   const isExact = ({ end, start }: Match): boolean => end - start === oldText.length
   const found = yield* find(oldText, maxReplacements + 1, match === "first" ? isExact : undefined)
-  if (found.length === 0) return invalid(argumentName(edits, index, "oldText"), yield* explainMissing(text, edits, index))
+  if (found.length === 0)
+    return invalidArgument(argumentName(edits, index, "oldText"), yield* explainMissing(text, edits, index))
   if (match === "all") return found
   if (match === "first") return [isExact(found.at(-1)!) ? found.at(-1)! : found[0]!]
   const exact: Array<Match> = []
@@ -211,7 +206,7 @@ const selectMatches = function* (
   const preferred = exact.length === 0 ? found : exact
   return preferred.length === 1
     ? preferred
-    : invalid(argumentName(edits, index, "oldText"), yield* explainAmbiguous(text, preferred, maxReplacements))
+    : invalidArgument(argumentName(edits, index, "oldText"), yield* explainAmbiguous(text, preferred, maxReplacements))
 }
 
 const explainMissing = function* (text: string, edits: ReadonlyArray<Edit>, index: number): Steps<string> {
@@ -219,7 +214,7 @@ const explainMissing = function* (text: string, edits: ReadonlyArray<Edit>, inde
   for (const [maker, { newText }] of edits.entries()) {
     yield unitsPerItem + newText.length
     if (maker !== index && (yield* indexOf(newText, oldText)) !== -1) {
-      return `it does not occur in the file as it is; edits[${maker}] would put it there, but every edit is looked for in the text before all edits, so make these two one`
+      return `it does not occur in the original text; edits[${maker}] would insert it, but every edit is matched against the original text, so combine the two`
     }
   }
   return yield* explainAbsent(text, oldText)
@@ -283,7 +278,7 @@ const placeEdits = function* (
     const { edit, start } = placed[i]!
     if (start < before.end) {
       const both = `edits[${Math.min(before.edit, edit)}] and edits[${Math.max(before.edit, edit)}]`
-      return invalid("edits", `${both} overlap on line ${yield* lineAt(text, start)}; make them one`)
+      return invalidArgument("edits", `${both} overlap on line ${yield* lineAt(text, start)}; combine them`)
     }
     if (i % 1024 === 0) yield 1024 * unitsPerItem
   }

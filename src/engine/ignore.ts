@@ -26,7 +26,6 @@ import {
   type Test
 } from "./segment.ts"
 
-/** The rules of one file. The highest matching rule decides. */
 interface File {
   readonly rows: Rows
   readonly isReinclusion: ReadonlyArray<boolean>
@@ -299,7 +298,6 @@ export interface Verdict {
   readonly below: Rules
 }
 
-/** Computes the results of `ignores` and `below` with pauses, for many or long rules. */
 export const judgeSteps = function* (self: Rules, name: string, directory: boolean): Steps<Verdict> {
   if (self.ignoresEverything || hasNoRules(self)) return { ignored: ignores(self, name, directory), below: self }
   const bytes = bytewise(name)
@@ -317,7 +315,6 @@ export const maxSteps = ({ ignoresEverything, git, own }: Rules, length: number)
   return sum
 }
 
-/** Returns the rules below a child directory that is not ignored, without the child's own files. */
 export const below = (self: Rules, name: string): Rules => {
   if (hasNoRules(self)) return self
   const bytes = bytewise(name)

@@ -1,3 +1,4 @@
+import { limitExceeded } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type { FileEntry } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -61,18 +62,13 @@ const fileEntryOf = (path: FsPath.FsPath, child: Child, sizeBytes: number): File
 const visibleChildren = (children: ReadonlyArray<Child>): ReadonlyArray<Child> =>
   children.filter(({ name }) => !TemporaryNames.isInProgress(name))
 
-const tooManyEntries = (actual: number, maxEntries: number): Fault => ({
-  _tag: "LimitExceeded",
-  limit: "maxListEntries",
-  allowed: Math.floor(maxEntries),
-  actual
-})
-
 export const list = (port: Backend, path: FsPath.FsPath, maxEntries: number): Effect.Effect<ReadonlyArray<FileEntry>, Fault> =>
   withResolvedPath(port, path, (at) => {
     const listed = Effect.flatMap(port.list(at), (all): Effect.Effect<ReadonlyArray<Child>, Fault> => {
       const children = visibleChildren(all)
-      return children.length > maxEntries ? Effect.fail(tooManyEntries(children.length, maxEntries)) : Effect.succeed(children)
+      return children.length > maxEntries
+        ? Effect.fail(limitExceeded("maxListEntries", maxEntries, children.length))
+        : Effect.succeed(children)
     })
     const entries = (sizes: Iterable<readonly [Child, number]>) =>
       sortByName(

@@ -9,10 +9,11 @@
  * Two things differ from picomatch. `**` also matches names with U+2028 and U+2029, which picomatch treats as line
  * ends. In a list, patterns form a union and `!` does not negate; `exclude` serves that purpose.
  */
+import { invalidArgument } from "../model/Fault.ts"
 import picomatch from "picomatch"
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
-import { invalidArgument, type PlanContext } from "./options.ts"
+import { type PlanContext } from "./options.ts"
 import {
   ANY,
   charClass,
@@ -357,7 +358,8 @@ const addPath = (
   try {
     const { doubt, patterns } = expandGlob(whole)
     if (strict) {
-      if (/[\0-\x1f\x7f]/.test(whole)) return "it holds a control character, which no path has; give each pattern by itself"
+      if (/[\0-\x1f\x7f]/.test(whole))
+        return "it contains a control character, which no path can contain; pass each pattern separately"
       const doubts = patterns.map((each) => expandGlob(each).doubt ?? doubtOf(trim(each).text))
       const wrong = doubt ?? doubts.find((each) => each !== undefined)
       if (wrong !== undefined) return wrong
@@ -381,20 +383,19 @@ const addPath = (
 const doubtOf = (text: string): string | undefined => {
   if (text.trim() === "") return "one of its alternatives is blank"
   const segments = text.split("/")
-  if (segments.includes("")) return "it has an empty segment, which no path has"
-  if (segments.includes(".")) return 'it has a "." segment, which no path has'
+  if (segments.includes("")) return "it has an empty segment, which no path can have"
+  if (segments.includes(".")) return 'it has a "." segment, which no path can have'
   // Without a slash, such a pattern matches at any depth, as expected.
   if (segments.length > 1 && segments.some((segment) => /[^*]\*\*|\*\*./s.test(segment.replaceAll(/\\./gs, "-")))) {
     return '"**" beside other signs stays in one directory; write "**/*" for any depth'
   }
   if (segments[0] === "~") return '"~" is no home directory here; patterns are relative to the root'
-  if (/^'.*'$/s.test(text)) return "it stands in quotation marks; leave them out"
+  if (/^'.*'$/s.test(text)) return "it is in quotation marks; remove them"
   return undefined
 }
 
 const literal = (text: string, caseSensitive: boolean): Test => compileTest(unitsOf(text), caseSensitive ? undefined : foldCase)
 
-/** Adds a pattern with the meaning of Python's fnmatch: the path is one text, without braces and escapes. */
 const addFnmatch = (text: string, shape: Omit<Row, "segments">, caseSensitive: boolean, out: Compiled): string | undefined => {
   if (text.split("/").includes("..")) return 'it has a ".." segment'
   const elements: Array<Element> = []
@@ -460,7 +461,10 @@ export const compile = (
     const { directory, text } = trim(whole)
     if (text.trim() === "") return invalidArgument(argument, "it is blank")
     if (strict && !rules && /^!(?!\()/.test(whole)) {
-      return invalidArgument(argument, `${JSON.stringify(input)}: "!" takes nothing back here; write "\\!" for the sign itself`)
+      return invalidArgument(
+        argument,
+        `${JSON.stringify(input)}: "!" cannot re-include paths here; write "\\!" for a literal "!"`
+      )
     }
     const refused =
       dialect === "fnmatch"

@@ -18,7 +18,6 @@ export const maxNearest = 3
 
 const maxNameLength = 256
 
-/** Computes the edit distance of two words: insertions, deletions, substitutions and swaps of neighbours. */
 export const editDistance = (self: string, that: string): number => {
   let before: ReadonlyArray<number> = []
   let previous = Array.from({ length: that.length + 1 }, (_, j) => j)
@@ -165,7 +164,6 @@ export const explainAbsent = function* (text: string, sought: string): Steps<str
 
 const number = /^ *\d+(?: \| ?|\t|→)/
 
-/** Detects a text copied from a listing together with its line numbers. */
 const withoutNumbers = function* (text: string, sought: string): Steps<string | undefined> {
   const lines: Array<string> = []
   let isBlank = true
@@ -211,7 +209,6 @@ const normalizeLookalikes = (text: string): string =>
 
 const combiningMarks = /[\p{M}\uff9e\uff9f]+/gu
 
-/** Replaces compatibility characters by their equivalents, except in long runs of marks. */
 const normalizeCompatibility = (text: string): string => {
   let out = ""
   let from = 0
@@ -361,7 +358,6 @@ const lineTestOf = (
 
 const lineSpan = (from: number, to: number): string => (from === to ? `line ${from}` : `lines ${from}-${to}`)
 
-/** Finds text that differs only in white space, line endings, case or characters that look alike. */
 const findVariants = function* ({ lines }: Lines, sought: Sought, text: string): Steps<string | undefined> {
   const wanted = sought.lines
   const relations = wanted.map((_, index) => lineTestOf(sought, index))
@@ -500,7 +496,6 @@ const findSimilar = function* ({ lines }: Lines, { lines: wanted }: Sought): Ste
     : `most like it is line ${nearest.number}: ${quoteDifference(nearest.text, line.text)}`
 }
 
-/** Quotes both texts from shortly before their first difference. */
 const quoteDifference = (line: string, sought: string, escape = false): string => {
   const start = line.length > maxQuoted ? findLikelyStart(line, sought) : 0
   let same = 0

@@ -1,3 +1,4 @@
+import { invalidArgument } from "../model/Fault.ts"
 import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { LimitsShape } from "../model/Limits.ts"
@@ -90,8 +91,6 @@ export interface PlanContext {
   readonly caseSensitive: boolean
 }
 
-export const invalidArgument = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
-
 export const checkCount = (
   argument: string,
   value: unknown,
@@ -102,7 +101,7 @@ export const checkCount = (
   if (typeof value !== "number" || !(value >= 0) || !(Number.isInteger(value) || value === Number.POSITIVE_INFINITY)) {
     return invalidArgument(argument, "it must be a whole number, 0 or more")
   }
-  return value > maximum ? invalidArgument(argument, `it may be ${maximum} at the most`) : value
+  return value > maximum ? invalidArgument(argument, `it must be at most ${maximum}`) : value
 }
 
 /** Each match has its own context lines, so all of them together multiply the text. */

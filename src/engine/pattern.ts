@@ -458,7 +458,7 @@ const checkPattern = (pattern: string | RegExp, options: PatternOptions, limits:
   if (!isText && options.literal === true) return invalid("a RegExp cannot be taken literally; give the text as a string")
   const source = isText ? pattern : pattern.source
   if (isText && (pattern === "" || (options.literal !== true && pattern.trim() === ""))) {
-    return invalid("it is blank; to look for white space say so, as in [ ] or \\s, or set literal")
+    return invalid("it is blank; to search for white space, write [ ] or \\s, or set literal")
   }
   if (!source.isWellFormed()) return invalid("it holds a lone surrogate, which no text can")
   return source.length > limits.maxPatternLength && codePoints(source) > limits.maxPatternLength
@@ -528,7 +528,7 @@ export const compile = (pattern: string | RegExp, options: PatternOptions, limit
   const flags = `${ignoreCase ? "i" : ""}${multiline && !dotAll ? "" : "s"}${unicode}`
   const whole = options.wholeWord === true ? `(?<![A-Za-z0-9_])(?:${body})(?![A-Za-z0-9_])` : body
   if (options.literal !== true && countOptionalRow(body) > maxOptional) {
-    return invalid(`more than ${maxOptional} parts in a row may be left out, which the engine could take hours to prepare`)
+    return invalid(`more than ${maxOptional} optional parts follow each other, which could take hours to compile`)
   }
   try {
     // Compile the body alone first, so that a stray parenthesis cannot pair with an added one.

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { FileStat } from "../model/Entry.ts"
-import { notAFile } from "../model/Fault.ts"
+import { notAFile, limitExceeded } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Handle, Whole } from "../port/Backend.ts"
@@ -11,13 +11,6 @@ import { performing } from "../port/Request.ts"
 import * as Eager from "./eager.ts"
 import { withResolvedPath } from "./resolve.ts"
 import * as Version from "./version.ts"
-
-const tooLarge = (allowed: number, actual: number): Fault => ({
-  _tag: "LimitExceeded",
-  limit: "maxReadBytes",
-  allowed: Math.floor(allowed),
-  actual
-})
 
 export const open = (port: Backend, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> =>
   withResolvedPath(port, path, (at) =>
@@ -51,7 +44,7 @@ const readRest = Effect.fnUntraced(function* (
 
 const wholeOf = (handle: Handle, maxBytes: number): Effect.Effect<Whole, Fault> =>
   handle.stat.sizeBytes > maxBytes
-    ? Effect.fail(tooLarge(maxBytes, handle.stat.sizeBytes))
+    ? Effect.fail(limitExceeded("maxReadBytes", maxBytes, handle.stat.sizeBytes))
     : Effect.map(range(handle, 0, handle.stat.sizeBytes), (bytes) => ({
         stat: handle.stat,
         bytes,
@@ -104,7 +97,7 @@ export const window = (
       const size = handle.stat.sizeBytes
       const start = Math.min(offset, size)
       const length = Math.min(limit, size - start)
-      if (length > maxBytes) return Effect.fail(tooLarge(maxBytes, length))
+      if (length > maxBytes) return Effect.fail(limitExceeded("maxReadBytes", maxBytes, length))
       const bytes = range(handle, start, length)
       const found = Effect.map(bytes, (content): Window => ({ bytes: content, offset: start, sizeBytes: size }))
       if (!version) return found

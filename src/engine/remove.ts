@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type { DeleteResult, FileStat } from "../model/Entry.ts"
-import { notFound } from "../model/Fault.ts"
+import { notFound, accessDenied } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type RemovePlan } from "../port/Backend.ts"
@@ -11,7 +11,7 @@ import * as Eager from "./eager.ts"
 import { resolveLink } from "./resolve.ts"
 import { withClaimIfMatched, requirePrecondition } from "./write.ts"
 
-const root: Fault = { _tag: "AccessDenied", why: "root" }
+const root: Fault = accessDenied("root")
 
 /** Tests whether a path must not be removed or moved: the root, a mount point, or a directory above one. */
 export const isPinned = (port: Backend, path: FsPath.FsPath): boolean =>

@@ -9,7 +9,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { FileStat } from "../model/Entry.ts"
-import { notADirectory, notFound } from "../model/Fault.ts"
+import { notADirectory, notFound, accessDenied, invalidPath } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, follow, type Links, type Seen } from "../port/Backend.ts"
@@ -30,10 +30,10 @@ export interface Resolved {
 const maxLinks = 40
 const maxSteps = 1024
 
-const escape: Fault = { _tag: "AccessDenied", why: "escape" }
-const linkRefused: Fault = { _tag: "AccessDenied", why: "link" }
-const inProgress: Fault = { _tag: "InvalidPath", detail: "its link leads to a write in progress" }
-const loop: Fault = { _tag: "InvalidPath", detail: "its symbolic links form a loop, or there are too many of them" }
+const escape: Fault = accessDenied("escape")
+const linkRefused: Fault = accessDenied("link")
+const inProgress: Fault = invalidPath("its link leads to a write in progress")
+const loop: Fault = invalidPath("its symbolic links form a loop, or there are too many of them")
 
 /**
  * Tests whether a symlink's target leads outside. Examines only the text, so nothing about the outside can be learnt.

@@ -6,6 +6,7 @@
  *
  * If the backend can search the files of a walk itself, it searches all but the first few.
  */
+import { ioError } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
@@ -175,8 +176,7 @@ const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, limit: n
 const timeout = (self: GrepPlan, path: string): Fault =>
   located({ _tag: "Timeout", detail: `the pattern worked on this file for more than ${self.limits.patternBudget} ms` }, path)
 
-const failure = (detail: string, path: string): Fault =>
-  located({ _tag: "IoError", detail: `the search failed: ${detail}` }, path)
+const failure = (detail: string, path: string): Fault => located(ioError(`the search failed: ${detail}`), path)
 
 const firstLine = (self: GrepPlan, path: string): number => (self.after?.path === path ? self.after.lineNumber + 1 : 1)
 

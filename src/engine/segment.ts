@@ -122,7 +122,6 @@ export type Positions = ReadonlyArray<number>
 export interface Rows {
   readonly start: Positions
   readonly below: (positions: Positions, name: string) => Positions
-  /** Returns the highest pattern that matches this child, or -1. */
   readonly decide: (positions: Positions, name: string, directory: boolean) => number
   readonly decideSteps: (positions: Positions, name: string, directory: boolean) => Steps<number>
   readonly belowSteps: (positions: Positions, name: string) => Steps<Positions>

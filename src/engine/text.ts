@@ -1,4 +1,5 @@
 /** Converts bytes to text without loss: decoding never inserts replacement characters, and keeps a byte order mark. */
+import { invalidArgument, ioError, limitExceeded } from "../model/Fault.ts"
 import * as Arr from "effect/Array"
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -30,7 +31,7 @@ export const decodeSteps = function* (bytes: Uint8Array, encoding = "utf-8"): St
     try {
       decoder = decoderOf(encoding)
     } catch {
-      return { _tag: "InvalidArgument", argument: "encoding", detail: `${JSON.stringify(encoding)} is no known text encoding` }
+      return invalidArgument("encoding", `${JSON.stringify(encoding)} is not a known text encoding`)
     }
   }
   const out: Array<string> = []
@@ -48,20 +49,13 @@ export const decodeSteps = function* (bytes: Uint8Array, encoding = "utf-8"): St
     const offset = decoder.encoding === "utf-8" ? yield* illFormedIn(bytes) : yield* undecodableAt(bytes, decoder.encoding)
     if (offset !== undefined) return notText(decoder.encoding, offset)
   }
-  if (units > maxStringLength) return stringTooLong(units)
+  if (units > maxStringLength) return limitExceeded("maxStringLength", maxStringLength, units)
   return out.length === 1 ? out[0]! : out.join("")
 }
 
 export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault => runAtOnce(decodeSteps(bytes, encoding))
 
 const unitsPerDecoded = 8
-
-const stringTooLong = (actual: number): Fault => ({
-  _tag: "LimitExceeded",
-  limit: "maxStringLength",
-  allowed: maxStringLength,
-  actual
-})
 
 /**
  * Returns the offset of the first ill-formed UTF-8 sequence, including one that the end cuts short, or `undefined`.
@@ -147,7 +141,7 @@ const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {
 export const encode = (text: string): Uint8Array | Fault =>
   text.isWellFormed()
     ? encoder.encode(text)
-    : { _tag: "InvalidArgument", argument: "content", detail: `it holds a lone surrogate, ${describeSurrogate(text)}` }
+    : invalidArgument("content", `it holds a lone surrogate, ${describeSurrogate(text)}`)
 
 export const describeSurrogate = (text: string): string => {
   const at = text.search(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/)
@@ -170,9 +164,9 @@ const isCount = (value: unknown): boolean =>
 /** Returns InvalidArgument for a window that is negative (except a limit of -1), fractional, NaN or not a number. */
 export const checkPage = (offset: number, limit: number): Fault | undefined =>
   !isCount(offset)
-    ? { _tag: "InvalidArgument", argument: "offset", detail: "it must be a whole number of lines, 0 for the first line" }
+    ? invalidArgument("offset", "it must be a whole number of lines, 0 for the first line")
     : !isCount(limit) && limit !== -1
-      ? { _tag: "InvalidArgument", argument: "limit", detail: "it must be a whole number of lines, 0 for none, -1 for all" }
+      ? invalidArgument("limit", "it must be a whole number of lines, 0 for none, -1 for all")
       : undefined
 
 /**
@@ -275,7 +269,7 @@ const makeSplitter = (): Splitter => {
   const cutLines = (text: string): void => {
     let at = text.indexOf("\n")
     if (line.length + (at === -1 ? text.length : at) > maxStringLength) {
-      fault = { _tag: "IoError", code: "ERR_STRING_TOO_LONG", detail: "a line is longer than a string can be" }
+      fault = ioError("a line is longer than a string can be", "ERR_STRING_TOO_LONG")
       return
     }
     let from = 0

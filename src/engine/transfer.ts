@@ -7,7 +7,16 @@
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { FileStat, TransferResult } from "../model/Entry.ts"
-import { alreadyExists, directoryNotEmpty, notADirectory, notAFile, notFound } from "../model/Fault.ts"
+import {
+  alreadyExists,
+  directoryNotEmpty,
+  notADirectory,
+  notAFile,
+  notFound,
+  accessDenied,
+  invalidArgument,
+  ioError
+} from "../model/Fault.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type Links, type WriteHow } from "../port/Backend.ts"
@@ -26,7 +35,7 @@ import * as Read from "./read.ts"
 import { isPinned, removeAt } from "./remove.ts"
 import { placeFault, type Resolved, resolveLink } from "./resolve.ts"
 
-const root: Fault = { _tag: "AccessDenied", why: "root" }
+const root: Fault = accessDenied("root")
 
 interface TransferEnds {
   readonly from: FsPath.FsPath
@@ -40,11 +49,7 @@ interface TransferEnds {
   readonly keepsModes: false | Operation
 }
 
-const intoItself: Fault = {
-  _tag: "InvalidArgument",
-  argument: "to",
-  detail: "a file cannot be put onto itself, nor a directory into itself"
-}
+const intoItself: Fault = invalidArgument("to", "a file cannot be put onto itself, nor a directory into itself")
 
 const foldName = (port: Backend, path: FsPath.FsPath): FsPath.FsPath => (port.info.caseSensitive ? path : FsPath.fold(path))
 
@@ -133,7 +138,7 @@ const transfer = (
           "files" in out
             ? Effect.succeed(out)
             : left === 0
-              ? Effect.fail(located({ _tag: "IoError", detail: "where its links lead keeps changing" }, from))
+              ? Effect.fail(located(ioError("the targets of its links keep changing"), from))
               : attempt(out[0].path, out[1].path, left - 1)
       )
     return attempt(from, to, 8)
@@ -323,7 +328,7 @@ const replaceByCopying = (
   })
 }
 
-const changed: Fault = { _tag: "IoError", detail: "it changed while it was copied" }
+const changed: Fault = ioError("it changed while it was copied")
 
 /** Reads a symlink. The entry may have been replaced since it was inspected. */
 const linkAt = (links: Links, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
@@ -337,7 +342,7 @@ const copyLink = (
 ): Effect.Effect<TransferResult, Fault> => {
   const links = port.links
   if (links === undefined) {
-    return Effect.fail(located({ _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }, to))
+    return Effect.fail(located(ioError("this backend has no symbolic links", "ENOTSUP"), to))
   }
   const leaf: CreatedLeaf = { path: to, stat: undefined }
   const known = Effect.ignore(Effect.map(port.stat(to), (stat) => void (leaf.stat = stat)))

@@ -192,7 +192,6 @@ export class Directory implements Visit, DirectoryState {
   relistings: Relistings | undefined
   /** Subdirectories to read and files to search. The backend keeps the directory open until there are none. */
   uses = 0
-  /** The neighbours in the list of unread directories, in the order of the walk. */
   previous: Directory | undefined
   next: Directory | undefined
 
@@ -507,7 +506,6 @@ export class Walker<A> {
     }
   }
 
-  /** Replaces a directory in the list of unread directories by its subdirectories. */
   #finish(directory: Directory): void {
     const { above, next, previous } = directory
     let last = previous

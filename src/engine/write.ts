@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type * as Stream from "effect/Stream"
-import { is as isFault, alreadyExists, notAFile, notFound } from "../model/Fault.ts"
+import { is as isFault, alreadyExists, notAFile, notFound, ioError } from "../model/Fault.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
@@ -172,7 +172,7 @@ const writeOnce = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Pl
 const mayBeBehindLink = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory"
 
-const linkFound: Fault = { _tag: "IoError", detail: "it is a link" }
+const linkFound: Fault = ioError("it is a link")
 
 const withVersion = (done: Written, plan: Plan, ofContent: () => string): Written =>
   done.version !== undefined || !plan.version || primitiveMode(plan) === "append" ? done : { version: ofContent() }

@@ -7,13 +7,13 @@
  *
  * @since 0.1.0
  */
-import { is as isFault } from "../model/Fault.ts"
+import { is as isFault, accessDenied, notFound, notADirectory } from "../model/Fault.ts"
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Random from "effect/Random"
 import { resolve } from "../engine/resolve.ts"
-import type { Fault, ListError, NotADirectory, StatError } from "../model/FsError.ts"
+import type { ListError, NotADirectory, StatError } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { around, type Backend, mapPath, type WritePlan } from "../port/Backend.ts"
 import { isMutation } from "../port/Operation.ts"
@@ -23,8 +23,6 @@ import { composeLocks, withExclusiveLocks } from "./locking.ts"
 import * as Caller from "./operations/call.ts"
 import * as Quota from "./quota.ts"
 import * as Traced from "./traced.ts"
-
-const failAccessDenied = (why: "readOnly" | "root"): Effect.Effect<never, Fault> => Effect.fail({ _tag: "AccessDenied", why })
 
 const readingAccelerations = ({ explore, perform }: Backend): Pick<Backend, "explore" | "perform"> => ({
   explore,
@@ -46,7 +44,7 @@ export const readOnly = (self: Algebra): Algebra => {
   const { port } = self
   const { hostRoots } = port
   return make({
-    ...around(port, (operation, next) => (isMutation(operation) ? failAccessDenied("readOnly") : next)),
+    ...around(port, (operation, next) => (isMutation(operation) ? Effect.fail(accessDenied("readOnly")) : next)),
     info: { ...port.info, readOnly: true },
     rules: { ...port.rules, permits: () => false },
     hostRoots: hostRoots && { ...hostRoots, settleTransactions: () => hostRoots.settleTransactions(() => false) },
@@ -72,14 +70,14 @@ const changeAccelerationsBelow = (perform: Request.Perform): Request.Handlers =>
     request.plan.createParents && !requiresExistingFile(request.plan) && !isTop(request.path)
       ? Request.declined
       : perform<E, R>({ ...request, plan: { ...request.plan, createParents: false } }),
-  Remove: (request) => (isRoot(request.path) ? failAccessDenied("root") : perform(request)),
+  Remove: (request) => (isRoot(request.path) ? Effect.fail(accessDenied("root")) : perform(request)),
   MakeDirectory: (request) =>
     isRoot(request.path) || (request.plan.parents && !isTop(request.path))
       ? Request.declined
       : perform({ ...request, plan: { ...request.plan, parents: false } }),
   Move: (request) =>
     isRoot(request.path) || isRoot(request.to)
-      ? failAccessDenied("root")
+      ? Effect.fail(accessDenied("root"))
       : request.plan.createParents && !isTop(request.to)
         ? Request.declined
         : perform({ ...request, plan: { ...request.plan, createParents: false } })
@@ -94,12 +92,13 @@ const subdirectoryPort = (self: Backend, base: FsPath.FsPath): Backend => {
   return {
     ...port,
     info: { ...self.info, root: isRoot(base) ? root : root.endsWith("/") ? `${root}${base}` : `${root}/${base}` },
-    remove: (path) => (isRoot(path) ? failAccessDenied("root") : port.remove(path)),
-    rename: (from, to, options) => (isRoot(from) || isRoot(to) ? failAccessDenied("root") : port.rename(from, to, options)),
+    remove: (path) => (isRoot(path) ? Effect.fail(accessDenied("root")) : port.remove(path)),
+    rename: (from, to, options) =>
+      isRoot(from) || isRoot(to) ? Effect.fail(accessDenied("root")) : port.rename(from, to, options),
     locks: locks && composeLocks((paths) => [{ locks, paths: paths.map(toOuterPath) }]),
     perform: Request.override(port.perform, (perform) => ({
       ...(!isRoot(base) && changeAccelerationsBelow(perform)),
-      RemoveTree: (request) => (isRoot(request.path) ? failAccessDenied("root") : perform(request)),
+      RemoveTree: (request) => (isRoot(request.path) ? Effect.fail(accessDenied("root")) : perform(request)),
       // Decline the whole request if it contains the root: a view never creates its base directory.
       MakeMany: (request) => (request.entries.some(({ path }) => isRoot(path)) ? Request.declined : perform(request)),
       // If the base directory no longer exists, the look returns at most `depth` entries, so decline.
@@ -133,10 +132,10 @@ export const subdirectory =
     return Caller.make(port).call("subdirectory", path, subdirectoryErrorTags, Caller.readActions, (path) =>
       Effect.flatMap(resolve(port, path), (found) =>
         found.stat === undefined
-          ? Effect.fail(Caller.notFound)
+          ? Effect.fail(notFound)
           : found.stat.kind === "directory"
             ? Effect.sync(() => make(subdirectoryPort(port, found.path)))
-            : Effect.fail(Caller.notADirectory)
+            : Effect.fail(notADirectory)
       )
     )
   }

@@ -124,14 +124,14 @@ export interface Versioning<Arguments extends ReadonlyArray<unknown>, Options, R
   (...args: [...Arguments, options?: Options]): Effect.Effect<Result, Error>
 }
 
-/**
- * Types a function as `Versioning`. Decorators wrap their `read`, `write` and similar functions in it.
- *
- * @since 0.1.0
- */
-export const versioning = <Arguments extends ReadonlyArray<unknown>, Options, Result, Error>(
-  call: (...args: [...Arguments, options?: Options]) => Effect.Effect<Result, Error>
-): Versioning<Arguments, Options, Result, Error> => call as Versioning<Arguments, Options, Result, Error>
+export {
+  /**
+   * Types a function as `Versioning`. Decorators wrap their `read`, `write` and similar functions in it.
+   *
+   * @since 0.1.0
+   */
+  versioning
+} from "./operations/call.ts"
 
 /**
  * The type of `sink`, with the same guarantee as `Versioning`.

@@ -6,6 +6,7 @@
  *
  * @since 0.1.0
  */
+import { accessDenied, unsupported, ioError, notADirectory } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { mkdir } from "../engine/directories.ts"
@@ -24,14 +25,9 @@ import * as Caller from "./operations/call.ts"
 // Each path belongs to one side, with that side's permissions, locks and faults. A rename between the sides is impossible
 // and needs a copy. The directories that lead to the mount point cannot be removed.
 
-const failRootDenied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "root" })
-const failCrossDevice: Effect.Effect<never, Fault> = Effect.fail({
-  _tag: "IoError",
-  code: "EXDEV",
-  detail: "the two lie on different filesystems"
-})
+const failCrossDevice: Effect.Effect<never, Fault> = Effect.fail(ioError("the paths are on different filesystems", "EXDEV"))
 
-const failUnsupported = (feature: string): Effect.Effect<never, Fault> => Effect.fail({ _tag: "Unsupported", feature })
+const failUnsupported = (feature: string): Effect.Effect<never, Fault> => Effect.fail(unsupported(feature))
 
 const toOpaqueKind = (kind: Kind): Kind => (kind === "symlink" ? "other" : kind)
 
@@ -99,7 +95,7 @@ const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend): Backen
 
   const rename: Backend["rename"] = (from, to, options) =>
     isPinned(from) || isPinned(to)
-      ? failRootDenied
+      ? Effect.fail(accessDenied("root"))
       : isInside(from) !== isInside(to)
         ? failCrossDevice
         : onSide(from, (side, source) => onSide(to, (_, target) => side.rename(source, target, options)))
@@ -123,7 +119,7 @@ const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend): Backen
     open: (path) => onSide(path, (side, path) => side.open(path)),
     write: (path, bytes, mode, how) => onSide(path, (side, path) => side.write(path, bytes, mode, how)),
     makeDirectory: (path) => onSide(path, (side, path) => side.makeDirectory(path)),
-    remove: (path) => (isPinned(path) ? failRootDenied : onSide(path, (side, path) => side.remove(path))),
+    remove: (path) => (isPinned(path) ? Effect.fail(accessDenied("root")) : onSide(path, (side, path) => side.remove(path))),
     rename,
     links: hasLinks
       ? {
@@ -219,8 +215,8 @@ const locksOf = (outer: Backend, inner: Backend, { toInnerPath, isInside, isPinn
     }
   ])
 
-const rootMountFault: Fault = { _tag: "AccessDenied", why: "root" }
-const noSpaceFault: Fault = { _tag: "IoError", code: "ENOSPC", detail: "there is no space left for the directory to mount on" }
+const rootMountFault: Fault = accessDenied("root")
+const noSpaceFault: Fault = ioError("there is no space left for the directory to mount on", "ENOSPC")
 
 const mountErrorTags: Caller.ErrorTags = new Set([...Caller.errorTags.stat, "NotADirectory", "AlreadyExists"])
 
@@ -230,7 +226,7 @@ const resolveMountPoint = (caller: Caller.Caller, path: FsPath.FsPath): Effect.E
   if (path === FsPath.root) return Effect.fail(rootMountFault)
   return Effect.flatMap(resolve(port, path), ({ path: at, stat }) => {
     if (stat?.kind === "directory") return at === FsPath.root ? Effect.fail(rootMountFault) : Effect.succeed(at)
-    if (stat !== undefined) return Effect.fail(Caller.notADirectory)
+    if (stat !== undefined) return Effect.fail(notADirectory)
     if (!may("write", at)) return Effect.fail(Caller.readOnly)
     return Effect.as(
       Effect.mapError(mkdir(port, path, { parents: true, existOk: true }), (fault) =>

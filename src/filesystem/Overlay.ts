@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import { unsupported } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Read from "../engine/read.ts"
 import { removeWithContent } from "../engine/remove.ts"
@@ -335,7 +336,7 @@ const useLayers = <A, E>(
 ): Effect.Effect<A, E> =>
   Caller.make(self.port).run(operation, ".", expected, () => {
     const layers = overlays.get(self.port)
-    return layers === undefined ? Effect.fail(Caller.unsupported("overlay")) : use(layers)
+    return layers === undefined ? Effect.fail(unsupported("overlay")) : use(layers)
   })
 
 const withBothLocks = <A>({ lower, upper }: LayersModule.Layers, effect: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> =>

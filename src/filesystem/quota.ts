@@ -5,6 +5,7 @@
  * A reservation grows with the stream. When the write is published, under the path's lock, it is settled against the
  * file that is really replaced, and the rest is released.
  */
+import { diskFull } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../model/bytes.ts"
@@ -25,7 +26,6 @@ export interface Usage {
 }
 
 const noUsage: Usage = { bytes: 0, files: 0 }
-const failDiskFull: Effect.Effect<never, Fault> = Effect.fail({ _tag: "DiskFull" })
 
 /**
  * Returns what an entry counts: everything but directories counts as a file, except under a temporary name; only
@@ -78,7 +78,7 @@ const makeReservation = (addUsage: AddUsage) => {
   let reservedUsage = noUsage
   const reserveUsage = ({ bytes, files }: Usage): Effect.Effect<void, Fault> =>
     Effect.suspend(() => {
-      if (!addUsage(bytes - reservedUsage.bytes, files - reservedUsage.files)) return failDiskFull
+      if (!addUsage(bytes - reservedUsage.bytes, files - reservedUsage.files)) return Effect.fail(diskFull)
       reservedUsage = { bytes, files }
       return Effect.void
     })

@@ -443,7 +443,11 @@ const readTwice = <E>(port: Backend, path: FsPath, sink: ContentSink<E>): Effect
     )
   )
 
-const keepsChanging = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changes each time it is read; stop the program that writes it, or exclude it" })
+const keepsChanging = (path: FsPath): Fault => ({
+  _tag: "IoError",
+  path,
+  detail: "it changes each time it is read; stop the program that writes it, or exclude it"
+})
 
 const readUnread = Effect.fnUntraced(function* <E>(
   port: Backend,

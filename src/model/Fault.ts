@@ -99,6 +99,19 @@ export const pathTooLong = (detail: string): Fault => ({ _tag: "PathTooLong", de
 export const invalidArgument = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
 /**
+ * Returns a fault for a call that exceeds the limit of that name. `allowed` is rounded down.
+ *
+ * @category constructors
+ * @since 0.1.0
+ */
+export const limitExceeded = (limit: string, allowed: number, actual: number): Fault => ({
+  _tag: "LimitExceeded",
+  limit,
+  allowed: Math.floor(allowed),
+  actual
+})
+
+/**
  * Returns a fault for a feature that the backend lacks.
  *
  * @category constructors

@@ -6,6 +6,7 @@
  *
  * @since 0.1.0
  */
+import { invalidPath, pathTooLong } from "./Fault.ts"
 import * as Order_ from "effect/Order"
 import * as Schema from "effect/Schema"
 import type { Fault } from "./FsError.ts"
@@ -59,8 +60,6 @@ const classify = (input: string): 0 | 1 | 2 => {
   return previous === SLASH ? 1 : normalForm
 }
 
-const invalidPath = (detail: string): Fault => ({ _tag: "InvalidPath", detail })
-
 const invalidTextFault = (input: string): Fault =>
   input.isWellFormed()
     ? invalidPath("it contains a control character")
@@ -100,8 +99,6 @@ export const codePoints = (text: string): number => {
   }
   return count
 }
-
-const pathTooLong = (detail: string): Fault => ({ _tag: "PathTooLong", detail })
 
 /**
  * Checks a normal path against three limits: characters in total, segments, characters per segment. Returns the fault,

@@ -16,6 +16,7 @@
  * @since 0.1.0
  */
 import * as Effect from "effect/Effect"
+import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as DateTime from "effect/DateTime"
@@ -338,29 +339,39 @@ export interface Advice {
 }
 
 /**
- * Runs `advice` around every primitive operation. `perform` and `explore` are dropped, so that every
- * operation reaches it.
+ * A function that receives each request and the effect that answers it. `Request.declined` instead of the answer makes
+ * the engine run the primitive operations.
  *
- * @example
- * ```ts
- * const steps: Array<string> = []
- * const port = Backend.around(fs.port, (operation, next) => {
- *   steps.push(`${operation._tag} ${operation.path}`)
- *   return next
- * })
- * yield* Filesystem.make(port).delete("notes/todo.md")
- * steps.at(-1) // => "Remove notes/todo.md"
- * ```
- * @category combinators
  * @since 0.1.0
  */
-export const around = (self: Backend, advice: Advice): Backend => {
+export interface RequestAdvice {
+  <A, E, R>(
+    request: Request.Request,
+    next: Effect.Effect<Option.Option<A>, E | Fault, R>
+  ): Effect.Effect<Option.Option<A>, E | Fault, R>
+}
+
+/**
+ * The functions that `around` runs.
+ *
+ * @since 0.1.0
+ */
+export interface Interceptor {
+  /** Runs around each primitive operation. */
+  readonly operation?: Advice | undefined
+  /** Runs around each request. Without it requests pass if `operation` is absent; otherwise all become operations. */
+  readonly request?: RequestAdvice | undefined
+  /**
+   * Receives all bytes of files, of operations and of requests: those of a read after it, the chunks of a written stream
+   * as they pass, other written bytes once they are written. The bytes must not be modified.
+   */
+  readonly bytes?: ((direction: "read" | "written", path: FsPath, bytes: Uint8Array) => Effect.Effect<void>) | undefined
+}
+
+const withOperationAdvice = (self: Backend, advice: Advice): Backend => {
   const { attributes, links, watch } = self
   return {
     ...self,
-    perform: undefined,
-    explore: undefined,
-    history: undefined,
     stat: (path) => advice({ _tag: "Stat", path }, self.stat(path)),
     list: (path) => advice({ _tag: "List", path }, self.list(path)),
     open: (path) => advice({ _tag: "Open", path }, self.open(path)),
@@ -383,6 +394,115 @@ export const around = (self: Backend, advice: Advice): Backend => {
       set: (path, values) => advice({ _tag: "SetAttributes", path }, attributes.set(path, values))
     },
     watch: watch && ((path) => Stream.unwrap(advice({ _tag: "Watch", path }, Effect.succeed(watch(path)))))
+  }
+}
+
+/** The requests whose bytes the backend passes to its caller or receives from it. */
+const visibleRequests: ReadonlySet<Request.Tag> = new Set<Request.Tag>([
+  ...Request.reading,
+  "RemoveTree",
+  "MakeMany",
+  "Write",
+  "Remove",
+  "MakeDirectory",
+  "Move"
+])
+
+const withObservedBytes = (self: Backend, observe: NonNullable<Interceptor["bytes"]>): Backend => {
+  /** Runs a write. A declined request has written nothing, and has not run the stream. */
+  const observeWrite = <A, E, R, E2, R2>(
+    path: FsPath,
+    content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    write: (content: Uint8Array | Stream.Stream<Uint8Array, E, R>) => Effect.Effect<A, E2, R2>,
+    isWritten: (answer: A) => boolean
+  ): Effect.Effect<A, E2, R2> =>
+    isBytes(content)
+      ? Effect.tap(write(content), (answer) => (isWritten(answer) ? observe("written", path, content) : Effect.void))
+      : write(
+          Stream.mapArrayEffect(content, (chunks) =>
+            Effect.as(
+              Effect.forEach(chunks, (chunk) => observe("written", path, chunk), { discard: true }),
+              chunks
+            )
+          )
+        )
+  return {
+    ...self,
+    open: (path) =>
+      Effect.map(self.open(path), (handle) => ({
+        ...handle,
+        read: (offset, length) => Effect.tap(handle.read(offset, length), (bytes) => observe("read", path, bytes))
+      })),
+    write: (path, content, mode, how) =>
+      observeWrite(
+        path,
+        content,
+        (content) => self.write(path, content, mode, how),
+        () => true
+      ),
+    perform: Request.override(Request.only(self.perform, visibleRequests), (perform) => ({
+      Read: (request) =>
+        Effect.tap(perform(request), (answer) =>
+          Option.isSome(answer) ? observe("read", request.path, answer.value.bytes) : Effect.void
+        ),
+      ReadMany: (request) =>
+        Effect.tap(perform(request), (answer) =>
+          Effect.forEach(
+            Option.getOrElse(answer, () => []),
+            (whole, index) => (whole === undefined ? Effect.void : observe("read", request.paths[index]!, whole.bytes)),
+            { discard: true }
+          )
+        ),
+      MakeMany: (request) =>
+        Effect.tap(perform(request), (answer) =>
+          Effect.forEach(
+            Option.getOrElse(answer, () => []),
+            (isMade, index) => {
+              const { bytes, path } = request.entries[index]!
+              return isMade && bytes !== undefined ? observe("written", path, bytes) : Effect.void
+            },
+            { discard: true }
+          )
+        ),
+      Write: <E, R>(request: Request.Write<E, R>) =>
+        observeWrite(request.path, request.bytes, (bytes) => perform<E, R>({ ...request, bytes }), Option.isSome)
+    }))
+  }
+}
+
+/**
+ * Runs functions around everything that a backend does. A single function runs around every primitive operation.
+ *
+ * Locks, rules and capabilities stay. `explore` and `history` are dropped, because they would bypass the functions. So
+ * are requests that a function would not see: all of them if there is only `operation`, and `Edit`, whose bytes stay in
+ * the backend, if there is `bytes`.
+ *
+ * @example
+ * ```ts
+ * const steps: Array<string> = []
+ * const port = Backend.around(fs.port, (operation, next) => {
+ *   steps.push(`${operation._tag} ${operation.path}`)
+ *   return next
+ * })
+ * yield* Filesystem.make(port).delete("notes/todo.md")
+ * steps.at(-1) // => "Remove notes/todo.md"
+ * ```
+ * @category combinators
+ * @since 0.1.0
+ */
+export const around = (self: Backend, advice: Advice | Interceptor): Backend => {
+  const { bytes, operation, request }: Interceptor = typeof advice === "function" ? { operation: advice } : advice
+  const observed = bytes === undefined ? self : withObservedBytes(self, bytes)
+  return {
+    ...(operation === undefined ? observed : withOperationAdvice(observed, operation)),
+    perform:
+      request !== undefined
+        ? Request.around(observed.perform, request)
+        : operation === undefined
+          ? observed.perform
+          : undefined,
+    explore: undefined,
+    history: undefined
   }
 }
 

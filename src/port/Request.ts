@@ -12,7 +12,7 @@ import type * as Stream from "effect/Stream"
 import type { DeleteResult, FileStat, TransferResult } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
-import type { WriteHow } from "./Backend.ts"
+import type { RequestAdvice, WriteHow } from "./Backend.ts"
 import type { Edit, Edited, EditPlan, MakeDirectoryPlan, MovePlan, NewEntry, RemovePlan, WritePlan } from "./changes.ts"
 
 /**
@@ -250,6 +250,15 @@ export const extend = (self: Perform | undefined, added: Handlers): Perform => {
         new Set([...self.tags, ...more.tags])
       )
 }
+
+/**
+ * Runs `advice` around each request that `self` handles.
+ *
+ * @since 0.1.0
+ */
+export const around = (self: Perform | undefined, advice: RequestAdvice): Perform | undefined =>
+  self &&
+  dispatching((request) => (self.tags.has(request._tag) ? advice(request, handleOf(self)(request)) : declined), self.tags)
 
 /**
  * Maps every path of a request.

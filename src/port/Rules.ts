@@ -5,6 +5,7 @@
  *
  * @since 0.1.0
  */
+import { accessDenied } from "../model/Fault.ts"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
@@ -78,7 +79,7 @@ export const BringingBack: Context.Reference<boolean> = Context.Reference<boolea
   defaultValue: () => false
 })
 
-const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "readOnly" })
+const denied: Effect.Effect<never, Fault> = Effect.fail(accessDenied("readOnly"))
 
 const guarded = new Set<Request.Tag>([...Request.reading, "RemoveTree"])
 

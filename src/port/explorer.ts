@@ -4,6 +4,7 @@
  *
  * Each directory is read through its parent, and the files in it can be searched.
  */
+import { unavailable } from "../model/Fault.ts"
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { GrepMatch, Kind } from "../model/Entry.ts"
@@ -31,10 +32,7 @@ export const inWalkOrder = (children: ReadonlyArray<Child>, caseSensitive: boole
 }
 
 /** The failure of a read whose directory was moved or replaced after it was listed. A search skips the directory. */
-export const changed: Fault = {
-  _tag: "Unavailable",
-  detail: "another program moved or replaced this directory while it was read; try again"
-}
+export const changed: Fault = unavailable("another program moved or replaced this directory while it was read; try again")
 
 export interface Visit {
   /** The parent directory; `undefined` at the start of the walk. */

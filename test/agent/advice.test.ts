@@ -65,7 +65,11 @@ const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } 
   Unsupported: new E.Unsupported({ ...at, feature: "symbolic links" }),
   Unavailable: new E.Unavailable({ ...at, detail: "the container has stopped" }),
   SnapshotError: new SnapshotError({ operation: "snapshot", reason: "gitMissing", detail: "git is not installed" }),
-  SnapshotRestoreError: new SnapshotRestoreError({ snapshotId: "1", reason: "incompatible", detail: "it was taken of another root" }),
+  SnapshotRestoreError: new SnapshotRestoreError({
+    snapshotId: "1",
+    reason: "incompatible",
+    detail: "it was taken of another root"
+  }),
   ArchiveError: new ArchiveError({ entry: "files/a", reason: "corrupt", detail: "its checksum is wrong" }),
   SessionError: new SessionError({
     operation: "set",

@@ -400,7 +400,10 @@ describe("journal verify", () => {
         ["write", "b.txt", "--text", "b", "--journal", "later"]
       ]) {
         const { err } = yield* here.run(args)
-        assert.include(err, 'error: journal "later": it was written by a later version of fs-algebra; upgrade fs-algebra to read it\n')
+        assert.include(
+          err,
+          'error: journal "later": it was written by a later version of fs-algebra; upgrade fs-algebra to read it\n'
+        )
       }
       const lines = Fs.readFileSync(path, "utf8").split("\n")
       Fs.rmSync(join(here.top, "work.contents"), { recursive: true })

@@ -482,6 +482,19 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     await within(calls)
     assert.deepStrictEqual(told, ["MakeDirectory d", "Write d/a.txt", "Remove d/a.txt", "Remove d"])
   },
+  metered: async () => {
+    const { metered } = await load<{
+      metered: (self: Filesystem.Algebra) => { readonly fs: Filesystem.Algebra; readonly total: object }
+    }>("metered")
+    const calls = Effect.gen(function* () {
+      const { fs, total } = metered(yield* Filesystem.Filesystem)
+      yield* fs.write("a.txt", "new")
+      yield* Stream.run(fs.stream("a.txt"), fs.sink("b.txt"))
+      yield* fs.readString("a.txt")
+      return total
+    })
+    assert.deepStrictEqual(await within(calls), { read: 6, written: 6 })
+  },
   // recipes
   ...recipes(load, scratch)
 }

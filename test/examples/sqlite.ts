@@ -3,7 +3,7 @@
  * completely or not at all.
  */
 import { DateTime, Effect, Stream } from "effect"
-import { type Backend, type Entry, Filesystem, FsError, FsPath, Rules } from "../../src/index.ts"
+import { type Backend, Entry, Fault, Filesystem, FsError, FsPath, Rules } from "../../src/index.ts"
 import { DatabaseSync } from "node:sqlite"
 
 /**
@@ -32,34 +32,31 @@ const refuse = (fault: Backend.Fault): never => {
 
 /** Faults by SQLite's result codes; any other code is an IoError. */
 const faults: Record<number, Backend.Fault> = {
-  5: { _tag: "AccessDenied", why: "busy" },
-  8: { _tag: "AccessDenied", why: "permission" },
-  13: { _tag: "DiskFull" },
-  18: { _tag: "DiskFull" },
-  787: { _tag: "DirectoryNotEmpty" },
-  2067: { _tag: "AlreadyExists" }
+  5: Fault.accessDenied("busy"),
+  8: Fault.accessDenied("permission"),
+  13: Fault.diskFull,
+  18: Fault.diskFull,
+  787: Fault.directoryNotEmpty,
+  2067: Fault.alreadyExists
 }
 
 const faultOf = (cause: unknown): Backend.Fault => {
   const { errcode, fault } = cause as { readonly errcode?: number; readonly fault?: Backend.Fault }
   if (fault !== undefined) return fault
   if (errcode === undefined) throw cause // a bug, not a failure
-  return (
-    faults[errcode] ?? faults[errcode & 255] ?? { _tag: "IoError", code: `SQLITE_${errcode}`, detail: "SQLite failed", cause }
-  )
+  return faults[errcode] ?? faults[errcode & 255] ?? { ...Fault.ioError("SQLite failed", `SQLITE_${errcode}`), cause }
 }
 
 const kindOf = ({ size }: Row): Entry.Kind => (size === null ? "directory" : "file")
 
-const statOf = (path: FsPath.FsPath, row: Row): Entry.FileStat => ({
-  path,
-  kind: kindOf(row),
-  isFile: row.size !== null,
-  isDirectory: row.size === null,
-  sizeBytes: row.size ?? 0,
-  createdAt: DateTime.makeUnsafe(row.created),
-  modifiedAt: DateTime.makeUnsafe(row.modified)
-})
+const statOf = (path: FsPath.FsPath, row: Row): Entry.FileStat =>
+  Entry.stat({
+    path,
+    kind: kindOf(row),
+    sizeBytes: row.size ?? 0,
+    createdAt: DateTime.makeUnsafe(row.created),
+    modifiedAt: DateTime.makeUnsafe(row.modified)
+  })
 
 const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend => {
   const rows = "SELECT id, name, created, modified, length(bytes) AS size FROM entry"
@@ -97,13 +94,13 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
     for (const name of FsPath.segments(path)) at = at && (child.get(at.id, name) as Row | undefined)
     return at
   }
-  const get = (path: FsPath.FsPath): Row => find(path) ?? refuse({ _tag: "NotFound" })
+  const get = (path: FsPath.FsPath): Row => find(path) ?? refuse(Fault.notFound)
   const bytesOf = (row: Row) => content.get(row.id)!["bytes"] as Uint8Array
   /** Returns the directory in which an entry is made, replaced or removed. */
   const holder = (path: FsPath.FsPath, now: number): number => {
-    if (path === FsPath.root) refuse({ _tag: "AccessDenied", why: "root" })
+    if (path === FsPath.root) refuse(Fault.accessDenied("root"))
     const row = get(FsPath.parent(path))
-    if (row.size !== null) refuse({ _tag: "NotADirectory" })
+    if (row.size !== null) refuse(Fault.notADirectory)
     touch.run(now, row.id)
     return row.id
   }
@@ -112,8 +109,8 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
     change((now) => {
       const row = find(path)
       if (row === undefined) insert.run(holder(path, now), FsPath.name(path), now, bytes)
-      else if (mode === "create") refuse({ _tag: "AlreadyExists" })
-      else if (row.size === null) refuse({ _tag: "NotAFile" })
+      else if (mode === "create") refuse(Fault.alreadyExists)
+      else if (row.size === null) refuse(Fault.notAFile)
       else replace.run(now, mode === "append" ? Buffer.concat([bytesOf(row), bytes]) : bytes, row.id)
       return statOf(path, get(path))
     })
@@ -131,14 +128,14 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
     list: (path) =>
       look(() => {
         const row = get(path)
-        if (row.size !== null) refuse({ _tag: "NotADirectory" })
+        if (row.size !== null) refuse(Fault.notADirectory)
         const found = children.all(row.id) as ReadonlyArray<unknown> as ReadonlyArray<Row>
         return found.map((row) => ({ name: row.name, kind: kindOf(row), addressable: true, sizeBytes: row.size ?? 0 }))
       }),
     open: (path) =>
       look(() => {
         const row = get(path)
-        if (row.size === null) refuse({ _tag: "NotAFile" })
+        if (row.size === null) refuse(Fault.notAFile)
         const bytes = bytesOf(row)
         return { stat: statOf(path, row), read: (offset, length) => Effect.sync(() => bytes.slice(offset, offset + length)) }
       }),
@@ -151,7 +148,7 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
     },
     makeDirectory: (path) =>
       change((now) => {
-        if (find(path) !== undefined) refuse({ _tag: "AlreadyExists" })
+        if (find(path) !== undefined) refuse(Fault.alreadyExists)
         insert.run(holder(path, now), FsPath.name(path), now, null)
       }),
     remove: (path) =>
@@ -164,13 +161,13 @@ const over = (db: DatabaseSync, options: Rules.CommonOptions): Backend.Backend =
         holder(from, now)
         const row = get(from)
         if (from !== to && FsPath.isWithin(from, to)) {
-          refuse({ _tag: "InvalidArgument", argument: "to", detail: "a directory cannot be moved into itself" })
+          refuse(Fault.invalidArgument("to", "a directory cannot be moved into itself"))
         }
         const into = holder(to, now)
         const target = find(to)
-        if (target !== undefined && !options.replace) refuse({ _tag: "AlreadyExists" })
+        if (target !== undefined && !options.replace) refuse(Fault.alreadyExists)
         if (target !== undefined && target.id !== row.id) {
-          if (kindOf(target) !== kindOf(row)) refuse({ _tag: target.size === null ? "NotAFile" : "NotADirectory" })
+          if (kindOf(target) !== kindOf(row)) refuse(target.size === null ? Fault.notAFile : Fault.notADirectory)
           drop.run(target.id)
         }
         move.run(into, FsPath.name(to), row.id)

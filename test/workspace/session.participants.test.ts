@@ -12,7 +12,8 @@ import * as Slice from "../../src/model/Slice.ts"
 import type { Participant } from "../../src/port/slices.ts"
 import * as Locks from "../../src/runtime/locks.ts"
 import * as Session from "../../src/workspace/Session.ts"
-import { isSoak, Trigger, victimOf } from "../interruption/harness.ts"
+import { Trigger, victimOf } from "../interruption/harness.ts"
+import { isSoak } from "../runs.ts"
 
 const Notes = Slice.make("Notes", Schema.String)
 

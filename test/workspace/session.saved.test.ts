@@ -9,7 +9,8 @@ import { FilesystemSnapshot } from "../../src/history/Snapshots.ts"
 import * as Slice from "../../src/model/Slice.ts"
 import * as Session from "../../src/workspace/Session.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { isSoak, onDisk as picture, Trigger, victimOf } from "../interruption/harness.ts"
+import { onDisk as picture, Trigger, victimOf } from "../interruption/harness.ts"
+import { isSoak } from "../runs.ts"
 
 const Notes = Slice.make("Notes", Schema.String)
 const Log = Slice.make("Log", Schema.Struct({ n: Schema.Int, text: Schema.String }), { policy: "log" })

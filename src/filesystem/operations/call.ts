@@ -4,6 +4,7 @@
  *
  * Only here does a fault become an error with operation and path.
  */
+import { accessDenied, invalidPath, invalidArgument } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Eager from "../../engine/eager.ts"
@@ -12,17 +13,12 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
+import type { Versioning } from "../Filesystem.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
-export const notFound: Fault = { _tag: "NotFound" }
-export const notAFile: Fault = { _tag: "NotAFile" }
-export const notADirectory: Fault = { _tag: "NotADirectory" }
-export const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
+export const readOnly = accessDenied("readOnly")
 
-const inProgress: Fault = { _tag: "InvalidPath", detail: "it belongs to a write in progress" }
-
-export const invalidArgument = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
-export const unsupported = (feature: string): Fault => ({ _tag: "Unsupported", feature })
+const inProgress: Fault = invalidPath("it belongs to a write in progress")
 
 export type ErrorTags = ReadonlySet<string>
 
@@ -55,8 +51,6 @@ export const createActions: ReadonlyArray<Action> = ["write"]
 export const deleteActions: ReadonlyArray<Action> = ["delete"]
 export const moveActions: ReadonlyArray<Action> = ["write", "delete"]
 
-export const isFault = (value: object | string): value is Fault => typeof value === "object" && "_tag" in value
-
 export const isWholeNumber = (value: unknown, minimum: number): value is number =>
   typeof value === "number" && (Number.isSafeInteger(value) || value === Number.POSITIVE_INFINITY) && value >= minimum
 
@@ -64,6 +58,10 @@ export const checkWholeNumber = (argument: string, value: number | undefined, mi
   value === undefined || isWholeNumber(value, minimum)
     ? undefined
     : invalidArgument(argument, `it must be a whole number of at least ${minimum}`)
+
+export const versioning = <Arguments extends ReadonlyArray<unknown>, Options, Result, Error>(
+  call: (...args: [...Arguments, options?: Options]) => Effect.Effect<Result, Error>
+): Versioning<Arguments, Options, Result, Error> => call as Versioning<Arguments, Options, Result, Error>
 
 export interface Caller {
   readonly port: Backend

@@ -1,3 +1,4 @@
+import { notADirectory, notFound, unsupported, is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Eager from "../../engine/eager.ts"
@@ -16,8 +17,8 @@ import type { Fault, ReadBytesError, ReadError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
 import { runInSlices } from "../../runtime/steps.ts"
-import { type Algebra, type ReadBytesOptions, type ReadOptions, type SearchOptions, versioning } from "../Filesystem.ts"
-import { type Caller, checkWholeNumber, errorTags, isFault, notADirectory, notFound, readActions, unsupported } from "./call.ts"
+import type { Algebra, ReadBytesOptions, ReadOptions, SearchOptions } from "../Filesystem.ts"
+import { type Caller, checkWholeNumber, errorTags, readActions, versioning } from "./call.ts"
 
 const withPath = (stat: FileStat, path: FsPath.FsPath): FileStat => (stat.path === path ? stat : { ...stat, path })
 

@@ -14,7 +14,18 @@ import * as Transfer from "../../engine/transfer.ts"
 import * as Version from "../../engine/version.ts"
 import * as Write from "../../engine/write.ts"
 import type { EditResult, TransferResult, WriteMode, WriteResult } from "../../model/Entry.ts"
-import { alreadyExists } from "../../model/Fault.ts"
+import {
+  alreadyExists,
+  notFound,
+  notAFile,
+  accessDenied,
+  invalidPath,
+  invalidArgument,
+  unsupported,
+  ioError,
+  is as isFault,
+  limitExceeded
+} from "../../model/Fault.ts"
 import { type EditError, type Fault, located, shownPath, type TransferError, type WriteError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type LimitsShape, standard } from "../../model/Limits.ts"
@@ -22,23 +33,19 @@ import { isBytes } from "../../model/bytes.ts"
 import type { Edited, EditPlan } from "../../port/Backend.ts"
 import { relativeTarget } from "../../port/absoluteLinks.ts"
 import { hasher } from "../../runtime/hash.ts"
-import { type Algebra, type EditOptions, type Precondition, versioning, type WriteOptions } from "../Filesystem.ts"
+import type { Algebra, EditOptions, Precondition, WriteOptions } from "../Filesystem.ts"
 import {
   type Action,
   type Caller,
   createActions,
   deleteActions,
   errorTags,
-  invalidArgument,
-  isFault,
   isWholeNumber,
   moveActions,
-  notAFile,
-  notFound,
   readActions,
   readOnly,
-  unsupported,
-  writeActions as changing
+  writeActions as changing,
+  versioning
 } from "./call.ts"
 
 const writeModes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
@@ -50,7 +57,7 @@ const checkPrecondition = (options: Precondition | undefined): Fault | undefined
   if (expected === undefined) {
     return invalidArgument(
       "ifMatch",
-      "it is undefined, which guards nothing; read the version with version: true, or leave ifMatch out"
+      "it is undefined, so it would protect nothing; read the version with version: true, or omit ifMatch"
     )
   }
   return expected === null || typeof expected === "string"
@@ -59,15 +66,14 @@ const checkPrecondition = (options: Precondition | undefined): Fault | undefined
 }
 
 /** Rejects an empty path, which means the root: the caller has forgotten the name. */
-const checkName = (input: string): Fault | undefined =>
-  input === "" ? { _tag: "InvalidPath", detail: "it is empty; name a file" } : undefined
+const checkName = (input: string): Fault | undefined => (input === "" ? invalidPath("it is empty; name a file") : undefined)
 
 const checkOptions = (options: WriteOptions | undefined): Fault | undefined => {
   const mode = options?.mode
   if (mode !== undefined && !writeModes.includes(mode))
     return invalidArgument("mode", `it must be one of ${writeModes.join(", ")}`)
   if (mode === "create" && options?.ifMatch !== undefined) {
-    return invalidArgument("ifMatch", "a file that is to be created has no version to compare with; leave one of the two out")
+    return invalidArgument("ifMatch", "mode create expects no file, so there is no version to compare; omit mode or ifMatch")
   }
   return checkPrecondition(options)
 }
@@ -81,7 +87,7 @@ const toWritePlan = (options: WriteOptions | undefined, limits: LimitsShape): Wr
 })
 
 const checkLimit = (limit: string, allowed: number, actual: number): Fault | undefined =>
-  actual > allowed ? { _tag: "LimitExceeded", limit, allowed: Math.floor(allowed), actual } : undefined
+  actual > allowed ? limitExceeded(limit, allowed, actual) : undefined
 
 const checkSize = (actual: number, { maxFileSize }: LimitsShape): Fault | undefined =>
   checkLimit("maxFileSize", maxFileSize, actual)
@@ -262,9 +268,9 @@ export const writeOperations = (self: Caller): Pick<Algebra, "write" | "writeByt
   }
 }
 
-const rootDeniedFault: Fault = { _tag: "AccessDenied", why: "root" }
-const changedMeanwhileFault: Fault = { _tag: "IoError", code: "ECHANGED", detail: "what has this name keeps changing" }
-const escapeFault: Fault = { _tag: "AccessDenied", why: "escape" }
+const rootDeniedFault: Fault = accessDenied("root")
+const changedMeanwhileFault: Fault = ioError("the entry at this path keeps changing", "ECHANGED")
+const escapeFault: Fault = accessDenied("escape")
 
 const checkTarget = (target: string): Fault | undefined =>
   typeof target !== "string" || target === "" || (FsPath.unfit(target) ?? FsPath.uncreatable(target)) !== undefined

@@ -8,13 +8,13 @@ import * as Exit from "effect/Exit"
 import type * as Stream from "effect/Stream"
 import * as Read from "../../engine/read.ts"
 import type { FileStat } from "../../model/Entry.ts"
-import { notAFile } from "../../model/Fault.ts"
+import { notAFile, ioError } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend } from "../../port/Backend.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
-const noLinksFault: Fault = { _tag: "IoError", code: "ENOTSUP", detail: "there are no links on this backend" }
+const noLinksFault: Fault = ioError("this backend has no symbolic links", "ENOTSUP")
 
 const chunkBytes = 64 * 1024
 const noBytes = new Uint8Array(0)

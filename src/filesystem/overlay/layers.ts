@@ -5,15 +5,13 @@
  * with an upper entry is opaque; a hidden path without one is deleted. So neither tree contains marker names that a
  * user could see.
  */
+import { notFound, notADirectory } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Backend, Child } from "../../port/Backend.ts"
-
-export const failNotFound: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotFound" })
-export const failNotADirectory: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotADirectory" })
 
 export interface HiddenPaths {
   readonly covers: (path: FsPath.FsPath) => boolean
@@ -113,16 +111,16 @@ export const make = (upper: Backend, lower: Backend): Layers => {
   const listBelow = (path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Child>, Fault> =>
     Effect.flatMap(statLower(path), (stat) =>
       stat === undefined
-        ? failNotFound
+        ? Effect.fail(notFound)
         : stat.kind === "directory"
           ? Effect.map(lower.list(path), (children) => withoutHidden(path, children))
-          : failNotADirectory
+          : Effect.fail(notADirectory)
     )
 
   const list: Backend["list"] = (path) =>
     Effect.flatMap(upper.stat(path), (found) => {
       if (found === undefined) return listBelow(path)
-      if (found.kind !== "directory") return failNotADirectory
+      if (found.kind !== "directory") return Effect.fail(notADirectory)
       return Effect.flatMap(statLower(path), (stat) =>
         stat?.kind === "directory"
           ? Effect.zipWith(upper.list(path), lower.list(path), (above, under) => {
@@ -145,7 +143,7 @@ export const make = (upper: Backend, lower: Backend): Layers => {
   const open: Backend["open"] = (path) =>
     Effect.flatMap(upper.stat(path), (found) =>
       found === undefined
-        ? Effect.flatMap(showsLower(path), (shown) => (shown ? lower.open(path) : failNotFound))
+        ? Effect.flatMap(showsLower(path), (shown) => (shown ? lower.open(path) : Effect.fail(notFound)))
         : upper.open(path)
     )
 

@@ -4,6 +4,15 @@
  * A change first copies the entries that it needs to the upper tree and then happens there in one step. So nobody sees
  * a partial change, and a failed change has no visible effect.
  */
+import {
+  alreadyExists,
+  notAFile,
+  directoryNotEmpty,
+  accessDenied,
+  invalidArgument,
+  notADirectory,
+  notFound
+} from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Queue from "effect/Queue"
@@ -26,7 +35,7 @@ import {
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { strictestSymlinks, weakestConfinement } from "../locking.ts"
 import { aside, canRename, copyEntry, setMode, setTime, writeWithModeOf } from "./carry.ts"
-import { failNotADirectory, failNotFound, type Layers } from "./layers.ts"
+import { type Layers } from "./layers.ts"
 
 // The watchers of an overlay. The overlay reports its changes itself, because the upper tree does not see deletions and
 // mistakes copies for changes.
@@ -98,7 +107,7 @@ const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, uppe
     for (let i = missing.length - 1; i >= 0; i--) {
       const at = missing[i]!
       const stat = yield* below(at)
-      if (stat === undefined) return yield* failNotFound
+      if (stat === undefined) return yield* Effect.fail(notFound)
       yield* copyUpEntry(at, stat)
       created.push([at, stat])
     }
@@ -157,26 +166,20 @@ const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, uppe
   }
 }
 
-const failNotAFile: Effect.Effect<never, Fault> = Effect.fail({ _tag: "NotAFile" })
-const failNotEmpty: Effect.Effect<never, Fault> = Effect.fail({ _tag: "DirectoryNotEmpty" })
-const failExists: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AlreadyExists" })
-const failRootDenied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "root" })
-const failMoveIntoItself: Effect.Effect<never, Fault> = Effect.fail({
-  _tag: "InvalidArgument",
-  argument: "to",
-  detail: "a directory cannot be moved into itself"
-})
+const failMoveIntoItself: Effect.Effect<never, Fault> = Effect.fail(
+  invalidArgument("to", "a directory cannot be moved into itself")
+)
 
 type Mode = "create" | "replace" | "append"
 
 const checkWritable = (mode: Mode, found: FileStat): Effect.Effect<void, Fault> =>
-  mode === "create" ? failExists : found.kind === "file" ? Effect.void : failNotAFile
+  mode === "create" ? Effect.fail(alreadyExists) : found.kind === "file" ? Effect.void : Effect.fail(notAFile)
 
 const checkReplaceable = (source: FileStat, target: FileStat): Effect.Effect<void, Fault> =>
   source.kind === "directory" && target.kind !== "directory"
-    ? failNotADirectory
+    ? Effect.fail(notADirectory)
     : source.kind !== "directory" && target.kind === "directory"
-      ? failNotAFile
+      ? Effect.fail(notAFile)
       : Effect.void
 
 export const make = (layers: Layers): Backend => {
@@ -188,11 +191,11 @@ export const make = (layers: Layers): Backend => {
     Effect.onExit(effect, (exit) => (Exit.isSuccess(exit) ? Effect.sync(notify) : Effect.void))
 
   const checkVacant = (path: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
-    Effect.flatMap(stat(path), (found) => (found === undefined ? checkParentDirectory(path) : failExists))
+    Effect.flatMap(stat(path), (found) => (found === undefined ? checkParentDirectory(path) : Effect.fail(alreadyExists)))
 
   const checkParentDirectory = (path: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
     Effect.flatMap(stat(FsPathModule.parent(path)), (above) =>
-      above === undefined ? failNotFound : above.kind === "directory" ? Effect.void : failNotADirectory
+      above === undefined ? Effect.fail(notFound) : above.kind === "directory" ? Effect.void : Effect.fail(notADirectory)
     )
 
   /** Runs a change of the upper tree and hides the lower entry, if there is one, during and after the change. */
@@ -257,20 +260,20 @@ export const make = (layers: Layers): Backend => {
         : upper.write(path, bytes, "replace", {
             commit: (publish) => commit(Effect.tap(publish, () => setMode(upper, path, like.mode)))
           }),
-      () => Effect.flatMap(upper.stat(path), (stat) => (stat === undefined ? failNotFound : Effect.succeed(stat)))
+      () => Effect.flatMap(upper.stat(path), (stat) => (stat === undefined ? Effect.fail(notFound) : Effect.succeed(stat)))
     )
 
   const remove = (path: FsPathModule.FsPath): Effect.Effect<void, Fault> =>
     path === FsPathModule.root
-      ? failRootDenied
+      ? Effect.fail(accessDenied("root"))
       : Effect.flatMap(stat(path), (found) => {
-          if (found === undefined) return failNotFound
+          if (found === undefined) return Effect.fail(notFound)
           const removeUpper = Effect.flatMap(upper.stat(path), (above) =>
             hideLowerWhile(path, above === undefined ? Effect.void : upper.remove(path))
           )
           return notifyAfter(
             found.kind === "directory"
-              ? Effect.flatMap(list(path), (children) => (children.length === 0 ? removeUpper : failNotEmpty))
+              ? Effect.flatMap(list(path), (children) => (children.length === 0 ? removeUpper : Effect.fail(directoryNotEmpty)))
               : removeUpper,
             () => tell("Removed", path)
           )
@@ -281,19 +284,19 @@ export const make = (layers: Layers): Backend => {
     to: FsPathModule.FsPath,
     replace: boolean
   ): Effect.fn.Return<void, Fault> {
-    if (from === FsPathModule.root || to === FsPathModule.root) return yield* failRootDenied
+    if (from === FsPathModule.root || to === FsPathModule.root) return yield* Effect.fail(accessDenied("root"))
     const source = yield* stat(from)
-    if (source === undefined) return yield* failNotFound
-    if (from === to) return yield* replace ? Effect.void : failExists
+    if (source === undefined) return yield* Effect.fail(notFound)
+    if (from === to) return yield* replace ? Effect.void : Effect.fail(alreadyExists)
     const isSame = keyOf(from) === keyOf(to)
     if (source.kind === "directory" && !isSame && FsPathModule.isWithin(keyOf(from), keyOf(to)))
       return yield* failMoveIntoItself
     const target = isSame ? undefined : yield* stat(to)
     if (target === undefined) yield* checkParentDirectory(to)
     else {
-      if (!replace) return yield* failExists
+      if (!replace) return yield* Effect.fail(alreadyExists)
       yield* checkReplaceable(source, target)
-      if (target.kind === "directory" && (yield* list(to)).length > 0) return yield* failNotEmpty
+      if (target.kind === "directory" && (yield* list(to)).length > 0) return yield* Effect.fail(directoryNotEmpty)
     }
     yield* raise.directory(FsPathModule.parent(to))
     if ((yield* below(from)) !== undefined) yield* source.kind === "directory" ? raise.tree(from) : raise.entry(from)
@@ -316,7 +319,7 @@ export const make = (layers: Layers): Backend => {
     ): Effect.Effect<string, Fault> =>
       Effect.flatMap(upper.stat(path), (found) =>
         found === undefined
-          ? Effect.flatMap(below(path), (stat) => (stat === undefined ? failNotFound : read(under)))
+          ? Effect.flatMap(below(path), (stat) => (stat === undefined ? Effect.fail(notFound) : read(under)))
           : read(above)
       )
     return {
@@ -331,7 +334,7 @@ export const make = (layers: Layers): Backend => {
   const attributesOf = (above: Attributes): Attributes => ({
     set: (path, values) =>
       Effect.flatMap(stat(path), (found) => {
-        if (found === undefined) return failNotFound
+        if (found === undefined) return Effect.fail(notFound)
         const copiedUp = found.kind === "directory" ? raise.directory(path) : raise.entry(path)
         return Effect.andThen(
           copiedUp,
@@ -355,8 +358,10 @@ export const make = (layers: Layers): Backend => {
   const watchAll = (path: FsPathModule.FsPath): Stream.Stream<WatchEvent, Fault> =>
     Stream.unwrap(
       Effect.flatMap(stat(path), (found) => {
-        if (found === undefined) return failNotFound
-        return found.kind === "directory" ? Effect.succeed(Stream.merge(watch(path), changesBelow(path))) : failNotADirectory
+        if (found === undefined) return Effect.fail(notFound)
+        return found.kind === "directory"
+          ? Effect.succeed(Stream.merge(watch(path), changesBelow(path)))
+          : Effect.fail(notADirectory)
       })
     )
 

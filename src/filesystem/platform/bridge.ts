@@ -93,7 +93,7 @@ export const permissionBits = (method: string, mode: number): Effect.Effect<numb
     ? Effect.fail(badArgument(method, "the mode must be a whole number from 0 to 2^32 - 1"))
     : (mode & 0o7000) === 0
       ? Effect.succeed(mode & 0o777)
-      : Effect.fail(badArgument(method, "set-user-ID, set-group-ID and sticky bits are not given here"))
+      : Effect.fail(badArgument(method, "set-user-ID, set-group-ID and sticky bits are not supported"))
 
 /**
  * Masks the requested mode of a new entry as the backend masked its default mode.
@@ -118,7 +118,6 @@ const defaultMode: { readonly [K in Kind]: number } = { file: 0o644, directory: 
 const dateOf = (time: DateTime.Utc | undefined): Option.Option<Date> =>
   Option.map(Option.fromNullishOr(time), DateTime.toDateUtc)
 
-/** Converts a stat. Owner, device, number of hard links and access time are unknown. */
 export const infoOf = (stat: FileStat): File.Info => ({
   type: typeOf[stat.kind],
   mtime: dateOf(stat.modifiedAt),
@@ -157,12 +156,11 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
   } = bridge
 
   const failDenied = (path: string, what: string) =>
-    Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits let nobody ${what} it`))
+    Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits do not allow anyone to ${what} it`))
 
   const isWritable = (stat: FileStat): boolean =>
     may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)
 
-  /** Tests readability: a file is opened; for all others only the permission bits can be checked. */
   const readable = (path: string, stat: FileStat): Effect.Effect<void, PlatformError> =>
     stat.isFile
       ? answer(

@@ -156,7 +156,7 @@ export const makeCopy = ({
   ): Effect.Effect<void, FsErrorModule.FsError> =>
     Effect.andThen(
       Effect.catchTag(fs.copy(from, to, { overwrite: true }), "NotAFile", ({ path }) =>
-        failInvalidTarget(path, "neither a FIFO, a socket nor a device can be copied")
+        failInvalidTarget(path, "a FIFO, socket or device cannot be copied")
       ),
       kept(from, source, to, copyOptions)
     )
@@ -188,7 +188,7 @@ export const makeCopy = ({
     if (FsPath.isWithin(source, target.path)) return yield* failInvalidTarget(to, "nothing can be copied onto or into itself")
     if (found === undefined) return yield* copyOrReplace(source, stat, target.path, copyOptions)
     if (stat.isDirectory !== found.isDirectory)
-      return yield* failInvalidTarget(to, "a file and a directory do not replace each other")
+      return yield* failInvalidTarget(to, "a file cannot replace a directory, nor a directory a file")
     if (stat.isDirectory) return yield* mergeDirectory(source, target.path, copyOptions)
     // Node replaces a symlink by a symlink, whatever `overwrite` says, but never a file.
     if (stat.kind === "symlink" && found.kind !== "symlink") {
@@ -255,7 +255,6 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
     )
   })
 
-  /** Converts the error of an exclusive create: any existing entry means AlreadyExists. */
   const toExclusiveError = (error: FsErrorModule.FsError, mode: string | undefined): FsErrorModule.FsError =>
     mode === "create" && error._tag === "NotAFile"
       ? new FsErrorModule.AlreadyExists({ operation: error.operation, path: error.path })

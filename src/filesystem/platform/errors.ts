@@ -5,7 +5,17 @@
  * `cause`. Inward, the code of the cause comes first, because effect's tags are too coarse.
  */
 import * as PlatformError from "effect/PlatformError"
-import { diskFull } from "../../model/Fault.ts"
+import {
+  diskFull,
+  notFound,
+  alreadyExists,
+  notAFile,
+  notADirectory,
+  directoryNotEmpty,
+  accessDenied,
+  pathTooLong,
+  invalidPath
+} from "../../model/Fault.ts"
 import { type Fault, type FsError, tagsOf, FsError as FsErrors, toFault } from "../../model/FsError.ts"
 
 type Tag = PlatformError.SystemErrorTag | "BadArgument"
@@ -58,39 +68,39 @@ export const toPlatform = (error: FsError, method: string, path: string, tagOver
     : systemError(method, path, tag, error.message, error)
 }
 
-const permission: Fault = { _tag: "AccessDenied", why: "permission" }
-const busy: Fault = { _tag: "AccessDenied", why: "busy" }
-const invalidPath: Fault = { _tag: "InvalidPath", detail: "the filesystem underneath does not take such a path" }
+const permission: Fault = accessDenied("permission")
+const busy: Fault = accessDenied("busy")
+const invalidHostPath: Fault = invalidPath("the filesystem underneath does not accept this path")
 const timeout: Fault = { _tag: "Timeout", detail: "the filesystem underneath did not answer" }
 
 const faultByCode: Readonly<Record<string, Fault>> = {
-  ENOENT: { _tag: "NotFound" },
-  EEXIST: { _tag: "AlreadyExists" },
+  ENOENT: notFound,
+  EEXIST: alreadyExists,
   EACCES: permission,
   EPERM: permission,
   ETXTBSY: permission,
-  EROFS: { _tag: "AccessDenied", why: "readOnly" },
+  EROFS: accessDenied("readOnly"),
   EBUSY: busy,
   EAGAIN: busy,
-  ENOTEMPTY: { _tag: "DirectoryNotEmpty" },
-  ENOTDIR: { _tag: "NotADirectory" },
-  EISDIR: { _tag: "NotAFile" },
-  ERR_FS_EISDIR: { _tag: "NotAFile" },
+  ENOTEMPTY: directoryNotEmpty,
+  ENOTDIR: notADirectory,
+  EISDIR: notAFile,
+  ERR_FS_EISDIR: notAFile,
   ENOSPC: diskFull,
   EDQUOT: diskFull,
   "Unknown system error -122": diskFull,
   EFBIG: diskFull,
-  ENAMETOOLONG: { _tag: "PathTooLong", detail: "the filesystem underneath takes no path of that length" },
-  EINVAL: invalidPath,
-  EILSEQ: invalidPath,
-  ELOOP: invalidPath,
-  ERR_INVALID_ARG_VALUE: invalidPath,
+  ENAMETOOLONG: pathTooLong("the filesystem underneath does not accept paths of this length"),
+  EINVAL: invalidHostPath,
+  EILSEQ: invalidHostPath,
+  ELOOP: invalidHostPath,
+  ERR_INVALID_ARG_VALUE: invalidHostPath,
   ETIMEDOUT: timeout
 }
 
 const faultByTag: { readonly [T in PlatformError.SystemErrorTag]?: Fault } = {
-  NotFound: { _tag: "NotFound" },
-  AlreadyExists: { _tag: "AlreadyExists" },
+  NotFound: notFound,
+  AlreadyExists: alreadyExists,
   PermissionDenied: permission,
   Busy: busy,
   WouldBlock: busy,
@@ -110,7 +120,7 @@ const codeOf = (cause: unknown): string | undefined =>
  *
  * Messages may contain paths of the underlying filesystem, so only the cause is kept, for the debug log.
  */
-export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Fault = { _tag: "NotAFile" }): Fault => {
+export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Fault = notAFile): Fault => {
   const { reason } = error
   const { cause } = reason
   if (isOwnError(cause)) return { ...toFault(cause), cause }
@@ -128,7 +138,7 @@ export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Faul
   return {
     _tag: "IoError",
     code: code ?? reason._tag,
-    detail: `the filesystem underneath could not do it (${reason.method})`,
+    detail: `the filesystem underneath failed (${reason.method})`,
     cause: error
   }
 }

@@ -523,7 +523,7 @@ export const make = (bridge: Bridge): Handles => {
   const open = (path: string, options?: Options): Effect.Effect<File, PlatformError, Scope.Scope> => {
     const flag = options?.flag ?? "r"
     const plan = Object.hasOwn(planByFlag, flag) ? planByFlag[flag] : undefined
-    if (plan === undefined) return Effect.fail(badArgument("open", `there is no flag ${String(options?.flag)}`))
+    if (plan === undefined) return Effect.fail(badArgument("open", `unknown flag ${String(options?.flag)}`))
     const noFollow = options?.noFollow === true
     let isClosed = false
     const markClosed = Effect.sync(() => void (isClosed = true))

@@ -5,8 +5,18 @@ import type { File, FileSystem } from "effect/FileSystem"
 import * as Option from "effect/Option"
 import type { PlatformError } from "effect/PlatformError"
 import * as Stream from "effect/Stream"
+import * as Entry from "../../model/Entry.ts"
 import type { FileStat, Kind, WatchEvent } from "../../model/Entry.ts"
-import { alreadyExists, directoryNotEmpty, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
+import {
+  alreadyExists,
+  directoryNotEmpty,
+  notADirectory,
+  notAFile,
+  notFound,
+  accessDenied,
+  invalidPath,
+  invalidArgument
+} from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { join, parent, root } from "../../model/FsPath.ts"
@@ -23,7 +33,7 @@ import { fromPlatform } from "./errors.ts"
 // Effect's FileSystem cannot confine a path to a directory. So each component is checked before use. A process that
 // replaces one in between can escape, so the confinement is only `best-effort`.
 
-const reservedNameFault: Fault = { _tag: "InvalidPath", detail: "names of this form are kept for writes in progress" }
+const reservedNameFault: Fault = invalidPath("names of this form are reserved for writes in progress")
 
 interface RootedFileSystem {
   readonly fs: FileSystem
@@ -69,7 +79,6 @@ const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Ef
   }
 })
 
-/** Creates the basis for a directory, which must be given by its real path. */
 export const makeGround = (fs: FileSystem, rootPath: string): Effect.Effect<RootedFileSystem> => {
   const above = rootPath.endsWith("/") ? rootPath : `${rootPath}/`
   return Effect.map(numberOf(fs, above), (suffix) => {
@@ -130,17 +139,15 @@ const toStat = (path: FsPath.FsPath, info: File.Info): FileStat => {
   const kind = kindOf(info.type)
   const createdAt = timeOf(info.birthtime)
   const modifiedAt = timeOf(info.mtime)
-  return {
+  return Entry.stat({
     path,
     kind,
-    isFile: kind === "file",
-    isDirectory: kind === "directory",
     sizeBytes: kind === "file" || kind === "symlink" ? Number(info.size) : 0,
     ...(createdAt === undefined ? undefined : { createdAt }),
     ...(modifiedAt === undefined ? undefined : { modifiedAt }),
     mode: permissions(info),
     ...(kind === "symlink" ? { isSymlink: true } : undefined)
-  }
+  })
 }
 
 // Writes on effect's FileSystem: into a temporary file beside the target, which then is renamed.
@@ -318,13 +325,9 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
         : writeStaged(path, content, mode, how)
 }
 
-const rootDeniedFault: Fault = { _tag: "AccessDenied", why: "root" }
-const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
-const linkAttributesFault: Fault = {
-  _tag: "InvalidArgument",
-  argument: "path",
-  detail: "a link has no attributes of its own here"
-}
+const rootDeniedFault: Fault = accessDenied("root")
+const notALink: Fault = invalidArgument("path", "it is not a symbolic link")
+const linkAttributesFault: Fault = invalidArgument("path", "a symbolic link has no attributes of its own")
 
 const tagOf = { Create: "Created", Update: "Updated", Remove: "Removed" } as const
 

@@ -27,7 +27,7 @@ const commandViolation = (command: ReadonlyArray<string>): Violation => {
   if (command.length === 0 || command[0] === "") return ["command", "it must name a program"]
   for (const word of command) {
     if (word.includes("\0")) return ["command", "it must not hold a NUL character"]
-    if (!word.isWellFormed()) return ["command", "it holds half of a surrogate pair"]
+    if (!word.isWellFormed()) return ["command", "it contains a lone surrogate"]
   }
   const length = command.reduce((sum, word) => sum + codePoints(word), 0)
   return length > maxCommandCharacters
@@ -45,7 +45,7 @@ const variablesViolation = (env: Readonly<Record<string, string>>): Violation =>
     if (!variableName.test(name) || name.length > maxVariableNameCharacters) {
       return ["env", `a name is made of at most ${maxVariableNameCharacters} letters, digits and _, and begins with no digit`]
     }
-    if (value.includes("\0") || !value.isWellFormed()) return ["env", `the value of ${name} is no text`]
+    if (value.includes("\0") || !value.isWellFormed()) return ["env", `the value of ${name} is not well-formed text`]
     if (codePoints(value) > maxVariableValueCharacters) {
       return ["env", `the value of ${name} has more than ${maxVariableValueCharacters} characters`]
     }
@@ -65,7 +65,7 @@ const directoryViolation = (cwd: string): Violation => {
 }
 
 const stdinViolation = (stdin: string): Violation => {
-  if (!stdin.isWellFormed()) return ["stdin", "it holds half of a surrogate pair"]
+  if (!stdin.isWellFormed()) return ["stdin", "it contains a lone surrogate"]
   const length = codePoints(stdin)
   return length > maxStdinCharacters
     ? [
@@ -91,9 +91,9 @@ export interface CommandRequest {
 const controlCharacters = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f-\u009f]/
 
 const codeViolation = (code: string): Violation => {
-  if (!code.isWellFormed()) return ["code", "it holds half of a surrogate pair"]
+  if (!code.isWellFormed()) return ["code", "it contains a lone surrogate"]
   if (controlCharacters.test(code))
-    return ["code", "of control characters it may hold newline, tab and carriage return; write others as escapes"]
+    return ["code", "newline, tab and carriage return are the only control characters it may contain; escape all others"]
   const length = codePoints(code)
   return length > maxCodeCharacters
     ? [

@@ -437,7 +437,8 @@ export const open = Effect.fnUntraced(function* (
   const finish = Effect.suspend(() => {
     use()
     isClosed = true
-    if (parts.some(({ isBusy }) => isBusy)) return Effect.andThen(close, Effect.die(new Error("a stream of the pack has not ended")))
+    if (parts.some(({ isBusy }) => isBusy))
+      return Effect.andThen(close, Effect.die(new Error("a stream of the pack has not ended")))
     return Effect.uninterruptibleMask((restore) => Effect.ensuring(restore(writePack), close))
   })
 

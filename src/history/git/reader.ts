@@ -273,7 +273,8 @@ const streamBlob = ({ child, end }: Running, id: string, size: number) => {
   return Stream.fromPull(Effect.succeed(pull))
 }
 
-const invalidId = (text: string): StoreFault => storeFault("corrupt", `${JSON.stringify(text.slice(0, 60))} is not an object id`)
+const invalidId = (text: string): StoreFault =>
+  storeFault("corrupt", `${JSON.stringify(text.slice(0, 60))} is not an object id`)
 
 const checkIds = (ids: ReadonlyArray<string>): Effect.Effect<void, StoreFault> => {
   const wrong = ids.find((id) => !isId(id))

@@ -195,7 +195,8 @@ const checkConfig = (directory: string): void => {
 const readSmall = (directory: string, name: string): string => {
   const path = join(directory, name)
   const stats = lstatIfPresent(path)
-  if (stats === undefined || !stats.isFile() || stats.size > 2 ** 16) throw refused(directory, `its ${name} was not written by this library`)
+  if (stats === undefined || !stats.isFile() || stats.size > 2 ** 16)
+    throw refused(directory, `its ${name} was not written by this library`)
   return Fs.readFileSync(path, "utf8")
 }
 
@@ -229,7 +230,8 @@ const checkPackedRefs = (directory: string): void => {
   const stats = lstatIfPresent(path)
   if (stats === undefined) return
   if (!stats.isFile()) throw refused(directory, "packed-refs is not a file")
-  if (Fs.readFileSync(path, "latin1").includes(` ${replaceRefPrefix}`)) throw refused(directory, `it contains ${replaceRefPrefix}`)
+  if (Fs.readFileSync(path, "latin1").includes(` ${replaceRefPrefix}`))
+    throw refused(directory, `it contains ${replaceRefPrefix}`)
 }
 
 const checkStore = (directory: string): void => {

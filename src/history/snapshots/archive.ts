@@ -192,7 +192,8 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
           const changes = yield* replaceWith(dryRun)
           if (verify === true && dryRun !== true) {
             const [left] = yield* replaceWith(true)
-            if (left !== undefined) return yield* Effect.fail(storeFault("io", `${left.path} differs from the snapshot after the restore`))
+            if (left !== undefined)
+              return yield* Effect.fail(storeFault("io", `${left.path} differs from the snapshot after the restore`))
           }
           return changes
         }),

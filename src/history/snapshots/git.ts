@@ -465,7 +465,10 @@ const makeStrategy = Effect.fnUntraced(function* (
 
   /** Tidies the store; a failure is only logged, because the snapshot itself has succeeded. */
   const tidyQuietly = (spared: StoredSnapshot | undefined): Effect.Effect<void> =>
-    Effect.ignore(applyRetention(spared), { log: "Warn", message: "fs-algebra: old snapshots could not be removed from the store" })
+    Effect.ignore(applyRetention(spared), {
+      log: "Warn",
+      message: "fs-algebra: old snapshots could not be removed from the store"
+    })
 
   /**
    * Returns a creation time later than that of the previous snapshot, whatever the clock says. Listing and expiry rely
@@ -574,7 +577,8 @@ const makeStrategy = Effect.fnUntraced(function* (
           const changes = yield* restoreTree(kept, after, paths, dryRun)
           if (verify === true && !dryRun) {
             const [left] = yield* restoreTree(kept, after, paths, true)
-            if (left !== undefined) return yield* Effect.fail(storeFault("io", `${left.path} differs from the snapshot after the restore`))
+            if (left !== undefined)
+              return yield* Effect.fail(storeFault("io", `${left.path} differs from the snapshot after the restore`))
           }
           return changes
         })

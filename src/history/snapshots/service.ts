@@ -188,7 +188,8 @@ const uuidPattern = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{1
 const isSnapshot = Schema.is(FilesystemSnapshot)
 
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
-  if (!strategy.commitRef.test(snapshot.commitRef)) return `its commitRef does not belong to snapshots of the kind ${JSON.stringify(strategy.name)}`
+  if (!strategy.commitRef.test(snapshot.commitRef))
+    return `its commitRef does not belong to snapshots of the kind ${JSON.stringify(strategy.name)}`
   if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root) return "it was taken of another root"
   if (snapshot.gitDir !== strategy.gitDir) return "it is stored in another store"
   return uuidPattern.test(snapshot.snapshotId) ? undefined : "its snapshotId is not a UUID"
@@ -207,8 +208,7 @@ const findSnapshot = (
   if (why !== undefined) return refuse("incompatible", why, snapshotId)
   return Effect.flatMap(strategy.find(snapshotId), (kept): Effect.Effect<StoredSnapshot, Refusal> => {
     if (kept === undefined) return refuse("unknown", "there is no such snapshot", snapshotId)
-    if (kept.snapshot.commitRef !== commitRef)
-      return refuse("unknown", "its commitRef belongs to another snapshot", snapshotId)
+    if (kept.snapshot.commitRef !== commitRef) return refuse("unknown", "its commitRef belongs to another snapshot", snapshotId)
     return Effect.succeed(kept)
   })
 }

@@ -205,7 +205,11 @@ export const read = (bytes: Uint8Array): Manifest => {
   const fields = value as { readonly [name: string]: unknown }
   if (fields["version"] !== version) {
     const found = JSON.stringify(fields["version"] ?? null).slice(0, 40)
-    throw refuse("version", `the archive has version ${found}; this library reads only ${JSON.stringify(version)}`, manifestName)
+    throw refuse(
+      "version",
+      `the archive has version ${found}; this library reads only ${JSON.stringify(version)}`,
+      manifestName
+    )
   }
   const fileCount = parseCount(fields["file_count"], "file_count")
   const totalBytes = parseCount(fields["total_bytes"], "total_bytes")

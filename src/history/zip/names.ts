@@ -158,14 +158,9 @@ const makeDraftDirectory = (): DraftDirectory => ({
 const enterName = ({ names }: DraftDirectory, segment: string, entry: string): void => {
   const key = collisionKey(segment)
   const other = names.get(key)
-  if (other === segment)
-    throw refuse("duplicate", "it occurs twice in the archive, or its parent is not a directory", entry)
+  if (other === segment) throw refuse("duplicate", "it occurs twice in the archive, or its parent is not a directory", entry)
   if (other !== undefined) {
-    throw refuse(
-      "duplicate",
-      `it differs only in case or Unicode form from ${JSON.stringify(other)}`,
-      entry
-    )
+    throw refuse("duplicate", `it differs only in case or Unicode form from ${JSON.stringify(other)}`, entry)
   }
   names.set(key, segment)
 }

@@ -91,14 +91,16 @@ const kindOf = ({ attributes, host, name }: CentralEntry): Pick<Entry, "kind" | 
 
 const checkSizes = (entry: CentralEntry, kind: Node["kind"], layout: Layout): void => {
   const { method, name, packed, size } = entry
-  if (method === Format.stored && packed !== size) throw corrupt("it is stored without compression, but its two sizes differ", name)
+  if (method === Format.stored && packed !== size)
+    throw corrupt("it is stored without compression, but its two sizes differ", name)
   if (size > packed * Codec.maxDeflateRatio) throw corrupt("its size is impossible for the length of its compressed data", name)
   if (kind === "directory" && size !== 0) throw corrupt("a directory has no content", name)
   if (kind === "symlink" && size > maxTargetBytes) throw refuse("link", "the link's target is longer than 4095 bytes", name)
   const isManifest = layout === "manifest" && name === Manifest.manifestName
   if (isManifest && size > Manifest.maxManifestBytes) throw refuse("tooLarge", "the manifest is too large", name)
   const isHeld = kind === "symlink" || isManifest
-  if (isHeld && packed > 2 * Manifest.maxManifestBytes) throw corrupt("its compressed data is larger than its content could need", name)
+  if (isHeld && packed > 2 * Manifest.maxManifestBytes)
+    throw corrupt("its compressed data is larger than its content could need", name)
 }
 
 const maxTargetBytes = 4095

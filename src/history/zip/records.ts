@@ -285,7 +285,8 @@ const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<E
     const locator = tail.subarray(at - locatorLength)
     const record = at - locatorLength - end64Length
     if (locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1) checkSingleDisk([1], [0, 0])
-    if (record < 0 || readUint64(locator, 8) !== start + record) throw corrupt("its 64-bit end record is not at the recorded offset")
+    if (record < 0 || readUint64(locator, 8) !== start + record)
+      throw corrupt("its 64-bit end record is not at the recorded offset")
     const found = end64(tail.subarray(record), small)
     if (found.offset + found.size !== start + record) throw corrupt("its central directory is not at the recorded offset")
     return found
@@ -387,7 +388,12 @@ export const readCentralDirectory = Effect.fnUntraced(function* (
 ): Effect.fn.Return<CentralDirectory, ArchiveError | Fault> {
   const end = yield* findEnd(source)
   if (end.count > maxEntries)
-    return yield* Effect.fail(refuse("tooLarge", `it has ${end.count} entries, but at most ${maxEntries} are allowed; raise maxArchiveEntries to accept it`))
+    return yield* Effect.fail(
+      refuse(
+        "tooLarge",
+        `it has ${end.count} entries, but at most ${maxEntries} are allowed; raise maxArchiveEntries to accept it`
+      )
+    )
   const window = new Window(source)
   const entries: Array<CentralEntry> = []
   let at = end.offset
@@ -416,12 +422,14 @@ export const checkLocal = Effect.fnUntraced(function* (
   entry: CentralEntry
 ): Effect.fn.Return<number, ArchiveError | Fault> {
   const header = Buffer.from(yield* window.bytes(entry.offset, localLength))
-  if (header.readUInt32LE(0) !== signatures.local) return yield* Effect.fail(corrupt("it is not at the recorded offset", entry.name))
+  if (header.readUInt32LE(0) !== signatures.local)
+    return yield* Effect.fail(corrupt("it is not at the recorded offset", entry.name))
   const nameLength = header.readUInt16LE(26)
   const extraLength = header.readUInt16LE(28)
   const rest = yield* window.bytes(entry.offset + localLength, nameLength + extraLength)
   yield* tryArchive(() => {
-    if (!sameName(rest.subarray(0, nameLength), entry)) throw corrupt("its local header has another name than the central directory", entry.name)
+    if (!sameName(rest.subarray(0, nameLength), entry))
+      throw corrupt("its local header has another name than the central directory", entry.name)
     const isSame = ((header.readUInt16LE(6) ^ entry.flags) & meaningfulFlags) === 0 && header.readUInt16LE(8) === entry.method
     if (!isSame) throw corrupt("its local header does not match the central directory", entry.name)
     const fields = [header.readUInt32LE(22), header.readUInt32LE(18)]

@@ -96,7 +96,8 @@ export class Spool implements Source {
   readonly append = (bytes: Uint8Array): Effect.Effect<void, ArchiveError | Fault> =>
     Effect.suspend((): Effect.Effect<void, ArchiveError | Fault> => {
       const end = this.#size + bytes.length
-      if (end > this.#most) return Effect.fail(refuse("tooLarge", "it is too large for an archive within maxArchiveBytes and maxArchiveEntries"))
+      if (end > this.#most)
+        return Effect.fail(refuse("tooLarge", "it is too large for an archive within maxArchiveBytes and maxArchiveEntries"))
       if (this.#descriptor === undefined && end > maxMemoryBytes) {
         return Effect.andThen(
           this.#moveToFile,

@@ -108,11 +108,7 @@ const checkChildren = (
       const key = collisionKey(name)
       const other = names.get(key)
       if (other !== undefined) {
-        throw refuse(
-          "duplicate",
-          `it differs only in case or Unicode form from ${JSON.stringify(other)}`,
-          at
-        )
+        throw refuse("duplicate", `it differs only in case or Unicode form from ${JSON.stringify(other)}`, at)
       }
       names.set(key, name)
     })
@@ -175,7 +171,8 @@ export const survey = Effect.fnUntraced(function* (
     const shown = join(here.path, child.name)
     const path = join(here.path, keyOf(child))
     if (kind === "other") {
-      const lost = why ?? refuse("unsupported", "it is not a file, a directory or a link, so an archive cannot contain it", shown)
+      const lost =
+        why ?? refuse("unsupported", "it is not a file, a directory or a link, so an archive cannot contain it", shown)
       yield* shouldInclude(lost, shown, true)
       continue
     }

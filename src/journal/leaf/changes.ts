@@ -1,3 +1,4 @@
+import { invalidArgument } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { withResolvedLock } from "../../engine/directories.ts"
@@ -278,7 +279,7 @@ const makeUncheckedLink = (self: LeafContext, work: Work, target: string): Effec
   return self.caller.call<void, FsError>("symlink", work.path, Call.errorTags.link, Call.createActions, (path) => {
     if (links === undefined) return Effect.fail(linksUnsupported)
     const unfit = invalidTargetReason(target)
-    if (unfit !== undefined) return Effect.fail(Call.invalidArgument("target", unfit))
+    if (unfit !== undefined) return Effect.fail(invalidArgument("target", unfit))
     return withResolvedLock(fs.port, path, resolveLink(fs.port, path), (found): Effect.Effect<void, Fault> => {
       const fault: Fault | undefined = found.stat === undefined ? placeFault(found) : { _tag: "AlreadyExists" }
       return fault === undefined ? links.make(path, target) : Effect.fail(fault)

@@ -25,16 +25,26 @@ export const call = (name: string, operation: Operation, f: (original: any, self
   of: (self) => ({ ...self, [operation]: f(self[operation], self) })
 })
 
-/** Makes a mutant that changes the result of one operation; a stream is changed as a whole. */
-export const answer = (name: string, operation: Operation, f: (value: any, args: ReadonlyArray<any>) => any): Mutant =>
+/** Makes a mutant that changes the effect or the stream of one operation. */
+export const outcome = (
+  name: string,
+  operation: Operation,
+  f: (result: any, self: Algebra, args: ReadonlyArray<any>) => any
+): Mutant =>
   call(
     name,
     operation,
-    (original) =>
+    (original, self) =>
       (...args: ReadonlyArray<any>) =>
-        streaming.has(operation)
-          ? Stream.unwrap(Effect.map(Stream.runCollect(original(...args)), (all) => Stream.fromIterable(f(all, args))))
-          : Effect.map(original(...args), (value) => f(value, args))
+        f(original(...args), self, args)
+  )
+
+/** Makes a mutant that changes the result of one operation; a stream is changed as a whole. */
+export const answer = (name: string, operation: Operation, f: (value: any, args: ReadonlyArray<any>) => any): Mutant =>
+  outcome(name, operation, (result, _, args) =>
+    streaming.has(operation)
+      ? Stream.unwrap(Effect.map(Stream.runCollect(result), (all) => Stream.fromIterable(f(all, args))))
+      : Effect.map(result, (value) => f(value, args))
   )
 
 export const given = (name: string, operation: Operation, f: (args: ReadonlyArray<any>) => ReadonlyArray<any>): Mutant =>

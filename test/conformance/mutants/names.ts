@@ -1,38 +1,25 @@
 import * as Effect from "effect/Effect"
 import type { FsPath } from "../../../src/model/FsPath.ts"
-import { answer, call, given, type Mutant, type Operation, option } from "./mutant.ts"
+import { answer, call, given, type Mutant, type Operation, option, outcome } from "./mutant.ts"
 
 const trees: ReadonlyArray<Mutant> = [
   option("mkdir", "parents"),
   option("mkdir", "parents", false),
   option("mkdir", "existOk"),
   option("mkdir", "existOk", false),
-  call(
-    "mkdir over a file does nothing",
-    "mkdir",
-    (original) =>
-      (...args: ReadonlyArray<any>) =>
-        Effect.catchTag(original(...args), "AlreadyExists" as never, () => Effect.void)
+  outcome("mkdir over a file does nothing", "mkdir", (result) =>
+    Effect.catchTag(result, "AlreadyExists" as never, () => Effect.void)
   ),
-  call(
-    "mkdir through a file makes a directory of it",
-    "mkdir",
-    (original, self) => (path: string, options: any) =>
-      Effect.catchTag(original(path, options), "NotADirectory" as never, () =>
-        Effect.andThen(Effect.ignore(self.delete(path.split("/")[0]!)), self.mkdir(path))
-      )
+  outcome("mkdir through a file makes a directory of it", "mkdir", (result, self, [path]) =>
+    Effect.catchTag(result, "NotADirectory" as never, () =>
+      Effect.andThen(Effect.ignore(self.delete(path.split("/")[0]!)), self.mkdir(path))
+    )
   ),
-  call(
-    "mkdir makes one more",
-    "mkdir",
-    (original, self) => (path: string, options: any) =>
-      Effect.tap(original(path, options), () => Effect.ignore(self.port.makeDirectory("more" as FsPath)))
+  outcome("mkdir makes one more", "mkdir", (result, self) =>
+    Effect.tap(result, () => Effect.ignore(self.port.makeDirectory("more" as FsPath)))
   ),
-  call(
-    "mkdir makes what it can",
-    "mkdir",
-    (original, self) => (path: string, options: any) =>
-      Effect.tapError(original(path, options), () => Effect.ignore(self.mkdir("made")))
+  outcome("mkdir makes what it can", "mkdir", (result, self) =>
+    Effect.tapError(result, () => Effect.ignore(self.mkdir("made")))
   ),
   option("delete", "recursive", true),
   option("delete", "recursive"),
@@ -52,42 +39,28 @@ const trees: ReadonlyArray<Mutant> = [
     ...result,
     deleted: result.directories > 0 ? 0 : result.deleted
   })),
-  call(
-    "delete removes parents left empty",
-    "delete",
-    (original, self) => (path: string, options: any) =>
-      Effect.tap(original(path, options), () =>
-        path.includes("/") ? Effect.ignore(self.delete(path.replace(/\/[^/]*$/, ""))) : Effect.void
-      )
+  outcome("delete removes parents left empty", "delete", (result, self, [path]) =>
+    Effect.tap(result, () => (path.includes("/") ? Effect.ignore(self.delete(path.replace(/\/[^/]*$/, ""))) : Effect.void))
   ),
-  call(
-    "deleting the root empties it",
-    "delete",
-    (original, self) => (path: string, options: any) =>
-      Effect.tapError(original(path, options), (error: any) =>
-        error._tag === "AccessDenied"
-          ? Effect.flatMap(self.list(), (all) => Effect.forEach(all, (entry) => self.delete(entry.path, { recursive: true })))
-          : Effect.void
-      )
+  outcome("deleting the root empties it", "delete", (result, self) =>
+    Effect.tapError(result, (error: any) =>
+      error._tag === "AccessDenied"
+        ? Effect.flatMap(self.list(), (all) => Effect.forEach(all, (entry) => self.delete(entry.path, { recursive: true })))
+        : Effect.void
+    )
   ),
-  call(
-    "delete removes all whose names begin so",
-    "delete",
-    (original, self) => (path: string, options: any) =>
-      Effect.tap(original(path, options), () =>
-        Effect.flatMap(self.list(), (all) =>
-          Effect.forEach(
-            all.filter(({ name }) => options?.recursive === true && name.startsWith(path)),
-            ({ path }) => self.delete(path, { recursive: true })
-          )
+  outcome("delete removes all whose names begin so", "delete", (result, self, [path, options]) =>
+    Effect.tap(result, () =>
+      Effect.flatMap(self.list(), (all) =>
+        Effect.forEach(
+          all.filter(({ name }) => options?.recursive === true && name.startsWith(path)),
+          ({ path }) => self.delete(path, { recursive: true })
         )
       )
+    )
   ),
-  call(
-    "a recursive delete says that all is gone",
-    "delete",
-    (original) => (path: string, options: any) =>
-      options?.recursive === true ? Effect.succeed({ deleted: 1, directories: 1 }) : original(path, options)
+  outcome("a recursive delete says that all is gone", "delete", (result, _, [, options]) =>
+    options?.recursive === true ? Effect.succeed({ deleted: 1, directories: 1 }) : result
   ),
   ...(["copy", "move"] as const).flatMap((operation) => [
     option(operation, "overwrite", true),
@@ -99,12 +72,8 @@ const trees: ReadonlyArray<Mutant> = [
       ...result,
       files: result.files + result.directories
     })),
-    call(
-      `${operation} onto itself does nothing`,
-      operation,
-      (original) =>
-        (...args: ReadonlyArray<any>) =>
-          Effect.catchTag(original(...args), "InvalidArgument" as never, () => Effect.succeed({}))
+    outcome(`${operation} onto itself does nothing`, operation, (result) =>
+      Effect.catchTag(result, "InvalidArgument" as never, () => Effect.succeed({}))
     ),
     call(
       `${operation} makes no parents`,
@@ -130,74 +99,43 @@ const trees: ReadonlyArray<Mutant> = [
           Effect.andThen(Effect.ignore(self.delete(to, { recursive: true })), original(from, to, options))
         )
     ),
-    call(
-      `${operation} blames the other end`,
-      operation,
-      (original) => (from: string, to: string, options: any) =>
-        Effect.mapError(original(from, to, options), (error: any) => {
-          const path = error.path === from ? to : from
-          return new error.constructor({ ...error, path })
-        })
+    outcome(`${operation} blames the other end`, operation, (result, _, [from, to]) =>
+      Effect.mapError(result, (error: any) => {
+        const path = error.path === from ? to : from
+        return new error.constructor({ ...error, path })
+      })
     ),
-    call(
-      `${operation} leaves out empty directories`,
-      operation,
-      (original, self) => (from: string, to: string, options: any) =>
-        Effect.tap(original(from, to, options), () => Effect.ignore(self.delete(`${to}/empty`)))
+    outcome(`${operation} leaves out empty directories`, operation, (result, self, [, to]) =>
+      Effect.tap(result, () => Effect.ignore(self.delete(`${to}/empty`)))
     ),
-    call(
-      `${operation} copies text`,
-      operation,
-      (original, self) => (from: string, to: string, options: any) =>
-        Effect.tap(original(from, to, options), () =>
-          Effect.ignore(
-            Effect.flatMap(self.readBytes(`${to}/a.bin`), ({ content }) =>
-              self.write(`${to}/a.bin`, new TextDecoder().decode(content))
-            )
+    outcome(`${operation} copies text`, operation, (result, self, [, to]) =>
+      Effect.tap(result, () =>
+        Effect.ignore(
+          Effect.flatMap(self.readBytes(`${to}/a.bin`), ({ content }) =>
+            self.write(`${to}/a.bin`, new TextDecoder().decode(content))
           )
         )
+      )
     ),
-    call(
-      `${operation} makes the target before it looks`,
-      operation,
-      (original, self) => (from: string, to: string, options: any) =>
-        Effect.tapError(original(from, to, options), () => Effect.ignore(self.write("aside", "")))
+    outcome(`${operation} makes the target before it looks`, operation, (result, self) =>
+      Effect.tapError(result, () => Effect.ignore(self.write("aside", "")))
     ),
-    call(
-      `${operation} stops at the first level`,
-      operation,
-      (original, self) => (from: string, to: string, options: any) =>
-        Effect.tap(original(from, to, options), () => Effect.ignore(self.delete(`${to}/b`, { recursive: true })))
+    outcome(`${operation} stops at the first level`, operation, (result, self, [, to]) =>
+      Effect.tap(result, () => Effect.ignore(self.delete(`${to}/b`, { recursive: true })))
     )
   ]),
-  call(
-    "copy removes the source",
-    "copy",
-    (original, self) => (from: string, to: string, options: any) =>
-      Effect.tap(original(from, to, options), () => Effect.ignore(self.delete(from, { recursive: true })))
+  outcome("copy removes the source", "copy", (result, self, [from]) =>
+    Effect.tap(result, () => Effect.ignore(self.delete(from, { recursive: true })))
   ),
   call("move leaves the source", "move", (_, self) => (from: string, to: string, options: any) => self.copy(from, to, options)),
-  call(
-    "move removes the parent that it leaves empty",
-    "move",
-    (original, self) => (from: string, to: string, options: any) =>
-      Effect.tap(original(from, to, options), () =>
-        from.includes("/") ? Effect.ignore(self.delete(from.replace(/\/[^/]*$/, ""))) : Effect.void
-      )
+  outcome("move removes the parent that it leaves empty", "move", (result, self, [from]) =>
+    Effect.tap(result, () => (from.includes("/") ? Effect.ignore(self.delete(from.replace(/\/[^/]*$/, ""))) : Effect.void))
   ),
-  call(
-    "copy shares what it copies",
-    "copy",
-    (original, self) => (from: string, to: string, options: any) =>
-      Effect.tap(original(from, to, options), () =>
-        Effect.ignore(Effect.andThen(self.delete(to, { recursive: true }), self.symlink(to, from)))
-      )
+  outcome("copy shares what it copies", "copy", (result, self, [from, to]) =>
+    Effect.tap(result, () => Effect.ignore(Effect.andThen(self.delete(to, { recursive: true }), self.symlink(to, from))))
   ),
-  call(
-    "copy takes the mode along",
-    "copy",
-    (original, self) => (from: string, to: string, options: any) =>
-      Effect.tap(original(from, to, options), () => Effect.ignore(self.setAttributes(to, { mode: 0o600 })))
+  outcome("copy takes the mode along", "copy", (result, self, [, to]) =>
+    Effect.tap(result, () => Effect.ignore(self.setAttributes(to, { mode: 0o600 })))
   )
 ]
 
@@ -260,17 +198,9 @@ const links: ReadonlyArray<Mutant> = [
     "symlink",
     (original) => (path: string, target: string) => original(path, target.includes("..") ? "/" : target)
   ),
-  call(
-    "symlink needs its target",
-    "symlink",
-    (original, self) => (path: string, target: string) => Effect.andThen(self.stat(target), original(path, target))
-  ),
-  call(
-    "a link to the outside reads as empty",
-    "readString",
-    (original) =>
-      (...args: ReadonlyArray<any>) =>
-        Effect.catchTag(original(...args), "AccessDenied" as never, () => Effect.succeed(""))
+  outcome("symlink needs its target", "symlink", (result, self, [, target]) => Effect.andThen(self.stat(target), result)),
+  outcome("a link to the outside reads as empty", "readString", (result) =>
+    Effect.catchTag(result, "AccessDenied" as never, () => Effect.succeed(""))
   ),
   call(
     "a loop of links reads as empty",
@@ -301,38 +231,14 @@ const abilities: ReadonlyArray<Mutant> = [
   option("setAttributes", "mode"),
   option("setAttributes", "mode", 0o600),
   option("setAttributes", "modifiedAt"),
-  call(
-    "attributes of nothing are taken",
-    "setAttributes",
-    (original) =>
-      (...args: ReadonlyArray<any>) =>
-        Effect.ignore(original(...args))
-  ),
+  outcome("attributes of nothing are taken", "setAttributes", (result) => Effect.ignore(result)),
   ...(["write", "edit", "copy"] as const).map((operation) =>
-    call(
-      `${operation} gives the file its first mode again`,
-      operation,
-      (original, self) =>
-        (path: string, second: any, ...rest: ReadonlyArray<any>) =>
-          Effect.tap(original(path, second, ...rest), () =>
-            Effect.ignore(self.setAttributes(operation === "copy" ? second : path, { mode: 0o644 }))
-          )
+    outcome(`${operation} gives the file its first mode again`, operation, (result, self, [path, second]) =>
+      Effect.tap(result, () => Effect.ignore(self.setAttributes(operation === "copy" ? second : path, { mode: 0o644 })))
     )
   ),
-  call(
-    "links are Unsupported",
-    "symlink",
-    (original) =>
-      (...args: ReadonlyArray<any>) =>
-        Effect.ignore(original(...args))
-  ),
-  call(
-    "what is no link reads as one",
-    "readLink",
-    (original) =>
-      (...args: ReadonlyArray<any>) =>
-        Effect.orElseSucceed(original(...args), () => "")
-  )
+  outcome("links are Unsupported", "symlink", (result) => Effect.ignore(result)),
+  outcome("what is no link reads as one", "readLink", (result) => Effect.orElseSucceed(result, () => ""))
 ]
 
 export const nameMutants: ReadonlyArray<Mutant> = [...trees, ...links, ...abilities]

@@ -5,8 +5,12 @@ import type { Backend } from "../../../src/port/Backend.ts"
 import { hanging, type Mutant, port } from "./mutant.ts"
 import { at, wholeOf, type Write } from "./ports.ts"
 
-const write = (name: string, f: (self: Backend, original: Write) => Write): Mutant =>
-  port(name, (self) => ({ write: f(self, self.write as Write) as any }))
+type WriteMutation = (original: Write, ...args: [...Parameters<Write>, self: Backend]) => ReturnType<Write>
+
+const write = (name: string, f: WriteMutation): Mutant =>
+  port(name, (self) => ({
+    write: ((path, bytes, mode, how) => f(self.write as Write, path, bytes, mode, how, self)) satisfies Write as any
+  }))
 
 const collected = (bytes: any) =>
   bytes instanceof Uint8Array
@@ -16,175 +20,133 @@ const collected = (bytes: any) =>
       )
 
 const writing: ReadonlyArray<Mutant> = [
-  write(
-    "port write create overwrites",
-    (_, original) => (path, bytes, mode, how) => original(path, bytes, mode === "create" ? "replace" : mode, how)
+  write("port write create overwrites", (original, path, bytes, mode, how) =>
+    original(path, bytes, mode === "create" ? "replace" : mode, how)
   ),
-  write(
-    "port write create looks, and then overwrites",
-    (self, original) => (path, bytes, mode, how) =>
-      mode === "create"
-        ? Effect.flatMap(self.stat(path), (stat) =>
-            stat === undefined
-              ? Effect.andThen(Effect.yieldNow, original(path, bytes, "replace", how))
-              : Effect.fail({ _tag: "AlreadyExists" })
+  write("port write create looks, and then overwrites", (original, path, bytes, mode, how, self) =>
+    mode === "create"
+      ? Effect.flatMap(self.stat(path), (stat) =>
+          stat === undefined
+            ? Effect.andThen(Effect.yieldNow, original(path, bytes, "replace", how))
+            : Effect.fail({ _tag: "AlreadyExists" })
+        )
+      : original(path, bytes, mode, how)
+  ),
+  write("port write append replaces", (original, path, bytes, mode, how) =>
+    original(path, bytes, mode === "append" ? "replace" : mode, how)
+  ),
+  write("port write replace appends", (original, path, bytes, mode, how) =>
+    original(path, bytes, mode === "replace" ? "append" : mode, how)
+  ),
+  write("port write replace truncates first", (original, path, bytes, mode, how) =>
+    mode === "replace"
+      ? Effect.andThen(
+          Effect.andThen(original(path, new Uint8Array(0), "replace"), Effect.yieldNow),
+          original(path, bytes, mode, how)
+        )
+      : original(path, bytes, mode, how)
+  ),
+  write("port write append truncates when it fails", (original, path, bytes, mode, how) =>
+    mode === "append"
+      ? Effect.tapError(original(path, bytes, mode, how), () => Effect.ignore(original(path, new Uint8Array(0), "replace")))
+      : original(path, bytes, mode, how)
+  ),
+  write("port write leaves what came when a stream fails", (original, path, bytes, mode, how) =>
+    bytes instanceof Uint8Array
+      ? original(path, bytes, mode, how)
+      : Effect.onError(
+          original(path, bytes, mode, how),
+          () => Effect.ignore(original(path, new Uint8Array(3), mode === "create" ? "create" : mode)) as Effect.Effect<void>
+        )
+  ),
+  write("port write leaves its temporary file", (original, path, bytes, mode, how) =>
+    Effect.onError(
+      original(path, bytes, mode, how),
+      () => Effect.ignore(original(join(parent(path), ".~fsa-9.tmp"), new Uint8Array(1), "create")) as Effect.Effect<void>
+    )
+  ),
+  write("port write does not wait for commit", (original, path, bytes, mode, how) =>
+    how === undefined
+      ? original(path, bytes, mode)
+      : Effect.flatMap(original(path, bytes, mode), (stat) => how.commit!(Effect.succeed(stat)))
+  ),
+  write("port write takes no notice of commit", (original, path, bytes, mode) => original(path, bytes, mode)),
+  write("port write publishes although commit refuses", (original, path, bytes, mode, how) =>
+    Effect.tapError(original(path, bytes, mode, how), (fault: any) =>
+      fault._tag === "Conflict" && fault.expected === "x" ? Effect.ignore(original(path, bytes, mode)) : Effect.void
+    )
+  ),
+  write("port write checks for a file before commit only", (original, path, bytes, mode, how, self) =>
+    mode === "create" || how === undefined
+      ? Effect.flatMap(self.stat(path), (before) =>
+          original(
+            path,
+            bytes,
+            mode,
+            how && {
+              commit: (publish: any) =>
+                Effect.catch(how.commit!(publish), (fault: any) =>
+                  fault._tag === "AlreadyExists" && before === undefined ? original(path, bytes, "replace") : Effect.fail(fault)
+                )
+            }
           )
+        )
+      : original(path, bytes, mode, how)
+  ),
+  write("port write replaces a directory that came", (original, path, bytes, mode, how, self) =>
+    Effect.catch(original(path, bytes, mode, how), (fault: any) =>
+      fault._tag === "NotAFile" && how !== undefined
+        ? Effect.andThen(self.remove(path), original(path, bytes, mode))
+        : Effect.fail(fault)
+    )
+  ),
+  write("port write makes parents", (original, path, bytes, mode, how, self) =>
+    Effect.catch(original(path, bytes, mode, how), (fault: any) =>
+      fault._tag === "NotFound"
+        ? Effect.andThen(self.makeDirectory(parent(path)), original(path, bytes, mode, how))
+        : Effect.fail(fault)
+    )
+  ),
+  write("port write goes through links on its way", (original, path, bytes, mode, how) =>
+    path.startsWith("todir/") ? original(at(`dir/${nameOf(path)}`), bytes, mode, how) : original(path, bytes, mode, how)
+  ),
+  write("port write goes through the last link", (original, path, bytes, mode, how) =>
+    ["tofile", "todir", "nowhere"].includes(path) && mode !== "create"
+      ? original(at("file"), bytes, mode, how)
+      : original(path, bytes, mode, how)
+  ),
+  write("port write replaces the last link", (original, path, bytes, mode, how, self) =>
+    Effect.flatMap(self.stat(path), (stat) =>
+      stat?.kind === "symlink" && mode !== "create"
+        ? Effect.andThen(self.remove(path), original(path, bytes, mode, how))
         : original(path, bytes, mode, how)
+    )
   ),
-  write(
-    "port write append replaces",
-    (_, original) => (path, bytes, mode, how) => original(path, bytes, mode === "append" ? "replace" : mode, how)
+  write("port write answers no size", (original, path, bytes, mode, how) =>
+    Effect.map(original(path, bytes, mode, how), (stat) => ({ ...stat, sizeBytes: 0 }))
   ),
-  write(
-    "port write replace appends",
-    (_, original) => (path, bytes, mode, how) => original(path, bytes, mode === "replace" ? "append" : mode, how)
+  write("port write forgets the mode", (original, path, bytes, mode, how, self) =>
+    Effect.tap(original(path, bytes, mode, how), () =>
+      Effect.ignore(self.attributes?.set(path, { mode: 0o600 }) ?? Effect.void)
+    )
   ),
-  write(
-    "port write replace truncates first",
-    (_, original) => (path, bytes, mode, how) =>
-      mode === "replace"
-        ? Effect.andThen(
-            Effect.andThen(original(path, new Uint8Array(0), "replace"), Effect.yieldNow),
-            original(path, bytes, mode, how)
-          )
-        : original(path, bytes, mode, how)
+  write("port write takes only arrays", (original, path, bytes, mode, how) =>
+    bytes instanceof Uint8Array ? original(path, bytes, mode, how) : original(path, new Uint8Array(0), mode, how)
   ),
-  write(
-    "port write append truncates when it fails",
-    (_, original) => (path, bytes, mode, how) =>
-      mode === "append"
-        ? Effect.tapError(original(path, bytes, mode, how), () => Effect.ignore(original(path, new Uint8Array(0), "replace")))
-        : original(path, bytes, mode, how)
+  write("port write takes only the first chunk", (original, path, bytes, mode, how) =>
+    bytes instanceof Uint8Array ? original(path, bytes, mode, how) : original(path, Stream.take(bytes, 1), mode, how)
   ),
-  write(
-    "port write leaves what came when a stream fails",
-    (_, original) => (path, bytes, mode, how) =>
-      bytes instanceof Uint8Array
-        ? original(path, bytes, mode, how)
-        : Effect.onError(
-            original(path, bytes, mode, how),
-            () => Effect.ignore(original(path, new Uint8Array(3), mode === "create" ? "create" : mode)) as Effect.Effect<void>
-          )
+  write("port write writes a stream as it comes", (original, path, bytes, mode, how) =>
+    bytes instanceof Uint8Array
+      ? original(path, bytes, mode, how)
+      : Effect.gen(function* () {
+          if (mode !== "append") yield* original(path, new Uint8Array(0), mode)
+          yield* Stream.runForEach(bytes as Stream.Stream<Uint8Array, any>, (chunk) => original(path, chunk, "append"))
+          return yield* original(path, new Uint8Array(0), "append", how)
+        })
   ),
-  write(
-    "port write leaves its temporary file",
-    (_, original) => (path, bytes, mode, how) =>
-      Effect.onError(
-        original(path, bytes, mode, how),
-        () => Effect.ignore(original(join(parent(path), ".~fsa-9.tmp"), new Uint8Array(1), "create")) as Effect.Effect<void>
-      )
-  ),
-  write(
-    "port write does not wait for commit",
-    (_, original) => (path, bytes, mode, how) =>
-      how === undefined
-        ? original(path, bytes, mode)
-        : Effect.flatMap(original(path, bytes, mode), (stat) => how.commit!(Effect.succeed(stat)))
-  ),
-  write("port write takes no notice of commit", (_, original) => (path, bytes, mode) => original(path, bytes, mode)),
-  write(
-    "port write publishes although commit refuses",
-    (_, original) => (path, bytes, mode, how) =>
-      Effect.tapError(original(path, bytes, mode, how), (fault: any) =>
-        fault._tag === "Conflict" && fault.expected === "x" ? Effect.ignore(original(path, bytes, mode)) : Effect.void
-      )
-  ),
-  write(
-    "port write checks for a file before commit only",
-    (self, original) => (path, bytes, mode, how) =>
-      mode === "create" || how === undefined
-        ? Effect.flatMap(self.stat(path), (before) =>
-            original(
-              path,
-              bytes,
-              mode,
-              how && {
-                commit: (publish: any) =>
-                  Effect.catch(how.commit!(publish), (fault: any) =>
-                    fault._tag === "AlreadyExists" && before === undefined
-                      ? original(path, bytes, "replace")
-                      : Effect.fail(fault)
-                  )
-              }
-            )
-          )
-        : original(path, bytes, mode, how)
-  ),
-  write(
-    "port write replaces a directory that came",
-    (self, original) => (path, bytes, mode, how) =>
-      Effect.catch(original(path, bytes, mode, how), (fault: any) =>
-        fault._tag === "NotAFile" && how !== undefined
-          ? Effect.andThen(self.remove(path), original(path, bytes, mode))
-          : Effect.fail(fault)
-      )
-  ),
-  write(
-    "port write makes parents",
-    (self, original) => (path, bytes, mode, how) =>
-      Effect.catch(original(path, bytes, mode, how), (fault: any) =>
-        fault._tag === "NotFound"
-          ? Effect.andThen(self.makeDirectory(parent(path)), original(path, bytes, mode, how))
-          : Effect.fail(fault)
-      )
-  ),
-  write(
-    "port write goes through links on its way",
-    (_, original) => (path, bytes, mode, how) =>
-      path.startsWith("todir/") ? original(at(`dir/${nameOf(path)}`), bytes, mode, how) : original(path, bytes, mode, how)
-  ),
-  write(
-    "port write goes through the last link",
-    (_, original) => (path, bytes, mode, how) =>
-      ["tofile", "todir", "nowhere"].includes(path) && mode !== "create"
-        ? original(at("file"), bytes, mode, how)
-        : original(path, bytes, mode, how)
-  ),
-  write(
-    "port write replaces the last link",
-    (self, original) => (path, bytes, mode, how) =>
-      Effect.flatMap(self.stat(path), (stat) =>
-        stat?.kind === "symlink" && mode !== "create"
-          ? Effect.andThen(self.remove(path), original(path, bytes, mode, how))
-          : original(path, bytes, mode, how)
-      )
-  ),
-  write(
-    "port write answers no size",
-    (_, original) => (path, bytes, mode, how) =>
-      Effect.map(original(path, bytes, mode, how), (stat) => ({ ...stat, sizeBytes: 0 }))
-  ),
-  write(
-    "port write forgets the mode",
-    (self, original) => (path, bytes, mode, how) =>
-      Effect.tap(original(path, bytes, mode, how), () =>
-        Effect.ignore(self.attributes?.set(path, { mode: 0o600 }) ?? Effect.void)
-      )
-  ),
-  write(
-    "port write takes only arrays",
-    (_, original) => (path, bytes, mode, how) =>
-      bytes instanceof Uint8Array ? original(path, bytes, mode, how) : original(path, new Uint8Array(0), mode, how)
-  ),
-  write(
-    "port write takes only the first chunk",
-    (_, original) => (path, bytes, mode, how) =>
-      bytes instanceof Uint8Array ? original(path, bytes, mode, how) : original(path, Stream.take(bytes, 1), mode, how)
-  ),
-  write(
-    "port write writes a stream as it comes",
-    (_, original) => (path, bytes, mode, how) =>
-      bytes instanceof Uint8Array
-        ? original(path, bytes, mode, how)
-        : Effect.gen(function* () {
-            if (mode !== "append") yield* original(path, new Uint8Array(0), mode)
-            yield* Stream.runForEach(bytes as Stream.Stream<Uint8Array, any>, (chunk) => original(path, chunk, "append"))
-            return yield* original(path, new Uint8Array(0), "append", how)
-          })
-  ),
-  write(
-    "port write collects a stream and then writes without commit",
-    (_, original) => (path, bytes, mode) => Effect.flatMap(collected(bytes), (all) => original(path, all, mode))
+  write("port write collects a stream and then writes without commit", (original, path, bytes, mode) =>
+    Effect.flatMap(collected(bytes), (all) => original(path, all, mode))
   ),
   port("port write keeps the caller's array", (self) => {
     const kept = new Map<string, Uint8Array>()

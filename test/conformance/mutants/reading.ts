@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { IoError, NotFound } from "../../../src/model/FsError.ts"
-import { answer, call, errors, given, type Mutant, type Operation, option, spelling } from "./mutant.ts"
+import { answer, call, errors, given, type Mutant, type Operation, option, spelling, outcome } from "./mutant.ts"
 
 const tags = [
   "NotFound",
@@ -150,19 +150,11 @@ const reading: ReadonlyArray<Mutant> = [
   answer("readString loses the carriage returns", "readString", (text) => text.replaceAll("\r\n", "\n")),
   answer("readString is in one normal form", "readString", (text) => text.normalize("NFD")),
   answer("readString takes U+FFFD for bad text", "readString", (text) => text.replaceAll("\ufffd", "?")),
-  call(
-    "bad bytes are read as U+FFFD",
-    "readString",
-    (original, self) => (path: string, encoding?: string) =>
-      Effect.catch(original(path, encoding), () =>
-        Effect.map(self.readBytes(path), ({ content }) => new TextDecoder().decode(content))
-      )
+  outcome("bad bytes are read as U+FFFD", "readString", (result, self, [path]) =>
+    Effect.catch(result, () => Effect.map(self.readBytes(path), ({ content }) => new TextDecoder().decode(content)))
   ),
-  call(
-    "bad bytes are paged as U+FFFD",
-    "read",
-    (original, self) => (path: string, options?: any) =>
-      Effect.catchTag(original(path, options), "NotText" as never, () => self.read(path, { ...options, encoding: "latin1" }))
+  outcome("bad bytes are paged as U+FFFD", "read", (result, self, [path, options]) =>
+    Effect.catchTag(result, "NotText" as never, () => self.read(path, { ...options, encoding: "latin1" }))
   ),
   option("read", "offset"),
   option("read", "limit"),
@@ -204,23 +196,13 @@ const reading: ReadonlyArray<Mutant> = [
     "version" in page && page.limit < page.sizeBytes ? { ...page, version: "0" } : page
   ),
   ...(["read", "readString", "readBytes", "version"] as const).map((operation) =>
-    call(
-      `${operation} of a directory is empty`,
-      operation,
-      (original) =>
-        (...args: ReadonlyArray<any>) =>
-          Effect.catchTag(original(...args), "NotAFile" as never, () => Effect.succeed(operation === "readString" ? "" : {}))
+    outcome(`${operation} of a directory is empty`, operation, (result) =>
+      Effect.catchTag(result, "NotAFile" as never, () => Effect.succeed(operation === "readString" ? "" : {}))
     )
   ),
   ...(["read", "readString", "readBytes", "version", "list", "stat"] as const).map((operation) =>
-    call(
-      `${operation} below a file is NotADirectory`,
-      operation,
-      (original) =>
-        (...args: ReadonlyArray<any>) =>
-          Effect.catchTag(original(...args), "NotFound" as never, (error: any) =>
-            Effect.fail({ ...error, _tag: "NotADirectory" })
-          )
+    outcome(`${operation} below a file is NotADirectory`, operation, (result) =>
+      Effect.catchTag(result, "NotFound" as never, (error: any) => Effect.fail({ ...error, _tag: "NotADirectory" }))
     )
   )
 ]
@@ -229,7 +211,7 @@ const looking: ReadonlyArray<Mutant> = [
   answer("nothing exists", "exists", () => false),
   answer("everything exists", "exists", () => true),
   call("exists fails where it cannot look", "exists", (_, self) => (path: string) => Effect.as(self.stat(path), true)),
-  call("exists never fails", "exists", (original) => (path: string) => Effect.orElseSucceed(original(path), () => false)),
+  outcome("exists never fails", "exists", (result) => Effect.orElseSucceed(result, () => false)),
   answer("stat counts characters", "stat", (stat) => ({ ...stat, sizeBytes: Math.ceil(stat.sizeBytes / 2) })),
   answer("stat gives directories a size", "stat", (stat) => (stat.isDirectory ? { ...stat, sizeBytes: 4096 } : stat)),
   answer("stat takes everything for a file", "stat", (stat) => ({ ...stat, kind: "file", isFile: true, isDirectory: false })),
@@ -262,29 +244,19 @@ const looking: ReadonlyArray<Mutant> = [
     all.map((entry: any) => (entry.kind === "other" ? { ...entry, kind: "file" } : entry))
   ),
   answer("listings show writes in progress", "list", (all, [path]) => (path === "d" ? [...all, { name: ".~fsa-1.tmp" }] : all)),
-  call(
-    "a missing directory lists nothing",
-    "list",
-    (original) => (path?: string) => Effect.catchTag(original(path), "NotFound" as never, () => Effect.succeed([]))
+  outcome("a missing directory lists nothing", "list", (result) =>
+    Effect.catchTag(result, "NotFound" as never, () => Effect.succeed([]))
   ),
-  call(
-    "a file lists itself",
-    "list",
-    (original) => (path?: string) => Effect.catchTag(original(path), "NotADirectory" as never, () => Effect.succeed([]))
+  outcome("a file lists itself", "list", (result) =>
+    Effect.catchTag(result, "NotADirectory" as never, () => Effect.succeed([]))
   ),
-  call(
-    "listings have no limit",
-    "list",
-    (original) => (path?: string) => Effect.catchTag(original(path), "LimitExceeded" as never, () => Effect.succeed([]))
+  outcome("listings have no limit", "list", (result) =>
+    Effect.catchTag(result, "LimitExceeded" as never, () => Effect.succeed([]))
   )
 ]
 
 const watching: ReadonlyArray<Mutant> = [
-  call(
-    "a watch of anything is taken",
-    "watch",
-    (original) => (path?: string) => Stream.catch(original(path), () => Stream.empty)
-  )
+  outcome("a watch of anything is taken", "watch", (result) => Stream.catch(result, () => Stream.empty))
 ]
 
 const streams: ReadonlyArray<Mutant> = [
@@ -325,10 +297,8 @@ const streams: ReadonlyArray<Mutant> = [
   answer("lines break at chunks", "lines", (lines) =>
     lines.flatMap((line: string) => (line.length > 65530 ? [line.slice(0, 65530), line.slice(65530)] : [line]))
   ),
-  call(
-    "lines take bad bytes for U+FFFD",
-    "lines",
-    (original, self) => (path: string) => Stream.catch(original(path), () => Stream.fromEffect(self.readString(path, "latin1")))
+  outcome("lines take bad bytes for U+FFFD", "lines", (result, self, [path]) =>
+    Stream.catch(result, () => Stream.fromEffect(self.readString(path, "latin1")))
   ),
   answer("lines have the bound of a read", "lines", (lines) => (lines.length === 2 && lines[1] === "6" ? [] : lines))
 ]

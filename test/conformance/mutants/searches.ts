@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { answer, call, given, hanging, type Mutant, type Operation, option } from "./mutant.ts"
+import { answer, call, given, hanging, type Mutant, type Operation, option, outcome } from "./mutant.ts"
 
 const inOrderOf = (key: (path: string) => string) => (all: ReadonlyArray<any>) =>
   [...all].sort((a, b) => (key(a.path) < key(b.path) ? -1 : key(a.path) > key(b.path) ? 1 : 0))
@@ -31,13 +31,7 @@ const walks: ReadonlyArray<Mutant> = [
   answer("a walk shows writes in progress", "walk", (all) =>
     all.some(({ path }: any) => path === "d/a") ? [...all, { path: "d/.~fsa-1.tmp" }] : all
   ),
-  call(
-    "a walk of nothing is empty",
-    "walk",
-    (original) =>
-      (...args: ReadonlyArray<any>) =>
-        Stream.catch(original(...args), () => Stream.empty)
-  )
+  outcome("a walk of nothing is empty", "walk", (result) => Stream.catch(result, () => Stream.empty))
 ]
 
 const globs: ReadonlyArray<Mutant> = [
@@ -117,35 +111,21 @@ const globs: ReadonlyArray<Mutant> = [
     ...result,
     skipped: { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
   })),
-  call(
-    "a search of a backend that is gone finds nothing",
-    "glob",
-    (original) => (first: any, options: any) =>
-      Effect.catchTag(original(first, options), "Unavailable" as never, () => Effect.succeed({ matches: [], truncated: false }))
+  outcome("a search of a backend that is gone finds nothing", "glob", (result) =>
+    Effect.catchTag(result, "Unavailable" as never, () => Effect.succeed({ matches: [], truncated: false }))
   ),
   ...(["glob", "grep"] as const).map((operation) =>
-    call(
-      `a ${operation} below what is missing finds nothing`,
-      operation,
-      (original) => (first: any, options: any) =>
-        Effect.catchTag(original(first, options), "NotFound" as never, () => Effect.succeed({ matches: [], truncated: false }))
+    outcome(`a ${operation} below what is missing finds nothing`, operation, (result) =>
+      Effect.catchTag(result, "NotFound" as never, () => Effect.succeed({ matches: [], truncated: false }))
     )
   ),
   ...(["globStream", "grepStream"] as const).map((operation) =>
-    call(
-      `a ${operation} below what is missing is empty`,
-      operation,
-      (original) => (first: any, options: any) =>
-        Stream.catchTag(original(first, options), "NotFound" as never, () => Stream.empty)
+    outcome(`a ${operation} below what is missing is empty`, operation, (result) =>
+      Stream.catchTag(result, "NotFound" as never, () => Stream.empty)
     )
   ),
-  call(
-    "a glob below a file finds it",
-    "glob",
-    (original) => (first: any, options: any) =>
-      Effect.catchTag(original(first, options), "NotADirectory" as never, () =>
-        Effect.succeed({ matches: [], truncated: false })
-      )
+  outcome("a glob below a file finds it", "glob", (result) =>
+    Effect.catchTag(result, "NotADirectory" as never, () => Effect.succeed({ matches: [], truncated: false }))
   )
 ]
 
@@ -245,20 +225,14 @@ const greps: ReadonlyArray<Mutant> = [
   })),
   answer("a grep streams no more than 1,000", "grepStream", (all) => all.slice(0, 1000)),
   answer("a stream of matches is in no order", "grepStream", (all) => [...all].reverse()),
-  call(
-    "a hostile grep holds others up",
-    "grep",
-    (original) => (pattern: any, options: any) =>
-      pattern === "^(a+)+$"
-        ? Effect.sync(() => ({ matches: [], spun: Array.from({ length: 100_000 }, (_, i) => i).length }))
-        : original(pattern, options)
+  outcome("a hostile grep holds others up", "grep", (result, _, [pattern]) =>
+    pattern === "^(a+)+$"
+      ? Effect.sync(() => ({ matches: [], spun: Array.from({ length: 100_000 }, (_, i) => i).length }))
+      : result
   ),
   hanging(
-    call(
-      "a search that is interrupted, as grep can be, never ends",
-      "grep",
-      (original) => (pattern: any, options: any) =>
-        pattern === "^(a+)+$" ? Effect.uninterruptible(Effect.sleep("2 seconds")) : original(pattern, options)
+    outcome("a search that is interrupted, as grep can be, never ends", "grep", (result, _, [pattern]) =>
+      pattern === "^(a+)+$" ? Effect.uninterruptible(Effect.sleep("2 seconds")) : result
     )
   ),
   call("a grep that fails once fails for ever", "grep", (original) => {

@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import { NotFound } from "../../../src/model/FsError.ts"
 import type { FsPath } from "../../../src/model/FsPath.ts"
-import { answer, call, given, hanging, type Mutant, option } from "./mutant.ts"
+import { answer, call, given, hanging, type Mutant, option, outcome } from "./mutant.ts"
 
 const sinks: ReadonlyArray<Mutant> = [
   ...["mode", "createParents", "ifMatch", "version"].map((key) => option("sink", key)),
@@ -82,14 +82,8 @@ const sinks: ReadonlyArray<Mutant> = [
 
 const leaving: ReadonlyArray<Mutant> = (["write", "writeBytes", "edit", "delete", "mkdir", "copy", "move"] as const).map(
   (operation) =>
-    call(
-      `${operation} leaves something behind when it fails or is interrupted`,
-      operation,
-      (original, self) =>
-        (...args: ReadonlyArray<any>) =>
-          Effect.onError(original(...args), () =>
-            Effect.ignore(self.port.write<never, never>(".left" as FsPath, new Uint8Array(0), "create"))
-          )
+    outcome(`${operation} leaves something behind when it fails or is interrupted`, operation, (result, self) =>
+      Effect.onError(result, () => Effect.ignore(self.port.write<never, never>(".left" as FsPath, new Uint8Array(0), "create")))
     )
 )
 
@@ -124,17 +118,11 @@ const writing: ReadonlyArray<Mutant> = [
         (path: string, content: any, options: any = {}) =>
           original(path, content, { ...options, mode: options.mode === "create" ? "overwrite" : options.mode })
     ),
-    call(
-      `${operation} truncates before it is refused`,
-      operation,
-      (original, self) => (path: string, content: any, options: any) =>
-        Effect.tapError(original(path, content, options), () => Effect.ignore(self.write("truncated", "")))
+    outcome(`${operation} truncates before it is refused`, operation, (result, self) =>
+      Effect.tapError(result, () => Effect.ignore(self.write("truncated", "")))
     ),
-    call(
-      `${operation} makes parents before it is refused`,
-      operation,
-      (original, self) => (path: string, content: any, options: any) =>
-        Effect.tapError(original(path, content, options), () => Effect.ignore(self.mkdir(`${path}/..`)))
+    outcome(`${operation} makes parents before it is refused`, operation, (result, self, [path]) =>
+      Effect.tapError(result, () => Effect.ignore(self.mkdir(`${path}/..`)))
     )
   ]),
   given("text is written with a final line end", "write", ([path, text, ...rest]) => [
@@ -159,11 +147,8 @@ const writing: ReadonlyArray<Mutant> = [
     new TextEncoder().encode(new TextDecoder().decode(content)),
     ...rest
   ]),
-  call(
-    "text is limited by its UTF-16 units",
-    "write",
-    (original, self) => (path: string, text: string, options: any) =>
-      text.length > [...text].length ? self.writeBytes("surrogates", new Uint8Array(1)) : original(path, text, options)
+  outcome("text is limited by its UTF-16 units", "write", (result, self, [, text]) =>
+    text.length > [...text].length ? self.writeBytes("surrogates", new Uint8Array(1)) : result
   ),
   call(
     "an append reads, and writes back",
@@ -188,18 +173,11 @@ const writing: ReadonlyArray<Mutant> = [
       original(...args)
     )
   }),
-  call(
-    "what was written last is lost",
-    "write",
-    (original, self) => (path: string, text: string, options: any) =>
-      Effect.tap(original(path, text, options), () => (text === "x" ? Effect.ignore(self.delete(path)) : Effect.void))
+  outcome("what was written last is lost", "write", (result, self, [path, text]) =>
+    Effect.tap(result, () => (text === "x" ? Effect.ignore(self.delete(path)) : Effect.void))
   ),
-  call(
-    "a write below a file is NotFound",
-    "write",
-    (original) =>
-      (path: string, ...rest: ReadonlyArray<any>) =>
-        Effect.catchTag(original(path, ...rest), "NotADirectory" as never, (error: any) => Effect.fail(existing(error, path)))
+  outcome("a write below a file is NotFound", "write", (result, _, [path]) =>
+    Effect.catchTag(result, "NotADirectory" as never, (error: any) => Effect.fail(existing(error, path)))
   )
 ]
 
@@ -238,48 +216,24 @@ const editing: ReadonlyArray<Mutant> = [
     Array.isArray(edits) ? edits : { ...edits, match: "unique" },
     ...rest
   ]),
-  call(
-    "edit makes the file's line ends one",
-    "edit",
-    (original, self) =>
-      (path: string, ...rest: ReadonlyArray<any>) =>
-        Effect.tap(original(path, ...rest), () =>
-          Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, text.replaceAll("\r\n", "\n"))))
-        )
+  outcome("edit makes the file's line ends one", "edit", (result, self, [path]) =>
+    Effect.tap(result, () =>
+      Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, text.replaceAll("\r\n", "\n"))))
+    )
   ),
-  call(
-    "edit adds a final line end",
-    "edit",
-    (original, self) =>
-      (path: string, ...rest: ReadonlyArray<any>) =>
-        Effect.tap(original(path, ...rest), () =>
-          Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, `${text}\n`)))
-        )
+  outcome("edit adds a final line end", "edit", (result, self, [path]) =>
+    Effect.tap(result, () => Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, `${text}\n`))))
   ),
-  call(
-    "edit drops the byte order mark",
-    "edit",
-    (original, self) =>
-      (path: string, ...rest: ReadonlyArray<any>) =>
-        Effect.tap(original(path, ...rest), () =>
-          Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, text.replace("\ufeff", ""))))
-        )
+  outcome("edit drops the byte order mark", "edit", (result, self, [path]) =>
+    Effect.tap(result, () =>
+      Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, text.replace("\ufeff", ""))))
+    )
   ),
-  call(
-    "edit knows only UTF-8",
-    "edit",
-    (original, self) =>
-      (path: string, ...rest: ReadonlyArray<any>) =>
-        Effect.flatMap(Effect.ignore(self.readString(path)), () =>
-          Effect.andThen(self.readString(path), original(path, ...rest))
-        )
+  outcome("edit knows only UTF-8", "edit", (result, self, [path]) =>
+    Effect.flatMap(Effect.ignore(self.readString(path)), () => Effect.andThen(self.readString(path), result))
   ),
-  call(
-    "edit reads old bytes in any encoding",
-    "edit",
-    (original) =>
-      (path: string, ...rest: ReadonlyArray<any>) =>
-        Effect.catchTag(original(path, ...rest), "NotText" as never, () => Effect.succeed({}))
+  outcome("edit reads old bytes in any encoding", "edit", (result) =>
+    Effect.catchTag(result, "NotText" as never, () => Effect.succeed({}))
   ),
   call(
     "edit reads and writes back, without a turn",
@@ -305,12 +259,8 @@ const editing: ReadonlyArray<Mutant> = [
   answer("an edit answers no diff", "edit", (result) => ({ ...result, diff: "" })),
   answer("a diff has no context", "edit", (result) => ({ ...result, diff: result.diff.replaceAll(/^ .*\n/gm, "") })),
   answer("an edit answers the old version", "edit", (result) => ({ ...result, version: "0" })),
-  call(
-    "edit of nothing makes the file",
-    "edit",
-    (original, self) =>
-      (path: string, ...rest: ReadonlyArray<any>) =>
-        Effect.tapError(original(path, ...rest), () => Effect.ignore(self.write(path, "", { mode: "create" })))
+  outcome("edit of nothing makes the file", "edit", (result, self, [path]) =>
+    Effect.tapError(result, () => Effect.ignore(self.write(path, "", { mode: "create" })))
   )
 ]
 

@@ -14,6 +14,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import * as Filesystem from "../../src/filesystem/Filesystem.ts"
 import { FileStat } from "../../src/model/Entry.ts"
+import type { Fault } from "../../src/model/FsError.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import type { CommonOptions } from "../../src/port/Rules.ts"
@@ -26,7 +27,7 @@ afterAll(() => {
   for (const root of roots) rmSync(root, { recursive: true, force: true })
 })
 const root = () => {
-  roots.push(mkdtempSync(join(tmpdir(), "fs-algebra-regressions-")))
+  roots.push(mkdtempSync(join(tmpdir(), "fs-algebra-calls-")))
   return roots.at(-1)!
 }
 
@@ -46,7 +47,7 @@ for (const [name, layer] of Object.entries(backends)) {
       return yield* program(yield* Filesystem.Filesystem)
     }).pipe(Effect.provide(layer(options)))
 
-  describe(`${name}, regressions found in reviews`, () => {
+  describe(`calls on ${name}`, () => {
     it.live("a call after a running write sees the written content", () =>
       on((fs) =>
         Effect.gen(function* () {
@@ -285,6 +286,71 @@ describe("a file that another process creates and removes again", () => {
       assert.strictEqual(yield* tag(fs.write("f", "x", { ifMatch: null })), "Conflict")
       assert.strictEqual(yield* tag(Stream.run(Stream.make(new Uint8Array(3)), fs.sink("f", { ifMatch: null }))), "Conflict")
       assert.strictEqual(yield* tag(fs.write("f", "x", { mode: "create" })), "AlreadyExists")
+    })
+  )
+})
+
+describe("a version", () => {
+  // `tsc` checks the lines that expect an error.
+  it.effect("is a string if it was requested, and can guard the next call", () =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make({ tree: { a: "old" } }))
+      const page = yield* fs.read("a", { version: true })
+      const written = yield* fs.write("a", "new", { ifMatch: page.version, version: true })
+      const edited = yield* fs.edit("a", { oldText: "new", newText: "newer" }, { ifMatch: written.version, version: true })
+      const poured = yield* Stream.run(Stream.make(new Uint8Array(1)), fs.sink("a", { ifMatch: edited.version, version: true }))
+      const bytes = yield* fs.readBytes("a", { version: true })
+      const versions: ReadonlyArray<string> = [poured.version, bytes.version]
+      assert.strictEqual(versions[0], versions[1])
+      yield* fs.delete("a", { ifMatch: bytes.version })
+      assert.isFalse(yield* fs.exists("a"))
+    })
+  )
+
+  it.effect("is missing from the type if it was not requested, and an absent version is rejected as precondition", () =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make({ tree: { a: "old" } }))
+      const page = yield* fs.read("a")
+      // @ts-expect-error: there is no version without `version: true`
+      const forgotten = fs.write("a", "new", { ifMatch: page.version })
+      assert.strictEqual((yield* Effect.flip(forgotten))._tag, "InvalidArgument")
+      const asks: boolean = page.totalLines > 1
+      const perhaps = yield* fs.read("a", { version: asks })
+      // @ts-expect-error: the version may be absent
+      const unguarded = fs.delete("a", { ifMatch: perhaps.version })
+      assert.strictEqual((yield* Effect.flip(unguarded))._tag, "InvalidArgument")
+      // @ts-expect-error: undefined is no precondition
+      const nothing = fs.edit("a", { oldText: "old", newText: "new" }, { ifMatch: undefined })
+      assert.strictEqual((yield* Effect.flip(nothing))._tag, "InvalidArgument")
+      assert.strictEqual(yield* fs.readString("a"), "old")
+    })
+  )
+})
+
+const linkMode: Fault = { _tag: "InvalidArgument", argument: "mode", detail: "a link has no permission bits of its own" }
+
+/** Makes a filesystem on which `f` is a link the first few times its attributes are set. */
+const swapped = (times: number) =>
+  Effect.map(InMemory.make({ tree: { f: "x", l: { link: "f" } } }), (port) => {
+    let left = times
+    const set = (path: FsPath, values: { readonly mode?: number | undefined }) =>
+      left-- > 0 ? Effect.fail(linkMode) : port.attributes!.set(path, values)
+    return Filesystem.make({ ...port, attributes: { set } })
+  })
+
+describe("setAttributes of a file that another program exchanges with a link", () => {
+  it.effect("succeeds when it is a file again", () =>
+    Effect.gen(function* () {
+      const fs = yield* swapped(3)
+      yield* fs.setAttributes("f", { mode: 0o600 })
+      assert.strictEqual((yield* fs.stat("f")).mode, 0o600)
+    })
+  )
+
+  it.effect("fails with IoError if it stays a link, and does not blame the mode", () =>
+    Effect.gen(function* () {
+      const fs = yield* swapped(Number.POSITIVE_INFINITY)
+      assert.strictEqual((yield* Effect.flip(fs.setAttributes("f", { mode: 0o600 })))._tag, "IoError")
     })
   )
 })
