@@ -11,7 +11,6 @@ import * as FsError from "../model/FsError.ts"
 import { openOperation } from "./advice.ts"
 import { type Complaint, usage } from "./exit.ts"
 import { Screen } from "./screen.ts"
-import * as PlatformNode from "./platformNode.ts"
 import { refusing, Settings } from "./settings.ts"
 
 export interface OpenContainer {
@@ -22,14 +21,7 @@ export const ContainerOpener: Context.Reference<OpenContainer> = Context.Referen
   defaultValue: () => (options) =>
     Layer.unwrap(
       Effect.map(
-        PlatformNode.loadModule("a container", () =>
-          Promise.all([import("../backends/Container.ts"), import("@effect/platform-node/NodeServices")])
-        ).pipe(
-          Effect.mapError(
-            ({ message, hint }) =>
-              new FsError.Unavailable({ operation: openOperation, path: ".", detail: `${message}. ${hint}` })
-          )
-        ),
+        Effect.promise(() => Promise.all([import("../backends/Container.ts"), import("@effect/platform-node/NodeServices")])),
         ([container, node]) => Layer.provide(container.layer(options), node.layer)
       )
     )

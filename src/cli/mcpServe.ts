@@ -25,7 +25,6 @@ import { commandLine } from "./look.ts"
 import type { Address, McpArguments, McpServeInput } from "./mcpArgs.ts"
 import { nameDirectories, refuseOutsideDirectories } from "./mounts.ts"
 import { resolveLinks } from "./paths.ts"
-import * as PlatformNode from "./platformNode.ts"
 import { reportingRecovery } from "./recovery.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, limits, noContainer, Settings } from "./settings.ts"
@@ -292,7 +291,7 @@ const serveOverPipe = Effect.fnUntraced(function* (options: McpServer.Options) {
 
 const serveTransport = Effect.fnUntraced(function* (options: McpServer.Options, address: Address | undefined) {
   if (address === undefined) return yield* serveOverPipe(options)
-  const { serve } = yield* PlatformNode.loadModule("mcp --http", () => import("./mcpHttp.ts"))
+  const { serve } = yield* Effect.promise(() => import("./mcpHttp.ts"))
   return yield* serve(address, options)
 })
 

@@ -235,7 +235,7 @@ const bad: ReadonlyArray<readonly [tool: AnyDefinition, input: unknown, ...says:
     editFile,
     edits(one, { path: "a.txt", old_string: "one", new_string: "ONE" }, { path: "a.txt", old_string: "ONE", new_string: "1" }),
     "edits[2].old_string",
-    "edits[1] would put it there"
+    "edits[1] would insert it"
   ],
   [
     editFile,

@@ -212,7 +212,7 @@ describe("several edits", () => {
       { oldText: "one", newText: "three four" },
       { oldText: "three", newText: "3" }
     ])
-    assert.match(String(fault["detail"]), /edits\[0\] would put it there/)
+    assert.match(String(fault["detail"]), /edits\[0\] would insert it/)
   })
 })
 

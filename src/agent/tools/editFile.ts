@@ -153,7 +153,7 @@ const planEdits = Effect.fnUntraced(function* (params: Params, call: Call) {
   return [...files.values()] as ReadonlyArray<FileEdits>
 })
 
-const coreReferences = /^(?:edits\[\d+\] and edits\[\d+\] overlap|it does not occur in the file as it is; edits\[\d+\])/
+const coreReferences = /^(?:edits\[\d+\] and edits\[\d+\] overlap|it does not occur in the original text; edits\[\d+\])/
 
 /** Rewrites an error in the edits of one file so that it names the edits as the model numbered them. */
 const withModelNumbers = (error: InvalidArgument, { names }: FileEdits, tool: string): InvalidArgument => {

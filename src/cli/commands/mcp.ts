@@ -6,7 +6,6 @@ import * as Argument from "effect/cli/Argument"
 import * as Command from "effect/cli/Command"
 import * as Flag from "effect/cli/Flag"
 import * as flags from "../flags.ts"
-import * as PlatformNode from "../platformNode.ts"
 import { baseCommand, described, refuseFlags, subcommandOn, toSettings } from "../subcommand.ts"
 
 export const ProgramVersion: Context.Reference<string> = Context.Reference("fs-algebra/cli/ProgramVersion", {
@@ -124,7 +123,7 @@ Programs find the API at /openapi.json.`,
     store: flags.store
   },
   Effect.fnUntraced(function* ({ path, ...options }) {
-    const { serve } = yield* PlatformNode.loadModule("debug", () => import("../debugServe.ts"))
+    const { serve } = yield* Effect.promise(() => import("../debugServe.ts"))
     yield* serve({ ...options, path: Option.getOrUndefined(path) }, yield* ProgramVersion)
   })
 )
