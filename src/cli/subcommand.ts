@@ -35,7 +35,7 @@ export const baseCommand = Command.make(program).pipe(
       Flag.map(Option.getOrUndefined)
     ),
     backend: Flag.Literals("backend", ["host", "memory", "container"]).pipe(
-      Flag.withDescription("Work on the directory itself, on a copy of it in memory, or with a container"),
+      Flag.withDescription("Work on the directory, a copy of it in memory, or with a container"),
       Flag.withMetavar("BACKEND"),
       Flag.withDefault("host" as const)
     ),

@@ -110,7 +110,7 @@ describe("--journal", () => {
     ["behind a link in the root", ["write", "b", "--text", "x", "--journal", "root/back/work"], 2, "inside the root"],
     ["that is a directory", ["write", "b", "--text", "x", "--journal", "root"], 7, "is not a file"],
     ["that is blank", ["write", "b", "--text", "x", "--journal", " "], 2, "blank"],
-    ["that is no journal", ["write", "b", "--text", "x", "--journal", "notes"], 7, "is no journal"],
+    ["of another format", ["write", "b", "--text", "x", "--journal", "notes"], 7, "is not a journal"],
     ["of a command in a container", ["exec", "--image", "x", ...work, "--", "true"], 2, "cannot be combined with exec"],
     ["of the tour", ["tour", ...work], 2, "cannot be combined with tour"],
     ["of who only looks at one", ["journal", "show", "work", ...work], 2, "cannot be combined with journal show"],
@@ -623,7 +623,7 @@ describe("journal replay and undo", () => {
   it.live.each([
     ["a journal that is not there", ["show", "none"], 3, "does not exist"],
     ["a directory", ["show", "root"], 7, "is not a file"],
-    ["what is no journal", ["show", "notes"], 7, "no journal"],
+    ["a file that is not a journal", ["show", "notes"], 7, "is not a journal"],
     ["a journal of a later version", ["show", "later"], 7, "later version"],
     [
       "a kind that is none",

@@ -9,6 +9,7 @@ import * as Result from "effect/Result"
 import type * as Scope from "effect/Scope"
 import { dirname, Fs, join, randomBytes, resolve } from "../../runtime/node.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
+import { writeFile } from "../../runtime/atomicFile.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { type Commit, decodeCommit } from "./codec.ts"
 import { isId } from "./objects.ts"
@@ -135,16 +136,9 @@ const makeDirectory = (path: string): void => {
   Fs.chmodSync(path, 0o700)
 }
 
-const writeAtomically = (directory: string, name: string, text: string): void => {
-  const temporary = join(directory, `tmp_${randomBytes(9).toString("hex")}`)
-  const descriptor = Fs.openSync(temporary, "wx", 0o600)
-  try {
-    Fs.writeFileSync(descriptor, text)
-    Fs.fsyncSync(descriptor)
-  } finally {
-    Fs.closeSync(descriptor)
-  }
-  Fs.renameSync(temporary, join(directory, name))
+const writeText = (directory: string, name: string, text: string): void => {
+  const draft = join(directory, `tmp_${randomBytes(9).toString("hex")}`)
+  writeFile(join(directory, name), text, { draft, durability: "file" })
 }
 
 /**
@@ -153,9 +147,9 @@ const writeAtomically = (directory: string, name: string, text: string): void =>
  */
 const initialize = (directory: string): void => {
   for (const name of directories) makeDirectory(join(directory, name))
-  writeAtomically(directory, "description", description)
-  writeAtomically(directory, "HEAD", headText)
-  writeAtomically(directory, "config", configText)
+  writeText(directory, "description", description)
+  writeText(directory, "HEAD", headText)
+  writeText(directory, "config", configText)
 }
 
 const unfinishedNames = new Set(["objects", "refs", "turns", "description", "HEAD"])
