@@ -1,22 +1,27 @@
 /**
- * One table for memory, a host and a container: calls, their answers, and the files afterwards, which must be the same. The
- * laws hold for the other backends and the combinators.
+ * One table for every filesystem: calls, their answers, and the files afterwards, which must be the same everywhere.
  */
+import { NodeFileSystem } from "@effect/platform-node"
 import { assert } from "@effect/vitest"
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import * as Container from "../../src/backends/Container.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
-import { readOnly } from "../../src/filesystem/Decorator.ts"
+import { readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
+import { mount } from "../../src/filesystem/Mounts.ts"
 import { overlay } from "../../src/filesystem/Overlay.ts"
+import { fromFileSystem } from "../../src/filesystem/Platform.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 import * as Podman from "../backends/container/podman.ts"
+import { host as simulatedHost } from "../backends/windows/windowsHost.ts"
 import { apart } from "../conformance/containers.ts"
 import { has, needs } from "../faults/ground.ts"
+import { isSoak } from "../runs.ts"
 import { inMemory } from "../scratch.ts"
 import { differences, faultsOf, type Ground, type Outcome, type Place, type Row, run } from "./everywhereRun.ts"
 
@@ -46,6 +51,27 @@ const plantedRoot = (files: Files): Place<string> =>
 const hostOf = (files: Files): Place<Algebra> =>
   Effect.orDie(Effect.flatMap(plantedRoot(files), (root) => Effect.map(PosixHost.make({ root }), make)))
 
+const below = (path: string, files: Files): Files =>
+  Object.fromEntries(Object.entries(files).map(([name, entry]) => [`${path}/${name}`, entry]))
+
+const within = (path: string, whole: Place<Algebra>): Place<Algebra> =>
+  Effect.orDie(
+    Effect.gen(function* () {
+      const fs = yield* whole
+      yield* fs.mkdir(path)
+      return yield* subdirectory(path)(fs)
+    })
+  )
+
+const mounted = (at: string, inner: Place<Algebra>, outer: Place<Algebra>): Place<Algebra> =>
+  Effect.orDie(
+    Effect.gen(function* () {
+      return yield* mount(at, yield* inner)(yield* outer)
+    })
+  )
+
+const outside: Files = { "outside.txt": "secret\n" }
+
 const archives = needs("snapshot tools on a host", () => has("git"), "apt-get install git") ? {} : ({ archives: true } as const)
 
 export const memory: Ground = { name: "memory", make: memoryOf }
@@ -56,22 +82,94 @@ export const anOverlay: Ground = {
   make: (files) => Effect.map(Effect.all([memoryOf({}), hostOf(files)]), ([upper, lower]) => overlay(upper)(readOnly(lower)))
 }
 
+export const caseless: Ground = {
+  name: "memory that does not distinguish case",
+  make: (files) => memoryOf(files, { caseInsensitive: true }),
+  caseless: true
+}
+
+/** A simulated disk with the rules of Windows. */
+export const windows: Ground = {
+  name: "a Windows disk",
+  caseless: true,
+  modeless: true,
+  make: (files) =>
+    Effect.orDie(
+      Effect.flatMap(simulatedHost({}, { allowSymlinks: true }), ({ port }) => Effect.as(plant(port, files), make(port)))
+    )
+}
+
 const container = Podman.use("tools in containers") ? apart(Podman.gnuRoot) : undefined
 
 const apartOf = (files: Files): Place<Algebra> =>
   Effect.map(Effect.orDie(Layer.build(container!.with({}, files))), (built) => Context.get(built, Filesystem))
 
-const aContainer: ReadonlyArray<Ground> = container === undefined ? [] : [{ name: "a container, apart", make: apartOf }]
+const sharedOf = (files: Files): Place<Algebra> =>
+  Effect.gen(function* () {
+    const hostDirectory = yield* plantedRoot(files)
+    const layer = Container.layer({ image: { rootfs: Podman.gnuRoot() }, hostDirectory })
+    return Context.get(yield* Layer.build(Layer.provide(layer, Podman.services)), Filesystem)
+  }).pipe(Effect.orDie)
+
+const containers: ReadonlyArray<Ground> =
+  container === undefined
+    ? []
+    : [
+        { name: "a container, apart", make: apartOf },
+        { name: "a directory shared with a container", make: sharedOf, ...archives }
+      ]
+
+/** The filesystems under test; the first is the one the others are compared with. */
+export const grounds: ReadonlyArray<Ground> = [
+  memory,
+  host,
+  anOverlay,
+  {
+    name: "an overlay on memory",
+    make: (files) => Effect.map(Effect.all([hostOf({}), memoryOf(files)]), ([upper, lower]) => overlay(upper)(readOnly(lower)))
+  },
+  { name: "a subdirectory of a host", make: (files) => within("side", hostOf({ ...below("side", files), ...outside })) },
+  {
+    name: "what is mounted",
+    make: (files) => within("mount", mounted("mount", hostOf(files), memoryOf(outside)))
+  },
+  {
+    name: "what is mounted on",
+    make: (files) => within("around", mounted("mount", memoryOf({}), memoryOf({ ...below("around", files), ...outside })))
+  },
+  {
+    name: "Node's FileSystem",
+    make: (files) =>
+      Effect.gen(function* () {
+        const path = yield* plantedRoot(files)
+        const built = yield* Layer.build(Layer.provide(fromFileSystem({ root: path }), NodeFileSystem.layer))
+        return Context.get(built, Filesystem)
+      }).pipe(Effect.orDie)
+  },
+  caseless,
+  windows,
+  ...containers
+]
+
+const suits = (ground: Ground, { cases, few }: Row): boolean =>
+  (ground.caseless !== true || cases !== true) && (few !== true || ground === memory || ground === host || ground === anOverlay)
 
 /**
- * Runs the row in memory, on a host and, if `isInContainer`, in a container, and compares the answers with the expectation and
- * with each other.
+ * Tests whether a row runs on a filesystem: always in memory and on a host, else a share of the rows, because the laws hold
+ * everywhere too. Each call in a container starts processes. The soak runs every row everywhere.
  */
-export const holds = (row: Row, isInContainer: boolean): Effect.Effect<void> =>
+const isDue = (ground: Ground, number: number): boolean => {
+  if (isSoak || ground === memory || ground === host) return true
+  return (number + grounds.indexOf(ground)) % (containers.includes(ground) ? 8 : 4) === 0
+}
+
+/** Runs a row of the table on the filesystems, and compares the answers with the expectation and with each other. */
+export const holds = (row: Row, number: number): Effect.Effect<void> =>
   Effect.gen(function* () {
     const faults = new Map<string, Array<string>>()
     let first: Outcome | undefined
-    for (const ground of [memory, host, ...(isInContainer && row.few !== true ? aContainer : [])]) {
+    for (const ground of grounds) {
+      if (!suits(ground, row) || !isDue(ground, number)) continue
       const outcome = yield* run(row, ground)
       first ??= outcome
       for (const fault of [...faultsOf(row, outcome), ...differences(outcome, first, ground)]) {
