@@ -58,7 +58,7 @@ export const exclude = repeated(
 
 export const gitignore: Flag.Flag<boolean> = Flag.Boolean("gitignore").pipe(
   Flag.withDescription(
-    "Leave out .git and the paths that .gitignore and .ignore match (the default); --no-ignore includes them"
+    "Leave out .git and all paths that .gitignore or .ignore match (the default); --no-ignore includes them"
   ),
   Flag.withNegation("no-ignore"),
   Flag.withDefault(true)
