@@ -248,7 +248,6 @@ const withClaims = <A, E, R>(
     .reduce<Effect.Effect<A, E | Fault, R>>((inner, [, at]) => withClaim(port, at, inner), effect)
 }
 
-/** Tests whether a fault shows that another program changed the tree after the paths were resolved. */
 const isConcurrentChange = ({ _tag, code }: Fault & { readonly code?: unknown }): boolean =>
   _tag === "NotFound" ||
   _tag === "NotADirectory" ||

@@ -31,8 +31,6 @@ import { inForce, interruptAt, type Invocation, type Policy, type ToolKind } fro
 import { splitsPair } from "./text/fit.ts"
 import * as ToolPath from "./toolPath.ts"
 
-// Stands in for the filesystem of a tool that runs without one; every operation fails with Unavailable and says why.
-
 export const unavailableFilesystem = (detail: string): Algebra => {
   const fault: Fault = { _tag: "Unavailable", detail }
   const failUnavailable = () => Effect.fail(fault)
@@ -114,7 +112,6 @@ const eventOf = (call: {
 // An MCP server with structured content sends the value of a result too. Some clients show a model nothing else, so the
 // value includes the message, and both count against the budget.
 
-/** True to send the value of a result as structured content. */
 export const Structured: Context.Reference<boolean> = Context.Reference("fs-algebra/Structured", { defaultValue: () => false })
 
 export type Json = { readonly [key: string]: unknown }

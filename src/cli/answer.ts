@@ -76,7 +76,6 @@ export const list = Effect.fnUntraced(function* <A, E, R>(
   return count
 })
 
-/** Writes a list as `list` does, with `line` as the format of each item. */
 export const listLines = <A, E, R>(
   schema: Encodable<A>,
   items: Stream.Stream<A, E, R>,

@@ -133,7 +133,6 @@ const maxIndexedBytes = 2048 * MiB
 
 export const maxBinaryBytes = 16 * MiB
 
-/** The number of bytes that decide the kind of a file. */
 const sniffedBytes = 8192
 
 const bitmap: MediaType = { type: "image/bmp", name: "BMP image" }

@@ -192,7 +192,6 @@ export const readOnlyTools: ReadonlySet<string> = new Set([
   "snapshot"
 ])
 
-/** The parameters that are paths, or that contain paths. */
 const pathParameters = ["path", "file_path", "from", "to", "source", "destination", "paths", "edits", "files"]
 
 const parsePath = (text: string): FsPath.FsPath | undefined => {

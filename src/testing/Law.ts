@@ -187,7 +187,6 @@ export const verdict = (law: Law): Effect.Effect<Verdict, never, Filesystem> =>
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
-/** Returns the same functions, which also append each call to `calls`. */
 const recordCalls = <Self extends object>(self: Self, calls: Array<string>, prefix = ""): Self => {
   const out: Record<string, unknown> = { ...(self as object) }
   for (const [name, value] of Object.entries(self)) {

@@ -31,14 +31,12 @@ export interface PolicyOptions extends CommonOptions {
  */
 export interface PolicyLaw {
   readonly options: PolicyOptions
-  /** The tree at the start of the law. */
   readonly files: Files
   readonly law: Law
 }
 
 const exampleTree: Files = { "source.txt": "a", "d/f": "text", empty: directory }
 
-/** Returns the form of a law about these options. */
 const policy =
   (ref: string, options: PolicyOptions, files: Files = exampleTree, ...needs: ReadonlyArray<Ability>) =>
   (name: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown>): PolicyLaw => ({

@@ -64,7 +64,6 @@ export const useFocus = (chosen: string | number | undefined, position: number):
 
 const narrowScreen = matchMedia("(max-width: 720px)")
 
-/** Reports if the screen has room for only one pane, and renders again when that changes. */
 export const useNarrow = (): boolean => {
   const [isNarrow, set] = useState(narrowScreen.matches)
   useEffect(() => {
@@ -161,7 +160,6 @@ export const Fact = ({ children, name }: { readonly name: string; readonly child
   </div>
 )
 
-/** Shows a time as a fact: absolute, and relative to now. */
 export const WhenFact = ({ at, now }: { readonly at: string | null | undefined; readonly now: number }) => {
   const millis = millisOf(at)
   return millis === undefined ? null : (
@@ -174,7 +172,6 @@ export const WhenFact = ({ at, now }: { readonly at: string | null | undefined; 
   )
 }
 
-/** Shows an active filter. A click removes it. */
 export const FilterChip = ({
   children,
   onRemove,
