@@ -394,7 +394,6 @@ const parameterSchema = ({ parameters }: AnyDefinition<unknown>): Schema.Codec<R
     ? Schema.Record(Schema.String, Schema.Never)
     : (parameters as unknown as Schema.Codec<Readonly<Record<string, unknown>>, unknown>)
 
-/** Runs the tool on the input as sent. Input that does not decode gives a result that says what is wrong with it. */
 export const invokeUnknown = <R>(
   definition: AnyDefinition<R>,
   input: unknown,
@@ -418,7 +417,7 @@ export const invokeUnknown = <R>(
   })
 }
 
-/** Drops nulls at any depth; models send null for arguments that they leave out. */
+/** Drops null properties at any depth, because models send null for arguments that they leave out. */
 const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : withoutNestedNulls(input))
 
 const withoutNestedNulls = (value: unknown, depth = 0): unknown =>

@@ -18,7 +18,6 @@ import type { Event, FileContent, HistoryItem, JournalChanges, JournalEntry, Jou
 
 export type FileJournal = Scrivener<Entry>
 
-/** Formats a time; a number outside the calendar stays a number. */
 const isoOf = (millis: number): string =>
   Option.match(DateTime.make(millis), { onNone: () => String(millis), onSome: DateTime.formatIso })
 
