@@ -98,8 +98,8 @@ const indexesByTree = new WeakMap<object, Map<string, CachedIndex>>()
 const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
 
 /**
- * Returns the index of a file, and keeps it while the file's size and time stay the same. `tree` identifies the tree of the file, which
- * several filesystems can show.
+ * Returns the index of a file, and keeps it while the file's size and time stay the same. `tree` identifies the tree of the
+ * file, which several filesystems can show.
  */
 const cachedIndexOf = (
   fs: Algebra,
