@@ -127,7 +127,6 @@ export const When = ({ at, now }: { readonly at: string | null | undefined; read
   )
 }
 
-/** Shows a path; if space is short, the directory is cut and the name stays. */
 export const Path = ({ path }: { readonly path: string }) => {
   const [directory, name] = partsOf(path)
   return (
