@@ -1,6 +1,6 @@
 /**
- * Changes several files, all or nothing, even if a change fails or is interrupted. A killed process leaves a journal, which
- * the next process finishes.
+ * Changes several files, all or nothing, even if a change fails or is interrupted. A killed process leaves a record of the
+ * transaction, which the next process settles.
  */
 import * as Effect from "effect/Effect"
 import { withClaim } from "../engine/directories.ts"
@@ -67,7 +67,7 @@ const childNode = Effect.fnUntraced(function* (
   return pathNode
 })
 
-/** Resolves the path of an end. A write follows a link at the path; a removal removes the link itself. */
+/** Resolves the path of a change. A write follows a link at the path; a removal removes the link itself. */
 const resolvePath = Effect.fnUntraced(function* (
   port: Backend,
   { after, path }: PathChange
@@ -166,8 +166,9 @@ const collectChanges = (rootNode: PathNode): ReadonlyArray<ResolvedChange> | Fau
 }
 
 /**
- * Resolves every end. Fails with InvalidArgument if two ends are the same file or exclude each other, and with NotAFile or
- * NotADirectory for entries of another kind. Also fails with the errors of links. Faults have the caller's path.
+ * Resolves the path of every change. Fails with InvalidArgument if two changes affect the same file or exclude each other, and
+ * with NotAFile or NotADirectory for entries of another kind. Also fails with the errors of links. Faults have the caller's
+ * path.
  */
 const resolveChanges = Effect.fnUntraced(function* (
   port: Backend,
@@ -248,7 +249,6 @@ const withClaims = <A, E, R>(
     .reduce<Effect.Effect<A, E | Fault, R>>((inner, [, at]) => withClaim(port, at, inner), effect)
 }
 
-/** Tests whether a fault shows that another program changed the tree after the paths were resolved. */
 const isConcurrentChange = ({ _tag, code }: Fault & { readonly code?: unknown }): boolean =>
   _tag === "NotFound" ||
   _tag === "NotADirectory" ||

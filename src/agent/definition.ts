@@ -86,7 +86,6 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   readonly value: Value
   /** The tool's effect on files: `reads` changes nothing, `adds` only adds, `changes` may also replace or remove. */
   readonly does: "reads" | "adds" | "changes"
-  /** True if repeating a call has no further effect. */
   readonly idempotent: boolean
   /**
    * True if calls without a filesystem are refused. If false, the tool still runs without one, and every operation on
@@ -116,7 +115,6 @@ export type AnyDefinition<R = never> = Definition<string, any, any, R>
 /** The services that the handler of a tool needs. */
 export type Requirements<T extends AnyDefinition<unknown>> = Effect.Services<ReturnType<T["handle"]>>
 
-/** Makes an optional parameter with the description that a model reads. */
 export const optional = <S extends Schema.Top>(schema: S, description: string) =>
   Schema.optionalKey(schema.annotate({ description }))
 

@@ -31,8 +31,6 @@ import { inForce, interruptAt, type Invocation, type Policy, type ToolKind } fro
 import { splitsPair } from "./text/fit.ts"
 import * as ToolPath from "./toolPath.ts"
 
-// Stands in for the filesystem of a tool that runs without one; every operation fails with Unavailable and says why.
-
 export const unavailableFilesystem = (detail: string): Algebra => {
   const fault: Fault = { _tag: "Unavailable", detail }
   const failUnavailable = () => Effect.fail(fault)
@@ -114,7 +112,6 @@ const eventOf = (call: {
 // An MCP server with structured content sends the value of a result too. Some clients show a model nothing else, so the
 // value includes the message, and both count against the budget.
 
-/** True to send the value of a result as structured content. */
 export const Structured: Context.Reference<boolean> = Context.Reference("fs-algebra/Structured", { defaultValue: () => false })
 
 export type Json = { readonly [key: string]: unknown }
@@ -397,7 +394,6 @@ const parameterSchema = ({ parameters }: AnyDefinition<unknown>): Schema.Codec<R
     ? Schema.Record(Schema.String, Schema.Never)
     : (parameters as unknown as Schema.Codec<Readonly<Record<string, unknown>>, unknown>)
 
-/** Runs the tool on the input as sent. Input that does not decode gives a result that says what is wrong with it. */
 export const invokeUnknown = <R>(
   definition: AnyDefinition<R>,
   input: unknown,
@@ -421,7 +417,7 @@ export const invokeUnknown = <R>(
   })
 }
 
-/** Drops nulls at any depth; models send null for arguments that they leave out. */
+/** Drops null properties at any depth, because models send null for arguments that they leave out. */
 const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : withoutNestedNulls(input))
 
 const withoutNestedNulls = (value: unknown, depth = 0): unknown =>

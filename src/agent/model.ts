@@ -165,7 +165,6 @@ export interface Template<out R = never> {
 export interface Prompt<out R = never> extends Template<R> {
   /** Descriptions that replace those of tools, by tool name, in sections that accept overrides. */
   readonly overrides: Readonly<Record<string, string>>
-  /** The time until which tools may be called. */
   readonly deadline: Option.Option<DateTime.Utc>
 }
 

@@ -76,8 +76,6 @@ export const make =
       : Effect.fail(promote(fault!, tool, input) as InvalidPath | PathTooLong)
   }
 
-// Suggests existing paths for one that does not exist.
-
 const findSimilarNames = (fs: Algebra, path: FsPath.FsPath) => {
   const directory = FsPath.parent(path)
   return Effect.flatMap(fs.list(directory), (entries) =>

@@ -76,14 +76,12 @@ export const list = Effect.fnUntraced(function* <A, E, R>(
   return count
 })
 
-/** Writes a list as `list` does, with `line` as the format of each item. */
 export const listLines = <A, E, R>(
   schema: Encodable<A>,
   items: Stream.Stream<A, E, R>,
   line: (look: TextStyle, item: A) => string
 ) => list(schema, items, (look) => ({ lines: (items) => items.map((item) => line(look, item)).join("") }))
 
-/** Writes a remark to standard error: text for people, or JSON if the answer is JSON. */
 export const writeRemark = Effect.fnUntraced(function* (text: string, value: object) {
   const screen = yield* Screen
   const { json } = yield* Settings

@@ -39,8 +39,8 @@ const home = (): string => {
 
 /**
  * Returns the directory for Node's compile cache, or `undefined` if this user can have no private one. Node's default is a
- * directory with a known name in the temporary directory, even if another user owns it. Node would run code that another user has put
- * there.
+ * directory with a known name in the temporary directory, even if another user owns it. Node would run code that another user
+ * has put there.
  */
 const compileCache = (): string | undefined => {
   const state = stateDirectory({ platform: process.platform, environment: process.env, home: home() })

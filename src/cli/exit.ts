@@ -48,7 +48,6 @@ export class Complaint extends Data.TaggedError("Complaint")<{
   readonly code: number
 }> {}
 
-/** Makes the error for a wrong use of the command line. */
 export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: usageErrorCode })
 
@@ -74,7 +73,8 @@ const findOutputFailure = ({ reasons }: Cause.Cause<unknown>): OutputFailed | un
     .find((defect): defect is OutputFailed => defect instanceof OutputFailed)
 
 /**
- * Converts the outcome. Any other failure is an error of usage that has been reported. An interruption stays an interruption.
+ * Converts the outcome of a command to its exit code. Other typed failures are errors of usage that effect/cli has reported. An
+ * interruption stays an interruption.
  */
 export const ended =
   (screen: ScreenShape) =>

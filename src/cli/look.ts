@@ -124,7 +124,6 @@ export interface TextStyle {
   readonly name: (name: string) => string
   readonly text: (text: string) => string
   readonly lines: (text: string) => string
-  /** Formats a name in the colour of its kind; a directory ends in a slash. */
   readonly entry: (name: string, kind: Kind) => string
 }
 

@@ -80,7 +80,6 @@ export const toPathInRoot = Effect.fnUntraced(function* (path: string) {
   return /[/\\]$/.test(path) ? `${found}/` : found
 })
 
-/** Converts a path from the command line to a path of the filesystem. Fails if it is not valid. */
 export const parsePath = Effect.fnUntraced(function* (text: string) {
   const path = FsPath.parse(yield* toPathInRoot(text))
   if (typeof path === "string") return path

@@ -47,7 +47,7 @@ const lineFor = (store: string | undefined) =>
     return (...words: ReadonlyArray<string>) => line(...words, ...(store === undefined ? [] : ["--store", store]))
   })
 
-/** Makes the error, for programs the same as the snapshot service's own. */
+/** Makes the error. Its JSON is the same as that of the snapshot service's own error. */
 const storeRefused = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "store", reason: "refused", detail },
@@ -165,7 +165,7 @@ export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R
 
 type All = ReadonlyArray<FilesystemSnapshot>
 
-/** Makes the error, for programs the same as the snapshot service's own. */
+/** Makes the error. Its JSON is the same as that of the snapshot service's own error. */
 const unknownError = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "find", reason: "unknown", detail },

@@ -147,7 +147,6 @@ export const described =
       )
     )
 
-/** Refuses a combination of flags for which `faultOf` returns a message. */
 export const refuseFlags = <Name extends string, Input, ContextInput, E, R>(
   faultOf: (input: Input) => string | undefined
 ): ((self: Command.Command<Name, Input, ContextInput, E, R>) => Command.Command<Name, Input, ContextInput, E, R>) =>

@@ -187,7 +187,6 @@ const leftOut = ({ leftOut }: CopiedTree) =>
     })
   })
 
-/** Copies a filesystem into memory, with a progress line if it takes long. */
 export const copyInMemory = Effect.fnUntraced(function* (from: Algebra, options?: Pick<HydrateOptions, "gitignore" | "upTo">) {
   const memory = yield* Effect.promise(() => import("../backends/InMemory.ts"))
   const to = make(yield* memory.make())

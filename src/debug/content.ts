@@ -98,8 +98,8 @@ const indexesByTree = new WeakMap<object, Map<string, CachedIndex>>()
 const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
 
 /**
- * Returns the index of a file, and keeps it while the file's size and time stay the same. `tree` identifies the tree of the file, which
- * several filesystems can show.
+ * Returns the index of a file, and keeps it while the file's size and time stay the same. `tree` identifies the tree of the
+ * file, which several filesystems can show.
  */
 const cachedIndexOf = (
   fs: Algebra,
@@ -133,7 +133,6 @@ const maxIndexedBytes = 2048 * MiB
 
 export const maxBinaryBytes = 16 * MiB
 
-/** The number of bytes that decide the kind of a file. */
 const sniffedBytes = 8192
 
 const bitmap: MediaType = { type: "image/bmp", name: "BMP image" }

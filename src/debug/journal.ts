@@ -18,7 +18,6 @@ import type { Event, FileContent, HistoryItem, JournalChanges, JournalEntry, Jou
 
 export type FileJournal = Scrivener<Entry>
 
-/** Formats a time; a number outside the calendar stays a number. */
 const isoOf = (millis: number): string =>
   Option.match(DateTime.make(millis), { onNone: () => String(millis), onSome: DateTime.formatIso })
 
@@ -192,7 +191,6 @@ export const readOnlyTools: ReadonlySet<string> = new Set([
   "snapshot"
 ])
 
-/** The parameters that are paths, or that contain paths. */
 const pathParameters = ["path", "file_path", "from", "to", "source", "destination", "paths", "edits", "files"]
 
 const parsePath = (text: string): FsPath.FsPath | undefined => {

@@ -14,7 +14,6 @@ const pollInterval = "1 second"
 
 const groupingInterval = "100 millis"
 
-/** The largest number of events to combine, and of paths to name. */
 const [maxGroupedEvents, maxNamedPaths] = [10_000, 500]
 
 /** The number of events to keep for a slow listener. Older ones are dropped, so that no listener delays another. */

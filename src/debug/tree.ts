@@ -158,7 +158,6 @@ const entryOf = ({ after, before, path }: ComparedPath): DiffEntry => ({
   ...(after === undefined ? undefined : { size_after: after.sizeBytes })
 })
 
-/** The largest number of files to test for a rename, and the largest size of one. */
 const maxRenameCandidates = 500
 const maxRenameBytes = 32 * 1024 * 1024
 

@@ -148,8 +148,8 @@ export const agrees = Effect.fnUntraced(function* (
 })
 
 /**
- * Compares random programs with the model, each on a new filesystem. Fails with the smallest program found that shows a difference. The
- * same `seed` gives the same programs. @default runs: 200, seed: random, links: "any"
+ * Compares random programs with the model, each on a new filesystem. Fails with the smallest program found that shows a
+ * difference. The same `seed` gives the same programs. @default runs: 200, seed: random, links: "any"
  *
  * @category testing
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
- * Random paths, trees and programs for effect's Arbitrary, which shrinks failing programs. There are few names, because only programs whose
- * paths collide find errors.
+ * Random paths, trees and programs for effect's Arbitrary, which shrinks failing programs. There are few names, because only
+ * programs whose paths collide find errors.
  *
  * @since 0.1.0
  */
@@ -45,7 +45,8 @@ export const input: Arbitrary.Arbitrary<string> = anyOf(
 )
 
 /**
- * A name that every backend must accept unchanged, with spaces, dots, percent signs, other scripts, and characters outside the basic plane.
+ * A name that every backend must accept unchanged, with spaces, dots, percent signs, other scripts, and characters outside the
+ * basic plane.
  *
  * @since 0.1.0
  */

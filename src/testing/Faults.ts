@@ -1,6 +1,6 @@
 /**
- * Deliberate faults for tests: failures of chosen primitive calls, and a port with all the behaviour that its contract permits but hosts
- * rarely show. Both work at the port, so the code above cannot tell them from a real disk.
+ * Deliberate faults for tests: failures of chosen primitive calls, and a port with all the behaviour that its contract permits
+ * but hosts rarely show. Both work at the port, so the code above cannot tell them from a real disk.
  *
  * @since 0.1.0
  */
@@ -73,7 +73,8 @@ const raiseFault = (fault: Planned["fault"], hangSignal: Deferred.Deferred<void>
       : Effect.fail(fault)
 
 /**
- * Returns the filesystem with the planned faults; the first matching plan counts. Accelerations are off, so that every step can fail.
+ * Returns the filesystem with the planned faults; the first matching plan counts. Accelerations are off, so that every step can
+ * fail.
  *
  * @example
  * ```ts
@@ -134,9 +135,10 @@ const toSmallChunks = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
 }
 
 /**
- * Returns a filesystem with all the unusual behaviour that the port's contract permits. Listings are reversed and have no sizes. Reads are
- * short, and writes arrive in chunks of one byte and of none. There are no accelerations and no stored versions. Each step begins with a
- * pause. Each directory is a disk of its own, so that only a copy can move an entry between directories.
+ * Returns a filesystem with all the unusual behaviour that the port's contract permits. Listings are reversed and have no
+ * sizes. Reads are short, and writes arrive in chunks of one byte and of none. There are no accelerations and no stored
+ * versions. Each step begins with a pause. Each directory is a disk of its own, so that only a copy can move an entry between
+ * directories.
  *
  * @since 0.1.0
  */
@@ -174,8 +176,8 @@ export const adversarial = (self: Algebra): Algebra => {
 }
 
 /**
- * Returns a filesystem whose renames fail with EXDEV if they would otherwise succeed, as the port's contract permits. So every move is a
- * copy.
+ * Returns a filesystem whose renames fail with EXDEV if they would otherwise succeed, as the port's contract permits. So every
+ * move is a copy.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * Trees as flat records of paths, to set up a test and to check its result. Both directions use the port only, so an error of the service
- * cannot hide its own effects.
+ * Trees as flat records of paths, to set up a test and to check its result. Both directions use the port only, so an error of
+ * the service cannot hide its own effects.
  *
  * @since 0.1.0
  */

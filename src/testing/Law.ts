@@ -1,6 +1,6 @@
 /**
- * Laws as values: a title, the ids of its rules, and a program that fails if a filesystem breaks the law. Laws can be listed and filtered. They can
- * run against a broken filesystem, to check that they detect it, and under any test runner or none.
+ * Laws as values: a title, the ids of its rules, and a program that fails if a filesystem breaks the law. Laws can be listed
+ * and filtered. They can run against a broken filesystem, to check that they detect it, and under any test runner or none.
  *
  * @since 0.1.0
  */
@@ -45,7 +45,8 @@ export type Ability =
   | "unaddressable names"
 
 /**
- * The subject of a law. `port`: the seven primitives. `service`: the calls of the filesystem. `ability`: calls that not every backend has.
+ * The subject of a law. `port`: the seven primitives. `service`: the calls of the filesystem. `ability`: calls that not every
+ * backend has.
  * `acceleration`: the equality of an accelerated call with the derived one.
  *
  * @since 0.1.0
@@ -187,7 +188,6 @@ export const verdict = (law: Law): Effect.Effect<Verdict, never, Filesystem> =>
 const isPlain = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype
 
-/** Returns the same functions, which also append each call to `calls`. */
 const recordCalls = <Self extends object>(self: Self, calls: Array<string>, prefix = ""): Self => {
   const out: Record<string, unknown> = { ...(self as object) }
   for (const [name, value] of Object.entries(self)) {
@@ -236,7 +236,8 @@ export const Patience: Context.Reference<Duration.Input> = Context.Reference<Dur
 })
 
 /**
- * Returns a law from a program on a filesystem and its port. The law is broken if the program fails, dies or does not end in time.
+ * Returns a law from a program on a filesystem and its port. The law is broken if the program fails, dies or does not end in
+ * time.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * A mock filesystem for tests of code that uses one. It records all calls and returns the given answers. All other calls go to a filesystem
- * in memory, or fail.
+ * A mock filesystem for tests of code that uses one. It records all calls and returns the given answers. All other calls go to
+ * a filesystem in memory, or fail.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * A pure model of a filesystem: a tree as a value, and one function that returns the answer of a call and the tree after it. It was written
- * from the specification alone and shares no code with the engine, so that the two can be compared.
+ * A pure model of a filesystem: a tree as a value, and one function that returns the answer of a call and the tree after it. It
+ * was written from the specification alone and shares no code with the engine, so that the two can be compared.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * Laws about the options of a backend. Each law names the options and the files that it needs, because the options may not allow it to
- * write them. The suite is given a function that builds such filesystems.
+ * Laws about the options of a backend. Each law names the options and the files that it needs, because the options may not
+ * allow it to write them. The suite is given a function that builds such filesystems.
  *
  * @since 0.1.0
  */
@@ -31,14 +31,12 @@ export interface PolicyOptions extends CommonOptions {
  */
 export interface PolicyLaw {
   readonly options: PolicyOptions
-  /** The tree at the start of the law. */
   readonly files: Files
   readonly law: Law
 }
 
 const exampleTree: Files = { "source.txt": "a", "d/f": "text", empty: directory }
 
-/** Returns the form of a law about these options. */
 const policy =
   (ref: string, options: PolicyOptions, files: Files = exampleTree, ...needs: ReadonlyArray<Ability>) =>
   (name: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown>): PolicyLaw => ({

@@ -33,8 +33,8 @@ export interface SuiteOptions {
 }
 
 /**
- * Loads the test runner. It is required, not imported, because a suite is declared synchronously, and a module with a top-level await
- * cannot itself be required.
+ * Loads the test runner. It is required, not imported, because a suite is declared synchronously, and a module with a top-level
+ * await cannot itself be required.
  */
 const loadVitest = (): typeof Vitest => {
   try {
@@ -57,9 +57,9 @@ const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
   })
 
 /**
- * Declares tests that the filesystem of the layer satisfies every law, and agrees with the model on random programs. The layer is built
- * anew for each test, and must provide an empty filesystem each time. Provide `Bench` beside it if laws need test support. A law that needs
- * a missing ability is skipped, with the reason.
+ * Declares tests that the filesystem of the layer satisfies every law, and agrees with the model on random programs. The layer
+ * is built anew for each test, and must provide an empty filesystem each time. Provide `Bench` beside it if laws need test
+ * support. A law that needs a missing ability is skipped, with the reason.
  *
  * @example
  * ```ts
@@ -85,8 +85,8 @@ export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, option
 }
 
 /**
- * Declares tests of a backend's options. `make` returns a layer with these options, whose filesystem has the files. It returns `undefined`
- * for options that the backend does not have, and their laws are skipped.
+ * Declares tests of a backend's options. `make` returns a layer with these options, whose filesystem has the files. It returns
+ * `undefined` for options that the backend does not have, and their laws are skipped.
  *
  * @category testing
  * @since 0.1.0

@@ -52,7 +52,6 @@ export interface LawForms {
   ) => Law
 }
 
-/** Returns the forms of laws that have the reference `ref` and begin with the tree `files`. */
 export const lawForms =
   (kind: Kind, ...needs: ReadonlyArray<Ability>) =>
   (ref: string, files: Files | ((fs: Algebra) => Files) = {}): LawForms => {

@@ -17,7 +17,6 @@ export const toBytes = (...values: ReadonlyArray<number>): Uint8Array => Uint8Ar
 
 export const encodeUtf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-/** Writes the texts through a sink, one chunk for each. */
 export const writeThroughSink = (
   fs: Algebra,
   path: string,
@@ -25,7 +24,6 @@ export const writeThroughSink = (
   options?: Parameters<Algebra["sink"]>[1]
 ): Effect.Effect<WriteResult, WriteError> => Stream.run(Stream.fromIterable(texts.map(encodeUtf8)), fs.sink(path, options))
 
-/** Returns a stream of the text that runs the effect before it ends. */
 export const streamThen = <E, R>(text: string, effect: Effect.Effect<unknown, E, R>): Stream.Stream<Uint8Array, E, R> =>
   Stream.concat(Stream.make(encodeUtf8(text)), Stream.drain(Stream.fromEffect(effect)))
 

@@ -29,7 +29,6 @@ export interface PortForms {
   ) => Law
 }
 
-/** Returns the forms of laws about a part of the port that begin with the tree `files`. */
 export const portForms =
   (...needs: ReadonlyArray<Ability>) =>
   (part: string, files: Files = {}): PortForms => {

@@ -88,7 +88,7 @@ const noFilesystemInPrompt: Refused = refused(
   "Go on without files; the prompt must have a section with a filesystem for this tool."
 )
 
-/** Leaves out the reason: it may name directories of the machine, and belongs in the log. */
+/** Returns the refusal without the reason, which may name directories of the machine and belongs in the log. */
 const filesystemNotReady = ({ title }: Pick<Section, "title">, { _tag }: SectionError): Refused =>
   refused(
     `The filesystem of ${JSON.stringify(title)} could not be prepared (${_tag}).`,

@@ -45,7 +45,6 @@ const toolsOfKit = (chosen: ToolChoice): ReadonlyArray<AnyDefinition> => {
   return selectableTools().filter(({ name }) => chosen.includes(name))
 }
 
-/** Chooses the tools. Dies for an unknown name, because that is a programming error. */
 export const chooseTools = (
   chosen: ToolChoice,
   {

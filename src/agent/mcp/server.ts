@@ -225,8 +225,6 @@ export const runStdio = <T extends AnyDefinition<unknown>>(options: Options<T>) 
 
 export const layerHttp = <T extends AnyDefinition<unknown>>(options: HttpOptions<T>) => serveHttp(plannerOf(options), options)
 
-// Plans the server of a prompt.
-
 export const planPrompt =
   <R>(
     adapter: Adapter,

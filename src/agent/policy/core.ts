@@ -36,7 +36,6 @@ export interface Invocation {
   /** The decoded parameters, with their names on the wire. */
   readonly params: Readonly<Record<string, unknown>>
   readonly touches: ReadonlyArray<Touch>
-  /** True if the tool may change anything. */
   readonly mutates: boolean
   /** The call's use of snapshots, for this package's snapshot tools. */
   readonly past?: AnyDefinition["past"]

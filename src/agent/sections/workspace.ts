@@ -34,7 +34,6 @@ import * as Tree from "./tree.ts"
  * @since 0.1.0
  */
 export interface WorkspaceDigest {
-  /** The key of the section. */
   readonly section: string
   /** The summary, in Markdown. */
   readonly text: string

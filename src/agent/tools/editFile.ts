@@ -155,7 +155,6 @@ const planEdits = Effect.fnUntraced(function* (params: Params, call: Call) {
 
 const coreReferences = /^(?:edits\[\d+\] and edits\[\d+\] overlap|it does not occur in the original text; edits\[\d+\])/
 
-/** Rewrites an error in the edits of one file so that it names the edits as the model numbered them. */
 const withModelNumbers = (error: InvalidArgument, { names }: FileEdits, tool: string): InvalidArgument => {
   const modelName = (index: string): string => (names[Number(index)] ?? "").replace(/\.$/, "")
   // Rewrite only the core's own references; elsewhere `edits[n]` may be text of the file.

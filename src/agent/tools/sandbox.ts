@@ -137,7 +137,7 @@ export const evaluate = define({
 
 const defaultTimeoutSeconds = 30
 
-/** Returns the arguments to run. The space before the line keeps sh from taking it as an option. */
+/** Returns the arguments to run. The space before the command keeps sh from reading the command as an option. */
 const argv = (command: string | ReadonlyArray<string>): ReadonlyArray<string> =>
   typeof command !== "string"
     ? command

@@ -1,4 +1,4 @@
-/** Keeps the current state before a restore; the answer says how to restore it. */
+/** The snapshot tools. A restore keeps the current state first, and its answer says how to restore that state. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

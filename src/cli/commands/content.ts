@@ -1,4 +1,3 @@
-/** The commands cat, write and edit. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Flag from "effect/cli/Flag"

@@ -1,4 +1,3 @@
-/** The commands mkdir, rm, cp and mv. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Argument from "effect/cli/Argument"

@@ -18,7 +18,6 @@ const journalSubcommand = subcommandOn(
   "journal"
 )
 
-/** Loads the implementation of a command and runs it. */
 const onJournal =
   <Options extends { readonly file: string }, E extends { readonly _tag: string }, R>(
     load: () => Promise<(options: Options) => Effect.Effect<void, E, R>>

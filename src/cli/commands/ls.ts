@@ -1,4 +1,3 @@
-/** The commands ls, tree and stat. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

@@ -1,4 +1,3 @@
-/** The commands glob and grep. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"

@@ -47,7 +47,6 @@ const describeSnapshot = ({ snapshot, ...details }: Details): typeof DescribedSn
   return Object.fromEntries(known) as unknown as typeof DescribedSnapshot.Type
 }
 
-/** Formats the changes as `3 files changed, +10 -2`, as far as they are known. */
 const changed = ({ filesChanged, linesAdded, linesRemoved }: Details): ReadonlyArray<string> => [
   ...(filesChanged === undefined ? [] : [`${humanise.count(filesChanged, "file")} changed`]),
   ...(linesAdded === undefined || linesRemoved === undefined

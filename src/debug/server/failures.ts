@@ -18,5 +18,4 @@ export const failures = [NotFound, Forbidden, BadRequest, Unreadable] as const
 /** A middleware that reports input outside a route's schemas like any other failure. */
 export class Checked extends HttpApiMiddleware.Service<Checked>()("fs-algebra/debug/Checked", { error: BadRequest }) {}
 
-/** The number of items of a page without a `limit`. */
 export const defaultLimit = 100

@@ -7,7 +7,7 @@ import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 
-// The same from the sources, from the build, and from a chunk of the bundled command line (dist/cli/chunks).
+// This URL works from the sources, from the build, and from a chunk of the bundled command line (dist/cli/chunks).
 const pageDirectory = new URL("../../debug/page/", import.meta.url)
 
 const isSource = import.meta.url.endsWith(".ts")
@@ -20,7 +20,7 @@ const types: Readonly<Record<string, string>> = {
   txt: "text/plain; charset=utf-8"
 }
 
-/** A valid file name, also in the directory of chunks; no name begins with a dot. */
+/** The file names to serve, also in the directory of chunks. No name may begin with a dot. */
 const validFileName = /^(?:chunks\/)?[\w-][\w.-]*\.(css|html|js|svg|txt)$/
 
 interface Builder {

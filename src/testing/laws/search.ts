@@ -30,7 +30,6 @@ interface Row {
   readonly options?: GlobOptions
   readonly expected: ReadonlyArray<string>
   readonly files?: Files
-  /** True if the row applies only to case-sensitive filesystems. */
   readonly needsCaseSensitive?: boolean
 }
 

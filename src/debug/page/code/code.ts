@@ -161,7 +161,6 @@ const lineNumberGutter = lineNumbers({
 
 const wrappingCompartment = new Compartment()
 
-/** Returns the effect that turns wrapping of long lines on or off. By default it is off. */
 export const wrappingEffect = (isWrapping: boolean): StateEffect<unknown> =>
   wrappingCompartment.reconfigure(isWrapping ? EditorView.lineWrapping : [])
 

@@ -123,7 +123,6 @@ export const marksOf = (node: Node): ReadonlySet<number> => filter.value?.marks(
 const allOpen = { has: () => true }
 const inOrder = computed(() => (shownTree.value === undefined ? [] : rowsOf(shownTree.value.tree, allOpen)))
 
-/** Opens the next or previous file in the whole tree, or in the matches of the filter. */
 export const stepFile = (by: 1 | -1): void => {
   const list = (filterMatches.value ?? inOrder.value).filter(({ kind }) => kind !== "directory")
   const now = list.findIndex(({ path }) => path === place.value.path)

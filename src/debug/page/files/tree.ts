@@ -84,7 +84,6 @@ export const childrenOf = (parent: Node): ReadonlyArray<Node> => {
   return parent.children
 }
 
-/** Lists the visible rows from top to bottom, given the open directories. */
 export const rowsOf = (tree: Tree, open: Pick<ReadonlySet<string>, "has">): ReadonlyArray<Node> => {
   const rows: Array<Node> = []
   const add = (parent: Node): void => {

@@ -58,7 +58,6 @@ export interface Mark {
   readonly index: number
 }
 
-/** Returns the marks of the events that have a time. */
 export const marksOf = (events: ReadonlyArray<Event>): ReadonlyArray<Mark> =>
   events.flatMap(({ at, index, success }) => {
     const millis = millisOf(at)

@@ -64,7 +64,6 @@ export const useFocus = (chosen: string | number | undefined, position: number):
 
 const narrowScreen = matchMedia("(max-width: 720px)")
 
-/** Reports if the screen has room for only one pane, and renders again when that changes. */
 export const useNarrow = (): boolean => {
   const [isNarrow, set] = useState(narrowScreen.matches)
   useEffect(() => {
@@ -128,7 +127,6 @@ export const When = ({ at, now }: { readonly at: string | null | undefined; read
   )
 }
 
-/** Shows a path; if space is short, the directory is cut and the name stays. */
 export const Path = ({ path }: { readonly path: string }) => {
   const [directory, name] = partsOf(path)
   return (
@@ -161,7 +159,6 @@ export const Fact = ({ children, name }: { readonly name: string; readonly child
   </div>
 )
 
-/** Shows a time as a fact: absolute, and relative to now. */
 export const WhenFact = ({ at, now }: { readonly at: string | null | undefined; readonly now: number }) => {
   const millis = millisOf(at)
   return millis === undefined ? null : (
@@ -174,7 +171,6 @@ export const WhenFact = ({ at, now }: { readonly at: string | null | undefined; 
   )
 }
 
-/** Shows an active filter. A click removes it. */
 export const FilterChip = ({
   children,
   onRemove,

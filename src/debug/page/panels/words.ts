@@ -93,7 +93,7 @@ export const detailOf = ({ fault, path, summary, to_path }: JournalItem): string
   return fault !== undefined && detail.startsWith(`${fault}: `) ? detail.slice(fault.length + 2) : detail
 }
 
-/** Returns the same detail without the size, if the size is shown too. */
+/** Returns the detail of an entry without its size, if the size is shown beside it. */
 export const briefOf = (item: JournalItem): string =>
   item.size_bytes === undefined
     ? detailOf(item)

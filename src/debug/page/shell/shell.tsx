@@ -253,7 +253,6 @@ const names: Record<View, string> = {
   journal: "Journal"
 }
 
-/** The number of items of each view, and the explanation if there are none. */
 const tabs = computed(() => {
   const shownMeta = meta.value
   const counts: Record<View, readonly [count: number | undefined, lacking: string]> = {
