@@ -21,7 +21,7 @@ const readSizeBytes = 65_536
 
 interface Spool {
   readonly ref: ContentRef
-  /** Iterates over all bytes. It can be called repeatedly. */
+  /** Iterates over all bytes, on each call from the start. */
   readonly bytes: () => AsyncIterable<Uint8Array>
 }
 
@@ -126,7 +126,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
         await objects.put(objectMeta, ReadableStream.from(bytes()), { previousRevision: revision })
       })
       .pipe(
-        // Another process has stored the same content meanwhile.
+        // Another process has stored the same content at the same time.
         Effect.catchIf(
           (error) => error._tag === "Refusal" && error.code === wrongLastSequence,
           () => Effect.void
@@ -164,7 +164,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
     )
   }
 
-  /** Emits the parts after this sequence. Messages of other contents may stand between them. */
+  /** Emits the parts after this sequence. Messages of other contents may come between the parts. */
   const parts = (found: ObjectInfo, after: number): Stream.Stream<Uint8Array, JournalError> =>
     found.size === 0
       ? Stream.empty
