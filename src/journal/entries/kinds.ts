@@ -36,7 +36,6 @@ export const portModes: Record<CreateMode, keyof typeof createModes> = {
   appendExisting: "append"
 }
 
-/** The fields of an entry, where an optional field may also be `undefined`. */
 export type Fields<A> = { readonly [K in keyof A]: {} extends Pick<A, K> ? A[K] | undefined : A[K] }
 
 export interface EntryClass<A> {

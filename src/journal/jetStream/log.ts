@@ -34,7 +34,7 @@ export interface Message {
   /** The id of the append; empty if the message carries no entries. */
   readonly id: string
   readonly body: ContentRef | undefined
-  /** The number of positions that its entries take, from its own sequence on. */
+  /** The number of positions that the message's entries take, from the message's own sequence on. */
   readonly count: number
   readonly place: { readonly first: number; readonly count: number } | undefined
 }

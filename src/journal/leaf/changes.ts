@@ -301,7 +301,7 @@ export const attributesSetAnswer = (self: LeafContext, work: Work, intent: FileS
     skippedMode: modeOf(self, intent) === intent.mode ? undefined : true
   })
 
-/** Returns the permission bits to set. Those of a copy are kept only with `preservePermissions`. */
+/** Returns the permission bits to set. The bits of a copy are set only with `preservePermissions`. */
 export const modeOf = ({ fs: { port } }: LeafContext, { isCopy, mode }: FileSetAttributes): number | undefined =>
   isCopy === true && !(port.rules?.preservePermissions === true && port.attributes !== undefined) ? undefined : mode
 

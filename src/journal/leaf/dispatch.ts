@@ -83,7 +83,7 @@ export const make = (
       ? undefined
       : Effect.forEach(requests, (request) => Effect.suspend(() => action(request) ?? Effect.void), { discard: true })
 
-  /** Makes a decision after all entries that the journal holds now have been processed. */
+  /** Makes a decision after all entries that are now in the journal have been processed. */
   const postpone = (decide: () => Action): Effect.Effect<void> =>
     Effect.matchEffect(journal.last, {
       onFailure: () => Effect.void,

@@ -81,7 +81,7 @@ export interface PathOwnership {
 }
 
 export interface EarlierWork {
-  /** The state that the earlier leaf recorded when it began, if it did. */
+  /** The state that the earlier leaf recorded before the change, if that leaf began the change. */
   readonly started: FileStarted | undefined
   /** True if the earlier leaf may have carried out the request without recording anything. */
   readonly isUncertain: boolean

@@ -14,7 +14,7 @@ export interface AnnouncedLeaf {
   readonly instance: string
   readonly prefix: FsPath.FsPath
   readonly extended: boolean
-  /** The time in milliseconds that the leaf waits for an owner of a path without one. */
+  /** The time in milliseconds that the leaf waits for an owner of a path that has none. */
   readonly grace: number
   readonly position: number
 }

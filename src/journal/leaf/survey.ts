@@ -231,7 +231,7 @@ const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Re
     () => journal.stored()
   )
 
-/** Surveys the journal. Returns `undefined` if a newer leaf has replaced this one meanwhile. The newer leaf waits for the same leaves. */
+/** Surveys the journal. Returns `undefined` if a newer leaf has replaced this leaf meanwhile. The newer leaf waits for the same leaves. */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   me: Pick<Registry.AnnouncedLeaf, "daemon" | "prefix" | "instance" | "position">,

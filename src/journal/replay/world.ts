@@ -39,7 +39,7 @@ export interface File {
   readonly attributes: Attributes
 }
 
-/** An entry of the beginning, of any kind. */
+/** An entry that the journal knows only by its original path. The entry may be of any kind, or missing. */
 export interface Origin {
   readonly kind: "origin"
   readonly path: FsPath.FsPath

@@ -26,7 +26,7 @@ export const compactedHeaderOf = ({ after, chain, served }: Header): string =>
     chain === undefined ? "" : `,"chain":"${chain}"`
   }}\n`
 
-/** The longest header in bytes, including those of later versions. */
+/** The longest header in bytes, including the headers of later versions. */
 const maxHeaderBytes = 256
 
 /** The hash of the line before; `undefined` if the journal is not chained. */
