@@ -71,7 +71,7 @@ const faultResult = (invocation: SpellInvocation, path: string, fault: Fault): N
 const isContent = (entry: Entry): entry is FileContent | FileContentChunk =>
   entry._tag === "FileContent" || entry._tag === "FileContentChunk"
 
-/** Returns the parts of the content that was read by the request with this id. All of its entries must be before the position. */
+/** Returns the parts of the content that was read by the request with this id. All entries of the content must be before the position. */
 const contentParts = ({ journal }: Context, id: string, before: number): Effect.Effect<ReadonlyArray<Content>, JournalError> =>
   journal.readBackward(before).pipe(
     Stream.map(({ entry }) => entry),
