@@ -77,7 +77,7 @@ const lookupOf = (path: FsPath.FsPath, found: Metadata): Seen => {
   return typeof target === "string" ? { stat, target } : { stat }
 }
 
-/** Tests whether the request got no answer at all. After any other fault, the caller resolves the path step by step. */
+/** Tests whether the request got no answer at all. After any other fault, the engine resolves the path step by step. */
 const isUnanswered = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 
 /**
@@ -96,8 +96,8 @@ const lookUpComponents =
       }
     })
 
-// A backend whose operations are requests to a leaf. The result of a read does not change later, because large contents
-// are read from the content store.
+// A backend whose operations are requests to a leaf. A later change does not affect the result of a read, because large
+// contents are read from the content store.
 
 interface PortOptions {
   readonly extended: boolean
@@ -111,7 +111,7 @@ interface PortOptions {
 type Mode = "create" | "replace" | "append"
 
 /**
- * Maps NotAFile to AlreadyExists: when creating over a directory, a leaf reports a directory, and a port must report that the entry exists.
+ * Maps NotAFile to AlreadyExists. A leaf answers a create over a directory with NotAFile, but a port must report that the entry exists.
  */
 const createFault = (fault: FileFault): Fault => {
   const found = faultOf(fault)
@@ -186,7 +186,7 @@ const makePort = (asking: RequestClient, options: PortOptions): Backend => {
         ? Effect.asVoid(ask(FileMove, { path, to, ...links, createParents: false, overwrite: replace ? true : undefined }))
         : Effect.fail(unsupported("moving")),
     ...(extended && { attributes, links: makeLinks(calls) }),
-    // Each leaf decides by its own setting.
+    // Each leaf decides by its own `preservePermissions` whether a copy keeps the mode.
     rules: { policy, decidesModeOfCopies: extended },
     locks: Locks.make({ caseSensitive }),
     perform: BranchAccelerations.makeWhole({

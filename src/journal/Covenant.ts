@@ -141,7 +141,7 @@ export const route = <
     name: options.name,
     from: options.from.map(tagOf),
     to: options.to.map(tagOf),
-    // The cast is safe: the pump passes only entries of the types in `from`.
+    // The cast is safe: a route receives only entries of the types in `from`.
     via: options.via as unknown as DeclaredRoute<E, R>["via"]
   }
 })

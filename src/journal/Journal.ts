@@ -157,12 +157,12 @@ export interface CompactOptions extends Pick<FileOptions, "contents"> {
 
 /**
  * Removes the entries before a position from a journal of file operations in a file, and the contents that only these entries name. The
- * other entries keep their positions, and `verify` keeps its `head`. Afterwards `undo` and `tree` to an earlier position fail with
- * NotRecorded. Reading after an earlier position other than 0 fails with `compacted`. The last entry always stays. In a journal of leaves,
- * the requests without an answer and the latest 4,096 positions stay too.
+ * other entries keep their positions, and `verify` still returns the same `head`. Afterwards `undo` and `tree` to an earlier position fail
+ * with NotRecorded. Reading after an earlier position other than 0 fails with `compacted`. The last entry always stays. In a journal of
+ * leaves, the requests without an answer and the latest 4,096 positions stay too.
  *
- * After a crash the journal is either the old one or the new one. Fails with `busy` if a process is writing the journal. A process that is
- * reading along must open it again.
+ * After a crash the journal is either the old one or the new one. Fails with `busy` if a process is writing the journal. A process that
+ * follows the journal must open it again.
  *
  * @since 0.1.0
  */

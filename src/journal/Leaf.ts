@@ -64,7 +64,7 @@ interface LeafState {
   readonly checkpoints: Checkpoints.Checkpoints
 }
 
-/** Processes the entries one at a time, and waits for an entry's effect before the next entry. */
+/** Processes the entries one at a time. The effect of an entry ends before the next entry is processed. */
 const processPage = (
   state: LeafState,
   page: ReadonlyArray<Recorded<Entry>>,

@@ -65,8 +65,8 @@ export interface Daemon {
    */
   readonly start: Effect.Effect<void, DaemonError>
   /**
-   * Shuts the daemon down and ends when it has completed; does nothing if it has completed already. The daemon finishes its current work
-   * first, and nothing interrupts this. Fails with `notStarted`, or with `failed` if the daemon failed; it has completed even then.
+   * Shuts the daemon down and ends when it has completed; does nothing if it has completed already. The daemon first finishes its current
+   * work, uninterruptibly. Fails with `notStarted`, or with `failed` if the daemon failed; it has completed even then.
    */
   readonly shutdown: Effect.Effect<void, DaemonError>
   /**
@@ -97,9 +97,9 @@ export interface DaemonOptions<E, R> {
   readonly name: string
   /** Runs before the daemon is announced as running. A failure prevents the start. @default nothing */
   readonly start?: Effect.Effect<void, E, R> | undefined
-  /** The daemon's work. The daemon completes when this ends, and fails when this fails. A shutdown interrupts this. */
+  /** The daemon's work. The daemon completes when the work ends, and fails when the work fails. A shutdown interrupts the work. */
   readonly run: (self: Running) => Effect.Effect<void, E, R>
-  /** Runs after `run` has ended in any way, to finish pending work. Nothing interrupts this. @default nothing */
+  /** Runs after `run` has ended in any way, to finish pending work. Uninterruptible. @default nothing */
   readonly stop?: Effect.Effect<void, E, R> | undefined
   /** Further fields of the daemon's `DaemonChanged` entries. */
   readonly says?: Pick<DaemonChanged, "prefix" | "extended" | "grace"> | undefined

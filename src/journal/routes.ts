@@ -1,7 +1,7 @@
 /**
- * Runs one route. Appends to the consuming journals, in order, the entries made from each source entry. The ids of made entries
- * derive from the source entry. A restarted route collects the ids in the target journals, and skips these until it has passed
- * the source entries that existed at its start.
+ * Runs one route. Appends the entries made from each source entry to the consuming journals, in order. The ids of made entries derive from
+ * the source entry. A restarted route collects the ids in the target journals, and skips entries with these ids until it has passed the
+ * source entries that existed at its start.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -166,7 +166,7 @@ export class RouteError extends Schema.TaggedError<RouteError>("fs-algebra/Route
   }
 }
 
-/** The settled position of each journal, by the name of its branch. The pump does not read entries up to there. */
+/** The settled position of each journal, by the name of its branch. The route does not read entries up to that position. */
 export type Settled = Readonly<Record<string, number>>
 
 const settledPosition = (after: Settled, branch: DeclaredBranch): number =>

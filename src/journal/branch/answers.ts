@@ -77,7 +77,6 @@ export interface Piece {
 }
 
 export interface Pieces {
-  /** The sum of all pieces in bytes. */
   readonly size: number
   /** The size of the whole file in bytes, which is larger than `size` if a range was requested. */
   readonly totalSize: number
@@ -86,7 +85,6 @@ export interface Pieces {
   readonly all: ReadonlyArray<Piece>
 }
 
-/** Returns the hash of the whole file, if it is known without reading. */
 export const versionOf = ({ all, isPartial }: Pieces): string | undefined => {
   const only = all.length === 1 && !isPartial ? all[0]!.content : undefined
   return only !== undefined && isRef(only) ? only.sha256 : undefined
@@ -115,7 +113,7 @@ export const makeReader = (journal: Scrivener<Entry>, { all, size }: Pieces) => 
           latest = { piece, bytes }
           return bytes
         })
-  /** At most `length` bytes, fewer at the end of a piece. */
+  /** Reads at most `length` bytes, and fewer at the end of a piece. */
   return (offset: number, length: number): Effect.Effect<Uint8Array, JournalError> =>
     Effect.suspend(() => {
       if (offset >= size || length <= 0) return noBytes

@@ -59,10 +59,7 @@ export interface Calls {
   ) => Effect.Effect<Exclude<Answer<E>, FileFault>, Fault>
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
   readonly read: (path: FsPath, links: LinkTreatment) => Effect.Effect<Pieces, Fault>
-  /**
-   * Writes a content. A content above the threshold, or a stream, is sent in chunks. `commit` wraps the step that makes the content
-   * visible.
-   */
+  /** Writes a content, in chunks if it is a stream or exceeds the threshold. `commit` wraps the step that makes the content visible. */
   readonly write: <E, R>(
     write: WriteRequest,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
@@ -84,7 +81,7 @@ interface WriteRequest extends Omit<Sending, "correlationId" | "createMode"> {
   readonly fault?: ((fault: FileFault) => Fault) | undefined
 }
 
-/** A wrapper for the stream's own error, to tell it from the errors of the journal. */
+/** The error of the caller's stream, wrapped to distinguish it from the errors of the journal. */
 class SourceFailure<E> {
   readonly error: E
   constructor(error: E) {
@@ -194,7 +191,6 @@ const makeRead =
       })
     })
 
-/** Returns the fault of a call on one path. The fault names a path only if that differs from the path of the call. */
 const faultForPath =
   (path: FsPath) =>
   (fault: FileFault): Fault =>
@@ -226,9 +222,8 @@ const tooLarge = (allowed: number, actual: number): Fault => ({
 const maxEditRetries = 8
 
 /**
- * Edits a file by a read and a write, for the thirteen basic entries, and for a caller whose limits are narrower than those of
- * the leaf. With `extended`, the write requires the version that was read. If the file has changed, the edit is tried again,
- * unless `ifMatch` is set.
+ * Edits a file by a read and a write. The thirteen basic entries need this, and so does a caller with narrower limits than the leaf. With
+ * `extended`, the write requires the version that was read. If the file has changed, the edit is retried, unless `ifMatch` is set.
  */
 const editByReading = (
   means: CallContext,
@@ -272,7 +267,7 @@ const editByReading = (
   return extended || ifMatch === undefined ? attempt(maxEditRetries) : unsupportedPreconditions
 }
 
-/** Tests whether the caller's limits are at least the standard ones. A leaf then may apply its own limits to the edit. */
+/** Tests whether the caller's limits are at least the standard ones. Only then may a leaf apply its own limits to the edit. */
 const hasStandardLimits = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
   maxFileSize >= Limits.standard.maxFileSize && maxReadBytes >= Limits.standard.maxReadBytes
 
@@ -319,7 +314,7 @@ const makeRemove =
       if (missing === "ignore" && isMissingItself(fault)) return Effect.succeedSome(nothingDeleted)
       if (isLink(fault)) return Request.declined
       if (fault._tag !== "DirectoryNotEmpty" || recursive) return Effect.fail(fault)
-      // A directory that shows no entries is empty on this side. The engine removes it step by step.
+      // A directory that contains only temporary files is empty on this side. The engine removes it step by step.
       return Effect.flatMap(
         Effect.orElseSucceed(list(path), () => unlistedChildren),
         (children) => (children.every(({ name }) => TemporaryNames.isOwnName(name)) ? Request.declined : Effect.fail(fault))

@@ -83,7 +83,6 @@ interface ChunkedSend<E, R, A, E2, R2> {
   readonly chunkSize: number
 }
 
-/** The signal that the leaf has answered before the last chunk was sent. */
 class EarlyAnswer {
   readonly _tag = "Early"
 }
@@ -93,7 +92,6 @@ const isEarlyAnswer = (error: unknown): error is EarlyAnswer => error === earlyA
 
 const noBytes = new Uint8Array(0)
 
-/** Returns the fields of a write without its content. Options with their default value are left out. */
 export const firstChunkFields = ({
   createMode = "overwrite",
   createParents,
@@ -138,15 +136,15 @@ const send = <E, R, A, E2, R2>(
     const awaitFault = Effect.flatMap(awaitAnswer, (end): Effect.Effect<FileFault, JournalError> =>
       end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(unexpectedAnswer("a part of a FileWriteChunk", end))
     )
-    // The last chunk cannot be taken back once it is being appended.
+    // Uninterruptible, because the last chunk cannot be discarded once its append has begun.
     const publish = (rest: Uint8Array): Effect.Effect<FileWritten | FileFault, RequestError> =>
       Effect.andThen(
         Effect.catchIf(Effect.uninterruptible(appendChunk(rest, true)), isEarlyAnswer, () => Effect.void),
         awaitWritten
       )
     /**
-     * Tells the leaf to drop the chunks that it has. An older leaf would take this entry for the end of the write, so it gets none; it
-     * drops the chunks after its idle time.
+     * Tells the leaf to drop the chunks so far. An older leaf would take this entry for the end of the write, so the branch sends it only
+     * to an extended leaf. An older leaf drops the chunks after its idle time.
      */
     const discard = Effect.suspend(() =>
       extended && hasBegun && !isComplete && waiter.end === undefined
@@ -175,7 +173,7 @@ type RequestExit = Exit.Exit<Terminal, JournalError | Timeout>
 interface Waiter {
   readonly id: string
   readonly path: string
-  /** Receives the entries before the end of the answer, which are chunks. */
+  /** Receives every entry of the answer, including the last one. */
   readonly onChunk: ((entry: Afferent) => void) | undefined
   /** True if an entry has arrived for the request since its deadline was set. */
   hasProgress: boolean
@@ -188,13 +186,13 @@ interface Waiter {
 }
 
 interface Waiting {
-  /** Registers a waiter for the id. No entry that is appended afterwards is missed. Fails if the id already has a waiter. */
+  /** Registers a waiter for the id. The waiter misses no entry that is appended later. Fails if the id already has a waiter. */
   readonly register: (
     id: string,
     path: string,
     onChunk: ((entry: Afferent) => void) | undefined
   ) => Effect.Effect<Waiter, JournalError | InvalidArgument>
-  /** Waits for the end of the answer, as long as entries keep arriving. */
+  /** Waits for the end of the answer. Each entry of the answer extends the wait. */
   readonly awaitEnd: (waiter: Waiter, timeout: Duration.Duration) => Effect.Effect<Terminal, JournalError | Timeout>
   readonly unregister: (waiter: Waiter) => void
   readonly size: () => number
@@ -300,7 +298,7 @@ const makeWaitingList = Effect.fnUntraced(function* (
         return watchDeadlines(clock)
       })
     })
-  /** Ensures that the deadlines are checked no later than `deadline`. Not interruptible, because other waiters rely on the watcher too. */
+  /** Ensures that the deadlines are checked no later than `deadline`. Uninterruptible, because other waiters rely on the watcher too. */
   const ensureWatcher = (clock: Clock.Clock, deadline: number): Effect.Effect<unknown> =>
     Effect.uninterruptible(
       Effect.suspend(() => {
@@ -394,7 +392,6 @@ const chunkOrderError = (path: string): JournalError =>
 const invalid = (operation: string, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation, path: FsPath.root, argument, detail })
 
-/** Returns the timeout as a duration, or InvalidArgument if it is shorter than a millisecond. */
 export const parseTimeout = (timeout: Duration.Input, operation: string): Duration.Duration | InvalidArgument => {
   const duration = Option.getOrUndefined(Duration.fromInput(timeout))
   return duration !== undefined && Duration.toMillis(duration) >= 1

@@ -30,7 +30,6 @@ export const contentsOf = (entry: Entry): ReadonlyArray<NamedContent> => {
   }
 }
 
-/** Returns the value with known contents replaced by their bytes, at any depth of plain records. */
 const withBytes = (value: unknown, known: ReadonlyMap<unknown, Uint8Array>): unknown => {
   const bytes = known.get(value)
   if (bytes !== undefined) return bytes

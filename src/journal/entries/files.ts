@@ -113,7 +113,7 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   /** The mode, at offset 0 only. @default "overwrite" */
   createMode: Schema.optionalKey(createMode),
   ...writeFields,
-  /** At offset 0 only. */
+  /** Set at offset 0 only. */
   ...links,
   /** True if the write is cancelled: the leaf drops the parts so far and sends no answer. Requires `isFinal`. */
   discard: Schema.optionalKey(Schema.Boolean)
@@ -168,7 +168,6 @@ export class FileContent extends Schema.TaggedClass<FileContent>("fs-algebra/Fil
   content: Content,
   /** The size of the whole file in bytes. */
   totalSize: nonNegativeInt,
-  /** True if the content is only a part of the file. */
   isPartial: Schema.Boolean,
   /** The stat of the file at the time of the read. */
   stat: Schema.optionalKey(Stat)
@@ -184,7 +183,6 @@ export class FileContentChunk extends Schema.TaggedClass<FileContentChunk>("fs-a
   /** The offset from the beginning of the file. */
   offset: nonNegativeInt,
   data: Content,
-  /** True if this is the last chunk of the requested content. */
   isFinal: Schema.Boolean,
   /** The stat of the file, on the first chunk only. */
   stat: Schema.optionalKey(Stat)

@@ -2,7 +2,6 @@
 import type { CreateMode, Efferent, FileSystemEntry, Terminal } from "./files.ts"
 
 interface Kind {
-  /** The name of the operation in errors. */
   readonly operation: string
   /** The tags of the entries that can end an answer, besides FileFault. */
   readonly answers: ReadonlyArray<Terminal["_tag"]>
@@ -24,13 +23,11 @@ export const kinds = {
   FileSetAttributes: { operation: "setAttributes", answers: ["FileAttributesSet"], needs: ["write", "extended"] }
 } as const satisfies Record<Efferent["_tag"], Kind>
 
-/** The requests by their tags. */
 export type Intents = { readonly [K in Efferent["_tag"]]: Extract<Efferent, { readonly _tag: K }> }
 
 /** The mode of a request for each mode of a write at the port. */
 export const createModes = { create: "create", replace: "overwrite", append: "append" } as const
 
-/** The mode of a write at the port for each mode of a request. */
 export const portModes: Record<CreateMode, keyof typeof createModes> = {
   create: "create",
   overwrite: "replace",
@@ -39,10 +36,8 @@ export const portModes: Record<CreateMode, keyof typeof createModes> = {
   appendExisting: "append"
 }
 
-/** The fields of an entry, where an optional field may also be `undefined`. */
 export type Fields<A> = { readonly [K in keyof A]: {} extends Pick<A, K> ? A[K] | undefined : A[K] }
 
-/** The class of an entry. */
 export interface EntryClass<A> {
   new (fields: never): A
   readonly prototype: A

@@ -76,7 +76,6 @@ export const statOf = (path: FsPath, metadata: Metadata): FileStat => {
   }
 }
 
-/** Returns the stat of a file of which only the size is known. */
 export const sizedStat = (path: FsPath, sizeBytes: number): FileStat => ({
   path,
   kind: "file",

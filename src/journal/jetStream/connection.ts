@@ -71,7 +71,6 @@ export interface Connection {
 
 const requestTimeoutMillis = 5_000
 
-/** A temporary failure to reach the server. */
 class Unreachable {
   readonly _tag = "Absent"
   readonly detail: string

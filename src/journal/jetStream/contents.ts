@@ -21,7 +21,7 @@ const readSizeBytes = 65_536
 
 interface Spool {
   readonly ref: ContentRef
-  /** Iterates over all bytes. It can be called repeatedly. */
+  /** Iterates over all bytes, on each call from the start. */
   readonly bytes: () => AsyncIterable<Uint8Array>
 }
 
@@ -116,8 +116,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
       .sendOnce("ContentStore.put", async () => {
         const { state } = await manager.streams.info(stream)
         const { revision } = (await objects.info(ref.sha256)) ?? { revision: 0 }
-        // The parts follow the message that is last now. A reader starts there, and does not read the contents that others
-        // stored before.
+        // The parts come after the current last message. A reader starts there, and skips the contents that were stored before.
         const objectMeta = {
           name: ref.sha256,
           options: { max_chunk_size: Math.min(partBytes, (nats.info?.max_payload ?? 1_048_576) - reservedHeaderBytes) },
@@ -126,7 +125,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
         await objects.put(objectMeta, ReadableStream.from(bytes()), { previousRevision: revision })
       })
       .pipe(
-        // Another process has stored the same content meanwhile.
+        // Another process has stored the same content at the same time.
         Effect.catchIf(
           (error) => error._tag === "Refusal" && error.code === wrongLastSequence,
           () => Effect.void
@@ -135,8 +134,8 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
       )
 
   /**
-   * Stores the content unless it exists. The duration depends on the size, so the number of attempts is bounded, not the time. The waits
-   * for the server are bounded too.
+   * Stores the content unless it exists. Bounds the number of attempts, not the time, because the time depends on the size. The waits for
+   * the server are bounded too.
    */
   const store = (
     ref: ContentRef,
@@ -164,7 +163,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
     )
   }
 
-  /** Emits the parts after this sequence. Messages of other contents may stand between them. */
+  /** Emits the parts after this sequence. Messages of other contents may come between the parts. */
   const parts = (found: ObjectInfo, after: number): Stream.Stream<Uint8Array, JournalError> =>
     found.size === 0
       ? Stream.empty

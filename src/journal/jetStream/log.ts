@@ -12,8 +12,8 @@ import type { Options } from "./options.ts"
 
 // The messages of the stream. Most messages hold one entry, and the entry's position is the sequence of its message.
 // Entries that are appended together must appear together, but the server stores one message at a time. So the first
-// message carries all of them. The messages after it only keep places, so that each position stays the sequence of a
-// message.
+// message carries all entries of the append. Each later message only reserves a position, so that each position stays
+// the sequence of a message.
 
 export const header = {
   /** The id of one append attempt. A writer that lost the answer recognizes its own message by this id. */
@@ -34,7 +34,7 @@ export interface Message {
   /** The id of the append; empty if the message carries no entries. */
   readonly id: string
   readonly body: ContentRef | undefined
-  /** The number of positions that its entries take, from its own sequence on. */
+  /** The number of positions that the message's entries take, from the message's own sequence on. */
   readonly count: number
   readonly place: { readonly first: number; readonly count: number } | undefined
 }
@@ -124,7 +124,7 @@ export interface Log {
   /** Reads a message from the leader of the stream, which has every confirmed message. */
   readonly get: (sequence: number) => Effect.Effect<Message | undefined, JournalError>
   readonly last: Effect.Effect<Message | undefined, JournalError>
-  /** The last position; 0 if there is none. Some positions up to it may still lack their messages. */
+  /** The last position; 0 if there is none. Some positions up to the last one may still lack their messages. */
   readonly end: Effect.Effect<number, JournalError>
   /**
    * Returns the message that carries the entry at this message's position: the message itself, or the first of its group. A foreign message

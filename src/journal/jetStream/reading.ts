@@ -9,11 +9,11 @@ import * as Messages from "./log.ts"
 import { endOf, type Log, type Message } from "./log.ts"
 
 interface Recent {
-  /** The position before the first cached one. `end` is the last cached position. */
+  /** The position before the first cached message; `end` is the last cached position. */
   readonly positionBefore: () => number
   readonly end: () => number
   readonly add: (message: Message) => void
-  /** Returns at most `limit` messages from the one that holds the position. The position must be after `before()`. */
+  /** Returns at most `limit` messages from the one that holds the position. The position must be after `positionBefore()`. */
   readonly messagesFrom: (position: number, limit: number) => ReadonlyArray<Message>
 }
 
@@ -76,7 +76,6 @@ interface Following {
 
 /** The time after which the server is asked whether it has undelivered messages. */
 const checkInterval = "5 seconds"
-/** The time allowed for messages in flight. */
 const deliveryGrace = "1 second"
 
 export const makeFollowing = (
@@ -91,7 +90,7 @@ export const makeFollowing = (
     let lastSequence = start
     let isBroken = false
 
-    /** Accepts a message, and tests whether there was no gap before it. */
+    /** Accepts a message. Returns false if messages before it are missing. */
     const take = ({ data, headers, seq }: JsMsg): boolean => {
       if (seq <= lastSequence) return true
       if (seq !== lastSequence + 1) return false
@@ -123,7 +122,7 @@ export const makeFollowing = (
         Effect.ignore(connection.sendOnce("JetStream.tail", () => consumer.delete()))
       )
 
-    /** Ends if a message that the server had some time ago has still not arrived. */
+    /** Ends if a message that the server had one `deliveryGrace` ago has still not arrived. */
     const waitUntilBehind: Effect.Effect<void, JournalError> = Effect.sleep(checkInterval).pipe(
       Effect.andThen(log.last),
       Effect.tap(() => Effect.sleep(deliveryGrace)),
@@ -169,7 +168,6 @@ const maxPagePositions = 128
 
 const isError = (found: unknown): found is JournalError => found instanceof JournalError
 
-/** Returns the entries before the first unreadable one; fails if the first one is unreadable. */
 const readablePrefix = <E>(
   found: ReadonlyArray<Messages.EntryOrError<E>>
 ): Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError> => {
@@ -267,7 +265,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
         end <= after
           ? Effect.succeed([])
           : Effect.flatMap(readRange(after + 1, Math.min(after + limit, after + maxPagePositions, end)), readablePrefix)
-      // Only the server knows whether this is the end, but an entry that arrives meanwhile answers the read as well.
+      // Only the server knows whether this is the end. An entry that arrives before the server's answer ends the wait too.
       return recent.end() > after
         ? page(recent.end())
         : Effect.flatMap(Effect.raceFirst(log.end, Effect.map(following.changed(after), recent.end)), page)

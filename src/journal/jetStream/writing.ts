@@ -81,7 +81,7 @@ export const make = (
     const placeHeaders = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })
 
     /**
-     * Sends the place keepers after the first message of a group, without waiting. A process that finds a missing one adds it.
+     * Sends the place keepers after the first message of a group, without waiting. Another process adds a place keeper that is missing.
      */
     const sendPlaceKeepers = (first: number, count: number): void => {
       for (let after = first; after < first + count - 1; after++) {
@@ -111,7 +111,6 @@ export const make = (
         Effect.mapError((error) => (error._tag === "Refusal" ? refusalError(error) : error))
       )
 
-    /** Returns the last taken position, after adding missing place keepers. */
     const completeLastGroup: Effect.Effect<number, JournalError> = Effect.gen(function* () {
       const last = yield* log.last
       if (last === undefined) return 0

@@ -4,7 +4,6 @@
  */
 import { isTerminal } from "../FileSystemEntry.ts"
 
-/** The largest distance in positions between an answer and a duplicate request. */
 export const duplicateWindow = 4_096
 
 export interface Answered {

@@ -81,7 +81,6 @@ export const statLinkItself = (self: LeafContext, path: FsPath) => lookUp(self, 
 const contentSizeOf = (stat: FileStat | null | undefined): FoundState =>
   stat === undefined ? {} : { size: stat === null ? null : stat.sizeBytes }
 
-/** Carries out the change. An extended leaf first appends the state that it found. */
 const after = <E, E2>(
   self: LeafContext,
   work: Work,
@@ -104,7 +103,6 @@ export const contentOf = (self: LeafContext, work: Work, intent: FileWrite | Fil
     ? fromContent(self.journal, intent.content)
     : fromTransfer(self.journal, work.transfer!, work.position)
 
-/** Returns the request with the path and mode, which is the first chunk of a chunked write. */
 export const firstEntryOf = (work: Work, intent: FileWrite | FileWriteChunk): FileWrite | FileWriteChunk =>
   intent._tag === "FileWrite" ? intent : work.transfer!.first
 
@@ -143,7 +141,7 @@ export const write = (self: LeafContext, work: Work, intent: FileWrite | FileWri
   )
 }
 
-/** Renews the request's deadline with each chunk that passes, so that a large write does not time out. */
+/** Renews the request's deadline with each chunk, so that a large write does not time out. */
 const renewDeadlineOnChunks = <E>(
   self: LeafContext,
   work: Work,
@@ -177,7 +175,6 @@ interface TreeCount {
   readonly bytes: number
 }
 
-/** Counts the entries at and below a path: files, links and others, and the directories, including the path itself. */
 export const count = (self: LeafContext, path: FsPath, stat: FileStat): Effect.Effect<TreeCount, ListError> => {
   if (stat.kind !== "directory") return Effect.succeed({ deleted: 1, directories: 0, bytes: stat.sizeBytes })
   return Stream.runFold(
@@ -246,7 +243,6 @@ export const movedAnswer = (
 ): FileMoved =>
   make(FileMoved, { correlationId: intent.correlationId, path: work.givenPath, to: intent.to, files, directories, bytes })
 
-/** Fails if the target's parent is missing, for a move that must not create parents. */
 const requireParent = (self: LeafContext, work: Work, intent: FileMove): Effect.Effect<unknown, FsError> => {
   const at = work.to!.lastIndexOf("/")
   return intent.createParents !== false || at === -1 ? Effect.void : self.fs.stat(work.to!.slice(0, at))
@@ -305,7 +301,7 @@ export const attributesSetAnswer = (self: LeafContext, work: Work, intent: FileS
     skippedMode: modeOf(self, intent) === intent.mode ? undefined : true
   })
 
-/** Returns the permission bits to set. Those of a copy are kept only with `preservePermissions`. */
+/** Returns the permission bits to set. The bits of a copy are set only with `preservePermissions`. */
 export const modeOf = ({ fs: { port } }: LeafContext, { isCopy, mode }: FileSetAttributes): number | undefined =>
   isCopy === true && !(port.rules?.preservePermissions === true && port.attributes !== undefined) ? undefined : mode
 

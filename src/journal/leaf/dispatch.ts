@@ -30,7 +30,8 @@ const missingPathFault: Fault = { _tag: "InvalidPath", detail: "the first part o
 const noBytes = new Uint8Array(0)
 
 /**
- * The shortest interval in milliseconds between checks whether the leaf in charge of an open request is dead. A longer grace lengthens it.
+ * The shortest interval in milliseconds between checks whether the leaf in charge of an open request is dead. A longer grace lengthens the
+ * interval.
  */
 const minPulseMillis = 1_000
 
@@ -40,9 +41,7 @@ const withoutData = (chunk: FileWriteChunk): FileWriteChunk =>
 export interface Dispatch {
   /** Processes an entry. Returns an effect to run before the next entry, or "superseded" if this leaf must end. */
   readonly processEntry: (recorded: Recorded<Entry>) => Action | "superseded"
-  /** Returns the decisions that had to wait until all entries up to now were processed. */
   readonly runPostponed: () => Action
-  /** Enforces the deadlines of open requests. Never ends. */
   readonly watch: Effect.Effect<never>
 }
 
@@ -84,7 +83,7 @@ export const make = (
       ? undefined
       : Effect.forEach(requests, (request) => Effect.suspend(() => action(request) ?? Effect.void), { discard: true })
 
-  /** Makes a decision after all entries that the journal holds now have been processed. */
+  /** Makes a decision after all entries that are now in the journal have been processed. */
   const postpone = (decide: () => Action): Effect.Effect<void> =>
     Effect.matchEffect(journal.last, {
       onFailure: () => Effect.void,
@@ -150,7 +149,7 @@ export const make = (
     })
   }
 
-  /** Tests whether a superseded leaf may still be carrying out the request. The wait is limited to the same time as in the survey. */
+  /** Tests whether a superseded leaf may still be carrying out the request. The limit of the wait is the same as in the survey. */
   const mayRunElsewhere = ({ waitedMillis: heldFor, triedLeaves: tried }: Assignment.OpenRequest): boolean =>
     heldFor < 2 * settings.timeoutMillis &&
     tried.some(
@@ -231,7 +230,6 @@ export const make = (
     return executor.waitForRoom()
   }
 
-  /** Carries out a request, or answers why it cannot. A chunked write runs once it is complete. */
   const runOrRefuse = (request: Assignment.OpenRequest): Action => {
     const { intent, path, transfer } = request
     const fault =

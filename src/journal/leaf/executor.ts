@@ -33,7 +33,6 @@ export interface Deadlines<Key> {
   readonly renew: (key: Key) => void
   readonly drop: (key: Key) => void
   readonly has: (key: Key) => boolean
-  /** Runs the handler for each key whose deadline passes, and forgets the key. Never ends. */
   readonly run: Effect.Effect<never>
 }
 
@@ -79,13 +78,11 @@ export interface Executor {
   readonly take: (work: Work, perform: Effect.Effect<Terminal, FsError | JournalError>) => void
   /** Waits until another request can be accepted; `undefined` if one can be accepted now. */
   readonly waitForRoom: () => Effect.Effect<void> | undefined
-  /** Appends the answer to a request that was not started. */
   readonly answerUnstarted: (answer: Terminal) => Effect.Effect<void>
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
   readonly watch: Effect.Effect<never>
   /** Waits until all accepted requests are answered. After the timeout of an operation, drops the requests that have not begun. */
   readonly waitUntilIdle: Effect.Effect<void>
-  /** Fails when the journal fails. */
   readonly journalFailure: Effect.Effect<never, JournalError>
 }
 
@@ -147,7 +144,7 @@ export const make = (options: Options): Executor => {
   const reportBroken = (cause: Cause.Cause<JournalError>): Effect.Effect<void> =>
     Effect.andThen(Cause.hasInterruptsOnly(cause) ? Effect.void : Deferred.failCause(journalFailure, cause), Effect.interrupt)
 
-  /** Appends an answer. An answer that is too large for the journal is replaced by a fault that says so. */
+  /** Appends an answer. If the answer is too large for the journal, appends a fault instead. */
   const appendAnswer = (answer: Terminal): Effect.Effect<void> =>
     Effect.catchCause(Effect.asVoid(journal.append(answer)), (cause) => {
       const error = Option.getOrUndefined(Cause.findErrorOption(cause))
@@ -161,7 +158,6 @@ export const make = (options: Options): Executor => {
       return append(faultAnswer(why, answer.correlationId, path, settings.extended))
     })
 
-  /** Marks a request as answered. Returns false if it already was. */
   const markAnswered = (work: Work): boolean => {
     if (work.isAnswered) return false
     work.isAnswered = true
@@ -207,7 +203,7 @@ export const make = (options: Options): Executor => {
   }
 
   const waitUntilEmpty = waitUntil(() => acceptedWork.size === 0)
-  /** Drops the requests that have not begun, without an answer. The next leaf carries these out. */
+  /** Drops the requests that have not begun, without an answer, so that the next leaf carries them out. */
   const dropUnbegun = Effect.sync(() => {
     for (const work of [...acceptedWork.values()].filter(({ hasBegun }) => !hasBegun)) {
       work.isAnswered = true

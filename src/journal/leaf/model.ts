@@ -47,12 +47,11 @@ export interface IncomingContent {
   readonly sha256: Effect.Effect<string, JournalError>
 }
 
-/** A chunked write. The first chunk has its path and mode; the content is in the journal. */
+/** A chunked write. The first chunk has the path and the mode; the content is in the journal. */
 export interface Transfer {
   readonly first: FileWriteChunk
   readonly path: FsPath
   readonly position: number
-  /** The offset at which the next chunk must begin. */
   nextOffset: number
 }
 
@@ -71,7 +70,7 @@ export interface Work {
   readonly ownership: PathOwnership
   /** The possible work of an earlier leaf on the request; `undefined` if no earlier leaf had it. */
   readonly earlierWork: EarlierWork | undefined
-  /** True if the request is answered. No further entry may follow. */
+  /** True if the request is answered. After that, no entry for the request may be appended. */
   isAnswered: boolean
   hasBegun: boolean
 }
@@ -82,7 +81,7 @@ export interface PathOwnership {
 }
 
 export interface EarlierWork {
-  /** The state that the earlier leaf recorded when it began, if it did. */
+  /** The state that the earlier leaf recorded before the change, if that leaf began the change. */
   readonly started: FileStarted | undefined
   /** True if the earlier leaf may have carried out the request without recording anything. */
   readonly isUncertain: boolean

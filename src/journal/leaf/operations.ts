@@ -42,7 +42,6 @@ const showLinks = (self: LeafContext): LeafContext => {
   return { ...contextOver(self, { ...self.fs.port, links: undefined }), showsLinks: true, links: links && { ...links, follow } }
 }
 
-/** Returns the views, each created on first use. A leaf that is not extended has only its plain view. */
 export const make = (self: LeafContext): Views => {
   let refusingView: LeafContext | undefined
   let leavingView: LeafContext | undefined
@@ -71,7 +70,7 @@ const entryOf = (name: string): FileEntry => ({
 
 const fail = (work: Work, fault: Fault): AnswerEffect => Effect.fail(errorOf(fault, work.intent, work.givenPath))
 
-/** Returns the owner's answer for the path; the fallback if this leaf does not own the path, or has no directory there. */
+/** Returns the owner's answer for the path. Returns the fallback if this leaf does not own the path, or has no directory there. */
 const ownAnswerOr = <A>(
   work: Work,
   execute: AnswerEffect,

@@ -72,7 +72,7 @@ const answerInChunks = (
     return Effect.map(appendedChunks, () => chunk(pendingChunk ?? new Uint8Array(0), true))
   })
 
-/** Retries reads, since another program may have locked a part of the open file. */
+/** Retries reads, because another program may have locked a part of the open file. */
 const withRetries = ({ settings }: LeafContext, handle: Handle): Handle => ({
   ...handle,
   read: (offset, length) => retryWhileBusy(settings.lockedRetries, handle.read(offset, length))

@@ -59,7 +59,7 @@ export const judgeWrite = (
     (version) => Changing.writtenAnswer(self, work, incoming.size, version)
   )
   const appends = mode === "append" || mode === "appendExisting"
-  // The change could not have succeeded in that state, whatever happened later.
+  // In the recorded state the change could not have succeeded, whatever happened later.
   if (before === null ? mode === "replace" || mode === "appendExisting" : mode === "create") return notMade
   return Effect.flatMap(Changing.statThroughLinks(self, work.path), (now): Finding => {
     if (now === undefined) return unclear
@@ -132,7 +132,7 @@ export const judgeMakeDirectory = (
 export const judgeMove = (self: LeafContext, work: Work, intent: FileMove, { size: before }: FileStarted): Finding => {
   const to = work.to!
   if (before === null) return notMade
-  // The two names are the same name, so the states cannot be told apart.
+  // Without case both names are equal, so the states before and after the move cannot be told apart.
   if (!self.fs.port.info.caseSensitive && comparePaths(fold(work.path), fold(to)) === 0) return unclear
   return Effect.flatMap(
     Effect.all([Changing.statLinkItself(self, work.path), Changing.statLinkItself(self, to)]),

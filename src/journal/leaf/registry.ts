@@ -14,13 +14,12 @@ export interface AnnouncedLeaf {
   readonly instance: string
   readonly prefix: FsPath.FsPath
   readonly extended: boolean
-  /** The time in milliseconds that the leaf waits for an owner of a path without one. */
+  /** The time in milliseconds that the leaf waits for an owner of a path that has none. */
   readonly grace: number
   readonly position: number
 }
 
 export interface Registry {
-  /** Processes an entry, and returns the leaf that it announces, if any. */
   readonly observe: (changed: DaemonChanged, position: number) => AnnouncedLeaf | undefined
   readonly ownerOf: (path: FsPath.FsPath) => AnnouncedLeaf | undefined
   readonly firstLeaf: () => AnnouncedLeaf | undefined
@@ -120,9 +119,9 @@ export interface OpenRequest {
   leafInCharge: AnnouncedLeaf | undefined
   /** True if the leaf in charge carries out the request. Otherwise that leaf waits for an owner of the path. */
   isServing: boolean
-  /** The time of the request, or of the end of its last server, in milliseconds since 1970, from the journal. */
+  /** The time of the request, or of the end of the last leaf that served the request, in milliseconds since 1970, from the journal. */
   since: number
-  /** True if the whole grace has passed without a server. */
+  /** True if the whole grace has passed without a leaf that serves the path. */
   isDue: boolean
   /** The time in milliseconds that the request has waited for a superseded leaf to end. */
   waitedMillis: number
@@ -157,7 +156,7 @@ export const pass = (request: OpenRequest, leaf: AnnouncedLeaf, leaves: Registry
   const owns = server?.instance === leaf.instance
   // The successor waits until the leaf in charge has ended. So it takes the request even if it does not own the path.
   const isSuccessor = leafInCharge === undefined || supersedes(leaf, leafInCharge)
-  // The first half of the grace only: later, the newcomer and the leaf in charge could answer at the same time.
+  // Only in the first half of the grace. Later, the newcomer and the leaf in charge could answer at the same time.
   const isWithinGrace = leafInCharge !== undefined && !isServing && owns && at - since < leafInCharge.grace / 2
   if (isSuccessor || isWithinGrace) {
     setCharge(request, leaf, owns, at)

@@ -166,7 +166,10 @@ export const invalid = (argument: string, detail: string): InvalidArgument =>
 const isWholeNumber = (value: unknown, minimum: number): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= minimum
 
-/** Returns the number or its default. Throws InvalidArgument, which the parser of the options returns, so that only the first problem is reported. */
+/**
+ * Returns the number or its default. Throws InvalidArgument, so that only the first invalid option is reported; `parseOptions` catches the
+ * error.
+ */
 const wholeNumber = (argument: string, value: number | undefined, defaultValue: number, minimum: number): number => {
   if (value === undefined) return defaultValue
   if (isWholeNumber(value, minimum)) return value

@@ -107,7 +107,6 @@ const trustedState = Effect.fnUntraced(function* (
   return (yield* digestAt(journal, fields.through)) === fields.digest ? stateOf(fields) : undefined
 })
 
-/** Returns the state of the latest valid checkpoint before the position, or of the beginning of the journal. */
 const latestCheckpoint = (journal: Scrivener<Entry>, before: number): Effect.Effect<CheckpointState, JournalError> =>
   journal.readBackward(before).pipe(
     Stream.takeWhile(({ position }) => position > before - maxSearchedPositions),
@@ -119,9 +118,8 @@ const latestCheckpoint = (journal: Scrivener<Entry>, before: number): Effect.Eff
   )
 
 export interface Checkpoints {
-  /** Observes an entry, after `answered` has. */
+  /** Observes an entry. `answered` must have observed the entry before. */
   readonly observe: (recorded: Recorded<Entry>) => void
-  /** Appends a checkpoint if one is due and this leaf has to write it. */
   readonly appendIfDue: () => Effect.Effect<void> | undefined
 }
 
@@ -215,7 +213,7 @@ export interface Survey {
   readonly answered: AnsweredModule.Answered
   readonly started: ReadonlyMap<string, FileStarted>
   readonly silent: ReadonlyMap<string, Registry.AnnouncedLeaf>
-  /** The leaves directly after the announcement of this one. */
+  /** The leaves directly after the announcement of this leaf. */
   readonly leaves: Registry.Registry
   /** The time of that announcement, in milliseconds since 1970. */
   readonly at: number
@@ -233,7 +231,7 @@ const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Re
     () => journal.stored()
   )
 
-/** Surveys the journal. Returns `undefined` if a newer leaf has replaced this one meanwhile. The newer leaf waits for the same leaves. */
+/** Surveys the journal. Returns `undefined` if a newer leaf has replaced this leaf meanwhile. The newer leaf waits for the same leaves. */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   me: Pick<Registry.AnnouncedLeaf, "daemon" | "prefix" | "instance" | "position">,

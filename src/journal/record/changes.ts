@@ -1,4 +1,4 @@
-/** Records changes of names. The answer to a removal includes the removed entry, so that undo can restore it. */
+/** Records changes of directory entries. The answer to a removal includes the removed entry, so that undo can restore it. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { FileStat } from "../../model/Entry.ts"
@@ -96,7 +96,7 @@ export const remove =
       })
     )
 
-/** Records what was removed of a tree that was not removed completely, as one delete per entry, deepest first. */
+/** Records a partial removal of a tree as one delete per removed entry, deepest first. */
 const recordRemoved = Effect.fnUntraced(function* (
   writing: RecordContext,
   removed: ReadonlyArray<Removed>
@@ -115,8 +115,8 @@ const recordRemoved = Effect.fnUntraced(function* (
 })
 
 /**
- * Records the removal of a tree. The tree must be readable first. Otherwise, after a partial removal, nothing would tell which entries are
- * gone.
+ * Records the removal of a tree. Lists the tree first, because after a partial removal nothing else would tell which entries are gone.
+ * Fails if the tree cannot be listed.
  */
 export const removeTree = (writing: RecordContext, perform: Perform): NonNullable<Handlers["RemoveTree"]> => {
   const { journal, self } = writing

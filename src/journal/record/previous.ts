@@ -1,5 +1,5 @@
 /**
- * Keeps what a change is about to remove, so that undo can restore it: small contents in the entry, others in the content store. Unreadable
+ * Stores the data that a change removes, so that undo can restore it: small contents in the entry, others in the content store. Unreadable
  * contents are left out, and the change is made all the same.
  */
 import * as Effect from "effect/Effect"
@@ -47,7 +47,7 @@ const put = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect
 const undefinedForFault = (error: Fault | JournalError): Effect.Effect<undefined, JournalError> =>
   error instanceof JournalError ? Effect.fail(error) : Effect.succeed(undefined)
 
-/** Copies lent bytes into Node's buffer pool, which is cheap for a short time. */
+/** Copies bytes that the backend only lends. Node's buffer pool makes short-lived copies cheap. */
 const kept = ({ bytes, isLent }: Whole): Uint8Array => (isLent === true ? Buffer.from(bytes) : bytes)
 
 const contentAt = (
@@ -81,7 +81,7 @@ const previousByStat = (port: Backend, contents: ContentStore, path: FsPath.FsPa
           : contentAt(port, contents, path, stat.sizeBytes)
   )
 
-/** Returns the content that a write to this path is about to replace. Usually one call finds a small file, or that there is none. */
+/** Returns the content that a write to this path replaces. For a small or missing file, one call is usually enough. */
 export const previousContent = (
   port: Backend,
   contents: ContentStore,
@@ -106,7 +106,7 @@ const maxInlineRemovedBytes = 256
 const storeIfLarge = (contents: ContentStore, content: Content | undefined): Effect.Effect<Content | undefined, JournalError> =>
   isBytes(content) && content.length > maxInlineRemovedBytes ? contents.put(content) : Effect.succeed(content)
 
-/** Returns the record of one removed entry; of a directory without its contents. */
+/** Returns the record of one removed entry. The record of a directory does not include the directory's entries. */
 export const removedEntry = (
   port: Backend,
   contents: ContentStore,

@@ -142,7 +142,8 @@ export interface RecordOptions {
   /** True if reads are recorded too: stat, list, open and each read, for `Replay.double`. Turns accelerations off. @default false */
   readonly reads?: boolean | undefined
   /**
-   * True if an answer includes what the change removed. `Replay` uses this to know the former state, and `Replay.undo` to restore it.
+   * True if an answer includes what the change removed. `Replay` uses the removed data to know the former state, and `Replay.undo` to
+   * restore that state.
    * @default true
    */
   readonly previous?: boolean | undefined

@@ -21,7 +21,7 @@ export const faultOf = (cause: Cause.Cause<unknown>): Fault | undefined => {
   return isFault(error) ? error : undefined
 }
 
-/** Returns the error of a fault. A backend that breaks its contract may give values that no error accepts; then returns `undefined`. */
+/** Returns the error of a fault, or `undefined` if a backend breaks its contract and gives values that no error accepts. */
 const errorOf = (fault: Fault, operation: string, path: FsPath): FsError | undefined => {
   try {
     return promote(fault, operation, path)
@@ -76,7 +76,7 @@ interface Step<A, E, R> {
   readonly run: Effect.Effect<A, E, R>
   /** Returns the entry for a completed step. The value is missing if only the later check has shown that the step is done. */
   readonly answer: (value?: A) => Entry
-  /** Creates the effect that examines whether the step was done. Called only after a failure. */
+  /** Called only after a failure. */
   readonly checkDone: () => DoneCheck
 }
 

@@ -65,7 +65,6 @@ const stateOfFound = (port: Backend, { at, stat }: ResolvedEntry): Effect.Effect
     }
   })
 
-/** Returns the expected state of a file; `unknown` if its content depends on data that was not recorded. */
 const stateOfFile = (source: Source, path: FsPath.FsPath, file: File): Effect.Effect<State, ContentError> =>
   Effect.catchIf(
     Effect.map(digest(source, path, file), ({ sha256, size }): State => ({ kind: "file", sizeBytes: size, version: sha256 })),
@@ -73,7 +72,6 @@ const stateOfFile = (source: Source, path: FsPath.FsPath, file: File): Effect.Ef
     () => Effect.succeed<State>({ kind: "unknown" })
   )
 
-/** Returns the expected state of a node; of a directory without its contents. */
 const stateOf = (source: Source, path: FsPath.FsPath, node: Node): Effect.Effect<State, ContentError> => {
   switch (node.kind) {
     case "file":
@@ -135,7 +133,7 @@ const isUntouched = (path: FsPath.FsPath, node: Node): boolean =>
   (node.kind === "origin" && node.path === path && node.attributes === undefined) ||
   (node.kind === "directory" && !node.isTouched && node.attributes?.mode.value === undefined)
 
-/** Returns all differences at and below a path. Ignores temporary files. */
+/** Returns all differences at and below a path, without temporary files. */
 export const differences = Effect.fnUntraced(function* (
   comparison: Comparison,
   top: FsPath.FsPath,

@@ -23,7 +23,6 @@ export interface Filter {
 const hasMatch = <A>(wanted: ReadonlyArray<A> | undefined, is: (value: A) => boolean): boolean =>
   wanted === undefined || wanted.some(is)
 
-/** Returns the kind of an entry. A chunk counts as a write. */
 export const kindOf = (entry: Entry): Entry["_tag"] => (entry._tag === "FileWriteChunk" ? "FileWrite" : entry._tag)
 
 export const hasPath = (filter: Filter | undefined, paths: ReadonlyArray<FsPath.FsPath>): boolean =>
@@ -93,7 +92,6 @@ const readBackward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, be
     select(filter)
   )
 
-/** Returns the last `max` entries, the latest first. */
 const latest = (entries: Entries, max: number): Entries =>
   Stream.unwrap(Effect.map(Stream.runCollect(Stream.takeRight(entries, max)), (all) => Stream.fromIterable(all.toReversed())))
 

@@ -38,7 +38,7 @@ import {
   World
 } from "./world.ts"
 
-/** The answer; `undefined` for a request that was not answered, which is applied without the facts that only an answer has. */
+/** The answer, or `undefined` for an unanswered request. Such a request is applied without the facts that only an answer has. */
 type Answer = Terminal | undefined
 
 const isAppend = (asked: FileWrite | FileWriteChunk): boolean =>
@@ -100,9 +100,9 @@ const factOf = ({ content, kind, target }: Removed): BeginningFact =>
         ? { kind, target }
         : { kind: "other" }
 
-/** Records what was there before a removal, if only its original path was known. */
+/** Records the entry that was there before a removal, if only its original path was known. */
 const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
-  // No leaf and no recorder writes such a path.
+  // A forged path: no leaf and no recorder writes "..".
   if (FsPath.segments(at).includes("..")) return
   const node = world.get(at)
   const attributes = attributesOf(world.beginning, node)

@@ -14,7 +14,6 @@ import { normalizePath } from "./paths.ts"
 export interface Operation {
   /** The position of the request; of a chunked write, of its first chunk. */
   readonly position: number
-  /** The tag of the request. A chunked write counts as FileWrite. */
   readonly kind: Exclude<Efferent["_tag"], "FileWriteChunk">
   /** The request; for a chunked write, the first chunk, which has the path and mode. */
   readonly asked: Efferent
@@ -24,7 +23,6 @@ export interface Operation {
   /** True if the last part of the content was requested. */
   readonly isWhole: boolean
   readonly started: FileStarted | undefined
-  /** The chunks of the content that was read, if it was answered in several. */
   readonly chunks: ReadonlyArray<FileContentChunk>
   /** The time of the answer, or of the request if there is no answer. */
   readonly at: number
@@ -147,7 +145,7 @@ export const digestFieldsOf = (
   return Effect.map(digest, ({ sha256, size }) => ({ bytes: size, sha256 }))
 }
 
-/** Returns the fields to compare. `chunks` are all chunks of a content that was answered in several, including the last. */
+/** Returns the fields to compare. For a content that was answered in chunks, `chunks` includes the last chunk. */
 export const fieldsOf = (
   journal: Scrivener<Entry>,
   answer: Terminal,

@@ -24,7 +24,7 @@ interface ObservedOperation {
 export class HiddenNames {
   readonly #made = new Set<string>()
 
-  /** Observes an operation. Operations must come in their order. */
+  /** Observes an operation. Operations must arrive in their order. */
   observe({ answered, asked, path, to }: ObservedOperation): void {
     const target = to ?? path
     if (!target.includes(temporaryMark) || answered?.answer._tag === "FileFault" || !isStep(asked.correlationId)) return

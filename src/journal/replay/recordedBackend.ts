@@ -1,6 +1,7 @@
 /**
- * A backend that answers from a recording. The key of each step is a description of the request. Its answers are returned in their recorded
- * order. The library's temporary names are random, so all of them count as one name. Other names of that form count as they are.
+ * A backend that answers from a recording. The key of each step is a description of the request. The answers of a key are returned in their
+ * recorded order. The library's temporary names are random, so keys replace each of them by the same name. Other names of that form are not
+ * replaced.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

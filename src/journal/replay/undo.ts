@@ -47,7 +47,6 @@ interface UndoContext {
   readonly now: World
   /** The current places of entries of the beginning, for entries that were moved or changed, by their original path. */
   readonly currentPaths: ReadonlyMap<FsPath.FsPath, FsPath.FsPath>
-  /** Tests whether the path is selected, or leads to a selected one. */
   readonly isSelectedOrAbove: (path: FsPath.FsPath) => boolean
   /** The contents of the target tree, by path. */
   readonly contents: Map<FsPath.FsPath, Bytes>

@@ -39,7 +39,7 @@ export interface File {
   readonly attributes: Attributes
 }
 
-/** An entry of the beginning, of any kind. */
+/** An entry that the journal knows only by its original path. The entry may be of any kind, or missing. */
 export interface Origin {
   readonly kind: "origin"
   readonly path: FsPath.FsPath
@@ -53,7 +53,7 @@ export interface Directory {
   readonly entries: Map<string, { readonly name: string; readonly node: Node }>
   /** The original path; absent if all entries of the directory are known. */
   readonly origin?: FsPath.FsPath | undefined
-  /** The attributes; absent if no change has set them, so that those of the origin count. */
+  /** The attributes; absent if no change has set them, so that the attributes of the origin apply. */
   readonly attributes?: Attributes | undefined
   /** True if the directory itself was created or moved, not only an entry in it. */
   readonly isTouched: boolean
@@ -142,7 +142,6 @@ const childOf = (node: Node, name: string, key: string): Node => {
   return node.origin === undefined ? missingNode : { kind: "origin", path: FsPath.join(node.origin, name) }
 }
 
-/** Returns the node as a directory to which known entries can be added. */
 const asDirectory = (node: Node, isTouched = false): Directory =>
   node.kind === "directory"
     ? node
@@ -150,7 +149,6 @@ const asDirectory = (node: Node, isTouched = false): Directory =>
       ? { kind: "directory", entries: new Map(), origin: node.path, attributes: node.attributes, isTouched }
       : { kind: "directory", entries: new Map(), attributes: newAttributes(), isTouched }
 
-/** Returns the attributes of a node; `undefined` if its kind has none. */
 export const attributesOf = (beginning: Beginning, node: Node): Attributes | undefined => {
   switch (node.kind) {
     case "file":

@@ -89,7 +89,10 @@ const declareCovenant = ({ invocations, extended, files, maxBytes, name, spells 
   })
 }
 
-/** Returns the settled positions. Without open invocations, all entries are settled. Otherwise the spells before the first open one are. */
+/**
+ * Returns the settled positions. Without open invocations, all entries are settled. Otherwise only the spells before the first open one are
+ * settled.
+ */
 const settledPositions = Effect.fnUntraced(function* ({ invocations, files, spells }: SpellRouting) {
   const last = yield* spells.last
   yield* invocations.waitUntilRead(last)

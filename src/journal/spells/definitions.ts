@@ -278,7 +278,7 @@ export const parseInvocation = (invocation: SpellInvocation): AnySpellCall | Spe
 const encoder = new TextEncoder()
 const decodeBase64 = Schema.decodeUnknownResult(Schema.Uint8ArrayFromBase64)
 
-/** Returns the content's bytes; `undefined` if it is declared as base64 but is not. */
+/** Returns the content's bytes, or `undefined` if the declared base64 is invalid. */
 const bytesOf = ({ content, encoding = "utf-8" }: Parameters<"write_file">): Uint8Array | undefined => {
   if (encoding === "utf-8") return encoder.encode(content)
   const decoded = decodeBase64(content.replace(/[ \t\r\n]/g, ""))

@@ -29,11 +29,10 @@ interface AnswerWaiters {
 
 export interface InvocationLog {
   readonly waitUntilRead: (position: number) => Effect.Effect<void, NoAnswerError>
-  /** Returns the state of an invocation, as far as the book has read. */
+  /** Returns the state of an invocation, as far as the journal has been read. */
   readonly state: (correlationId: string) => InvocationState | undefined
   readonly answer: (correlationId: string) => Effect.Effect<SpellAnswer, NoAnswerError>
   readonly firstOpen: () => number | undefined
-  /** Fails all waiters, because no answer will come. */
   readonly failAll: (why: NoAnswerError) => Effect.Effect<void>
 }
 

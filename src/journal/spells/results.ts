@@ -71,7 +71,7 @@ const faultResult = (invocation: SpellInvocation, path: string, fault: Fault): N
 const isContent = (entry: Entry): entry is FileContent | FileContentChunk =>
   entry._tag === "FileContent" || entry._tag === "FileContentChunk"
 
-/** Returns the parts of a content that was read, whose last entry is before the position. */
+/** Returns the parts of the content that was read by the request with this id. All entries of the content must be before the position. */
 const contentParts = ({ journal }: Context, id: string, before: number): Effect.Effect<ReadonlyArray<Content>, JournalError> =>
   journal.readBackward(before).pipe(
     Stream.map(({ entry }) => entry),
@@ -83,7 +83,6 @@ const contentParts = ({ journal }: Context, id: string, before: number): Effect.
     Effect.map((latestFirst) => latestFirst.toReversed())
   )
 
-/** Returns the bytes of a content, or the reason why they are not available. */
 const readWhole = (context: Context, id: string, before: number): Effect.Effect<Uint8Array | Fault, JournalError> =>
   Effect.flatMap(contentParts(context, id, before), (contents) => {
     const { journal, maxBytes } = context
@@ -109,7 +108,6 @@ const textOf = (bytes: Uint8Array): { readonly encoding: Encoding; readonly cont
     : { encoding: "binary", content: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64") }
 }
 
-/** Applies the edits to the content that was read, for an edit by a read and a write. */
 const edited = (
   context: Context,
   spellCall: Extract<AnySpellCall, { readonly spell: "edit_file" }>,

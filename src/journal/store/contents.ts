@@ -17,7 +17,6 @@ import { concatenate } from "../entries/values.ts"
 import { JournalError } from "../errors.ts"
 import { attempt, ioError, readAt, runAsync, sync, syncDirectory } from "./systemCalls.ts"
 
-/** The size in bytes of the chunks that a stream emits. */
 const chunkSize = 65_536
 
 const operation = "ContentStore.get"
@@ -30,7 +29,6 @@ const damagedContentError = (ref: ContentRef): JournalError =>
 
 export const make = (): ContentStore => {
   const contentsByHash = new Map<string, Uint8Array>()
-  /** Stores the array without a copy. */
   const storeUncopied = (sha256: string, bytes: Uint8Array): ContentRef => {
     if (!contentsByHash.has(sha256)) contentsByHash.set(sha256, bytes)
     return { sha256, size: bytes.length }
@@ -92,7 +90,7 @@ const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 
 const mkdir = (directory: string): void => void makeDirectories(directory, 0o700)
 
-/** Removes the leftovers of dead processes. `now` is read from a new file, because the disk's clock may differ from ours. */
+/** Removes the leftovers of dead processes. `now` is the time of a new file, because the disk's clock may differ from the machine's. */
 const removeLeftovers = (directory: string): void => {
   const entries = Fs.readdirSync(directory).filter((name) => draftNamePattern.test(name))
   if (entries.length === 0) return

@@ -1,6 +1,6 @@
 /**
- * Reads a journal's file beside the process that writes it. The system reports when the file grows; a timer covers systems that do not. A
- * reader checks the file once more after it has begun to wait, so it misses no growth.
+ * A store of entries in a file, and a reader of the file beside the process that writes it. The system reports when the file grows; a timer
+ * covers systems that do not. A reader checks the file once more after it has begun to wait, so it misses no growth.
  */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"

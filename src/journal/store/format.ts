@@ -8,9 +8,9 @@ import { attempt, readAt } from "./systemCalls.ts"
 // The text format of a journal: a header line, then one line of JSON for each entry, `{v, pos, at, entry}`.
 //
 // The entries of one append are a group; `more` is the number of entries that follow in the group. A group without its
-// last line was never confirmed and does not count. In a chained journal, each line ends with a hash of the previous line
-// and of its own bytes. So a changed, removed, added or moved line breaks the chain. Lines that were cut off at the end
-// are not detected by the file itself, only by comparing the last hash with a copy kept elsewhere.
+// last line was never confirmed and does not count. In a chained journal, each line ends with a hash of the previous
+// line and of its own bytes. So a changed, removed, added or moved line breaks the chain. The file does not show
+// whether lines were cut off at its end. Only a copy of the last hash, kept elsewhere, shows this.
 
 const version = 1
 
@@ -26,7 +26,7 @@ export const compactedHeaderOf = ({ after, chain, served }: Header): string =>
     chain === undefined ? "" : `,"chain":"${chain}"`
   }}\n`
 
-/** The longest header in bytes, including those of later versions. */
+/** The longest header in bytes, including the headers of later versions. */
 const maxHeaderBytes = 256
 
 /** The hash of the line before; `undefined` if the journal is not chained. */
@@ -126,7 +126,6 @@ export const parseLine = (bytes: Uint8Array, position: number): Line | JournalEr
   return { at, more, entry }
 }
 
-/** Returns the chain after a line, or an error if the line does not continue the chain. */
 const continueChain = (bytes: Uint8Array, position: number, chain: Chain): { readonly chain: Chain } | JournalError => {
   const bodyLength = bytes.length - hashSuffixLength
   const end = Buffer.from(bytes.subarray(Math.max(0, bodyLength))).toString("latin1")
@@ -158,7 +157,7 @@ const checkTail = (bytes: Uint8Array, position: number): JournalError | undefine
 
 /** A place between two groups. */
 export interface Point {
-  /** The position of the last entry before it. */
+  /** The position of the last entry before the point. */
   readonly position: number
   /** The offset in bytes. */
   readonly offset: number
@@ -210,7 +209,7 @@ export const readStart = (
 
 interface ScanState {
   point: Point
-  /** The lines of an incomplete group. The next field is the point after these lines. */
+  /** The lines of an incomplete group; `nextPoint` is the point after these lines. */
   group: Array<LocatedLine>
   nextPoint: Point
 }

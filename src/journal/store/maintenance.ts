@@ -182,7 +182,6 @@ class Inventory {
     return low === 0 ? undefined : { position: this.#positions[low - 1]!, offset: this.#offsets[low - 1]! }
   }
 
-  /** Returns the last position that may be removed, and the reason why no later one may. */
   lastRemovable(requestedPosition: number, last: number): { readonly position: number; readonly kept?: Compacted["kept"] } {
     let position = Math.min(requestedPosition, last - 1)
     if (!this.isServed) return { position }
@@ -234,7 +233,6 @@ const writeAll = (disk: Disk, descriptor: number, bytes: Uint8Array): void => {
   }
 }
 
-/** Copies a range of the file, and yields between chunks. */
 const copy = (disk: Disk, from: number, to: number, start: number, end: number): Effect.Effect<void, JournalError> => {
   const next = (at: number): Effect.Effect<void, JournalError> =>
     at >= end

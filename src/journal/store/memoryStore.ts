@@ -40,7 +40,7 @@ const lastPositionOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number
 export const makeReading = <E>(store: Store<E>): Scrivener<E> => {
   const page = (after: number) => Effect.map(store.read(after, pageSize), pageForReaders)
   const waitForPage = (after: number): ReturnType<typeof page> =>
-    // A reader at the end waits first. So it sends no read to a store that cannot answer for a while.
+    // Wait for an entry before reading. So a reader at the end sends no read to a store that cannot answer.
     Effect.flatMap(store.changed(after), () =>
       Effect.flatMap(page(after), (entries) => (entries.length > 0 ? Effect.succeed(entries) : waitForPage(after)))
     )

@@ -1,6 +1,6 @@
 /**
- * Wakes all fibers that wait for an event. A waiter checks its condition again after it has registered, so no event between is lost. Each
- * waiter resumes in a later turn. So the caller of `wake` runs no other code, and a waiter sees all events up to then at once.
+ * Wakes all fibers that wait for an event. A waiter checks its condition again after it has registered, so no event in between is lost.
+ * Each waiter resumes in a later turn. So the caller of `wake` runs no other code, and a waiter sees all events up to then at once.
  */
 import * as Effect from "effect/Effect"
 

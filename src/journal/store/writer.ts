@@ -36,8 +36,8 @@ export const realDisk: Disk = {
 const operation = "Journal.append"
 
 /**
- * The largest batch in bytes, unless its first append is larger. `inline` is the size up to which a synchronous write is faster than the
- * thread pool.
+ * `batch`: the largest batch in UTF-16 units, unless its first append is larger. `inline`: the size in bytes up to which a synchronous
+ * write is faster than the thread pool.
  */
 const writeLimits = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
 
@@ -181,7 +181,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
         try {
           truncateToPoint()
         } catch {
-          // The next batch cuts again, or the next process that opens the journal.
+          // The next batch, or the next process that opens the journal, cuts the file.
         }
         failAll(failed, error ?? failure("io", "the disk is full"))
       }
@@ -197,7 +197,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
       try {
         truncateToPoint()
       } catch {
-        // The next process that opens the journal cuts it.
+        // The next process that opens the journal cuts the file.
       }
       failAll(
         batch.map(({ queued }) => queued),
