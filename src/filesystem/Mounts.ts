@@ -244,7 +244,7 @@ const resolveMountPoint = (caller: Caller.Caller, path: FsPath.FsPath): Effect.E
  * deleted, moved or replaced: AccessDenied `root`. Mounts can be nested.
  *
  * - each side keeps its own permissions, limits and locks
- * - the path policy is that of the outer filesystem, symlinks get the stricter treatment of the two, and names are
+ * - the path policy is that of the outer filesystem, and symlinks get the stricter treatment of the two; names are
  * case-sensitive only if both sides are
  * - a symlink resolves in the whole tree, so one that climbs out of the mount leads into the outer tree; seen from
  *   the

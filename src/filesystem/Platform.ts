@@ -140,7 +140,7 @@ const openBackend = Effect.fnUntraced(function* (
  * Provides any FileSystem of effect as a Filesystem, for runtimes without a native backend.
  *
  * It gives the guarantees of the other backends as far as such a FileSystem permits. An existing symlink is never
- * followed out of the root, but a process that replaces a directory by a symlink during a call could win a race.
+ * followed out of the root. But a process that replaces a directory by a symlink during a call could win a race.
  * Creating is atomic if there are hard links; otherwise an empty file may be visible for a moment.
  *
  * Fails with NotFound, NotADirectory, and the other errors of the root's path.

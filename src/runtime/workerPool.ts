@@ -173,7 +173,7 @@ const searchJob = (
  * A pool of workers.
  *
  * `list` and `search` call back once, never before they return. They return a function that withdraws the job, which
- * then gets no answer. `over` is called once in any case, when no thread uses the job's paths any more.
+ * then gets no answer. `onReleased` is called once in any case, when no thread uses the job's paths any more.
  */
 export interface WorkerPool {
   readonly size: number
@@ -490,7 +490,7 @@ const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").avai
 
 const idleLifetimeMillis = 5000
 
-/** The worker pool of the program. It ends `lingering` milliseconds after its last user has released it. */
+/** The worker pool of the program. It ends `idleLifetimeMillis` after its last user has released it. */
 export const shared: Effect.Effect<WorkerPool, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {

@@ -437,7 +437,7 @@ export const level = (): Level => {
   }
 }
 
-/** Opens and pins an existing directory. `promised` may be lower than the machine's level. */
+/** Opens and pins an existing directory. `confinement` may be lower than the machine's level. */
 export const open = (directory: string, confinement: Level = level()): Confined | Fault => {
   const top = fromBytes(Fs.realpathSync.native(directory, { encoding: "buffer" }))
   const found = lstatEntry(top)

@@ -46,9 +46,9 @@ interface Answers {
 }
 
 /**
- * Creates a splitter that keeps at most `most` bytes of an answer.
+ * Creates a splitter that keeps at most `maxBytes` bytes of an answer.
  *
- * With `isAlone`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
+ * With `refusesTrailingOutput`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
  */
 export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers => {
   let end: Buffer | undefined
@@ -134,7 +134,7 @@ export interface Session {
    * Fails only if there is no answer: with Unavailable, or with IoError for an answer that is too large.
    *
    * An interruption removes a waiting request. A request that is already sent and may change something is awaited, up
-   * to `patience`; then the shell is abandoned.
+   * to `interruptTimeoutMillis`; then the shell is abandoned.
    */
   readonly request: (request: Request) => Effect.Effect<Reply, Fault>
 }
