@@ -228,7 +228,6 @@ const withdrawalGraceMillis = 40
 const startRetryDelayMillis = 50
 const maxFailedStarts = 40
 
-/** The number of times that a file is checked within its budget. */
 const checksPerBudget = 8
 
 /** Milliseconds to wait for the end of a thread. It runs no more of our code, but a system call may take long. */

@@ -126,7 +126,6 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
 
 /** Each cached directory needs a descriptor, of which a process may have 1,024. */
 const maxCachedDirectories = 128
-/** The lifetime of the cache in milliseconds. */
 const cacheLifetimeMillis = 1000
 const procfsMagic = 0x9fa0
 

@@ -259,7 +259,8 @@ export const replaceFile = <E, R>(
   return durability === "full" ? Effect.tap(written, () => flushName(confined, path, durability)) : written
 }
 
-// Appends to files in place, in a single system call, so that no other writer can interleave.
+// Appends to files in place. A single system call appends up to 1 GiB, or 256 MiB of a stream, so that no other writer
+// can interleave.
 //
 // A failure truncates the file to its previous size. A stream is staged first, and appended once it has ended
 // successfully.

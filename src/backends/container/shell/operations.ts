@@ -25,7 +25,6 @@ import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succee
 // A small file arrives with its stat in one answer and is kept in memory. A large file is held open by a process inside,
 // so that all its pieces belong to one file even if its name changes.
 
-/** The largest content of one answer in bytes. */
 const maxAnswerBytes = 1024 * 1024
 
 export const requestRead = (

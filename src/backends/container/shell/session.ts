@@ -153,7 +153,6 @@ export interface Options {
 
 const maxTries = 3
 const maxErrorBytes = 64 * 1024
-/** Milliseconds for a shell to end by itself. */
 const endTimeoutMillis = 2000
 const silenceChecks = 8
 
