@@ -481,8 +481,8 @@ const moveTree = (port: Backend, ends: TransferEnds): Effect.Effect<TransferResu
 /**
  * Moves an entry between two disks: the copy is complete before the removal of the original starts.
  *
- * If a single original cannot be removed, its copy is removed again. The copy of a tree stays, because it may be the
- * only complete version.
+ * If a single original cannot be removed, its copy is removed again, unless the copy has replaced an entry. The copy of
+ * a tree stays, because it may be the only complete version.
  */
 const moveByCopying = (port: Backend, ends: TransferEnds): Effect.Effect<TransferResult, Fault> => {
   const removeSource = locate(ends.from, removeAt(port, ends.from, ends.source, true))

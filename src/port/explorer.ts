@@ -87,8 +87,8 @@ export interface Explorer<V extends Visit> {
   /**
    * Searches files in batches that run in parallel; the results of calls are independent.
    *
-   * `from` is the first line to search in the first file. Matches carry the path that `pathOf` returns for the index of
-   * their file.
+   * `firstLine` is the first line to search in the first file. Matches carry the path that `pathOf` returns for the
+   * index of their file.
    */
   readonly search?:
     | ((

@@ -31,7 +31,6 @@ interface InlineTools {
   readonly searcher: Searcher
 }
 
-/** Files and directories processed on this thread between two yields. */
 const itemsPerYield = 16
 
 const maxCachedQueries = 8

@@ -125,7 +125,6 @@ export interface CutText {
   readonly isCut: boolean
 }
 
-/** Returns the text without the mark of an earlier cut, or `undefined` if there is none. */
 const withoutMark = (text: string): string | undefined => {
   const at = text.indexOf(cutMark)
   return at === -1 ? undefined : text.slice(0, at) + text.slice(at + cutMark.length)

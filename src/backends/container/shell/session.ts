@@ -251,7 +251,6 @@ const completeJob = (job: Job, outcome: Outcome): void => {
   done?.(outcome)
 }
 
-/** Creates the queue of requests and manages the shell that serves them. `begin` starts another shell. */
 const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number, begin: () => void) => {
   const waiting: Array<Job> = []
   const shells = new Set<Running>()
