@@ -71,10 +71,10 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
  * - Paths have the meaning of the service: `..` and a trailing slash are resolved by name, and nothing leads out of
  *   the root.
  * - Symlinks that leave the root are neither made nor followed (PermissionDenied). Absolute ones leave it, unless they
- * begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks: "root"`. Walks do not
- * enter symlinked directories, and a copied symlink keeps its target.
+ *   begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks: "root"`. Walks do not
+ *   enter symlinked directories, and a copied symlink keeps its target.
  * - There are no hard links, owners, access times, set-user-ID bits and device numbers. Requests for them fail with
- * BadArgument, and results omit them. `access` checks only permission bits, for any user.
+ *   BadArgument, and results omit them. `access` checks only permission bits, for any user.
  * - Writes are staged and replace the file in one step. A `sink` does so at its end.
  * - A handle opened with `r+` or `w` (and `x`, `+`) publishes at `sync`, which fails typed. It also publishes when its
  *   scope closes successfully, where a failure is a defect. Until then, and for good if the scope fails, everyone else sees
