@@ -92,7 +92,6 @@ const surrogate = "a text with a lone surrogate cannot be encoded"
 
 const encoder = new TextEncoder()
 
-/** Returns the entry that a value of the tree describes, or the reason why it describes none. */
 const describe = (value: unknown): Described | string => {
   if (typeof value === "string" && !value.isWellFormed()) return surrogate
   if (typeof value === "string" || isBytes(value)) {

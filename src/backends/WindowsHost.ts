@@ -48,7 +48,6 @@ import { system } from "./windows/disk.ts"
 
 export type { WindowsHostOptions } from "./hostRoot.ts"
 
-/** Returns the normalized path of the root, or the reason why these options cannot work here. */
 const pathOf = ({ requireConfinement, root }: WindowsHostOptions): string | Fault => {
   if (process.platform !== "win32") return unsupported(`WindowsHost on ${process.platform}`)
   if (requireConfinement !== undefined && requireConfinement !== "best-effort") return tooWeakConfinement(requireConfinement)

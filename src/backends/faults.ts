@@ -1,4 +1,3 @@
-/** The faults that several backends report. */
 import {
   accessDenied,
   alreadyExists,
@@ -29,7 +28,6 @@ export const notFoundBelowFile = (fault: Fault): Fault => (fault._tag === "NotAD
 
 export const rootWriteFault = (mode: "create" | "replace" | "append"): Fault => (mode === "create" ? alreadyExists : notAFile)
 
-/** Returns the fault of replacing an entry by one of another kind. */
 export const kindFault = (
   source: { readonly isDirectory: () => boolean },
   target: { readonly isDirectory: () => boolean }

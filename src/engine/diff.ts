@@ -273,9 +273,6 @@ const skipBackward = (text: string, at: number, lines: number): number => {
   return start
 }
 
-/**
- * Yields the replacements as changes of whole lines, merging those on the same lines. Yielded numbers are work units.
- */
 const wholeLineChanges = function* (
   before: string,
   replacements: ReadonlyArray<Replacement>

@@ -96,7 +96,7 @@ export const at = <A, R>(path: string, effect: Effect.Effect<A, Fault, R>): Effe
 
 const notCreatedTags: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["AlreadyExists", "NotFound", "NotADirectory"])
 
-/** Tests whether the directory was certainly not created. After any other failure it may exist, unconfirmed. */
+/** Tests whether the failure proves that the directory was not created. After any other failure, the directory may exist. */
 const isCertainlyNotCreated = (exit: Exit.Exit<void, Fault>): boolean => {
   const fault = Exit.isFailure(exit) ? Option.getOrUndefined(Cause.findErrorOption(exit.cause)) : undefined
   return fault !== undefined && notCreatedTags.has(fault._tag)

@@ -16,7 +16,6 @@ export const flatMap = <A, E, R, B, E2, R2>(
 export const map = <A, E, R, B>(self: Effect.Effect<A, E, R>, f: (value: A) => B): Effect.Effect<B, E, R> =>
   Exit.isExit(self) && Exit.isSuccess(self) ? Effect.succeed(f(self.value as A)) : Effect.map(self, f)
 
-/** Returns the answer of a backend, or runs `derived` if the backend declined the request. */
 export const answered = <A, E, R, E2, R2>(
   self: Effect.Effect<Option.Option<A>, E, R>,
   derived: () => Effect.Effect<A, E2, R2>

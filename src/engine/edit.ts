@@ -323,8 +323,8 @@ const applySteps = function* (
  * Applies edits to the content of a file, in slices. `path` is for the header of the diff.
  *
  * Returns these faults:
- * - InvalidArgument for edits that `check` refuses, that overlap, or whose `oldText` does not occur as often as `match`
- *   requires. The message names the places, or the nearest text.
+ * - InvalidArgument for edits that `checkEdits` refuses, that overlap, or whose `oldText` does not occur as often as
+ *   `match` requires. The message names the places, or the nearest text.
  * - NotText for bytes that are neither UTF-8 nor UTF-16 with a byte order mark.
  * - LimitExceeded for more than `maxInserted` inserted code points, and for results that exceed the memory.
  *

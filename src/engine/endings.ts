@@ -76,8 +76,8 @@ const maxNativeNeedle = 250
 /**
  * Finds a text like `String.prototype.indexOf`, but in linear time.
  *
- * Searches only the first `maxHead` units of a long needle natively, and matches the rest with the algorithm of Knuth,
- * Morris and Pratt.
+ * Searches only the first `maxNativeNeedle` units of a long needle natively, and matches the rest with the algorithm of
+ * Knuth, Morris and Pratt.
  */
 export const indexOf = function* (text: string, sought: string, from = 0): Steps<number> {
   const head = sought.length <= maxNativeNeedle ? sought : sought.slice(0, maxNativeNeedle)

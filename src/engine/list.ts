@@ -8,8 +8,8 @@ import { changed } from "../port/explorer.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { withResolvedPath } from "./resolve.ts"
 
-// Determines the sizes of a directory's children. A missing child was removed, or the whole directory was moved or
-// exchanged, so the directory is listed again.
+// The number of listings before `measure` fails. A child without a size was removed, or its whole directory was moved
+// or exchanged, so the directory is listed again.
 
 const maxListings = 8
 

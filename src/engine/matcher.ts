@@ -2,7 +2,7 @@
  * Matches globs with the meaning of picomatch, on the path relative to the base.
  *
  * Common patterns run on rows of segments (`segment.ts`). The rest run on the regular expression that picomatch
- * generates, executed by `automaton.ts`. Both take bounded time for every pattern and name.
+ * generates, executed by an automaton. Both take bounded time for every pattern and name.
  *
  * A matcher follows the walk: for each directory it knows whether anything below can match.
  *
@@ -300,7 +300,6 @@ interface WholePathPattern {
 interface Compiled {
   readonly rows: Array<Row>
   readonly wide: Array<WholePathPattern>
-  /** The rows of the directories below which a wide pattern can match. */
   readonly reach: Array<Row>
 }
 

@@ -69,8 +69,8 @@ export const similarNames = function* (
 /**
  * Finds existing paths of these kinds that are similar to a missing path.
  *
- * Starts at the deepest existing directory above the missing path, and finds the similar names in it. Each result is the
- * missing path with such a name in place of the wrong one. If that does not exist, the result ends with the name.
+ * Starts at the deepest existing directory above the missing path, and finds the similar names in it. Each result is
+ * the missing path with such a name in place of the wrong one. If that does not exist, the result ends with the name.
  */
 export const nearestPaths = Effect.fnUntraced(function* (
   port: Backend,
@@ -321,7 +321,7 @@ const lengthOfLines = (text: string, lines: number): number => {
   return at
 }
 
-/** Counts the leading lines that occur unchanged in the file. Fewer than `maxSought` lines count as none. */
+/** Counts the leading lines that occur unchanged in the file. Fewer than `maxSoughtLines` lines count as none. */
 const countAgreeingLines = function* (text: string, sought: ReadonlyArray<string>): Steps<number> {
   for (const ending of ["\n", "\r\n"]) {
     let at = yield* indexOf(text, `${sought.slice(0, maxSoughtLines).join(ending)}${ending}`)

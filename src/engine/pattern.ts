@@ -112,9 +112,7 @@ const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
 interface Known {
   /** Every match equals one of these texts. */
   readonly exact?: Texts | undefined
-  /** Every match begins with one of these texts. */
   readonly starts?: Texts | undefined
-  /** Every match ends with one of these texts. */
   readonly ends?: Texts | undefined
   /** Every match contains one of these texts. Absent if `exact` implies them. */
   readonly needles?: Texts | undefined

@@ -120,7 +120,6 @@ export const removeTree = Effect.fnUntraced(function* (
   return { deleted, directories }
 })
 
-/** Removes a directory and everything in it, in one step if the backend can. */
 export const removeWithContent = (port: Backend, path: FsPath.FsPath): Effect.Effect<DeleteResult, Fault> => {
   const perform = performing(port, "RemoveTree")
   return perform === undefined

@@ -33,14 +33,12 @@ import * as Explorer from "./walk.ts"
 import * as Missing from "./walker.ts"
 import { type Directory, Walker } from "./walker.ts"
 
-// Runs work concurrently and returns the results in order.
-//
-// Unlike the concurrent stream operators, an interruption waits for all started work, so that the resources it uses can be
-// closed safely.
-
 /**
- * Runs the values of `next` with at most `most` in progress, until `next` fails or returns `undefined`. The returned
- * effect gives the next output in order on each run, and finally that end.
+ * Runs the values of `next`, at most `concurrency` at a time, until `next` fails or returns `undefined`.
+ *
+ * Each run of the returned effect gives the next output in order, and after the last output the failure or `undefined`.
+ * Unlike the concurrent stream operators, an interruption waits for all started work. So the resources that the work
+ * uses can be closed safely.
  */
 export const runInOrder = <A, B, E>(
   next: Effect.Effect<A | undefined, E>,
@@ -106,7 +104,7 @@ const maxFileBytes = ({ limits, maxFileSize }: GrepPlan): number =>
 const resolvedPathOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath =>
   FsPath.below(base.at, FsPath.relative(base.path, path))
 
-/** Reads a file unless its first bytes show that it is binary. Returns "large" above `now` bytes, for a later read. */
+/** Reads a file unless its first bytes show that it is binary. Returns "large" above `maxImmediateBytes`, for a later read. */
 const bytesOf = (
   port: Backend,
   at: FsPath.FsPath,
@@ -483,7 +481,7 @@ const emitUntilFault = (all: Stream.Stream<BatchOutcomes, Fault>): Stream.Stream
     isPartial(answer) ? Stream.concat(Stream.succeed(answer.done), Stream.fail(answer.fault)) : Stream.succeed(answer)
   )
 
-/** Streams the outcomes in order, including skipped entries, with at most `most` matching lines per file. */
+/** Streams the outcomes in order, including skipped entries, with at most `limit` matching lines per file. */
 export const outcomes = (
   port: Backend,
   base: Base,

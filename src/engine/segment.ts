@@ -165,7 +165,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   const weight = places.reduce((sum, { test }) => sum + (test?.weight ?? 0), 0)
 
-  // A place in the set under construction carries the number of that construction.
+  // The number of the last construction of a set that reached each place, so that a set contains no place twice.
   const seen = new Float64Array(places.length)
   let generation = 0
   const add = (out: Array<number>, place: number): void => {

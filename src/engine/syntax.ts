@@ -9,7 +9,7 @@
  * `(` or quotation mark and a final backslash are refused, and the message shows how to write them as text. A closing
  * sign without an opening one is text. A reversed range is refused.
  *
- * The input never contains the forms that `braces.ts` rewrites: ranges, named classes and braces with a globstar.
+ * The input never contains the forms that `expandGlob` rewrites: ranges, named classes and braces with a globstar.
  */
 import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
 

@@ -20,8 +20,8 @@ const notText = (encoding: string, offset: number): Fault => ({ _tag: "NotText",
 /**
  * Decodes bytes, keeping a byte order mark as U+FEFF. `encoding` is any label of the WHATWG Encoding Standard.
  *
- * Returns InvalidArgument for other labels, NotText with the offset of the first byte that cannot be decoded, and
- * LimitExceeded if the text exceeds the largest string.
+ * Returns InvalidArgument for other labels. Returns NotText with the offset of the first byte that cannot be decoded.
+ * Returns LimitExceeded if the text exceeds the largest string.
  *
  * @default encoding: "utf-8"
  */
@@ -250,7 +250,7 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
   )
 
 interface Splitter {
-  /** Processes at most `pieceSize` bytes and returns the work units. After a fault it ignores the bytes. */
+  /** Processes at most `pieceBytes` bytes and returns the work units. After a fault it ignores the bytes. */
   readonly feed: (piece: Uint8Array) => number
   /** Turns the remaining text into the last line, and an incomplete character into a fault. */
   readonly end: () => void

@@ -62,10 +62,6 @@ export const checkNames = (port: Backend, operation: Operation, from: FsPath.FsP
     : undefined
 }
 
-/**
- * Tests whether the paths differ only in the case of the last name, on a backend that ignores case, which makes a
- * rename.
- */
 const isCaseRename = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
   !port.info.caseSensitive && FsPath.name(from) !== FsPath.name(to) && FsPath.fold(from) === FsPath.fold(to)
 
@@ -167,7 +163,7 @@ interface CreatedLeaf {
 /**
  * Copies an entry. On failure, removes what the copy created, but nothing that others have put there since.
  *
- * `then` is the last step of the copy. If `then` fails, the copy is removed only if the original is unchanged, because
+ * `lastStep` ends the copy. If `lastStep` fails, the copy is removed only if the original is unchanged, because
  * the original may have been removed despite the failure.
  */
 const copyTree = (
@@ -330,7 +326,7 @@ const replaceByCopying = (
 
 const changed: Fault = ioError("it changed while it was copied")
 
-/** Reads a symlink. The entry may have been replaced since it was inspected. */
+/** Reads a symlink. Fails with IoError if another kind of entry has replaced the symlink since it was inspected. */
 const linkAt = (links: Links, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
   Effect.mapError(links.read(path), (fault) => (fault._tag === "InvalidArgument" ? changed : fault))
 
@@ -485,8 +481,8 @@ const moveTree = (port: Backend, ends: TransferEnds): Effect.Effect<TransferResu
 /**
  * Moves an entry between two disks: the copy is complete before the removal of the original starts.
  *
- * If a single original cannot be removed, its copy is removed again. The copy of a tree stays, because it may be the
- * only complete version.
+ * If a single original cannot be removed, its copy is removed again, unless the copy has replaced an entry. The copy of
+ * a tree stays, because it may be the only complete version.
  */
 const moveByCopying = (port: Backend, ends: TransferEnds): Effect.Effect<TransferResult, Fault> => {
   const removeSource = locate(ends.from, removeAt(port, ends.from, ends.source, true))

@@ -151,7 +151,7 @@ const entryOf = (directory: Directory, child: Child): FileEntry => {
 export const search = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry | SkippedEntry, Fault> =>
   Stream.unwrap(Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, entryOf).next)))
 
-/** Streams at most `most` entries, and calls `skip` for each skipped entry before the last of them. */
+/** Streams at most `limit` entries, and calls `skip` for each skipped entry before the last of them. */
 export const streamEntries = <A, E>(
   all: Stream.Stream<A | SkippedEntry, E>,
   skip: Skip,

@@ -144,8 +144,8 @@ const maxEmitted = 4096
 /**
  * Limits for directories that are read but not yet emitted.
  *
- * Above `ahead`, only directories near the current one are read ahead; above `farAhead`, none. 64 children count as one
- * directory.
+ * Above `nearAheadLimit`, only directories near the current one are read ahead; above `farAheadLimit`, none. 64
+ * children count as one directory.
  */
 const nearAheadLimit = 4096
 const farAheadLimit = 8192
@@ -153,8 +153,8 @@ const nearWindow = 256
 const fullWindow = 512
 
 /**
- * While more than `many` directories are being read, fewer than `few` are not requested, because a request costs as
- * much as ten directories.
+ * While more than `busyThreshold` directories are being read, fewer than `minRequested` are not requested, because a
+ * request costs as much as ten directories.
  */
 const minRequested = 48
 const busyThreshold = 96
@@ -190,7 +190,10 @@ export class Directory implements Visit, DirectoryState {
   attempts = 0
   listed: ReadonlyArray<Child> | undefined
   relistings: Relistings | undefined
-  /** Subdirectories to read and files to search. The backend keeps the directory open until there are none. */
+  /**
+   * The number of subdirectories still to read and of files still to search. The backend keeps the directory open until
+   * it is 0.
+   */
   uses = 0
   previous: Directory | undefined
   next: Directory | undefined
@@ -395,7 +398,7 @@ export class Walker<A> {
   /**
    * Determines the fate of a missing child by listing its directory again.
    *
-   * If new children of its kind exist, it may be one of them, or the directory may be another one.
+   * If the listing has new children of the same kind, the child may have been renamed, or the directory exchanged.
    */
   became(directory: Directory, segment: string, kind: Kind): Effect.Effect<EntryFate, Fault> {
     const relistings = (directory.relistings ??= new Relistings())

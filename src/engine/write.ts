@@ -2,7 +2,7 @@
  * Writes files. A write is first tried as it is, which takes one primitive call in the common case. Only if that fails
  * does the engine look for a symlink to follow or parents to create.
  *
- * Every failure is still the one that the order of checks demands.
+ * A failure is the same as if every check had run in its fixed order.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

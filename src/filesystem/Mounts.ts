@@ -220,7 +220,6 @@ const noSpaceFault: Fault = ioError("there is no space left for the directory to
 
 const mountErrorTags: Caller.ErrorTags = new Set([...Caller.errorTags.stat, "NotADirectory", "AlreadyExists"])
 
-/** Returns the mount point. Follows symlinks, and creates the directory if the path is free. */
 const resolveMountPoint = (caller: Caller.Caller, path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> => {
   const { isPermitted: may, port } = caller
   if (path === FsPath.root) return Effect.fail(rootMountFault)
@@ -244,11 +243,10 @@ const resolveMountPoint = (caller: Caller.Caller, path: FsPath.FsPath): Effect.E
  * deleted, moved or replaced: AccessDenied `root`. Mounts can be nested.
  *
  * - each side keeps its own permissions, limits and locks
- * - the path policy is that of the outer filesystem, symlinks get the stricter treatment of the two, and names are
- * case-sensitive only if both sides are
- * - a symlink resolves in the whole tree, so one that climbs out of the mount leads into the outer tree; seen from
- *   the
- * mounted side alone it is an escape
+ * - the path policy is that of the outer filesystem, and symlinks get the stricter treatment of the two; names are
+ *   case-sensitive only if both sides are
+ * - a symlink resolves in the whole tree, so one that climbs out of the mount leads into the outer tree; seen from the
+ *   mounted side alone it is an escape
  * - symlinks, attributes and watching are available if one side has them, and Unsupported on the other
  *
  * Fails with NotADirectory if `at` is no directory or lies below a file, and with AlreadyExists if it is a broken

@@ -71,10 +71,10 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
  * - Paths have the meaning of the service: `..` and a trailing slash are resolved by name, and nothing leads out of
  *   the root.
  * - Symlinks that leave the root are neither made nor followed (PermissionDenied). Absolute ones leave it, unless they
- * begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks: "root"`. Walks do not
- * enter symlinked directories, and a copied symlink keeps its target.
+ *   begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks: "root"`. Walks do not
+ *   enter symlinked directories, and a copied symlink keeps its target.
  * - There are no hard links, owners, access times, set-user-ID bits and device numbers. Requests for them fail with
- * BadArgument, and results omit them. `access` checks only permission bits, for any user.
+ *   BadArgument, and results omit them. `access` checks only permission bits, for any user.
  * - Writes are staged and replace the file in one step. A `sink` does so at its end.
  * - A handle opened with `r+` or `w` (and `x`, `+`) publishes at `sync`, which fails typed. It also publishes when its
  *   scope closes successfully, where a failure is a defect. Until then, and for good if the scope fails, everyone else sees
@@ -140,7 +140,7 @@ const openBackend = Effect.fnUntraced(function* (
  * Provides any FileSystem of effect as a Filesystem, for runtimes without a native backend.
  *
  * It gives the guarantees of the other backends as far as such a FileSystem permits. An existing symlink is never
- * followed out of the root, but a process that replaces a directory by a symlink during a call could win a race.
+ * followed out of the root. But a process that replaces a directory by a symlink during a call could win a race.
  * Creating is atomic if there are hard links; otherwise an empty file may be visible for a moment.
  *
  * Fails with NotFound, NotADirectory, and the other errors of the root's path.

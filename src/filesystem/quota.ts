@@ -86,7 +86,6 @@ const makeReservation = (addUsage: AddUsage) => {
     addUsage(-reservedUsage.bytes, -reservedUsage.files)
     reservedUsage = noUsage
   })
-  /** Turns the reservation into usage and subtracts the freed amount. */
   const settle = ({ bytes, files }: Usage) =>
     Effect.sync(() => {
       reservedUsage = noUsage

@@ -17,7 +17,6 @@ export interface Needles {
 export interface Query {
   readonly pattern: SearchPattern
   readonly needles: Needles | undefined
-  /** The most matching lines to return per file. */
   readonly maxMatches: number
   /** The size limit of a file in bytes; larger files are skipped. */
   readonly maxBytes: number

@@ -8,7 +8,6 @@ import type { Links } from "./Backend.ts"
 
 const segmentsOf = (text: string): ReadonlyArray<string> => text.split("/").filter((name) => name !== "" && name !== ".")
 
-/** Returns the names after those of the root; `undefined` if `names` does not begin with the root. */
 const dropRoot = (root: ReadonlyArray<string>, names: ReadonlyArray<string>): ReadonlyArray<string> | undefined =>
   root.every((name, at) => name === names[at]) ? names.slice(root.length) : undefined
 

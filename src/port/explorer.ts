@@ -75,7 +75,7 @@ export interface Explorer<V extends Visit> {
   readonly take: () => ReadonlyArray<DirectoryReading<V>>
   /** Waits until `take` has something to return. Only valid while a request is pending. */
   readonly waitForReading: Effect.Effect<void>
-  /** Keeps a directory open until `leave`, because its entries will be read. */
+  /** Keeps a directory open until `release`, because its entries will be read. */
   readonly keepOpen: (visit: V) => void
   readonly release: (visit: V) => void
   /**
@@ -87,8 +87,8 @@ export interface Explorer<V extends Visit> {
   /**
    * Searches files in batches that run in parallel; the results of calls are independent.
    *
-   * `from` is the first line to search in the first file. Matches carry the path that `pathOf` returns for the index of
-   * their file.
+   * `firstLine` is the first line to search in the first file. Matches carry the path that `pathOf` returns for the
+   * index of their file.
    */
   readonly search?:
     | ((
@@ -101,8 +101,8 @@ export interface Explorer<V extends Visit> {
 }
 
 /**
- * Starts a walk. `pathOf` gives the path of a directory that is no longer open; `searches` says whether its files will
- * be searched.
+ * Starts a walk. `pathOf` gives the path of a directory that is no longer open; `willSearch` says whether its files
+ * will be searched.
  */
 export interface Explore {
   <V extends Visit>(pathOf: (visit: V) => FsPath, willSearch: boolean): Effect.Effect<Explorer<V>, never, Scope.Scope>

@@ -98,7 +98,6 @@ export const writeFile = (path: string, content: string | Uint8Array, options: W
   }
 }
 
-/** Runs `use` with a new draft, which is discarded afterwards unless `use` has published it. */
 export const withDraft = <A, E, R, E2>(
   path: string,
   toError: (error: unknown) => E2,

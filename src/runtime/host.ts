@@ -52,7 +52,6 @@ const translate = (code: string, error: Partial<SystemError>, kind?: Kind): Faul
   return typeof row === "function" ? row(error, kind, code) : row
 }
 
-/** Returns the fault for an error code of any system call. */
 export const faultOfCode = (code: string): Fault.Fault => translate(code, {})
 
 /**

@@ -2,8 +2,8 @@
  * A short text that identifies this process and fits into a file name, and a test whether the process of such a text
  * has ended.
  *
- * The system reuses pids. So the identity consists of the scope of the pid (one boot of one kernel, one pid namespace),
- * the pid, and the start time of the process.
+ * The system reuses pids. So the identity consists of three parts: the scope of the pid (one boot of one kernel, one
+ * pid namespace), the pid, and the process's start time.
  */
 import type * as NodeFs from "node:fs"
 import type * as NodeOs from "node:os"

@@ -18,7 +18,6 @@ import * as Identity from "./processIdentity.ts"
 export interface Settings {
   /** Milliseconds without a refresh after which an entry is a leftover, if the state of its process is unknown. */
   readonly leaseMillis: number
-  /** Milliseconds between two refreshes. */
   readonly refreshMillis: number
   readonly nameOf: (owner: string, role: string) => string
   /** Captures the owner, the identity of its process and, if there are several, the role. */

@@ -7,7 +7,7 @@ import type { LineMatch, SearchPattern } from "../model/search.ts"
 
 export type { LineMatch as Found, SearchPattern as Question } from "../model/search.ts"
 
-/** Returns up to `most` matching lines from line `from` (1-based) on, with the first match of each. */
+/** Returns up to `limit` matching lines from line `from` (1-based) on, with the first match of each. */
 export const scan = (question: SearchPattern, text: string, from: number, limit: number): Array<LineMatch> => {
   const { literal, multiline } = question
   if (literal !== undefined && !multiline && literal.includes("\n")) return []
@@ -38,10 +38,10 @@ export const scan = (question: SearchPattern, text: string, from: number, limit:
   }
 
   /**
-   * Returns a function that finds `wanted` in linear time.
+   * Returns a function that finds `needle` in linear time.
    *
-   * The engine's own search is linear up to 250 characters. A longer text is compared by the Knuth-Morris-Pratt
-   * algorithm wherever the engine has found its beginning.
+   * The engine's own search is linear up to 250 characters. Of a longer text, only the first 200 are searched that way,
+   * and the rest is compared by the Knuth-Morris-Pratt algorithm.
    */
   const finder = (needle: string): ((from: number) => number) => {
     const head = needle.slice(0, 200)

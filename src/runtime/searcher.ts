@@ -3,8 +3,8 @@
  * thread of its own.
  *
  * Bytes are searched before they are decoded, and only lines are decoded. The result is exactly that of `scan` on the
- * whole text; engine/search.ts defines which files are binary. All code is in one function without outside references, so
- * that its source can run in a worker.
+ * whole text; engine/search.ts defines which files are binary. All code is in one function without outside references,
+ * so that its source can run in a worker.
  */
 import type * as Fs from "node:fs"
 import type { acrossLines } from "./acrossLines.ts"
@@ -64,7 +64,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     readonly utf8Slice: (from: number, to: number) => string
   }
 
-  /** The codes of skipped files. `again` says nothing about the file: no descriptor was free to open it. */
+  /** The codes of skipped files. `noDescriptor` says nothing about the file: no descriptor was free to open it. */
   const [binary, tooLarge, unreadable, gone, noDescriptor] = [-1, -2, -3, -4, -5]
 
   const pieceBytes = 2 ** 20

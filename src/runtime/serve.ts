@@ -7,7 +7,7 @@ import type { PackedMatches } from "./packed.ts"
 import type { Query } from "../model/search.ts"
 import type { Batch, Searcher } from "./searcher.ts"
 
-/** A job for a worker. Tickets count from 1. A query is sent once and stored at `place`. */
+/** A job for a worker. Tickets count from 1. A query is sent once and stored at `queryIndex`. */
 export type WorkerOrder =
   | {
       readonly _tag: "List"

@@ -87,7 +87,7 @@ export const verify = (name: string): VerifiedName | undefined => {
     : { owner, kind, isOwnProcess, isPart: part !== undefined, state: isDead ? "leftover" : "in progress" }
 }
 
-/** Tests whether a name has the form of names from `make` and `derive`, from any installation. */
+/** Tests whether a name has the form of names from `make` and `derivePartName`, from any installation. */
 export const hasForm = (name: string): boolean => name.startsWith(".~fsa-") && namePattern.test(name)
 
 export const isInProgress = (name: string): boolean => verify(name)?.state === "in progress"

@@ -31,7 +31,6 @@ interface InlineTools {
   readonly searcher: Searcher
 }
 
-/** Files and directories processed on this thread between two yields. */
 const itemsPerYield = 16
 
 const maxCachedQueries = 8
@@ -173,7 +172,7 @@ const searchJob = (
  * A pool of workers.
  *
  * `list` and `search` call back once, never before they return. They return a function that withdraws the job, which
- * then gets no answer. `over` is called once in any case, when no thread uses the job's paths any more.
+ * then gets no answer. `onReleased` is called once in any case, when no thread uses the job's paths any more.
  */
 export interface WorkerPool {
   readonly size: number
@@ -228,7 +227,6 @@ const withdrawalGraceMillis = 40
 const startRetryDelayMillis = 50
 const maxFailedStarts = 40
 
-/** The number of times that a file is checked within its budget. */
 const checksPerBudget = 8
 
 /** Milliseconds to wait for the end of a thread. It runs no more of our code, but a system call may take long. */
@@ -490,7 +488,7 @@ const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").avai
 
 const idleLifetimeMillis = 5000
 
-/** The worker pool of the program. It ends `lingering` milliseconds after its last user has released it. */
+/** The worker pool of the program. It ends `idleLifetimeMillis` after its last user has released it. */
 export const shared: Effect.Effect<WorkerPool, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {

@@ -67,7 +67,6 @@ interface RunningState {
   readonly since: () => string
 }
 
-/** Between two checks whether a command still reads its input. */
 const inputCheckInterval = "200 millis"
 const killInterval = "30 millis"
 /** Milliseconds for the first kill request. They double with each unanswered request. */

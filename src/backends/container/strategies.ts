@@ -1,9 +1,4 @@
-/**
- * The strategy `exec`: the files exist only in the container, and one shell inside serves them.
- *
- * The files are lost with the container. The first caller afterwards gets an error, so the loss is never hidden by an
- * empty directory.
- */
+/** The two strategies by which a container's files are stored and served. */
 import { is as isFault, unavailable } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -101,6 +96,11 @@ export const make = (
       check: checkDirectory(confined, directory)
     }
   })
+
+// The strategy `exec`: the files exist only in the container, and one shell inside serves them.
+//
+// The files are lost with the container. The first caller afterwards gets an error, so the loss is never hidden by an
+// empty directory.
 
 interface ExecFiles {
   readonly port: Backend

@@ -1,8 +1,8 @@
 /**
  * Stores the entries of a directory as a trie over the hashes of their names.
  *
- * A change copies only the few small nodes above it, so the first change after a capture does not depend on the size of
- * the directory. A `Map` would be copied as a whole.
+ * A change copies only the few small nodes above it. So the cost of the first change after a capture does not depend on
+ * the size of the directory. A `Map` would be copied as a whole.
  *
  * Nodes created since the last capture carry the `owner` of the tree and are changed in place, so plain writes copy
  * nothing.

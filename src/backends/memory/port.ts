@@ -1,9 +1,4 @@
-/**
- * The history of a tree in memory.
- *
- * Captured and current states share everything that has not changed. So capture and restore take constant time, and a
- * comparison takes time proportional to the differences.
- */
+/** The port over a tree in memory, with the tree's watchers and history. */
 import { accessDenied, diskFull, invalidArgument, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
 import { notALink } from "../faults.ts"
 import type * as Clock from "effect/Clock"
@@ -279,6 +274,11 @@ export const makeMemoryPort = (
     })
   }
 }
+
+// The history of a tree in memory.
+//
+// Captured and current states share everything that has not changed. So capture and restore take constant time, and a
+// comparison takes time proportional to the differences.
 
 const readOnly = Effect.fail(accessDenied("readOnly"))
 const foreignCapture = invalidArgument("captured", "this filesystem has not captured it")

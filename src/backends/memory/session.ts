@@ -280,7 +280,7 @@ const joinSessionTree = (session: Slices, first: TreeState): Effect.Effect<Sessi
   )
 }
 
-/** Keeps each change of the tree in the session. Refuses changes while `why` returns a fault. */
+/** Keeps each change of the tree in the session. Refuses changes while `findFault` returns a fault. */
 const persistChanges = (tree: MemoryTree, keep: () => void, findFault: () => Fault | undefined): MemoryTree => {
   const kept = <A extends object | undefined>(change: () => A): A | Fault => {
     const refused = findFault()

@@ -1,11 +1,4 @@
-/**
- * Removes trees from the leaves up, without Node's recursive calls, which follow symlinks in a race.
- *
- * Only the lowest directories are held open, so neither depth nor breadth costs descriptors or stack.
- *
- * The removal runs in short slices and can be interrupted between them. The rest of the tree then consists of whole
- * files in their places.
- */
+/** Changes entries of a host directory: links, attributes, creation, removal and renaming. */
 import {
   directoriesKeepChanging,
   hardLinkRefused,
@@ -275,6 +268,13 @@ export const rename = (confined: Confined, from: FsPath, to: FsPath, replace: bo
     parentDirectory.release()
   }
 }
+
+// Removes trees from the leaves up, without Node's recursive calls, which follow symlinks in a race.
+//
+// Only the lowest directories are held open, so neither depth nor breadth costs descriptors or stack.
+//
+// The removal runs in short slices and can be interrupted between them. The rest of the tree then consists of whole
+// files in their places.
 
 interface Removed {
   /** Files, symlinks and special files, without leftovers. */

@@ -126,7 +126,6 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
 
 /** Each cached directory needs a descriptor, of which a process may have 1,024. */
 const maxCachedDirectories = 128
-/** The lifetime of the cache in milliseconds. */
 const cacheLifetimeMillis = 1000
 const procfsMagic = 0x9fa0
 
@@ -437,7 +436,7 @@ export const level = (): Level => {
   }
 }
 
-/** Opens and pins an existing directory. `promised` may be lower than the machine's level. */
+/** Opens and pins an existing directory. `confinement` may be lower than the machine's level. */
 export const open = (directory: string, confinement: Level = level()): Confined | Fault => {
   const top = fromBytes(Fs.realpathSync.native(directory, { encoding: "buffer" }))
   const found = lstatEntry(top)

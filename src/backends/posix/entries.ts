@@ -1,9 +1,4 @@
-/**
- * Reads the data that shows whether entries of a directory have changed.
- *
- * A tree can have ten thousand directories. A small one is read at once, at the cost of its system calls. A large one
- * is read like a listing, and its entries are inspected in slices with yields in between.
- */
+/** Lists host directories, removes leftovers in them, and reads the data that shows whether their entries have changed. */
 import * as Effect from "effect/Effect"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -197,6 +192,11 @@ export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.
   withDirectory(confined, path, (place) =>
     Effect.map(children(place), (found) => (sweeps ? found.filter(({ name }) => !removeLeftover(place, name)) : found))
   )
+
+// Reads the data that shows whether entries of a directory have changed.
+//
+// A tree can have ten thousand directories. A small one is read at once, at the cost of its system calls. A large one
+// is read like a listing, and its entries are inspected in slices with yields in between.
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 const permissionBits = 0o777

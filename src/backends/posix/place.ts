@@ -1,8 +1,8 @@
 /**
  * Maps paths to places on the host, confined to the root.
  *
- * `descriptorWalk.ts` is race-free and needs a system that exposes descriptors as files; `checkedWalk.ts` works
- * everywhere.
+ * `confinement.ts` has two implementations. One is race-free and needs a system that exposes descriptors as files; the
+ * other works everywhere.
  *
  * Neither follows a symlink, so the target of a symlink is never touched, and errors reveal nothing about the outside.
  * The engine resolves symlinks from their text.
@@ -142,7 +142,7 @@ export const O_PATH = 0o10000000
 
 export const holdFlags = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
 
-/** Changes the owner of a new entry, without following a symlink. If that fails, `unmake` removes the entry. */
+/** Changes the owner of a new entry, without following a symlink. If that fails, `removeCreated` removes the entry. */
 export const changeOwner = ({ owner }: Confined, at: HostPath, removeCreated: (at: HostPath) => void): undefined => {
   if (owner === undefined) return undefined
   try {

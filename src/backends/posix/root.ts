@@ -114,10 +114,6 @@ const identify = (confined: Confined, root: string): Effect.Effect<{ path: strin
     }
   })
 
-/**
- * Returns the port of an opened root with its host location, after recovering unfinished transactions of killed
- * processes.
- */
 export const recoverTransactions = (
   backend: string,
   confined: Confined,

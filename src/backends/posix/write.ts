@@ -1,9 +1,4 @@
-/**
- * Appends to files in place, in a single system call, so that no other writer can interleave.
- *
- * A failure truncates the file to its previous size. A stream is staged first, and appended once it has ended
- * successfully.
- */
+/** Writes files on a host: publishes new content atomically, and appends in place. */
 import { alreadyExists, ioError, is as isFault, notAFile } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
@@ -263,6 +258,12 @@ export const replaceFile = <E, R>(
   })
   return durability === "full" ? Effect.tap(written, () => flushName(confined, path, durability)) : written
 }
+
+// Appends to files in place. A single system call appends up to 1 GiB, or 256 MiB of a stream, so that no other writer
+// can interleave.
+//
+// A failure truncates the file to its previous size. A stream is staged first, and appended once it has ended
+// successfully.
 
 interface Target extends Opened, Progress {
   readonly isNew: boolean

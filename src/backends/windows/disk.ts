@@ -1,4 +1,4 @@
-/** Reads and writes bytes of open files on a Windows disk, a few synchronously and more through the thread pool. */
+/** The calls of a Windows disk. Few bytes are read and written synchronously, more through the thread pool. */
 import { makeTransfers, type Transfers } from "../posix/read.ts"
 import type * as Effect from "effect/Effect"
 import type * as Fs from "node:fs"

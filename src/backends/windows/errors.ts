@@ -83,7 +83,6 @@ const withBusy = (fault: Fault): Fault => (fault._tag === "AccessDenied" && isIn
 
 const toFault = (error: unknown): Fault => withBusy(fromWindows(error))
 
-/** Runs synchronous system calls once. */
 export const attemptOnce = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => Host.attempt(run, toFault)
 
 export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>

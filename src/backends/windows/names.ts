@@ -213,7 +213,7 @@ const limits = { plain: 259, directory: 247, long: 32_766 }
 const prefixedRoot = ({ kind, path }: WindowsRoot): string =>
   kind === "drive" ? `\\\\?\\${path}` : `\\\\?\\UNC${path.slice(1)}`
 
-/** Returns the system path, or PathTooLong. `spelt` of `keys.ts` must have checked the names. */
+/** Returns the system path, or PathTooLong. `diskPathOf` must have checked the names. */
 export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions): string | Fault => {
   const top = options.useLongPaths ? prefixedRoot(root) : root.path
   const names = segments(path)

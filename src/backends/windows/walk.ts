@@ -92,7 +92,7 @@ const quietly = <A>(run: () => A): A | undefined => {
 
 export const isSameName = (self: string, that: string): boolean => self === that || self.toUpperCase() === that.toUpperCase()
 
-/** Creates the walker of a root with the stats `pinned`. `final` is the form of its path in final names. */
+/** Creates the walker of a root with the stats `rootIdentity`. `final` is the form of its path in final names. */
 const make = (
   disk: WindowsDisk,
   top: WindowsRoot,

@@ -119,7 +119,6 @@ const discard = ({ disk }: Walker, staged: Staged): void => {
   TemporaryNames.forget(staged.name)
 }
 
-/** Runs `use` with an empty temporary file next to the path. Removes the file afterwards, unless it was published. */
 const withStaged = <A, E, R>(
   walker: Walker,
   path: FsPath,
@@ -132,7 +131,6 @@ const withStaged = <A, E, R>(
     (staged) => Effect.sync(() => discard(walker, staged))
   )
 
-/** Writes the content and closes the file, so that only the publication remains. */
 const prepare = <E, R>(
   { durability, walker: { disk } }: Writer,
   staged: Staged,

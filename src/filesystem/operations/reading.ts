@@ -109,7 +109,6 @@ export const searchOperations = (self: Caller): Pick<Algebra, "glob" | "globStre
   const { call, port, callStream: streaming } = self
   const context = (limits: LimitsShape) => ({ limits, caseSensitive: port.info.caseSensitive })
 
-  /** Fails for a missing base, and suggests similar paths if the backend can find them. */
   const failMissingBase = (path: FsPath.FsPath, kinds: ReadonlyArray<Kind>): Effect.Effect<never, Fault> =>
     Effect.flatMap(
       Effect.orElseSucceed(nearestPaths(port, path, kinds), () => []),

@@ -30,7 +30,6 @@ export interface Bridge {
     actions?: ReadonlyArray<Action>
   ) => Effect.Effect<A, FsError>
   readonly lookUp: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
-  /** Looks up a path. A symlink in the last name is not followed. */
   readonly lookUpLink: (method: string, path: string, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, FsError>
   readonly children: (method: string, path: string) => Effect.Effect<ReadonlyArray<Child>, FsError>
   readonly failPlatform: (method: string, path: string, error: FsError) => Effect.Effect<never, PlatformError>

@@ -190,9 +190,6 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
 
   const discard = (path: FsPath.FsPath): Effect.Effect<void> => Effect.ignore(toFaults(fs.remove(at(path), { force: true })))
 
-  /**
-   * Calls `use` with a temporary name beside the path, and removes that file afterwards, unless it was renamed to its target.
-   */
   const withTemporaryFile = <A, E, R>(
     path: FsPath.FsPath,
     isRenamedOnSuccess: boolean,

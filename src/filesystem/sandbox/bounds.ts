@@ -9,11 +9,10 @@ const maxVariableValueCharacters = 512
 const maxSegments = 16
 export const maxStdinCharacters = 48_000
 const maxCodeCharacters = 4096
-/** The limits of a timeout, in seconds. */
 export const minTimeoutSeconds = 1
 const maxTimeoutSeconds = 120
 export const evalTimeoutSeconds = 5
-/** The largest number of bytes that are returned of each output stream of a command. */
+/** The limit for each output stream of a command. */
 export const maxOutputBytes = 32 * 1024
 export const maxEvalOutputCharacters = 4096
 
@@ -126,7 +125,6 @@ export interface CutText {
   readonly isCut: boolean
 }
 
-/** Returns the text without the mark of an earlier cut, or `undefined` if there is none. */
 const withoutMark = (text: string): string | undefined => {
   const at = text.indexOf(cutMark)
   return at === -1 ? undefined : text.slice(0, at) + text.slice(at + cutMark.length)

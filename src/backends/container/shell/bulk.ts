@@ -219,7 +219,7 @@ const makeMark = (): string => {
 }
 
 interface Contents {
-  /** The first file left for another request, which is never the first file of this one. */
+  /** The number (from 1) of the first path that needs another request, which is never the first path of this one. */
   readonly left: number | undefined
   readonly wholes: ReadonlyMap<number, Whole>
 }

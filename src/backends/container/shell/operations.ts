@@ -1,8 +1,4 @@
-/**
- * Creates many new entries in one request. The shell itself writes the files, so no file costs a process.
- *
- * Unusual entries are declined: the engine then creates them with the plain operations, which report any failure.
- */
+/** The operations on the files of a container: reading, writing, listing and bulk creation. */
 import { fileClosed, rootWriteFault } from "../../faults.ts"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -29,7 +25,6 @@ import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succee
 // A small file arrives with its stat in one answer and is kept in memory. A large file is held open by a process inside,
 // so that all its pieces belong to one file even if its name changes.
 
-/** The largest content of one answer in bytes. */
 const maxAnswerBytes = 1024 * 1024
 
 export const requestRead = (
@@ -363,6 +358,10 @@ export const list = (place: ShellRoot, path: FsPath, sweeps: boolean): Effect.Ef
     return sweeps ? yield* withoutLeftovers(place, path, entries) : entries
   })
 
+// Creates many new entries in one request. The shell itself writes the files, so no file costs a process.
+//
+// Unusual entries are declined: the engine then creates them with the plain operations, which report any failure.
+
 /** Entries in one request, and bytes of their paths. The system limits a program's arguments. */
 const maxEntries = 1024
 const maxNames = 96 * 1024
@@ -423,8 +422,8 @@ const findFittingEnd = (all: ReadonlyArray<EntryRequest>, start: number): number
 }
 
 /**
- * The number of the first path among the arguments, and of arguments per entry, by which the answer names removed
- * entries.
+ * The positions of the paths among the request's arguments: the first one, and the distance to the next. The answer
+ * names a removed entry by its position.
  */
 const [firstArgument, argumentsPerEntry] = [4, 3]
 

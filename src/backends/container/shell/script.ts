@@ -1,15 +1,8 @@
-/**
- * Shell functions that process many paths in one request, with only a few processes.
- *
- * A path is `.` or begins with `./`, and no component before the last may be a symlink. The output is delimited by
- * sequences that no name and no content can contain.
- *
- * Unusual cases are omitted from an answer. The caller requests them one by one and learns the reason.
- */
+/** The script of the shell that serves a container's files: the loop that answers requests, and the functions that it calls. */
 
 /**
- * The shell functions of the port, one for each primitive, with the rules of `script.ts`. All except `root` are called
- * through `inside`, which gets the root of the paths.
+ * The shell functions of the port, one for each primitive, with the rules above `statFormat`. All except `root` are
+ * called through `inside`, which gets the root of the paths.
  */
 const primitives = `
 _root=
@@ -386,18 +379,22 @@ touch_() {
 
 // The shell's side of a session: a loop that answers requests, and one function for each operation of the port.
 //
-// It is POSIX shell with common tools only (coreutils and findutils of GNU, or busybox). Tests in the shell itself (`[ -d
-// … ]`) start no process. So conditions are checked before a tool runs, and messages of tools matter only for other
+// It is POSIX shell with common tools only (coreutils and findutils of GNU, or busybox). Tests in the shell itself (`[
+// -d … ]`) start no process. So conditions are checked before a tool runs, and messages of tools matter only for other
 // failures.
 //
-// Rules for all functions: - A path is `.`, or begins with `./` and contains no `.`, `..` or empty components. It is
-// always quoted. In output, `//` ends a path, because no path contains it. - No component before the last may be a
-// symlink; the tools must not follow the last one. - `I`, `K`, `N`, `F`, `_l`, `_n`, `_s` and `_broken` belong to the
-// loop. `$N` is a newline, `$F` the format of `stat`. - A function reads the input of a request with `take`, once, and not
-// in a subshell, because the loop would not notice. After `$(take)`, it must set `I=0`. - The status is one of
-// `faults.ts`. Any other status except 0 means that a tool failed, and its message gives the reason.
+// Rules for all functions:
+// - A path is `.`, or begins with `./` and contains no `.`, `..` or empty components. A path is always quoted. In
+// output, `//` ends a path, because no path contains it.
+// - No component before the last may be a symlink; the tools must not follow the last one.
+// - `I`, `K`, `N`, `F`, `_l`, `_n`, `_s` and `_broken` belong to the loop. `$N` is a newline, `$F` the format of
+// `stat`.
+// - A function reads the input of a request with `take`, once, and not in a subshell, because the loop would not
+// notice. After `$(take)`, it must set `I=0`.
+// - The status is one of `faultsByStatus` in `shellRoot.ts`. Any other status except 0 means that a tool failed, and
+// its message gives the reason.
 
-/** The stat format, parsed in `stat.ts`: bytes, permission bits in octal, owner, mode in hexadecimal, times. */
+/** The stat format, parsed in `shellRoot.ts`: bytes, permission bits in octal, owner, mode in hexadecimal, times. */
 const statFormat = "%s %a %u:%g %f %Y %W %y/%w"
 
 /** Added to the status of a shell's last answer, after which the shell ends. */
@@ -460,6 +457,13 @@ done
  * of its input in bytes, and the call. The loop ends with its input, or when the input is no longer trustworthy.
  */
 export const program = (...functions: ReadonlyArray<string>): string => [beginning, primitives, ...functions, loop].join("")
+
+// Shell functions that process many paths in one request, with only a few processes.
+//
+// A path is `.` or begins with `./`, and no component before the last may be a symlink. The output is delimited by
+// sequences that no name and no content can contain.
+//
+// Unusual cases are omitted from an answer. The caller requests them one by one and learns the reason.
 
 export const bulkScript = `
 # Calls $1 with the arguments in the input. They are not read as a line, which costs a system call per byte.

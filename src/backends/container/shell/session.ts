@@ -46,9 +46,9 @@ interface Answers {
 }
 
 /**
- * Creates a splitter that keeps at most `most` bytes of an answer.
+ * Creates a splitter that keeps at most `maxBytes` bytes of an answer.
  *
- * With `isAlone`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
+ * With `refusesTrailingOutput`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
  */
 export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers => {
   let end: Buffer | undefined
@@ -134,7 +134,7 @@ export interface Session {
    * Fails only if there is no answer: with Unavailable, or with IoError for an answer that is too large.
    *
    * An interruption removes a waiting request. A request that is already sent and may change something is awaited, up
-   * to `patience`; then the shell is abandoned.
+   * to `interruptTimeoutMillis`; then the shell is abandoned.
    */
   readonly request: (request: Request) => Effect.Effect<Reply, Fault>
 }
@@ -153,7 +153,6 @@ export interface Options {
 
 const maxTries = 3
 const maxErrorBytes = 64 * 1024
-/** Milliseconds for a shell to end by itself. */
 const endTimeoutMillis = 2000
 const silenceChecks = 8
 
@@ -252,7 +251,6 @@ const completeJob = (job: Job, outcome: Outcome): void => {
   done?.(outcome)
 }
 
-/** Creates the queue of requests and manages the shell that serves them. `begin` starts another shell. */
 const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number, begin: () => void) => {
   const waiting: Array<Job> = []
   const shells = new Set<Running>()

@@ -89,7 +89,6 @@ const codesByMessage: ReadonlyArray<readonly [words: string, code: string]> = [
   ["Invalid argument", "EINVAL"]
 ]
 
-/** The descriptions of the codes that have no fault of their own. */
 const descriptions: Readonly<Record<string, string>> = {
   EXDEV: "cross-device link not permitted",
   EMFILE: "too many open files",
