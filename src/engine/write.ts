@@ -132,12 +132,14 @@ export interface Written {
  */
 const appendWithVersion = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> =>
   Effect.suspend(() => {
-    const hash = hasher()
-    const checkExisting = Effect.flatMap(port.stat(at), (stat) =>
-      stat?.kind === "file"
+    let hash = hasher()
+    // A wrapper that retries runs the check again, from the start of the file.
+    const checkExisting = Effect.flatMap(port.stat(at), (stat) => {
+      hash = hasher()
+      return stat?.kind === "file"
         ? Effect.scoped(Effect.flatMap(port.open(at), (handle) => Version.hashFile(handle, hash)))
         : Effect.void
-    )
+    })
     const checkUnchanged: Effect.Effect<void, Fault> =
       plan.ifMatch === undefined
         ? checkExisting

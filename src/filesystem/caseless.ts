@@ -5,6 +5,7 @@
  * rule.
  */
 import * as Effect from "effect/Effect"
+import * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, follow } from "../port/Backend.ts"
@@ -72,7 +73,7 @@ export const makeCaseInsensitive = (self: Backend): Backend => {
       make: (path, target) => withExistingSpelling(path, (at) => links.make(at, target))
     },
     attributes: attributes && { set: (path, values) => withExistingSpelling(path, (at) => attributes.set(at, values)) },
-    watch,
+    watch: watch && ((path) => Stream.unwrap(Effect.map(toExistingSpelling(path), watch))),
     locks:
       locks &&
       composeLocks(

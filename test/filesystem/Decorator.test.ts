@@ -711,6 +711,27 @@ describe("retry", () => {
     )
   }
 
+  it.effect("answers the version of the whole file after a repeated append", () =>
+    Effect.gen(function* () {
+      const base = yield* InMemory.make({ tree: { f: "old" } })
+      let left = 1
+      const full = Effect.suspend((): Effect.Effect<void, Fault> => (left-- > 0 ? Effect.fail(io("EMFILE")) : Effect.void))
+      const fs = make({
+        ...base,
+        perform: undefined,
+        write: (path, content, mode, how) =>
+          base.write(path, content, mode, {
+            ...how,
+            commit: (publish) => (how?.commit ?? ((run) => run))(Effect.andThen(full, publish))
+          })
+      })
+      const { version } = yield* inTime(
+        retry({ times: 1 })(fs).write("f", "new", { mode: "append", version: true, ifMatch: yield* fs.version("f") })
+      ).pipe(Effect.flatMap((exit) => exit))
+      assert.strictEqual(version, yield* fs.version("f"))
+    })
+  )
+
   it.effect("never repeats a write of a stream", () =>
     Effect.gen(function* () {
       for (const fault of [io("EAGAIN"), busy]) {

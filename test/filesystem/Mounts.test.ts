@@ -251,6 +251,18 @@ describe("the sides of a mount", () => {
     })
   )
 
+  it.effect("can be watched by any spelling if case does not matter in one of them", () =>
+    Effect.gen(function* () {
+      const outer = yield* InMemory.make({ tree: { dir: {} } })
+      const caseless = yield* memory({ caseInsensitive: true })
+      const fs = yield* mount("m", caseless)(make(outer))
+      const watcher = yield* Effect.forkChild(Stream.runCollect(Stream.take(fs.watch("DIR"), 1)), { startImmediately: true })
+      yield* Effect.yieldNow
+      yield* fs.write("dir/new", "")
+      assert.deepStrictEqual([...(yield* Fiber.join(watcher))], [{ _tag: "Created", path: "dir/new" }])
+    })
+  )
+
   it.effect("are watched together, without hidden entries", () =>
     Effect.gen(function* () {
       const { fs, inner, outer } = yield* mounted()

@@ -66,4 +66,17 @@ describe("pages", () => {
       ),
     { arbitrary: { runs: runs(300) } }
   )
+
+  it.effect("keep both of two concurrent writes to a page that was not loaded", () =>
+    Effect.scoped(
+      Effect.gen(function* () {
+        const port = yield* InMemory.make({ tree: { base: "......" } })
+        const opened = yield* port.open("base" as never)
+        const pages = makePages({ ...opened, read: (at, length) => Effect.andThen(Effect.yieldNow, opened.read(at, length)) })
+        const write = (at: number, text: string) => pages.write(at, new TextEncoder().encode(text))
+        yield* Effect.all([write(0, "a"), write(5, "b")], { concurrency: "unbounded" })
+        assert.strictEqual(new TextDecoder().decode(yield* pages.read(0, 6)), "a....b")
+      })
+    )
+  )
 })

@@ -88,7 +88,9 @@ export const makePages = (base: Handle | undefined): Pages => {
       const isWhole = offset <= index * pageBytes && end >= (index + 1) * pageBytes
       touchedPages.push([index, isWhole ? (writtenPages.get(index) ?? new Uint8Array(pageBytes)) : yield* pageAt(index)])
     }
-    for (const [index, page] of touchedPages) {
+    for (const [index, loadedPage] of touchedPages) {
+      // Another write may have kept its own copy of the page while this one was loaded.
+      const page = writtenPages.get(index) ?? loadedPage
       const start = Math.max(0, index * pageBytes - offset)
       page.set(bytes.subarray(start, (index + 1) * pageBytes - offset), Math.max(0, offset - index * pageBytes))
       writtenPages.set(index, page)
