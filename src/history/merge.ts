@@ -20,10 +20,8 @@ import {
   type Node
 } from "./tree.ts"
 
-// A three-way merge of trees that reads no file.
-//
-// A change of one side is taken and shared with that side's tree. Content, mode, target and spelling of an entry are
-// merged separately.
+// The merge of the trees alone, which reads no file. A change of one side is taken and shared with that side's tree. Content,
+// mode, target and spelling of an entry are merged separately.
 
 /** A file that both sides changed or added. The merged tree has the preferred side's content and the merged mode. */
 interface FileMerge {
@@ -52,7 +50,6 @@ const isDirectory = (node: Maybe<Node>): node is DirectoryNode => node?.kind ===
 const isFile = (node: Maybe<Node>): node is FileNode => node?.kind === "file"
 const isLink = (node: Maybe<Node>): node is LinkNode => node?.kind === "symlink"
 
-/** Tests whether two directories are known to be equal without a comparison. */
 const isKnownEqual = (a: Maybe<DirectoryNode>, b: DirectoryNode): boolean =>
   a !== undefined && (a.entries === b.entries || (a.id !== undefined && a.id === b.id))
 

@@ -41,17 +41,14 @@ export const mismatchToFault = (error: Fault | Mismatch): Fault =>
       )
     : error
 
-/**
- * The directories on other disks than their parents. The value tells whether renames work only inside the directory
- * itself.
- */
+/** Directories on other disks than their parents, each with whether renames work only inside the directory itself. */
 type CrossDeviceDirectories = Map<FsPath.FsPath, boolean>
 
 const isCrossDeviceRename = (error: unknown): error is CrossDeviceRename => Predicate.isTagged(error, "CrossDeviceRename")
 
 /**
- * Keeps the record while the effect runs, and removes it when nothing is left. Recovery handles the rest if `cleared`
- * fails.
+ * Keeps the record while the effect runs, and removes the record when no leftovers exist. If `cleared` fails, recovery
+ * removes the leftovers.
  */
 const withRecord = <E>(
   record: Record.Record,
@@ -144,7 +141,7 @@ const findDiskRoot = (port: Backend, directory: FsPath.FsPath, token: string): E
     )
   })
 
-/** Records where a rename was impossible. Returns false if that was known already. */
+/** Records where a rename was impossible. Returns false if that was already known. */
 const recordCrossDevice = Effect.fnUntraced(function* (
   port: Backend,
   crossDeviceDirectories: CrossDeviceDirectories,

@@ -84,7 +84,7 @@ const holdBoth = <A, E, R>(
 const forgetSnapshot = ({ snapshots }: SessionWithSnapshots, snapshot: FilesystemSnapshot): Effect.Effect<void> =>
   Effect.ignoreCause(snapshots.forget(snapshot), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
 
-/** Takes a snapshot. An interrupted attempt may have created one that is not recorded anywhere, so this removes it. */
+/** Takes a snapshot. Removes the snapshot of an interrupted attempt, because that snapshot is recorded nowhere. */
 const captureFilesystem = (
   sessionWithSnapshots: SessionWithSnapshots,
   tag: string,
@@ -133,7 +133,7 @@ const restoreSessionIfUndone = <E, R>(
     )
   )
 
-/** Restores both. The caller must hold them. */
+/** Restores the filesystem and the session. The caller must hold both. */
 const restoreBoth = Effect.fnUntraced(function* (
   sessionWithSnapshots: SessionWithSnapshots,
   target: SessionSnapshot,

@@ -268,7 +268,7 @@ const joinState = (session: Slices, parent: string): Effect.Effect<State, FsErro
       share.opened = undefined
       return opened
     })
-    // Closing waits until the session is free, and its current holder may be about to join.
+    // Close outside the lock: closing waits until the session is free, and the holder of the session may be about to join.
     const close = Effect.flatMap(share.lock.withPermit(removeUser), (opened) =>
       opened === undefined ? Effect.void : Scope.close(opened.scope, Exit.void)
     )

@@ -50,7 +50,7 @@ export interface Reader {
   readonly stream: (id: string) => Stream.Stream<Uint8Array, StoreFault>
 }
 
-/** The answer about one id. The body is absent if it is not wanted or larger than 1 GiB. */
+/** The answer about one id. The body is absent if it was not requested or is larger than 1 GiB. */
 interface Answer {
   readonly kind: Kind
   readonly size: number
@@ -65,8 +65,8 @@ interface ReadRequest {
 }
 
 /**
- * The failure of a question whose process ended. `isFirst` means that the process was answering this question, which
- * may be the cause.
+ * The failure of a question whose process ended. `isFirst` means that the process was answering this question, so the
+ * question may be the cause.
  */
 interface ProcessEnded {
   readonly _tag: "Ended"

@@ -142,7 +142,6 @@ const removeLeftovers = (directory: string): Effect.Effect<void> =>
     Effect.ignore
   )
 
-/** Writes all bytes at the current position of the file. */
 export const writeFully = (descriptor: number, bytes: Uint8Array): Effect.Effect<void, Fault> =>
   Host.writeFully(descriptor, bytes, faultOf, diskFull)
 

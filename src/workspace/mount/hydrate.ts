@@ -80,7 +80,6 @@ const contentOf = (origin: FileOrigin): Effect.Effect<Uint8Array | Stream.Stream
 
 interface TargetFile {
   readonly path: FsPathModule.FsPath
-  /** The POSIX permission bits, if they are known. */
   readonly mode: number | undefined
   readonly sizeBytes: number
   /** The mount of the file. Files of one mount may not replace each other. */
@@ -91,7 +90,6 @@ interface PathNode<A extends TargetFile> {
   readonly at: FsPathModule.FsPath
   readonly stat: FileStat | undefined
   readonly below: Map<string, PathNode<A>>
-  /** The target, for a link. */
   linkTarget?: PathNode<A>
   file?: A
 }
@@ -233,7 +231,7 @@ const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
 
 const operation = "hydrate"
 
-/** A wrapper for errors of the source files, to tell them from faults of the target filesystem. */
+/** An error of a source file, wrapped to tell it from faults of the target filesystem. */
 class SourceFailure {
   readonly error: MountError
 

@@ -92,8 +92,8 @@ const ownArchiveHash = (places: DumpPaths): Effect.Effect<string | undefined, Fa
   })
 
 /**
- * Reads the two places of a dump. Fails with SessionError `invalid` if the `.jsonl` is not a dump. If the new dump `hasArchive`, also fails
- * if the file at the archive's place is not named by the `.jsonl`.
+ * Reads the two places of a dump. Fails with SessionError `invalid` if the `.jsonl` is not a dump. With `hasArchive`,
+ * also fails if the `.jsonl` does not name the file at the archive's place.
  */
 const readEarlierDump = (operation: string, places: DumpPaths, hasArchive: boolean): Effect.Effect<EarlierDump, SessionError> =>
   Effect.gen(function* () {
@@ -169,7 +169,6 @@ interface StagedDump {
   /** The outermost directory that was created, if any. */
   readonly createdDirectory: string | undefined
   isCommitted: boolean
-  /** True once the new archive is in its final place. */
   isArchivePlaced: boolean
 }
 

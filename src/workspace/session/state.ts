@@ -45,8 +45,8 @@ export const holdAll = <A, E, R>(
   })
 
 /**
- * Acquires all items in order. Each step is uninterruptible, except where it allows interruption. On a failure, or an interruption between
- * the steps, undoes the earlier steps.
+ * Acquires all items in order. A step is uninterruptible unless it allows interruption itself. On a failure, or an
+ * interruption between steps, undoes the earlier steps.
  */
 const acquireAll = Effect.fnUntraced(function* <A, B>(
   items: ReadonlyArray<A>,
