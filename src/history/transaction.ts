@@ -70,7 +70,7 @@ const withRecord = <E>(
       })
   )
 
-/** Determines the time by the clock of each disk, from the times of new files. */
+/** Reads the time of each disk's clock from the time of a new file on the disk. */
 const readStartTimes = Effect.fnUntraced(function* (port: Backend, regions: ReadonlyArray<Region>, token: string) {
   const since = new Map<number, number>()
   for (const [index, region] of regions.entries()) {
@@ -160,8 +160,8 @@ const recordCrossDevice = Effect.fnUntraced(function* (
  * Changes the tree `before` into `after`, touching only the differences. The caller must hold the lock of the port's
  * root.
  *
- * Fails with Mismatch for content whose size or id is not the file's, and with IoError for an entry that could not be
- * restored. After any failure or interruption, nothing has changed.
+ * Fails with Mismatch for content whose size or id is not the file's, and with IoError if the rollback was incomplete.
+ * After any other failure or interruption, nothing has changed.
  */
 export const runTransaction = <E>(port: Backend, goal: TransactionGoal<E>): Effect.Effect<void, Fault | Mismatch | E> =>
   Effect.suspend(() => {

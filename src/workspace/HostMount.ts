@@ -1,12 +1,12 @@
 /**
- * Copies directories and files of the machine into any filesystem. Mounts are plain configuration, their sources must lie in allowed roots,
- * and all of them are copied or none.
+ * Copies directories and files of the machine into any filesystem. Mounts are plain configuration, their sources must
+ * lie in allowed roots, and all of them are copied or none.
  *
- * Files are copied with their permission bits, if both sides have these. Directories are created only where files need them. Existing
- * directories are merged, existing files are overwritten, and the later of two mounts wins. As for any write, a file at the place of a
- * directory fails with NotAFile, and a path below a file fails with NotADirectory. This holds for files of an earlier mount too. Two files
- * of one mount with the same target, due to case or links, fail with AlreadyExists. Names and paths have the limits of a write. `maxBytes`
- * limits the size of files, as for a copy.
+ * Files are copied with their permission bits, if both sides have these. Directories are created only where files need
+ * them. Existing directories are merged, existing files are overwritten, and the later of two mounts wins. As for any
+ * write, a file at the place of a directory fails with NotAFile, and a path below a file fails with NotADirectory. This
+ * holds for files of an earlier mount too. Two files of one mount with the same target, due to case or links, fail with
+ * AlreadyExists. Names and paths have the limits of a write. `maxBytes` limits the size of files, as for a copy.
  *
  * @since 0.1.0
  */
@@ -20,8 +20,8 @@ import type { HostMount, MountError, Options, Preview } from "./mount/model.ts"
 export { type HostMount, type LeftOut, MountError, type Options, type Preview } from "./mount/model.ts"
 
 /**
- * Returns what the mounts would copy, in their order. Reads names and sizes, and opens no file. Fails with MountError as `hydrate` does,
- * except for errors that occur only when files are read.
+ * Returns what the mounts would copy, in their order. Reads names and sizes, and opens no file. Fails with MountError as
+ * `hydrate` does, except for errors that occur only when files are read.
  *
  * @category mounting
  * @since 0.1.0
@@ -58,16 +58,17 @@ export const hydrate: (
 export type Hydrate = typeof hydrate
 
 /**
- * Returns 16 hexadecimal digits of the SHA-256 of the mounts in canonical form. The result does not depend on the order of keys, or on
- * whether defaults are written out. The default of `mountPath` is the exception, because it depends on the source.
+ * Returns 16 hexadecimal digits of the SHA-256 of the mounts in canonical form. The result does not depend on the order
+ * of keys, or on whether defaults are written out. The default of `mountPath` is the exception, because it depends on
+ * the source.
  *
  * @since 0.1.0
  */
 export const fingerprint: (mounts: ReadonlyArray<HostMount>) => string = Plan.fingerprint
 
 /**
- * Renders the mounts for a prompt: a Markdown list with up to 10 entries of each mount, and the number of further entries. Shows only the
- * last name of an absolute source. Returns `""` for no mounts.
+ * Renders the mounts for a prompt: a Markdown list with up to 10 entries of each mount, and the number of further
+ * entries. Shows only the last name of an absolute source. Returns `""` for no mounts.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,7 @@
 /**
- * The state of an agent's run, as typed slices. Events change the slices, and a session can be rolled back, saved and cloned. A session is
- * a value without a backend. A filesystem can be part of a session (`layerSession`, `VfsState`), or be checkpointed with it (`Checkpoint`).
+ * The state of an agent's run, as typed slices. Events change the slices, and a session can be rolled back, saved and
+ * cloned. A session is a value without a backend. A filesystem can be part of a session (`layerSession`, `VfsState`), or
+ * be checkpointed with it (`Checkpoint`).
  *
  * @since 0.1.0
  */
@@ -51,7 +52,8 @@ export interface SliceChanged {
 }
 
 /**
- * The items of all slices at one moment, with references to data that participants keep outside. A snapshot belongs to its session.
+ * The items of all slices at one moment, with references to data that participants keep outside. A snapshot belongs to
+ * its session.
  *
  * @since 0.1.0
  */
@@ -77,8 +79,8 @@ export interface Operations extends Slices {
   readonly children: Effect.Effect<ReadonlyArray<Operations>>
 
   /**
-   * Installs a slice; does nothing if the slice is installed. Fails with SessionError `duplicateSlice` for a different slice of the same
-   * name.
+   * Installs a slice; does nothing if the slice is installed. Fails with SessionError `duplicateSlice` for a different
+   * slice of the same name.
    */
   readonly install: (slice: AnySlice) => Effect.Effect<void, SessionError>
   /** Returns the items, the oldest first; empty if the slice is not installed. */
@@ -87,8 +89,8 @@ export interface Operations extends Slices {
   /** Replaces the items of the slice, and installs the slice if necessary. */
   readonly set: <A, E>(slice: Slice<A, E>, ...items: ReadonlyArray<A>) => Effect.Effect<void, SessionError>
   /**
-   * Applies the event with the slice's own reducer, and installs the slice if necessary. A reducer that throws is a defect, and changes
-   * nothing.
+   * Applies the event with the slice's own reducer, and installs the slice if necessary. A reducer that throws is a
+   * defect, and changes nothing.
    */
   readonly dispatch: <A, E>(slice: Slice<A, E>, event: E) => Effect.Effect<void, SessionError>
   /** Applies the event to every installed slice that handles such events, in one step, and emits it on `events`. */
@@ -98,19 +100,25 @@ export interface Operations extends Slices {
   /** The published events since the stream was run. */
   readonly events: Stream.Stream<unknown>
 
-  /** Takes a snapshot. A snapshot with the same id is replaced. Fails with SessionError `outside` or `invalid`, and then keeps nothing. */
+  /**
+   * Takes a snapshot. A snapshot with the same id is replaced. Fails with SessionError `outside` or `invalid`, and then
+   * keeps nothing.
+   */
   readonly snapshot: (id?: string) => Effect.Effect<SessionSnapshot, SessionError>
   /** The snapshots in the order in which they were taken. */
   readonly snapshots: Effect.Effect<ReadonlyArray<SessionSnapshot>>
-  /** Restores the state slices. Slices that were installed later get their initial items, and logs stay. On failure nothing has changed. */
+  /**
+   * Restores the state slices. Slices that were installed later get their initial items, and logs stay. On failure
+   * nothing has changed.
+   */
   readonly restore: (snapshot: SessionSnapshot) => Effect.Effect<void, SessionError>
   /** Restores the snapshot with this id. */
   readonly rollback: (id: string) => Effect.Effect<void, SessionError>
   /** The part of `restore` that can fail. The caller must hold the session with `exclusively`. */
   readonly prepare: (snapshot: SessionSnapshot) => Effect.Effect<Prepared, SessionError>
   /**
-   * Runs the effect while no other caller changes the session or its participants. The effect's own calls may. A caller that also holds a
-   * filesystem outside of the session must hold the filesystem first, as `Checkpoint` and dumps do.
+   * Runs the effect while no other caller changes the session or its participants. The effect's own calls may. A caller
+   * that also holds a filesystem outside of the session must hold the filesystem first, as `Checkpoint` and dumps do.
    */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Removes a snapshot, and returns whether there was one. */
@@ -170,15 +178,15 @@ export const layer = (options?: Options): Layer.Layer<Session, SessionError> => 
  */
 export interface LoadOptions {
   /**
-   * The slices that the file may contain. A slice that is missing in the file gets its initial items, in each session of a tree. The slice
-   * itself determines whether it is state or a log, not the file.
+   * The slices that the file may contain. A slice that is missing in the file gets its initial items, in each session of
+   * a tree. The slice itself determines whether it is state or a log, not the file.
    */
   readonly slices: ReadonlyArray<AnySlice>
 }
 
 /**
- * Loads a session that `save` wrote, or the only session of a dump, without its parent. Fails with SessionError `io`, `corrupt`, `version`,
- * `unknownSlice` or `duplicateSlice`.
+ * Loads a session that `save` wrote, or the only session of a dump, without its parent. Fails with SessionError `io`,
+ * `corrupt`, `version`, `unknownSlice` or `duplicateSlice`.
  *
  * @category constructors
  * @since 0.1.0
@@ -205,19 +213,20 @@ export interface DumpOptions<E = never> {
 }
 
 /**
- * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`, both taken at one moment. The target
- * directory is created if necessary. A target that is a file, or whose name ends in `.jsonl`, stands for its parent directory. `id` is the
- * tag `session_id`, otherwise a new UUID. Returns the path of the `.jsonl`. Returns `undefined`, and writes nothing, if no slice of any
- * session has items.
+ * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`, both taken at one
+ * moment. The target directory is created if necessary. A target that is a file, or whose name ends in `.jsonl`, stands
+ * for its parent directory. `id` is the tag `session_id`, otherwise a new UUID. Returns the path of the `.jsonl`.
+ * Returns `undefined`, and writes nothing, if no slice of any session has items.
  *
- * Both files are replaced as one. After any end of this call, even a kill of the process, `loadSessionTree` finds the old pair or the new
- * one. Only one process at a time may dump under one id. An earlier dump inside the dumped filesystem is not part of the archive.
+ * Both files are replaced as one. After any end of this call, even a kill of the process, `loadSessionTree` finds the
+ * old pair or the new one. Only one process at a time may dump under one id. An earlier dump inside the dumped
+ * filesystem is not part of the archive.
  *
- * An existing archive is replaced only if the `.jsonl` beside it names it, and a `.jsonl` only if it is a dump. Other files of these names
- * stay. If the dump needs their place, it fails with SessionError `invalid` before it writes.
+ * An existing archive is replaced only if the `.jsonl` beside it names it, and a `.jsonl` only if it is a dump. Other
+ * files of these names stay. If the dump needs their place, it fails with SessionError `invalid` before it writes.
  *
- * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) or `io`, and with the errors of archiving the
- * filesystem.
+ * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) or `io`, and with the errors of
+ * archiving the filesystem.
  *
  * @category dumps
  * @since 0.1.0
@@ -235,8 +244,10 @@ export const dumpSessionTree = <E = never>(
  */
 export interface LoadTreeOptions<E = never> extends LoadOptions {
   /**
-   * The filesystem to restore from the archive, if there is one. A filesystem that is part of the session, such as VfsState, must be
-   * created over the loaded session and restored afterwards: `section.snapshots` restores `archive`. @default nothing is restored
+   * The filesystem to restore from the archive, if there is one. A filesystem that is part of the session, such as
+   * VfsState, must be created over the loaded session and restored afterwards: `section.snapshots` restores `archive`.
+   *
+   * @default nothing is restored
    */
   readonly into?: Algebra | WithFilesystem<E> | undefined
 }
@@ -253,9 +264,10 @@ export interface LoadedTree {
 }
 
 /**
- * Loads the sessions of a dump, and its archive. Reads and checks everything before it changes the filesystem; on failure nothing has
- * changed. Fails with SessionError `corrupt`, which names the line. The reason is also `corrupt` if the named archive is missing, changed,
- * a link, or not a file. Fails with `invalid` if the dump is inside the filesystem to restore, because the restore would remove it.
+ * Loads the sessions of a dump, and its archive. Reads and checks everything before it changes the filesystem; on
+ * failure nothing has changed. Fails with SessionError `corrupt`, which names the line. The reason is also `corrupt` if
+ * the named archive is missing, changed, a link, or not a file. Fails with `invalid` if the dump is inside the
+ * filesystem to restore, because the restore would remove it.
  *
  * @category dumps
  * @since 0.1.0

@@ -212,8 +212,8 @@ const collectFiles = <A extends TargetFile>(rootNode: PathNode<A>): ReadonlyMap<
 }
 
 /**
- * Places all files. Fails as a write would, with NotAFile, NotADirectory and the faults of links. Fails with AlreadyExists for two files of
- * one group at one place. Each fault has the path of the file.
+ * Places all files. Fails as a write would, with NotAFile, NotADirectory and the faults of links. Fails with
+ * AlreadyExists for two files of one group at one place. Each fault has the path of the file.
  */
 const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
   port: Backend,

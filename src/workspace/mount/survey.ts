@@ -313,7 +313,8 @@ class Surveyor {
   }
 
   /**
-   * Returns a link's target in the root, or the reason why it has none. Opens nothing outside the root, and never opens the link itself.
+   * Returns a link's target in the root, or the reason why it has none. Opens nothing outside the root, and never opens
+   * the link itself.
    */
   #target(at: FsPath.FsPath): readonly [to: FsPath.FsPath] | readonly [to: undefined, why: LeftOut["why"]] {
     const { real } = this.#source.root

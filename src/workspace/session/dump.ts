@@ -122,8 +122,8 @@ const isArchiveUnchanged = ({ archive }: DumpPaths, { stamp }: EarlierDump): boo
 const operation = "dumpSessionTree"
 
 /**
- * Returns the session and all sessions below it, parents first and children in order. Iterative, because a loaded file can make the tree
- * deep.
+ * Returns the session and all sessions below it, parents first and children in order. Iterative, because a loaded file
+ * can make the tree deep.
  */
 const sessionsOf = (root: Session): ReadonlyArray<Session> => {
   const all: Array<Session> = []
@@ -201,7 +201,10 @@ const discardStaged = ({ at, isCommitted, isArchivePlaced, createdDirectory, pla
 const withDiskErrors = <A>(staged: StagedDump, effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
   Effect.mapError(effect, toError(operation, staged.places.directory))
 
-/** Writes the archive to the hidden directory and returns its hash. Excludes an earlier dump of this name and the hidden directory. */
+/**
+ * Writes the archive to the hidden directory and returns its hash. Excludes an earlier dump of this name and the hidden
+ * directory.
+ */
 const archive = Effect.fnUntraced(function* (staged: StagedDump, fs: Algebra) {
   const { at, places } = staged
   const earlier = new Set([places.lines, places.archive, at].map((path) => toInnerPath(fs.port, path)))
@@ -249,8 +252,8 @@ const recordsOf = ({ named, tree }: Taken, earlier: EarlierDump): ReadonlyArray<
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Commits both files, without a pause in this process. If the process ends between the renames, the archive is found by its hash. Returns
- * false and does nothing if another file has taken the archive's place since `earlier` was read.
+ * Commits both files, without a pause in this process. If the process ends between the renames, the archive is found by
+ * its hash. Returns false and does nothing if another file has taken the archive's place since `earlier` was read.
  */
 const commit = (staged: StagedDump, lines: string, named: ArchiveName, earlier: EarlierDump): Effect.Effect<boolean, Fault> =>
   attempt(() => {

@@ -1,4 +1,7 @@
-/** Loads sessions from files. Everything is read and checked before any session is created, and a filesystem is changed last. */
+/**
+ * Loads sessions from files. Everything is read and checked before any session is created, and a filesystem is changed
+ * last.
+ */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Fs, resolve } from "../../runtime/node.ts"
