@@ -1,6 +1,8 @@
 /**
- * Checkpoints of a session together with its filesystem. A rollback restores the filesystem first, because that can
- * fail, and then the session, which can no longer fail. On any failure nothing has changed.
+ * Checkpoints of a session together with its filesystem.
+ *
+ * A rollback restores the filesystem first, because that can fail, and then the session, which can no longer fail. On
+ * any failure nothing has changed.
  *
  * @since 0.1.0
  */
@@ -284,14 +286,16 @@ export interface Taken {
 export interface Operations {
   readonly session: SessionModule.Operations
   /**
-   * Takes a checkpoint. The filesystem's snapshot has the id as its tag, and the session records it in
-   * `FilesystemSnapshots`. An existing checkpoint of the same id is replaced once the new one is complete, and stays on
-   * failure.
+   * Takes a checkpoint. An existing checkpoint of the same id stays until the new one is complete, and on failure.
+   *
+   * The filesystem's snapshot has the id as its tag, and the session records the snapshot in `FilesystemSnapshots`.
    */
   readonly take: (id: string) => Effect.Effect<Taken, SnapshotError | SessionError>
   /**
-   * Restores a checkpoint, any number of times and in any order. Fails with SessionError `unknown`, and as the session's
-   * `prepare` and the filesystem's `restore` do; then nothing has changed.
+   * Restores a checkpoint. A checkpoint can be restored any number of times and in any order.
+   *
+   * Fails with SessionError `unknown`, and as the session's `prepare` and the filesystem's `restore` do; then nothing
+   * has changed.
    */
   readonly rollback: (id: string) => Effect.Effect<void, SnapshotRestoreError | SessionError>
   /** Removes a checkpoint, and returns whether there was one. */
@@ -299,13 +303,15 @@ export interface Operations {
   /** The checkpoints in the order in which they were taken. */
   readonly list: Effect.Effect<ReadonlyArray<Taken>>
   /**
-   * Runs the effect, and restores both if it fails, dies or is interrupted. Until the effect ends, no other caller
-   * changes either of them. Log slices are not restored. If the restore fails, its cause is added to the effect's cause.
+   * Runs the effect, and restores both if the effect fails, dies or is interrupted. Log slices are not restored.
+   *
+   * Until the effect ends, no other caller changes either of them. If the restore fails, its cause is added to the cause
+   * of the effect.
    */
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError | SessionError, R>
-  /** Runs the effect while no other caller changes the session or the filesystem. The effect's own calls may change both. */
+  /** Runs the effect while no other caller changes the session or the filesystem; calls of the effect itself may. */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
@@ -373,8 +379,9 @@ export const transaction = <A, E, R>(
   Checkpoint.use((checkpoint) => checkpoint.transaction(effect))
 
 /**
- * Restores the newest filesystem snapshot that a snapshot of the session has recorded, and then the session. If none is
- * recorded, restores the session only. On failure nothing has changed.
+ * Restores the newest filesystem snapshot that a snapshot of the session has recorded, and then the session.
+ *
+ * If no filesystem snapshot is recorded, restores the session only. On failure nothing has changed.
  *
  * @since 0.1.0
  */

@@ -42,12 +42,14 @@ import * as Tree from "./vfs/tree.ts"
 // A directory is created at the first call, and again at the first call after a reset. A path in the session's slice is
 // never used; every directory was created by this module.
 
-/** A set of mounts, which are copied in now and after each reset. */
 interface MountSet {
   readonly mounts: ReadonlyArray<HostMount>
   readonly allowedRoots: ReadonlyArray<string>
   readonly policy: PathPolicy
-  /** The limits where the mounts were requested. They also apply when another caller's call copies the mounts again. */
+  /**
+   * The limits at the call that requested the mounts. They also apply when a call with other limits copies the mounts
+   * again.
+   */
   readonly limits: LimitsShape
   previews: ReadonlyArray<Preview>
 }
@@ -328,9 +330,13 @@ export interface VfsState {
 
 /**
  * Returns the filesystem of the session. All callers on one session share it, and the last of their scopes removes it
- * with all its copies. Fails with MountError, with SessionError `duplicateSlice` if another slice has its name, and as a
- * host directory does if `directory` is unusable. Removes leftovers of dead processes from `directory`. A loaded or
- * cloned session begins without files, and its record of an earlier directory is removed.
+ * with all its copies.
+ *
+ * Fails with MountError, with SessionError `duplicateSlice` if another slice has its name, and as a host directory does
+ * if `directory` is unusable.
+ *
+ * Removes leftovers of dead processes from `directory`. A loaded or cloned session begins without files, and its record
+ * of an earlier directory is removed.
  *
  * If a call must create the directory and fails to create or fill it, the call fails with Unavailable, and the next call
  * tries again.

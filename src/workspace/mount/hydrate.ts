@@ -1,6 +1,6 @@
 /**
- * Copies the planned files, all or none: everything is staged and checked under hidden names, and then renamed into place in
- * one transaction. After a kill, the next start recovers from the record of the transaction.
+ * Copies the planned files, all or none: everything is staged and checked under hidden names, and then renamed into
+ * place in one transaction. After a kill, the next start recovers from the record of the transaction.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -212,8 +212,8 @@ const collectFiles = <A extends TargetFile>(rootNode: PathNode<A>): ReadonlyMap<
 }
 
 /**
- * Places all files. Fails as a write would, with NotAFile, NotADirectory and the faults of links. Fails with
- * AlreadyExists for two files of one group at one place. Each fault has the path of the file.
+ * Places all files. Fails as a write would, with NotAFile, NotADirectory and the faults of links, and with AlreadyExists
+ * for two files of one mount at one place. Each fault has the path of the file.
  */
 const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
   port: Backend,
