@@ -40,7 +40,6 @@ export interface Reader {
    * beyond 1 GiB.
    */
   readonly object: (id: string) => Effect.Effect<Found, StoreFault>
-  /** Returns kind and size of each id, in order; `undefined` for a missing object. */
   readonly sizes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Size | undefined>, StoreFault>
   /** Ends the current processes, which keep removed packs open. The next question starts new ones. */
   readonly restart: Effect.Effect<void>

@@ -229,7 +229,6 @@ export class SnapshotDirectory {
     return true
   }
 
-  /** Creates a missing directory, and removes temporary files of dead processes of this installation. */
   get prepare(): Effect.Effect<void, StoreFault> {
     return attempt(() => {
       if (!this.#judge()) {

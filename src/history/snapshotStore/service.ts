@@ -177,7 +177,6 @@ const checkId = (operation: string, id: string): Effect.Effect<void, SnapshotErr
   return Effect.fail(toError(operation)(storeFault("refused", `${quoteId(id)} is not a valid snapshot id: ${why}`)))
 }
 
-/** Keeps an ArchiveError for an invalid archive, and converts a fault of its file to a SnapshotError. */
 const toArchiveFailure =
   (operation: string) =>
   (problem: ArchiveError | Fault | StoreFault): ArchiveError | SnapshotError => {

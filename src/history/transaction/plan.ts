@@ -240,8 +240,8 @@ export const make = (
   return { regions, steps, modes }
 }
 
-// Inspects every entry that a transaction will remove or replace, before any change. Each entry must be as the tree says, and
-// must contain nothing that the tree lacks, because such content would be lost.
+// Inspects every entry that a transaction will remove or replace, before any change. Each entry must have the kind, and a file
+// the size, that the tree says. A directory must contain nothing that the tree lacks, because such content would be lost.
 
 const changed = ioError("it changed after it was read; try again", "ECHANGED")
 

@@ -75,9 +75,9 @@ export interface Opened {
 /**
  * Opens a regular file for the scope. Never blocks, as opening a FIFO would.
  *
- * With `follows: false` the last symlink is not followed, on systems that support this.
+ * With `followsLinks: false` the last symlink is not followed, on systems that support this.
  *
- * @default follows: true
+ * @default followsLinks: true
  */
 export const open = (
   path: string,

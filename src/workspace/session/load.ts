@@ -151,7 +151,6 @@ export interface DumpPair<A> {
   readonly archive: OpenArchive | undefined
 }
 
-/** Reads a consistent pair, and tries again if another dump replaces it meanwhile. */
 export const readConsistentPair = <A, E extends SessionError | Fault = never>(
   path: string,
   read: Effect.Effect<A, E>,

@@ -244,7 +244,6 @@ export class SessionSnapshots {
   readonly #sessionId: string
   readonly #state: State
   readonly #participants: ReadonlyMap<string, Participant>
-  /** The snapshots in the order in which they were taken. */
   readonly #taken = new Map<string, TakenSnapshot>()
 
   constructor(sessionId: string, state: State, participants: ReadonlyMap<string, Participant>) {
