@@ -100,7 +100,7 @@ export interface ExportOptions {
   readonly layout?: "manifest" | "plain" | undefined
 }
 
-/** Internal options: `odd: "keep"` makes an archive that only this filesystem can restore. */
+/** `nonPortable: "keep"` makes an archive whose verbatim entries only this filesystem can restore. */
 interface InternalExportOptions extends Omit<ExportOptions, "excludes"> {
   readonly excludes?: SurveyOptions["excludes"]
   readonly nonPortable?: NonPortableHandling | undefined

@@ -165,7 +165,6 @@ const ambiguousNames = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string
   return out
 }
 
-/** Matches the entries of the three trees by name: first the entries of `ours`, then the others. */
 const matchNames = (caseSensitive: boolean, trees: Record<(typeof sides)[number], DirectoryNode>): Iterable<NameTriple> => {
   const exact = caseSensitive ? undefined : ambiguousNames([trees.ours, trees.theirs, trees.base])
   const out = new Map<string, { -readonly [Key in keyof NameTriple]: NameTriple[Key] }>()
@@ -375,7 +374,6 @@ const mergeFile = Effect.fnUntraced(function* <E>(
   return { path, bytes: text.bytes, conflict: conflict(path, "content", file, { hunks: text.hunks }) }
 })
 
-/** Merges the changes from `base` to `theirs` into `ours`. Fails only if a source fails. */
 export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effect.fn.Return<TreeMergeOutcome<E>, E> {
   const { base, caseSensitive, conflicts: policy = "fail", ours, theirs } = options
   const prefer = policy === "theirs" ? "theirs" : "ours"

@@ -77,7 +77,7 @@ interface CollectionRun {
   readonly maxWaste: number
 }
 
-/** Tests the age of a path against the disk's own clock. */
+/** Tests the age of a path. `now` must come from the disk's own clock. */
 const isOld = (path: string, now: number): boolean => {
   const stats = lstatIfPresent(path)
   return stats !== undefined && now - stats.mtimeMs > old

@@ -280,7 +280,6 @@ interface Ref {
   readonly commit: string
 }
 
-/** Parses references. Ignores symbolic ones and names that are not UUIDs. */
 const parseRefs = (stdout: Buffer): ReadonlyArray<Ref> =>
   stdout
     .toString()
@@ -371,7 +370,7 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
         // harm.
         yield* Effect.ignore(attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 })))
         return yield* Effect.catch(Effect.as(update(`delete ${refPrefix}${id} ${ref.commit}\n`), true), (fault) =>
-          // Another process may have removed it meanwhile.
+          // Another process may have removed the reference meanwhile.
           Effect.flatMap(find(id), (now) => (now === undefined ? Effect.succeed(false) : Effect.fail(fault)))
         )
       })

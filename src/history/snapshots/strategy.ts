@@ -190,7 +190,7 @@ const create = (prefix: string): string | undefined => {
       Fs.mkdirSync(directory, { mode: 0o700 })
       return directory
     } catch {
-      // Try the next place.
+      // Try the next candidate.
     }
   }
   return undefined

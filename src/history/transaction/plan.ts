@@ -69,7 +69,7 @@ export interface Move {
   readonly path: FsPath.FsPath
   readonly region: number
   readonly slot: number
-  /** Absent if the step only removes an entry. */
+  /** The kind of the new entry; absent if the step only removes an entry. */
   readonly next?: Node["kind"]
   was?: EntryState
   /** True if the old entry stays until the new one replaces it; the set-aside entry is then a copy. */

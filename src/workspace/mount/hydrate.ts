@@ -141,7 +141,7 @@ class TreeBuilder<A extends TargetFile> {
     const found = yield* resolve(this.#port, at)
     const fault =
       placeFault(found) ?? (found.stat === undefined ? FsPathModule.checkLimits(found.path, yield* Limits) : undefined)
-    // A backend without links to follow treats a link as an entry of its own.
+    // A backend that cannot follow links treats a link as an entry of its own.
     return fault !== undefined || found.path === at ? yield* Effect.fail(fault ?? notAFile) : yield* this.#walk(found.path)
   })
 
@@ -248,7 +248,6 @@ interface PlannedFile extends TargetFile {
 
 const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
-/** Returns a check of target paths against the rules and limits, before the filesystem is read. */
 const makePathCheck = Effect.fnUntraced(function* (port: Backend) {
   const { policy, permits } = port.rules ?? {}
   const limits = yield* Limits

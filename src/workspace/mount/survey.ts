@@ -124,7 +124,6 @@ export const findSource = (
   return refuse(firstReason!)
 }
 
-/** Returns a function that opens each root once. */
 export const makeOpener = Effect.gen(function* () {
   const open = yield* OpenDirectory
   const opened = new Map<string, Root>()

@@ -77,7 +77,6 @@ const notReplaceable = (operation: string, path: string, why: string): SessionEr
     `${JSON.stringify(basename(path))} cannot be replaced: ${why}; move it away, or dump into another directory`
   )
 
-/** Returns the hashes that the `.jsonl` names; empty if it cannot be read as a dump. */
 const namedHashes = ({ lines }: DumpPaths): Effect.Effect<ReadonlySet<string>, Fault> =>
   Effect.catch(Effect.map(readFirstLine(lines, maxTextBytes), namedHashesIn), (problem) =>
     problem._tag === "Overlong" ? Effect.succeed(new Set<string>()) : Effect.fail(problem)

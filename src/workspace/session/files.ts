@@ -149,6 +149,6 @@ export const flushDirectory = (directory: string): void => {
   try {
     syncDirectoryNow(directory)
   } catch {
-    // The files themselves are flushed.
+    // Ignore systems that cannot flush directories; the files themselves are flushed.
   }
 }

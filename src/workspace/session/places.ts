@@ -83,7 +83,7 @@ const removeQuietly = (path: string): void => {
 const isDumpFile = (name: string): boolean =>
   /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip)$/.test(name) || TemporaryNames.isLeftover(name)
 
-/** Removes a leftover directory. Foreign files in it stay, and so does the directory then. */
+/** Removes a leftover directory. If the directory contains foreign files, they and the directory stay. */
 const removeLeftover = (path: string): void => {
   try {
     for (const name of Fs.readdirSync(path)) if (isDumpFile(name)) Fs.unlinkSync(join(path, name))

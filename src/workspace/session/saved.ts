@@ -44,7 +44,6 @@ const shorten = (text: string): string => {
   return line.length > 500 ? `${line.slice(0, 500)}…` : line
 }
 
-/** The operation, and the prefix of each message, such as the line. */
 export interface ErrorContext {
   readonly operation: string
   readonly prefix: string
@@ -84,7 +83,6 @@ export interface SessionRecord {
   readonly replaces?: string | undefined
 }
 
-/** Encodes a session as one line of JSON with a newline. */
 export const encode = Effect.fnUntraced(function* (
   operation: string,
   { archive, held, operations, parentId, replaces }: SessionRecord

@@ -133,7 +133,6 @@ export class State {
     return new State(yield* PubSub.unbounded<SliceChanged>(), yield* PubSub.unbounded<unknown>())
   })
 
-  /** The slices in the order of their installation. */
   get entries(): ReadonlyArray<InstalledSlice> {
     return [...this.#entries.values()]
   }
@@ -184,7 +183,6 @@ export class State {
     )
   }
 
-  /** Applies the steps, notifies the other holders of cells, and publishes the changes. */
   change(cause: SliceChanged["cause"], steps: ReadonlyArray<SliceStep>, except?: CellHolder): void {
     this.#assertMayChange()
     const notified: Array<InstalledSlice> = []
