@@ -47,7 +47,7 @@ export type {
 
 type Problem = ArchiveError | Fault | Mismatch
 
-/** An error of the input, wrapped to keep it apart from faults of the filesystem. */
+/** A wrapper that keeps an error of the input apart from faults of the filesystem. */
 class InputError<E> {
   readonly error: E
 
@@ -100,7 +100,7 @@ export interface ExportOptions {
   readonly layout?: "manifest" | "plain" | undefined
 }
 
-/** Internal options: `odd: "keep"` makes an archive that only this filesystem can restore. */
+/** `nonPortable: "keep"` makes an archive whose verbatim entries only this filesystem can restore. */
 interface InternalExportOptions extends Omit<ExportOptions, "excludes"> {
   readonly excludes?: SurveyOptions["excludes"]
   readonly nonPortable?: NonPortableHandling | undefined
@@ -330,8 +330,8 @@ interface OpenedContents extends Contents {
 }
 
 /**
- * Returns the archive's path in the tree if the import can leave the file there: its directory exists in the new tree
- * and the name is free.
+ * Returns the path of the archive in the tree, if the import can leave the archive there: its directory is in the new
+ * tree and the name is free.
  */
 const keptArchivePath = (tree: DirectoryNode, path: FsPath | undefined): FsPath | undefined =>
   path !== undefined && findNode(tree, parent(path))?.kind === "directory" && findNode(tree, path) === undefined

@@ -20,10 +20,8 @@ import {
   type Node
 } from "./tree.ts"
 
-// A three-way merge of trees that reads no file.
-//
-// A change of one side is taken and shared with that side's tree. Content, mode, target and spelling of an entry are
-// merged separately.
+// The merge of the trees alone, which reads no file. A change of one side is taken and shared with that side's tree. Content,
+// mode, target and spelling of an entry are merged separately.
 
 /** A file that both sides changed or added. The merged tree has the preferred side's content and the merged mode. */
 interface FileMerge {
@@ -52,7 +50,6 @@ const isDirectory = (node: Maybe<Node>): node is DirectoryNode => node?.kind ===
 const isFile = (node: Maybe<Node>): node is FileNode => node?.kind === "file"
 const isLink = (node: Maybe<Node>): node is LinkNode => node?.kind === "symlink"
 
-/** Tests whether two directories are known to be equal without a comparison. */
 const isKnownEqual = (a: Maybe<DirectoryNode>, b: DirectoryNode): boolean =>
   a !== undefined && (a.entries === b.entries || (a.id !== undefined && a.id === b.id))
 
@@ -168,7 +165,6 @@ const ambiguousNames = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string
   return out
 }
 
-/** Matches the entries of the three trees by name: first the entries of `ours`, then the others. */
 const matchNames = (caseSensitive: boolean, trees: Record<(typeof sides)[number], DirectoryNode>): Iterable<NameTriple> => {
   const exact = caseSensitive ? undefined : ambiguousNames([trees.ours, trees.theirs, trees.base])
   const out = new Map<string, { -readonly [Key in keyof NameTriple]: NameTriple[Key] }>()
@@ -378,7 +374,6 @@ const mergeFile = Effect.fnUntraced(function* <E>(
   return { path, bytes: text.bytes, conflict: conflict(path, "content", file, { hunks: text.hunks }) }
 })
 
-/** Merges the changes from `base` to `theirs` into `ours`. Fails only if a source fails. */
 export const merge = Effect.fnUntraced(function* <E>(options: Options<E>): Effect.fn.Return<TreeMergeOutcome<E>, E> {
   const { base, caseSensitive, conflicts: policy = "fail", ours, theirs } = options
   const prefer = policy === "theirs" ? "theirs" : "ours"

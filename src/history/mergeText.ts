@@ -10,7 +10,7 @@ import type { Node } from "./tree.ts"
 // There are many shortest diffs. This one moves each run of changes down as far as possible, so that both sides of a merge
 // place an equal change at the same position.
 
-/** A text whose lines have numbers. Equal numbers mean equal bytes, terminator included. */
+/** A text as line numbers. Equal numbers mean equal bytes, terminator included. */
 interface Lines extends Numbered {
   readonly bytes: Uint8Array
 }
@@ -39,14 +39,14 @@ const makeLineNumberer = (): ((bytes: Uint8Array) => Steps<Lines>) => {
 }
 
 /**
- * The most steps of one comparison; a comparison takes lines times differences. Beyond the limit the diff is correct
- * but larger than necessary.
+ * The most steps of one comparison. A comparison takes lines times differences. Beyond the limit the diff is correct but
+ * larger than necessary.
  */
 const maxSteps = 20_000_000
 
 /**
- * A comparison in terms of unchanged lines: the number of changed lines before each of them and after the last, on
- * either side.
+ * A comparison in terms of unchanged lines: for each side, the number of changed lines before each unchanged line and
+ * after the last one.
  */
 interface Gaps {
   readonly before: Array<number>
@@ -153,10 +153,8 @@ const edits = function* (before: Lines, after: Lines): Steps<ReadonlyArray<Edit>
   return yield* editsOf(gaps)
 }
 
-// A three-way merge of texts by lines. Every byte of the result comes from one of the three texts.
-//
-// A change of one side is taken. Changes of both sides that overlap or touch are a conflict, as in git, unless both sides
-// have the same lines.
+// A three-way merge of texts by lines. Every byte of the result comes from one of the three texts. A change of one side is
+// taken. Overlapping or touching changes of both sides are a conflict, as in git, unless both sides have the same lines.
 
 export type Side = "ours" | "theirs"
 

@@ -30,7 +30,7 @@ export const withExclusiveLock = <A, E, R>(port: Backend, effect: Effect.Effect<
 export const isPermitted = ({ info, rules }: Backend): boolean =>
   !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
 
-/** Completes or undoes the transactions of killed processes, unless the filesystem is read-only. */
+/** Completes or discards the transactions of killed processes, unless the filesystem is read-only. */
 export const recoverTransactions = (port: Backend): Effect.Effect<void, Fault> =>
   isPermitted(port) ? (port.hostRoots?.settleTransactions(() => true) ?? Effect.void) : Effect.void
 

@@ -65,7 +65,6 @@ export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Back
   }
 }
 
-/** The metadata that shows a later scan whether the file has changed. */
 interface Stamp {
   readonly sizeBytes: number
   readonly mode: number
@@ -121,7 +120,7 @@ export interface Census {
 export interface ScanOptions<E> {
   readonly previous?: Scan | undefined
   readonly sink?: ContentSink<E> | undefined
-  /** Tests whether the sink still has the content of an id from the previous scan. @default it is */
+  /** Tests whether the sink still has the content with this id from the previous scan. @default always true */
   readonly hasContent?: ((id: string) => boolean) | undefined
   readonly excludes?: ((path: FsPath) => boolean) | undefined
   /** Called during the walk, and once more before the first file is read. */
@@ -266,7 +265,8 @@ type EnterDirectory<E> = (draft: DirectoryDraft, children: ReadonlyArray<Scanned
 const maxListAttempts = 3
 
 /**
- * Reads a directory that was listed and is not found: another program may have moved it back or replaced it.
+ * Lists a directory again that was not found after it was listed, because another program may have moved it back or
+ * replaced it.
  *
  * Returns `undefined` if the directory was removed.
  */
@@ -346,7 +346,7 @@ const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOpt
     const link: StampedNode = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
     here.entries.set(segment, link)
   })
-  /** Records the children that need no I/O; returns the symlinks that must be read. */
+  /** Records the children that need no I/O. Returns the symlinks, whose targets must be read. */
   const take = (here: DirectoryDraft, children: ReadonlyArray<ScannedChild>): ReadonlyArray<ScannedChild> | undefined => {
     let links: Array<ScannedChild> | undefined
     for (const child of children) {
@@ -426,8 +426,8 @@ export const idOf = (
   Effect.map(readFile(port, path, hashOnlySink), (read) => read && { id: read.id, sizeBytes: read.sizeBytes })
 
 /**
- * Reads a file twice through one descriptor. Two equal reads are valid whatever happens to the name; returns
- * `undefined` if they differ.
+ * Reads a file twice through one descriptor. Equal reads are valid even if the name now belongs to another file. Returns
+ * `undefined` if the reads differ.
  */
 const readTwice = <E>(port: Backend, path: FsPath, sink: ContentSink<E>): Effect.Effect<Read | undefined, Fault | E> =>
   Effect.scoped(
@@ -515,7 +515,7 @@ const isUnchanged = (draft: DirectoryDraft, before: DirectoryNode): boolean => {
 
 const directoriesPerYield = 100
 
-/** Builds the directories from the innermost outwards, so that each finds its subdirectories built. */
+/** Builds the innermost directories first, because a directory needs its finished subdirectories. */
 const buildTree = Effect.fnUntraced(function* <E>(top: DirectoryDraft, sink: ContentSink<E>, isSinkComplete: boolean) {
   const order: Array<DirectoryDraft> = [top]
   for (const draft of order) for (const [, below] of draft.directories) order.push(below)
@@ -530,7 +530,7 @@ const buildTree = Effect.fnUntraced(function* <E>(top: DirectoryDraft, sink: Con
   return builtDirectories.get(top)!
 })
 
-/** Builds one directory. `isTrusted` means that the sink still has every unchanged directory with its contents. */
+/** Builds one directory. `isSinkComplete` means that the sink still has every unchanged directory with its contents. */
 const buildDirectory = <E>(draft: DirectoryDraft, sink: ContentSink<E>, isSinkComplete: boolean): DirectoryNode => {
   const { before, entries, mode } = draft
   const isKnown = sink.directory === undefined || (isSinkComplete && before?.id !== undefined)

@@ -41,17 +41,14 @@ export const mismatchToFault = (error: Fault | Mismatch): Fault =>
       )
     : error
 
-/**
- * The directories on other disks than their parents. The value tells whether renames work only inside the directory
- * itself.
- */
+/** Directories on other disks than their parents, each with whether renames work only inside the directory itself. */
 type CrossDeviceDirectories = Map<FsPath.FsPath, boolean>
 
 const isCrossDeviceRename = (error: unknown): error is CrossDeviceRename => Predicate.isTagged(error, "CrossDeviceRename")
 
 /**
- * Keeps the record while the effect runs, and removes it when nothing is left. Recovery handles the rest if `cleared`
- * fails.
+ * Keeps the record while the effect runs, and removes the record when no leftovers exist. If `cleared` fails, recovery
+ * removes the leftovers.
  */
 const withRecord = <E>(
   record: Record.Record,
@@ -73,7 +70,7 @@ const withRecord = <E>(
       })
   )
 
-/** Determines the time by the clock of each disk, from the times of new files. */
+/** Reads the time of each disk's clock from the time of a new file on the disk. */
 const readStartTimes = Effect.fnUntraced(function* (port: Backend, regions: ReadonlyArray<Region>, token: string) {
   const since = new Map<number, number>()
   for (const [index, region] of regions.entries()) {
@@ -144,7 +141,7 @@ const findDiskRoot = (port: Backend, directory: FsPath.FsPath, token: string): E
     )
   })
 
-/** Records where a rename was impossible. Returns false if that was known already. */
+/** Records where a rename was impossible. Returns false if that was already known. */
 const recordCrossDevice = Effect.fnUntraced(function* (
   port: Backend,
   crossDeviceDirectories: CrossDeviceDirectories,
@@ -163,8 +160,8 @@ const recordCrossDevice = Effect.fnUntraced(function* (
  * Changes the tree `before` into `after`, touching only the differences. The caller must hold the lock of the port's
  * root.
  *
- * Fails with Mismatch for content whose size or id is not the file's, and with IoError for an entry that could not be
- * restored. After any failure or interruption, nothing has changed.
+ * Fails with Mismatch for content whose size or id is not the file's, and with IoError if the rollback was incomplete.
+ * After any other failure or interruption, nothing has changed.
  */
 export const runTransaction = <E>(port: Backend, goal: TransactionGoal<E>): Effect.Effect<void, Fault | Mismatch | E> =>
   Effect.suspend(() => {

@@ -1,6 +1,8 @@
 /**
- * Checkpoints of a session together with its filesystem. A rollback restores the filesystem first, because that can fail, and then the
- * session, which can no longer fail. On any failure nothing has changed.
+ * Checkpoints of a session together with its filesystem.
+ *
+ * A rollback restores the filesystem first, because that can fail, and then the session, which can no longer fail. On
+ * any failure nothing has changed.
  *
  * @since 0.1.0
  */
@@ -30,7 +32,8 @@ import type { Operations as Session, SessionSnapshot } from "./Session.ts"
 /** @since 0.1.0 */
 interface ExternalFsSnapshotService {
   /**
-   * A ZIP archive as `Archive.exportBytes` creates it. A tar archive, optionally gzipped, is accepted too. The array must not be changed.
+   * A ZIP archive as `Archive.exportBytes` creates it. A tar archive, optionally gzipped, is accepted too. The array
+   * must not be changed.
    */
   readonly data: Uint8Array
 }
@@ -69,8 +72,8 @@ const keepMasked: Unmask = (effect) => effect
 const sliceService: Slice<FilesystemSnapshot> = makeSlice("FilesystemSnapshot", FilesystemSnapshot)
 
 /**
- * Runs the work uninterruptibly while no other caller changes the session or the filesystem. `work` receives the function that allows
- * interruption.
+ * Runs the work uninterruptibly while no other caller changes the session or the filesystem. `work` receives the
+ * function that allows interruption.
  */
 const holdBoth = <A, E, R>(
   { session, snapshots }: SessionWithSnapshots,
@@ -84,7 +87,7 @@ const holdBoth = <A, E, R>(
 const forgetSnapshot = ({ snapshots }: SessionWithSnapshots, snapshot: FilesystemSnapshot): Effect.Effect<void> =>
   Effect.ignoreCause(snapshots.forget(snapshot), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
 
-/** Takes a snapshot. An interrupted attempt may have created one that is not recorded anywhere, so this removes it. */
+/** Takes a snapshot. Removes the snapshot of an interrupted attempt, because that snapshot is recorded nowhere. */
 const captureFilesystem = (
   sessionWithSnapshots: SessionWithSnapshots,
   tag: string,
@@ -101,8 +104,8 @@ const captureFilesystem = (
   })
 
 /**
- * Tests whether the filesystem was restored. A failure has changed nothing, but after an interruption or a defect the restore may have been
- * complete.
+ * Tests whether the filesystem was restored. A failure has changed nothing, but after an interruption or a defect the
+ * restore may have been complete.
  */
 const isRestored = (
   { snapshots }: SessionWithSnapshots,
@@ -117,8 +120,8 @@ const isRestored = (
     : Effect.succeed(false)
 
 /**
- * Runs the effect. If the effect returns false, restores the session, because the filesystem may have changed it during the restore and its
- * rollback.
+ * Runs the effect. If the effect returns false, restores the session, because the filesystem may have changed it during
+ * the restore and its rollback.
  */
 const restoreSessionIfUndone = <E, R>(
   session: Session,
@@ -133,7 +136,7 @@ const restoreSessionIfUndone = <E, R>(
     )
   )
 
-/** Restores both. The caller must hold them. */
+/** Restores the filesystem and the session. The caller must hold both. */
 const restoreBoth = Effect.fnUntraced(function* (
   sessionWithSnapshots: SessionWithSnapshots,
   target: SessionSnapshot,
@@ -283,13 +286,16 @@ export interface Taken {
 export interface Operations {
   readonly session: SessionModule.Operations
   /**
-   * Takes a checkpoint. The filesystem's snapshot has the id as its tag, and the session records it in `FilesystemSnapshots`. An existing
-   * checkpoint of the same id is replaced once the new one is complete, and stays on failure.
+   * Takes a checkpoint. An existing checkpoint of the same id stays until the new one is complete, and on failure.
+   *
+   * The filesystem's snapshot has the id as its tag, and the session records the snapshot in `FilesystemSnapshots`.
    */
   readonly take: (id: string) => Effect.Effect<Taken, SnapshotError | SessionError>
   /**
-   * Restores a checkpoint, any number of times and in any order. Fails with SessionError `unknown`, and as the session's `prepare` and the
-   * filesystem's `restore` do; then nothing has changed.
+   * Restores a checkpoint. A checkpoint can be restored any number of times and in any order.
+   *
+   * Fails with SessionError `unknown`, and as the session's `prepare` and the filesystem's `restore` do; then nothing
+   * has changed.
    */
   readonly rollback: (id: string) => Effect.Effect<void, SnapshotRestoreError | SessionError>
   /** Removes a checkpoint, and returns whether there was one. */
@@ -297,13 +303,15 @@ export interface Operations {
   /** The checkpoints in the order in which they were taken. */
   readonly list: Effect.Effect<ReadonlyArray<Taken>>
   /**
-   * Runs the effect, and restores both if it fails, dies or is interrupted. Until the effect ends, no other caller changes either of them.
-   * Log slices are not restored. If the restore fails, its cause is added to the effect's cause.
+   * Runs the effect, and restores both if the effect fails, dies or is interrupted. Log slices are not restored.
+   *
+   * Until the effect ends, no other caller changes either of them. If the restore fails, its cause is added to the cause
+   * of the effect.
    */
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError | SessionError, R>
-  /** Runs the effect while no other caller changes the session or the filesystem. The effect's own calls may change both. */
+  /** Runs the effect while no other caller changes the session or the filesystem; calls of the effect itself may. */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
@@ -316,14 +324,16 @@ export interface Operations {
 export class Checkpoint extends Context.Service<Checkpoint, Operations>()("fs-algebra/Checkpoint") {}
 
 /**
- * The slice of filesystem snapshots that a session has recorded, the oldest first. Checkpoints add to it, and other code may too.
+ * The slice of filesystem snapshots that a session has recorded, the oldest first. Checkpoints add to it, and other code
+ * may too.
  *
  * @since 0.1.0
  */
 export const FilesystemSnapshots: Slice<FilesystemSnapshot> = sliceService
 
 /**
- * Returns the checkpoints of the session and of the filesystem that `snapshots` belongs to. Fails with SessionError `duplicateSlice`.
+ * Returns the checkpoints of the session and of the filesystem that `snapshots` belongs to. Fails with SessionError
+ * `duplicateSlice`.
  *
  * @category constructors
  * @since 0.1.0
@@ -369,8 +379,9 @@ export const transaction = <A, E, R>(
   Checkpoint.use((checkpoint) => checkpoint.transaction(effect))
 
 /**
- * Restores the newest filesystem snapshot that a snapshot of the session has recorded, and then the session. If none is recorded, restores
- * the session only. On failure nothing has changed.
+ * Restores the newest filesystem snapshot that a snapshot of the session has recorded, and then the session.
+ *
+ * If no filesystem snapshot is recorded, restores the session only. On failure nothing has changed.
  *
  * @since 0.1.0
  */
@@ -391,7 +402,8 @@ export type ExternalFsSnapshot = ExternalFsSnapshotService
 export const ExternalFsSnapshot: Slice<ExternalFsSnapshot> = slice
 
 /**
- * Stores the current tree of the filesystem in `ExternalFsSnapshot`, and replaces an earlier one. Fails as `Archive.exportBytes` does.
+ * Stores the current tree of the filesystem in `ExternalFsSnapshot`, and replaces an earlier one. Fails as
+ * `Archive.exportBytes` does.
  *
  * @since 0.1.0
  */
@@ -401,8 +413,8 @@ export const captureExternal = (
 ): Effect.Effect<void, ArchiveError | FsError | SessionError> => capture(session, filesystem)
 
 /**
- * Restores the filesystem from `ExternalFsSnapshot`. Returns false if the slice is empty. Fails as `Archive.importBytes` does, with nothing
- * changed.
+ * Restores the filesystem from `ExternalFsSnapshot`. Returns false if the slice is empty. Fails as `Archive.importBytes`
+ * does, with nothing changed.
  *
  * @since 0.1.0
  */

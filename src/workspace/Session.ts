@@ -1,6 +1,8 @@
 /**
- * The state of an agent's run, as typed slices. Events change the slices, and a session can be rolled back, saved and cloned. A session is
- * a value without a backend. A filesystem can be part of a session (`layerSession`, `VfsState`), or be checkpointed with it (`Checkpoint`).
+ * The state of an agent's run, as typed slices.
+ *
+ * Events change the slices, and a session can be rolled back, saved and cloned. A session is a value without a backend.
+ * A filesystem can be part of a session (`layerSession`, `VfsState`), or be checkpointed with it (`Checkpoint`).
  *
  * @since 0.1.0
  */
@@ -51,7 +53,8 @@ export interface SliceChanged {
 }
 
 /**
- * The items of all slices at one moment, with references to data that participants keep outside. A snapshot belongs to its session.
+ * The items of all slices at one moment, with references to data that participants keep outside. A snapshot belongs to
+ * its session.
  *
  * @since 0.1.0
  */
@@ -77,8 +80,8 @@ export interface Operations extends Slices {
   readonly children: Effect.Effect<ReadonlyArray<Operations>>
 
   /**
-   * Installs a slice; does nothing if the slice is installed. Fails with SessionError `duplicateSlice` for a different slice of the same
-   * name.
+   * Installs a slice. Does nothing if the slice is installed already. Fails with SessionError `duplicateSlice` for a
+   * different slice of the same name.
    */
   readonly install: (slice: AnySlice) => Effect.Effect<void, SessionError>
   /** Returns the items, the oldest first; empty if the slice is not installed. */
@@ -87,30 +90,38 @@ export interface Operations extends Slices {
   /** Replaces the items of the slice, and installs the slice if necessary. */
   readonly set: <A, E>(slice: Slice<A, E>, ...items: ReadonlyArray<A>) => Effect.Effect<void, SessionError>
   /**
-   * Applies the event with the slice's own reducer, and installs the slice if necessary. A reducer that throws is a defect, and changes
-   * nothing.
+   * Applies the event with the slice's own reducer, and installs the slice if necessary. A reducer that throws is a
+   * defect, and changes nothing.
    */
   readonly dispatch: <A, E>(slice: Slice<A, E>, event: E) => Effect.Effect<void, SessionError>
-  /** Applies the event to every installed slice that handles such events, in one step, and emits it on `events`. */
+  /** Applies the event in one step to every installed slice that handles such events, and emits the event on `events`. */
   readonly publish: (event: unknown) => Effect.Effect<void>
   /** The changes since the stream was run, in order. No change is dropped. */
   readonly changes: Stream.Stream<SliceChanged>
   /** The published events since the stream was run. */
   readonly events: Stream.Stream<unknown>
 
-  /** Takes a snapshot. A snapshot with the same id is replaced. Fails with SessionError `outside` or `invalid`, and then keeps nothing. */
+  /**
+   * Takes a snapshot. A snapshot with the same id is replaced. Fails with SessionError `outside` or `invalid`, and then
+   * keeps nothing.
+   */
   readonly snapshot: (id?: string) => Effect.Effect<SessionSnapshot, SessionError>
   /** The snapshots in the order in which they were taken. */
   readonly snapshots: Effect.Effect<ReadonlyArray<SessionSnapshot>>
-  /** Restores the state slices. Slices that were installed later get their initial items, and logs stay. On failure nothing has changed. */
+  /**
+   * Restores the state slices. Slices that were installed later get their initial items, and logs stay. On failure
+   * nothing has changed.
+   */
   readonly restore: (snapshot: SessionSnapshot) => Effect.Effect<void, SessionError>
   /** Restores the snapshot with this id. */
   readonly rollback: (id: string) => Effect.Effect<void, SessionError>
   /** The part of `restore` that can fail. The caller must hold the session with `exclusively`. */
   readonly prepare: (snapshot: SessionSnapshot) => Effect.Effect<Prepared, SessionError>
   /**
-   * Runs the effect while no other caller changes the session or its participants. The effect's own calls may. A caller that also holds a
-   * filesystem outside of the session must hold the filesystem first, as `Checkpoint` and dumps do.
+   * Runs the effect while no other caller changes the session or its participants; calls of the effect itself may.
+   *
+   * A caller that also holds a filesystem outside of the session must hold the filesystem first, as `Checkpoint` and
+   * dumps do.
    */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Removes a snapshot, and returns whether there was one. */
@@ -120,7 +131,7 @@ export interface Operations extends Slices {
   readonly reset: Effect.Effect<void>
   /** Returns a new session with the same items, without parent, children, snapshots or participants. */
   readonly clone: (options?: Pick<Options, "id" | "tags">) => Effect.Effect<Operations, SessionError>
-  /** Returns a new session below this one, with only the slices of `options`. It is dumped together with its parent. */
+  /** Returns a new session below this one, with only the slices of `options`. A dump of the parent contains the new session. */
   readonly child: (options?: Options) => Effect.Effect<Operations, SessionError>
   /** Writes the session as JSON to one file, which is replaced atomically. */
   readonly save: (path: string) => Effect.Effect<void, SessionError>
@@ -135,8 +146,10 @@ export interface Operations extends Slices {
 export class Session extends Context.Service<Session, Operations>()("fs-algebra/Session") {}
 
 /**
- * Returns a session, which needs no scope. Fails with SessionError `invalid` for an invalid id or invalid tags, and with `duplicateSlice`
- * for two slices of one name.
+ * Returns a session, which needs no scope.
+ *
+ * Fails with SessionError `invalid` for an invalid id or invalid tags, and with `duplicateSlice` for two slices of one
+ * name.
  *
  * @example
  * ```ts
@@ -170,15 +183,15 @@ export const layer = (options?: Options): Layer.Layer<Session, SessionError> => 
  */
 export interface LoadOptions {
   /**
-   * The slices that the file may contain. A slice that is missing in the file gets its initial items, in each session of a tree. The slice
-   * itself determines whether it is state or a log, not the file.
+   * The slices that the file may contain. A slice that is missing in the file gets its initial items, in each session of
+   * a tree. The slice itself, not the file, determines whether it is state or a log.
    */
   readonly slices: ReadonlyArray<AnySlice>
 }
 
 /**
- * Loads a session that `save` wrote, or the only session of a dump, without its parent. Fails with SessionError `io`, `corrupt`, `version`,
- * `unknownSlice` or `duplicateSlice`.
+ * Loads a session that `save` wrote, or the only session of a dump, without its parent. Fails with SessionError `io`,
+ * `corrupt`, `version`, `unknownSlice` or `duplicateSlice`.
  *
  * @category constructors
  * @since 0.1.0
@@ -205,19 +218,22 @@ export interface DumpOptions<E = never> {
 }
 
 /**
- * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`, both taken at one moment. The target
- * directory is created if necessary. A target that is a file, or whose name ends in `.jsonl`, stands for its parent directory. `id` is the
- * tag `session_id`, otherwise a new UUID. Returns the path of the `.jsonl`. Returns `undefined`, and writes nothing, if no slice of any
- * session has items.
+ * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`, both taken at one
+ * moment.
  *
- * Both files are replaced as one. After any end of this call, even a kill of the process, `loadSessionTree` finds the old pair or the new
- * one. Only one process at a time may dump under one id. An earlier dump inside the dumped filesystem is not part of the archive.
+ * `id` is the tag `session_id`, otherwise a new UUID. The target directory is created if necessary. A target that is a
+ * file, or whose name ends in `.jsonl`, stands for its parent directory. Returns the path of the `.jsonl`. If no slice
+ * of any session has items, writes nothing and returns `undefined`.
  *
- * An existing archive is replaced only if the `.jsonl` beside it names it, and a `.jsonl` only if it is a dump. Other files of these names
- * stay. If the dump needs their place, it fails with SessionError `invalid` before it writes.
+ * Both files are replaced as one. After any end of this call, even a kill of the process, `loadSessionTree` finds the
+ * old pair or the new one. Only one process at a time may dump under one id. The archive excludes an earlier dump that
+ * lies inside the dumped filesystem.
  *
- * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) or `io`, and with the errors of archiving the
- * filesystem.
+ * An existing archive is replaced only if the `.jsonl` beside it names it, and a `.jsonl` only if it is a dump. Other
+ * files of these names stay. If the dump needs their place, it fails with SessionError `invalid` before it writes.
+ *
+ * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) or `io`, and with the errors of
+ * archiving the filesystem.
  *
  * @category dumps
  * @since 0.1.0
@@ -235,8 +251,10 @@ export const dumpSessionTree = <E = never>(
  */
 export interface LoadTreeOptions<E = never> extends LoadOptions {
   /**
-   * The filesystem to restore from the archive, if there is one. A filesystem that is part of the session, such as VfsState, must be
-   * created over the loaded session and restored afterwards: `section.snapshots` restores `archive`. @default nothing is restored
+   * The filesystem to restore from the archive, if there is one. A filesystem that is part of the session, such as
+   * VfsState, must be created over the loaded session and restored afterwards: `section.snapshots` restores `archive`.
+   *
+   * @default nothing is restored
    */
   readonly into?: Algebra | WithFilesystem<E> | undefined
 }
@@ -253,9 +271,13 @@ export interface LoadedTree {
 }
 
 /**
- * Loads the sessions of a dump, and its archive. Reads and checks everything before it changes the filesystem; on failure nothing has
- * changed. Fails with SessionError `corrupt`, which names the line. The reason is also `corrupt` if the named archive is missing, changed,
- * a link, or not a file. Fails with `invalid` if the dump is inside the filesystem to restore, because the restore would remove it.
+ * Loads the sessions of a dump, and its archive.
+ *
+ * Reads and checks everything before it changes the filesystem; on failure nothing has changed. Fails with SessionError:
+ *
+ * - `corrupt`, with the line in its message, if a line is invalid
+ * - `corrupt` if the named archive is missing, changed, a link, or not a file
+ * - `invalid` if the dump is inside the filesystem to restore, because the restore would remove it
  *
  * @category dumps
  * @since 0.1.0

@@ -1,15 +1,18 @@
 /**
- * A filesystem in a temporary directory of one session: its contents are on disk, and the facts about its files in a slice. It behaves like
- * a host directory, with these differences:
+ * A filesystem in a temporary directory of one session: its contents are on disk, and the facts about its files in a
+ * slice. It behaves like a host directory, with these differences:
  *
  * - Paths are ASCII, without `.` and `..`, unless another policy is set.
- * - A directory that becomes empty by a removal or a move is removed, and so are its empty parents. A directory that was created empty stays.
- *   So the root of a `subdirectory` is removed with its last file.
- * - There are no links. A link that another program creates leads nowhere. Directories cannot be watched; use the session's changes.
- * - A snapshot of the session copies the directory. A rollback creates a new directory from that copy, under another path.
+ * - A directory that becomes empty by a removal or a move is removed, and so are its empty parents. A directory that was
+ *   created empty stays. So the root of a `subdirectory` is removed with its last file.
+ * - There are no links. A link that another program creates leads nowhere. Directories cannot be watched; use the
+ *   session's changes.
+ * - A snapshot of the session copies the directory. A rollback creates a new directory from that copy, under another
+ *   path.
  *
- * Another program, such as a container, may use the directory at the same time, as on a host. Its files can be read and listed, and a file
- * that it removes is NotFound. The slice describes a file from the first write through this filesystem on.
+ * Another program, such as a container, may use the directory at the same time, as on a host. Its files can be read and
+ * listed, and a file that it removes is NotFound. The slice describes a file from the first write through this
+ * filesystem on.
  *
  * @since 0.1.0
  */
@@ -39,12 +42,14 @@ import * as Tree from "./vfs/tree.ts"
 // A directory is created at the first call, and again at the first call after a reset. A path in the session's slice is
 // never used; every directory was created by this module.
 
-/** A set of mounts, which are copied in now and after each reset. */
 interface MountSet {
   readonly mounts: ReadonlyArray<HostMount>
   readonly allowedRoots: ReadonlyArray<string>
   readonly policy: PathPolicy
-  /** The limits where the mounts were requested. They also apply when another caller's call copies the mounts again. */
+  /**
+   * The limits at the call that requested the mounts. They also apply when a call with other limits copies the mounts
+   * again.
+   */
   readonly limits: LimitsShape
   previews: ReadonlyArray<Preview>
 }
@@ -53,7 +58,10 @@ type Failure = MountError | FsError
 
 interface State {
   readonly port: (rules: Rules) => Backend
-  /** Adds mounts until the scope ends. Files that were copied in stay. Copies immediately if there is a directory, or if `now` is true. */
+  /**
+   * Adds mounts until the scope ends. Files that were copied in stay. Copies immediately if there is a directory, or if
+   * `now` is true.
+   */
   readonly mount: (mounted: MountSet, now: boolean) => Effect.Effect<void, Failure, Scope.Scope>
   readonly rootPath: Effect.Effect<string, Fault>
 }
@@ -268,7 +276,7 @@ const joinState = (session: Slices, parent: string): Effect.Effect<State, FsErro
       share.opened = undefined
       return opened
     })
-    // Closing waits until the session is free, and its current holder may be about to join.
+    // Close outside the lock: closing waits until the session is free, and the holder of the session may be about to join.
     const close = Effect.flatMap(share.lock.withPermit(removeUser), (opened) =>
       opened === undefined ? Effect.void : Scope.close(opened.scope, Exit.void)
     )
@@ -284,14 +292,21 @@ export { VfsFile, VfsPath, VirtualFileSystem } from "./vfs/files.ts"
  */
 export interface Options extends Omit<CommonOptions, "policy"> {
   /**
-   * The mounts to copy in before the first call, and again after a reset. They are copied whatever else the options forbid. @default none
+   * The mounts to copy in before the first call, and again after a reset. They are copied whatever else the options
+   * forbid.
+   *
+   * @default none
    */
   readonly mounts?: ReadonlyArray<HostMount> | undefined
   /** The absolute directories in which sources of mounts may lie. @default none, so that every mount is refused */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
   /** The time at which the directory is created and filled: at once, or at the first call. @default "eager" */
   readonly start?: "eager" | "lazy" | undefined
-  /** The parent of the directories. If a session has several filesystems, the option of the first one counts. @default os.tmpdir() */
+  /**
+   * The parent of the directories. If a session has several filesystems, the option of the first one counts.
+   *
+   * @default os.tmpdir()
+   */
   readonly directory?: string | undefined
   /** @default "vfs" */
   readonly policy?: CommonOptions["policy"]
@@ -305,8 +320,8 @@ export interface Options extends Omit<CommonOptions, "policy"> {
 export interface VfsState {
   readonly filesystem: Algebra
   /**
-   * The absolute path of the current directory on the machine. The directory is created if there is none. A rollback and a reset change the
-   * path. Fails with Unavailable if the directory cannot be created.
+   * The absolute path of the current directory on the machine. The directory is created if there is none. A rollback and
+   * a reset change the path. Fails with Unavailable if the directory cannot be created.
    */
   readonly rootPath: Effect.Effect<string, BackendError>
   /** The entries that were last copied for the mounts of these options; empty before that. */
@@ -314,12 +329,17 @@ export interface VfsState {
 }
 
 /**
- * Returns the filesystem of the session. All callers on one session share it, and the last of their scopes removes it with all its copies.
- * Fails with MountError, with SessionError `duplicateSlice` if another slice has its name, and as a host directory does if `directory` is
- * unusable. Removes leftovers of dead processes from `directory`. A loaded or cloned session begins without files, and its record of an
- * earlier directory is removed.
+ * Returns the filesystem of the session. All callers on one session share it, and the last of their scopes removes it
+ * with all its copies.
  *
- * If a call must create the directory and fails to create or fill it, the call fails with Unavailable, and the next call tries again.
+ * Fails with MountError, with SessionError `duplicateSlice` if another slice has its name, and as a host directory does
+ * if `directory` is unusable.
+ *
+ * Removes leftovers of dead processes from `directory`. A loaded or cloned session begins without files, and its record
+ * of an earlier directory is removed.
+ *
+ * If a call must create the directory and fails to create or fill it, the call fails with Unavailable, and the next call
+ * tries again.
  *
  * @category constructors
  * @since 0.1.0

@@ -15,8 +15,8 @@ import * as Identity from "../runtime/processIdentity.ts"
 export interface Directory {
   readonly path: string
   /**
-   * The directory's own scope. The directory is removed when this scope, or the scope of its creator, closes. Resources in this scope are
-   * closed first.
+   * The directory's own scope. The directory is removed when this scope, or the scope of its creator, closes. Resources
+   * in this scope are closed first.
    */
   readonly scope: Scope.Scope
   readonly remove: Effect.Effect<void>
@@ -47,7 +47,8 @@ export const make = (parent: string, purpose: Purpose): Effect.Effect<string, Fa
   Effect.acquireRelease(create(parent, purpose), remove)
 
 /**
- * Creates a temporary directory and fills it. Leaves no directory if `fill` fails or is interrupted. `fill` must itself allow interruption.
+ * Creates a temporary directory and fills it. Leaves no directory if `fill` fails or is interrupted. `fill` must itself
+ * allow interruption.
  */
 export const makeFilled = (
   parentScope: Scope.Scope,

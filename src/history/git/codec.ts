@@ -57,7 +57,6 @@ const needsKey = (name: Buffer): boolean =>
 
 const hexadecimalPattern = /^(?:[0-9a-f]{2})+$/
 
-/** Returns the segment for these hexadecimal digits, or `undefined` if its name would not be stored in hexadecimal. */
 const fromHexadecimal = (digits: string): string | undefined => {
   if (!hexadecimalPattern.test(digits)) return undefined
   const bytes = Buffer.from(digits, "hex")
@@ -107,7 +106,7 @@ export interface TreeEntry {
   readonly kind: "file" | "directory" | "symlink"
   /** POSIX permission bits of a file. The mode of a directory is in its own tree. */
   readonly mode?: number | undefined
-  /** The id of the content blob, of the blob with the symlink's target in UTF-8, or of the tree. */
+  /** The id of the content blob, of the blob with the symlink's target in UTF-8, or of the subtree. */
   readonly id: string
 }
 

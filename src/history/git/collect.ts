@@ -37,7 +37,6 @@ export interface CollectResult {
 
 const defaults = { maxPacks: 50, maxWaste: 0.3 }
 
-/** The numbers of removed snapshots and of loose reference files from which a collection pays off. */
 const [forgottenThreshold, looseRefThreshold] = [16, 200] as const
 
 /** The most pack bytes that one job rewrites, unless a quarter of all packs is more. */
@@ -78,7 +77,7 @@ interface CollectionRun {
   readonly maxWaste: number
 }
 
-/** Tests the age of a path against the disk's own clock. */
+/** Tests the age of a path. `now` must come from the disk's own clock. */
 const isOld = (path: string, now: number): boolean => {
   const stats = lstatIfPresent(path)
   return stats !== undefined && now - stats.mtimeMs > old
@@ -156,7 +155,6 @@ interface Job {
   readonly isUnreachable: boolean
 }
 
-/** Returns a predicate for the objects of the new pack: each object once, and none that a remaining pack contains. */
 const makeChooser = ({ packs }: Job, all: ReadonlyArray<Pack>) => {
   const others = all.filter((pack) => !packs.includes(pack))
   const isChosen = packs.map(({ count }) => new Uint8Array(count))
@@ -181,8 +179,8 @@ type Chooser = ReturnType<typeof makeChooser>
 /**
  * Yields the input of `git pack-objects`.
  *
- * Reachable objects come first, newest first and with their paths, because git uses the paths to find similar objects.
- * Unreachable objects follow, unless the job prunes.
+ * Reachable objects come first, the newest first. Their paths are included, because git uses paths to find similar
+ * objects. Unreachable objects follow, unless the job prunes.
  */
 async function* listObjects(job: Job, { choose }: Chooser, lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let chosen: Array<Buffer> = []
@@ -267,9 +265,7 @@ const removePack = (packDirectory: string, { name }: Pack): void => {
   }
 }
 
-/**
- * Runs `run` while new holders wait. Returns false, without a run, if the store is held or a reference is new.
- */
+/** Runs `run` while new holders wait. If the store is held or a reference is new, returns false without a run. */
 const runWithoutHolders = ({ store, tips, turn: self }: CollectionRun, run: () => void): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(
     attempt(store.directory, () => Turns.acquire(store.directory, "remover")),

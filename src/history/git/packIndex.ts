@@ -9,8 +9,7 @@ import { createHash, Fs, join } from "../../runtime/node.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { isId } from "./objects.ts"
 
-// The layout of a pack index, version 2: sorted ids, checksums and offsets, searched in place. Only this module reads it;
-// `packIndex.ts` writes it.
+// The layout of a pack index, version 2: sorted ids, checksums and offsets, searched in place.
 
 const signature = 0xff744f63
 const version = 2
@@ -104,9 +103,8 @@ export interface Pack {
   readonly count: number
   readonly find: (id: Buffer) => number
   readonly id: (at: number) => string
-  /** One byte per object: 1 if the object is reachable. */
+  /** One byte per object: 1 if reachable. */
   readonly reachableFlags: Uint8Array
-  /** Returns the share, from 0 to 1, of the pack's object bytes that is unreachable. */
   readonly unreachableShare: () => number
 }
 
@@ -115,7 +113,7 @@ const corruptPack = (path: string, detail: string): StoreFault =>
 
 const [packHeader, packTrailer] = [12, 20] as const
 
-/** Computes the share of unreachable bytes from the offsets. An object ends where the next one begins. */
+/** Computes the share from the offsets: an object ends where the next one begins. */
 const computeUnreachableShare = (offsets: Float64Array, packBytes: number, reachableFlags: Uint8Array): number => {
   if (!reachableFlags.includes(1)) return 1
   const count = offsets.length
@@ -305,7 +303,6 @@ const readPackIndex = (path: string): Effect.Effect<Buffer | undefined, StoreFau
     })
   })
 
-/** Lists the indexes whose pack exists. An index without its pack is a leftover. */
 const listIndexes = (directory: string): Effect.Effect<ReadonlyArray<string>, StoreFault> =>
   Effect.try({
     try: () => {

@@ -16,8 +16,8 @@ import { encodeIndex } from "./packIndex.ts"
 
 export interface PackWriter {
   /**
-   * Adds an object, unless this pack has it already. Returns the id, which is computed if not given. `finish` reports
-   * write errors.
+   * Adds an object unless this pack has it already. Returns the id, which is computed if not given. A write error is
+   * reported by `finish`.
    */
   readonly add: (kind: ObjectKind, body: Uint8Array, id?: string) => string
   /**
@@ -98,8 +98,8 @@ const sampleCount = 1024
 const byteCounts = new Uint16Array(256)
 
 /**
- * The threshold of `isDense`: the expected sum of squares for equally frequent bytes, plus an eighth, which is seven
- * standard deviations.
+ * The threshold of `looksIncompressible`: the expected sum of squares for equally frequent bytes, plus an eighth, which
+ * is seven standard deviations.
  */
 const denseThreshold = (sampleCount + sampleCount ** 2 / 256) * 1.125
 

@@ -1,8 +1,8 @@
 /**
  * Runs git as an object store only.
  *
- * Git runs without a shell, on a git directory and never on a work tree. Of this process's environment git sees only
- * the PATH, so no user's configuration, hook, filter, attribute or trace takes effect.
+ * Git runs without a shell, on a git directory and never on a work tree. Git gets only PATH from the environment of this
+ * process. So no configuration, hook, filter, attribute or trace of a user takes effect.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -132,7 +132,7 @@ export const failureOf = (command: string, { code, error, signal, stderr }: End)
 
 const maxStderrLength = 2 ** 16
 
-/** Loads `node:child_process` at the first use of git, so that a program without history never loads it. */
+/** Loads `node:child_process` at the first use of git, so that programs without history do not load it. */
 const loadChildProcess = (): typeof ChildProcess => process.getBuiltinModule("node:child_process")
 
 const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: NodeJS.ProcessEnv): Running => {

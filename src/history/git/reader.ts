@@ -40,7 +40,6 @@ export interface Reader {
    * beyond 1 GiB.
    */
   readonly object: (id: string) => Effect.Effect<Found, StoreFault>
-  /** Returns kind and size of each id, in order; `undefined` for a missing object. */
   readonly sizes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Size | undefined>, StoreFault>
   /** Ends the current processes, which keep removed packs open. The next question starts new ones. */
   readonly restart: Effect.Effect<void>
@@ -50,7 +49,7 @@ export interface Reader {
   readonly stream: (id: string) => Stream.Stream<Uint8Array, StoreFault>
 }
 
-/** The answer about one id. The body is absent if it is not wanted or larger than 1 GiB. */
+/** The answer about one id. The body is absent if it was not requested or is larger than 1 GiB. */
 interface Answer {
   readonly kind: Kind
   readonly size: number
@@ -65,8 +64,8 @@ interface ReadRequest {
 }
 
 /**
- * The failure of a question whose process ended. `isFirst` means that the process was answering this question, which
- * may be the cause.
+ * The failure of a question whose process ended. `isFirst` means that the process was answering this question, so the
+ * question may be the cause.
  */
 interface ProcessEnded {
   readonly _tag: "Ended"

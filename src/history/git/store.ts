@@ -29,9 +29,9 @@ export interface Store {
   /** Reads a commit that this library wrote; fails with "corrupt" for any other object. */
   readonly commit: (id: string) => Effect.Effect<Commit, StoreFault>
   /**
-   * Runs the effect while no process removes objects, whether a snapshot refers to them or not.
+   * Runs the effect while no process removes objects, referenced or not.
    *
-   * Code that relies on existing objects, or reads a whole tree, must run and look up those objects inside the effect.
+   * Code that relies on existing objects, or reads a whole tree, must look up those objects inside the effect.
    */
   readonly withoutRemoval: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | StoreFault, R>
 }
@@ -39,7 +39,6 @@ export interface Store {
 export interface Snapshots {
   /** Creates a reference. Fails with "refused" if the id exists, and with "corrupt" if the store lacks the commit. */
   readonly put: (id: string, commit: string) => Effect.Effect<void, StoreFault>
-  /** Returns the id of the commit, or `undefined` if there is none or the id is not a UUID. */
   readonly get: (id: string) => Effect.Effect<string | undefined, StoreFault>
   /** The intact snapshots, sorted by creation time and then by id. */
   readonly list: Effect.Effect<ReadonlyArray<Entry>, StoreFault>
@@ -142,8 +141,8 @@ const writeText = (directory: string, name: string, text: string): void => {
 }
 
 /**
- * Fills a new store. The config comes last: without it, the directory is no repository for git and an unfinished store
- * for us.
+ * Fills a new store. The config is written last: without the config, the directory is no repository for git and an
+ * unfinished store for `open`.
  */
 const initialize = (directory: string): void => {
   for (const name of directories) makeDirectory(join(directory, name))
@@ -167,7 +166,7 @@ const checkOwner = (directory: string, path: string, isEmpty: boolean): void => 
   }
 }
 
-/** Returns section and key of each line. The result only names a changed key, so a deceptive syntax does no harm. */
+/** Returns section and key of each line. The result only names a changed key in a message, so deceptive syntax does no harm. */
 const keysOf = (text: string): ReadonlyArray<readonly [key: string, line: string]> => {
   let section = ""
   return text.split("\n").flatMap((line) => {
@@ -275,7 +274,6 @@ interface Ref {
   readonly commit: string
 }
 
-/** Parses references. Ignores symbolic ones and names that are not UUIDs. */
 const parseRefs = (stdout: Buffer): ReadonlyArray<Ref> =>
   stdout
     .toString()
@@ -366,14 +364,13 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
         // harm.
         yield* Effect.ignore(attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 })))
         return yield* Effect.catch(Effect.as(update(`delete ${refPrefix}${id} ${ref.commit}\n`), true), (fault) =>
-          // Another process may have removed it meanwhile.
+          // Another process may have removed the reference meanwhile.
           Effect.flatMap(find(id), (now) => (now === undefined ? Effect.succeed(false) : Effect.fail(fault)))
         )
       })
   }
 }
 
-/** Returns the disk space below a path. Entries that disappear meanwhile count nothing. */
 const diskUsage = (path: string): number => {
   const stats = lstatIfPresent(path)
   if (stats === undefined) return 0

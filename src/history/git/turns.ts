@@ -1,9 +1,9 @@
-/** Turns: a process registers its use of a store as an entry in the store's directory `turns`. */
+/** Locks of a store. A process registers its use of a store as an entry in the store's directory `turns`. */
 import { join } from "../../runtime/node.ts"
 import * as ProcessLock from "../../runtime/processLock.ts"
 
 /**
- * The role of a turn.
+ * The role of a lock.
  *
  * A `holder` relies on every object that it has seen in the store. A `collector` repacks objects; there is one at a
  * time. A `remover` is a collector during the few milliseconds in which it deletes objects.
@@ -20,12 +20,12 @@ const lock = ProcessLock.make({
 
 export const directoryOf = (store: string): string => join(store, "turns")
 
-/** Creates a turn and refreshes it until `leave`. Throws system errors. */
+/** Creates a lock and refreshes it until `release`. Throws system errors. */
 export const acquire = (store: string, role: Role): StoreLock => lock.add(directoryOf(store), role)
 
 export const release = lock.remove
 
-/** Returns the file name of another process's turn in this role, if there is one. */
+/** Returns the file name of a lock that another process holds in this role, if there is one. */
 export const findOther = (store: string, role: Role, self: StoreLock): string | undefined =>
   lock.others(directoryOf(store), self, role).at(-1)?.name
 

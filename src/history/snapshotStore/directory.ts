@@ -2,7 +2,7 @@
  * The directory of the snapshots. It is used only if it belongs to this user, because the default lies in a shared
  * directory.
  *
- * Other processes use it too, so each call reads it again.
+ * Other processes may change the directory, so each call reads it again.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -39,10 +39,9 @@ const idOf = (name: string): string | undefined => {
   return whyInvalidId(id) === undefined ? id : undefined
 }
 
-// Archives that belong to dumps.
-//
-// A dump of a session stores its filesystem as `{id}.fs.zip` beside `{id}.jsonl`, which names the archive by its SHA-256.
-// A store in the same directory lists and reads such an archive, but never replaces or removes it.
+// Archives that belong to dumps. A dump of a session stores its filesystem as `{id}.fs.zip` beside `{id}.jsonl`, which
+// contains the SHA-256 of the archive. A store in the same directory lists and reads such an archive, but never replaces or
+// removes it.
 
 const archiveEnding = ".fs.zip"
 
@@ -100,7 +99,7 @@ const containsText = async (path: string, text: string, signal: AbortSignal): Pr
 
 const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** Returns the name of the dump that owns an archive, or `undefined`. Fails with the error of the disk. */
+/** Returns the file name of the dump that owns an archive, or `undefined`. Fails with the error of the disk. */
 const dumpOf = (archive: string): Effect.Effect<string | undefined, unknown> =>
   Effect.tryPromise({
     try: async (signal) => {
@@ -193,7 +192,7 @@ export class SnapshotDirectory {
   }
 
   /**
-   * Creates a shelf. During the scope no filesystem can be opened on the directory. Fails with "refused" for an
+   * Opens the directory. During the scope no filesystem can be opened on the directory. Fails with "refused" for an
    * unacceptable directory.
    */
   static make(directory: string): Effect.Effect<SnapshotDirectory, StoreFault, Scope.Scope> {
@@ -213,7 +212,7 @@ export class SnapshotDirectory {
     return storeFault("refused", `snapshots cannot be stored in ${JSON.stringify(this.directory)}: ${why}`)
   }
 
-  /** Tests whether the directory exists. Throws if it must not be used. */
+  /** Tests whether the directory exists. Throws if the directory must not be used. */
   #judge(): boolean {
     if (typeof this.directory !== "string") throw this.#refuse("it is not a path")
     const fault = OpenRoots.reachabilityFault("directory", this.directory)
@@ -230,7 +229,6 @@ export class SnapshotDirectory {
     return true
   }
 
-  /** Creates a missing directory, and removes temporary files of dead processes of this installation. */
   get prepare(): Effect.Effect<void, StoreFault> {
     return attempt(() => {
       if (!this.#judge()) {
@@ -280,7 +278,7 @@ export class SnapshotDirectory {
     for (const { stat } of this.#archives()) if (stat.mtimeNs > newest) newest = stat.mtimeNs
     const { atimeMs, mtimeNs } = Fs.lstatSync(draft, { bigint: true })
     if (mtimeNs > newest) return
-    // The conversion to seconds with a fraction can round down.
+    // Conversion to seconds with a fraction can round down.
     Fs.utimesSync(draft, Number(atimeMs) / 1000, Number(newest / nanosPerMillisecond + 2n) / 1000)
   }
 
@@ -302,7 +300,6 @@ export class SnapshotDirectory {
     }
   }
 
-  /** Finds an archive. Only a regular file counts, not the target of a symlink. */
   find(id: string): Effect.Effect<Archive | undefined, StoreFault> {
     return attempt(() => (this.#isThere() ? this.#archiveOf(id) : undefined))
   }

@@ -117,11 +117,9 @@ export interface Operations {
   readonly list: Effect.Effect<ReadonlyArray<SnapshotInfo>>
   /** Deletes a snapshot; returns whether there was one. */
   readonly delete: (id: string) => Effect.Effect<boolean, SnapshotError>
-  /** Returns the manifest of the archive. */
   readonly manifest: (id: string) => Effect.Effect<Manifest | undefined, SnapshotError | ArchiveError>
   /** Returns the files of the archive in path order; none if there is no such snapshot. */
   readonly tree: (id: string) => Effect.Effect<ReadonlyArray<TreeEntry>, SnapshotError | ArchiveError>
-  /** Returns the text of a file in the archive. */
   readonly file: (id: string, path: string) => Effect.Effect<string | undefined, SnapshotError | ArchiveError | FsError>
   /** Returns the content as a read-only Filesystem, for the scope. Fails with SnapshotError `unknown`. */
   readonly view: (id: string) => Effect.Effect<Algebra, SnapshotError | ArchiveError, Scope.Scope>
@@ -157,7 +155,7 @@ const sourceAt = (path: string): Effect.Effect<Source, Fault, Scope.Scope> =>
 const manifestOf = (path: string): Effect.Effect<ManifestModule.Manifest, ArchiveError | Fault> =>
   Effect.scoped(Effect.flatMap(sourceAt(path), manifestIn))
 
-/** Opens and checks an archive. For the scope, contents come from the opened file, even if its name changes. */
+/** Opens and checks an archive. During the scope, contents come from the opened file, even if its name changes. */
 const contentsOf = (path: string): Effect.Effect<Archived, ArchiveError | Fault, Scope.Scope> =>
   Effect.flatMap(Limits, (limits) =>
     Effect.flatMap(sourceAt(path), (source) => readArchive(source, { limits, policy: undefined }))
@@ -179,7 +177,6 @@ const checkId = (operation: string, id: string): Effect.Effect<void, SnapshotErr
   return Effect.fail(toError(operation)(storeFault("refused", `${quoteId(id)} is not a valid snapshot id: ${why}`)))
 }
 
-/** Keeps an ArchiveError for an invalid archive, and converts a fault of its file to a SnapshotError. */
 const toArchiveFailure =
   (operation: string) =>
   (problem: ArchiveError | Fault | StoreFault): ArchiveError | SnapshotError => {
@@ -200,7 +197,7 @@ const restoreReasons: Partial<Record<string, SnapshotRestoreError["reason"]>> = 
   NotAFile: "incompatible"
 }
 
-/** The errors that prevent every read. Skipping the archive would report it as absent. */
+/** The errors that prevent every read. Skipping an archive after such an error would report the archive as absent. */
 const exhaustionCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 const isExhausted = (problem: Fault | ArchiveError): boolean =>
@@ -263,7 +260,7 @@ export const viewOf = ({ content, path, tree }: Contents): Algebra =>
 const orAbsent = (text: Effect.Effect<string, ReadError>): Effect.Effect<string | undefined, ReadError> =>
   Effect.catchTag(text, ["NotFound", "NotAFile"], () => Effect.succeed(undefined))
 
-/** Returns a text for an error, even if an untyped program passed another value. */
+/** Returns a text for an id, even if an untyped program passed another value. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : typeof value)
 
 export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: boolean): Operations => {
@@ -285,7 +282,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
     })
   }
 
-  /** Returns `nothing` if the directory is refused: such a directory contains no snapshots of ours. */
+  /** Returns `fallback` if the directory is refused, because a refused directory contains no snapshots of this store. */
   const orIfRefused = <A>(effect: Effect.Effect<A, StoreFault>, fallback: A): Effect.Effect<A> =>
     Effect.catch(effect, (fault) =>
       fault.reason === "refused" ? Effect.succeed(fallback) : Effect.die(toError("SnapshotStore")(fault))

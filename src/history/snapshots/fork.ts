@@ -97,7 +97,7 @@ const treeOf = Effect.fnUntraced(function* (forked: Algebra, base: DirectoryNode
       continue
     }
     const node = yield* nodeAt(forked.port, path)
-    // The entries of the directory have changes of their own.
+    // Changed entries of the directory have changes of their own in the list.
     const inside = node?.kind === "directory" && before?.kind === "directory" ? { ...node, entries: before.entries } : node
     if (path !== root) tree = withNode(tree, path, inside)
   }

@@ -58,14 +58,13 @@ import { FilesystemSnapshot } from "./value.ts"
 interface Said {
   readonly id: string
   readonly root: string
-  /** Milliseconds since 1970. */
   readonly createdAt: number
   readonly label: Label
   readonly files: number
   readonly bytes: number
   /** The number of directories, without the root. */
   readonly directories: number
-  /** The number of FIFOs, sockets and devices, which are not captured. */
+  /** FIFOs, sockets and devices, which are not captured. */
   readonly skipped: number
   readonly previous?: string | undefined
   readonly excludesGit?: boolean | undefined
@@ -108,10 +107,9 @@ const decode = (message: string): Said | undefined => {
   }
 }
 
-// Stores the last scan for the next process, which otherwise would read every file again.
-//
-// The data is only a hint, so a missing, truncated or foreign file is no error. A code of this installation authenticates
-// the data. Otherwise an attacker could prepare a store that claims wrong content for a file.
+// Stores the last scan for the next process, which otherwise would read every file again. The data is only a hint, so a
+// missing, truncated or foreign file is no error. A code of this installation authenticates the data. Otherwise an attacker
+// could prepare a store that claims wrong content for a file.
 
 interface SavedScan {
   readonly scan: Scan
@@ -185,7 +183,7 @@ const directoriesPerYield = 200
 
 const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Saves a scan atomically: a process killed meanwhile leaves the old file. */
+/** Saves a scan atomically: if the process is killed meanwhile, the old file stays. */
 const save = (directory: string, root: string, { packs, scan }: SavedScan): Effect.Effect<void> =>
   Effect.promise(async () => {
     const { tree, ...counts } = scan
@@ -435,9 +433,7 @@ const makeStrategy = Effect.fnUntraced(function* (
       ? Effect.succeed(reader.stream(file.id))
       : Effect.map(reader.object(file.id), ({ body }) => body)
 
-  /**
-   * Removes the oldest snapshots until the store is small enough. The larger the excess, the more are removed at once.
-   */
+  /** Removes the oldest snapshots until the store is small enough. A larger excess removes more snapshots at once. */
   const shrinkStore = Effect.fnUntraced(function* (
     maxBytes: number,
     spared: StoredSnapshot | undefined

@@ -119,9 +119,9 @@ export interface Operations {
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R>
   /**
-   * Runs the effect without other writers; its own calls go through. Absent if there is no lock to hold.
+   * Runs the effect without other writers; calls of the effect itself may write. Absent if the backend has no lock.
    *
-   * @default without excluding anybody
+   * @default no lock
    */
   readonly exclusively?: (<A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
   /**

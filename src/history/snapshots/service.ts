@@ -36,7 +36,6 @@ interface LineCounts {
 
 const isBinary = (bytes: Uint8Array): boolean => bytes.includes(0)
 
-/** Reads a file. Returns no bytes if the path is no file, and `undefined` if the file is too large. */
 const read = (port: Backend | undefined, path: FsPath): Effect.Effect<Uint8Array | undefined, Fault> =>
   port === undefined
     ? Effect.succeed(new Uint8Array())

@@ -171,7 +171,6 @@ const whyRefused = (directory: string): string | undefined => {
   return fault === undefined ? undefined : String(fault["detail"])
 }
 
-/** Checks a directory that the caller gives; `argument` is the name of the parameter. */
 export const checkDirectory = (argument: string, directory: string): Effect.Effect<void, StoreFault> =>
   Effect.suspend(() => {
     if (typeof directory !== "string" || !isAbsolute(directory)) {
@@ -191,7 +190,7 @@ const create = (prefix: string): string | undefined => {
       Fs.mkdirSync(directory, { mode: 0o700 })
       return directory
     } catch {
-      // Try the next place.
+      // Try the next candidate.
     }
   }
   return undefined
@@ -232,7 +231,7 @@ export interface StoredSnapshot {
   readonly counts: Effect.Effect<{ readonly files: number; readonly bytes: number }, Problem>
   /** The id of the newest snapshot at the time when this one was taken. */
   readonly previous?: string | undefined
-  /** The number of FIFOs, sockets and devices that were not captured. */
+  /** FIFOs, sockets and devices, which were not captured. */
   readonly skipped?: number | undefined
   /** True if a `.git` at the root was left alone; the restore leaves it alone too. */
   readonly excludesGit?: boolean | undefined
@@ -241,7 +240,10 @@ export interface StoredSnapshot {
 export interface TakeOptions {
   /** A snapshot that must not expire yet. */
   readonly spared?: StoredSnapshot | undefined
-  /** Set if the snapshot belongs to a running transaction: not listed, and ignored by retention. `forget` ends it. */
+  /**
+   * Set if the snapshot belongs to a running transaction. Such a snapshot is not listed, ignored by retention, and
+   * removed by `forget`.
+   */
   readonly isPassing?: boolean | undefined
   readonly bounds?: Pick<LayerOptions, "maxFiles" | "maxBytes"> | undefined
 }

@@ -48,7 +48,7 @@ export const copyFile = (
     })
   )
 
-/** Copies a symlink with its time, which identifies it after it has been put back. */
+/** Copies a symlink with its time, so that recovery still recognises the symlink after a rollback. */
 export const copyLink = Effect.fnUntraced(function* (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath) {
   if (port.links === undefined) return yield* Effect.fail(noLinks)
   const target = yield* port.links.read(from)

@@ -16,9 +16,8 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type DirectoryNode, isSameNode, type Node } from "../tree.ts"
 import { isGone, removeDirectory, removeWhole } from "./entries.ts"
 
-// Staged and replaced entries are in one hidden directory at the root, and in one on every other disk in the tree.
-//
-// So renames are enough to put them in place.
+// Staged and replaced entries are in a hidden directory at the root, and in one on every other disk in the tree. So a rename
+// is enough to put an entry in place.
 
 /** A part of the tree within which renames work. */
 export interface Region {
@@ -29,7 +28,7 @@ export interface Region {
 
 type SlotSide = "new" | "old"
 
-/** Makes the name of a transaction's staging directories, which is in progress until `TemporaryNames.forget`. */
+/** Creates the name of a transaction's staging directories. The name counts as in progress until `TemporaryNames.forget`. */
 export const makeToken = (): string => TemporaryNames.make("exchange")
 
 export const stagingDirectory = (region: Region, token: string): FsPath.FsPath => FsPath.join(region.path, token)
@@ -70,9 +69,8 @@ export interface Move {
   readonly path: FsPath.FsPath
   readonly region: number
   readonly slot: number
-  /** The kind of the new entry; absent for none. */
+  /** The kind of the new entry; absent if the step only removes an entry. */
   readonly next?: Node["kind"]
-  /** The state of the old entry; absent for none. */
   was?: EntryState
   /** True if the old entry stays until the new one replaces it; the set-aside entry is then a copy. */
   keeps: boolean
@@ -80,7 +78,7 @@ export interface Move {
   opens?: number
   /** The mode of a new directory that is set after the move, because the directory could not be moved with it. */
   shuts?: number
-  /** The digest of the staged entry (see `digest.ts`); only in records. */
+  /** The digest of the staged entry, as `stage.ts` computes it; only in records. */
   digest?: string
   /** True if the digest includes permission bits. */
   hasBits?: boolean
@@ -242,9 +240,8 @@ export const make = (
   return { regions, steps, modes }
 }
 
-// Inspects every entry that a transaction will remove or replace, before anything is made.
-//
-// Each entry must be as the tree says and contain nothing that the tree lacks, because such content would be lost.
+// Inspects every entry that a transaction will remove or replace, before any change. Each entry must have the kind, and a file
+// the size, that the tree says. A directory must contain nothing that the tree lacks, because such content would be lost.
 
 const changed = ioError("it changed after it was read; try again", "ECHANGED")
 

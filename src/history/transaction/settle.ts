@@ -362,7 +362,6 @@ const waitForSwaps = (self: OpenedRoot): Effect.Effect<void, Fault> => {
   return attempt(0)
 }
 
-/** Settles one record. A failure is reported and does not block the others. */
 const settleOne = (self: OpenedRoot, entry: Transactions.Entry): Effect.Effect<void> =>
   Effect.scoped(Effect.suspend(() => withRootLocks([...entry.header.roots, self.root], settleEntry(self, entry.id)))).pipe(
     Effect.catch((fault) => {

@@ -73,9 +73,7 @@ const makeCreator = <E>(port: Backend): EntryCreator<E> => {
 }
 
 // The digest of a staged file, symlink or tree: its kinds, names, targets and contents, and its permission bits if all are
-// known.
-//
-// Recovery compares the digest before it puts an entry in place.
+// known. Recovery compares the digest before it puts an entry in place.
 
 interface StagedFields {
   readonly path: FsPath.FsPath
@@ -185,7 +183,7 @@ interface StagedPath {
   readonly path: FsPath.FsPath
 }
 
-/** Returns the same bytes, but fails as soon as they are too many, and at the end if they are not the file's. */
+/** Returns the same bytes. Fails as soon as there are too many bytes, and at the end if the content is not that of the file. */
 const checkContent = <E>(
   content: Stream.Stream<Uint8Array, E>,
   file: FileNode,
@@ -274,7 +272,10 @@ interface Pending extends StagedPath {
   readonly node: Node
 }
 
-/** The mode of a directory, set after all its entries are created. `isSet` if the directory was created with that mode. */
+/**
+ * The mode of a directory, which is set after all entries of the directory are created. `isSet` means that the directory
+ * already has the mode.
+ */
 interface DeferredMode extends StagedPath {
   readonly mode: number
   isSet: boolean

@@ -133,7 +133,10 @@ const incompleteRollback = (cause: Cause.Cause<Fault | CrossDeviceRename>): Faul
   cause
 })
 
-/** Runs all steps, and undoes them on failure. `onRollback` runs before the undoing, `onIncompleteRollback` if that fails. */
+/**
+ * Runs all steps, and undoes them on failure. `onRollback` runs before the undoing, and `onIncompleteRollback` after an
+ * undoing that fails.
+ */
 export const swap = (
   port: Backend,
   moves: Moves,

@@ -75,9 +75,9 @@ export interface Opened {
 /**
  * Opens a regular file for the scope. Never blocks, as opening a FIFO would.
  *
- * With `follows: false` the last symlink is not followed, on systems that support this.
+ * With `followsLinks: false` the last symlink is not followed, on systems that support this.
  *
- * @default follows: true
+ * @default followsLinks: true
  */
 export const open = (
   path: string,
@@ -142,7 +142,6 @@ const removeLeftovers = (directory: string): Effect.Effect<void> =>
     Effect.ignore
   )
 
-/** Writes all bytes at the current position of the file. */
 export const writeFully = (descriptor: number, bytes: Uint8Array): Effect.Effect<void, Fault> =>
   Host.writeFully(descriptor, bytes, faultOf, diskFull)
 

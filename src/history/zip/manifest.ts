@@ -115,7 +115,6 @@ interface Verbatim {
   readonly backend: string
   /** The number of files, symlinks and directories. */
   readonly entries: number
-  /** The number of files and symlinks. */
   readonly fileCount: number
   readonly totalBytes: number
 }

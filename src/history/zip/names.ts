@@ -2,7 +2,7 @@
  * The rules for names and symlinks in an archive.
  *
  * Reading and writing share the rules, so the writer writes nothing that the reader rejects. A violation throws an
- * ArchiveError, which `judged` catches at the start of a call; the code between needs no error handling.
+ * ArchiveError, which `tryArchive` catches at the start of a call; the code between needs no error handling.
  */
 import * as Effect from "effect/Effect"
 import { leadsOutside } from "../../engine/resolve.ts"

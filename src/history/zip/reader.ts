@@ -159,8 +159,8 @@ class Reader {
   }
 
   /**
-   * Reads the archive. `expected` is the required layout; without it, any is accepted. `home` restores entries carried
-   * verbatim.
+   * Reads the archive. `expected` is the required layout; without it, any layout is accepted. `restoreTarget` restores
+   * entries carried verbatim.
    */
   readonly read = Effect.fnUntraced(
     { self: this },
@@ -405,8 +405,8 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
 /**
  * Reads an archive with a manifest of this library. The source must not change while contents are requested.
  *
- * With `home`, entries carried verbatim are restored. Otherwise they are checked and ignored, like everything outside
- * `files/`.
+ * With `restoreTarget`, entries carried verbatim are restored. Otherwise they are checked and ignored, like everything
+ * outside `files/`.
  */
 export const read = (
   source: Source,

@@ -46,7 +46,6 @@ export interface EntryRecord {
   readonly isDirectory: boolean
   /** True if sizes and checksum follow after the data. */
   readonly hasDescriptor: boolean
-  /** True if a size may need 64 bits. */
   readonly mayNeed64Bits: boolean
   readonly offset: number
   crc: number

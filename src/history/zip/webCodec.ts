@@ -83,7 +83,7 @@ export const gunzipPump = pump(() => new DecompressionStream("gzip"))
 
 const inputChunkBytes = 16 * 1024
 
-/** Returns the whole output of a pump, or `undefined` if it exceeds `most` bytes or the input is broken. */
+/** Returns the whole output of a pump, or `undefined` if the output exceeds `maxBytes` or the input is broken. */
 const runToEnd = (
   pump: Effect.Effect<Pumping, never, Scope.Scope>,
   bytes: Uint8Array,

@@ -1,6 +1,6 @@
 /**
- * Copies the planned files, all or none: everything is staged and checked under hidden names, and then renamed into place in
- * one transaction. After a kill, the next start recovers from the record of the transaction.
+ * Copies the planned files, all or none: everything is staged and checked under hidden names, and then renamed into
+ * place in one transaction. After a kill, the next start recovers from the record of the transaction.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -80,7 +80,6 @@ const contentOf = (origin: FileOrigin): Effect.Effect<Uint8Array | Stream.Stream
 
 interface TargetFile {
   readonly path: FsPathModule.FsPath
-  /** The POSIX permission bits, if they are known. */
   readonly mode: number | undefined
   readonly sizeBytes: number
   /** The mount of the file. Files of one mount may not replace each other. */
@@ -91,7 +90,6 @@ interface PathNode<A extends TargetFile> {
   readonly at: FsPathModule.FsPath
   readonly stat: FileStat | undefined
   readonly below: Map<string, PathNode<A>>
-  /** The target, for a link. */
   linkTarget?: PathNode<A>
   file?: A
 }
@@ -143,7 +141,7 @@ class TreeBuilder<A extends TargetFile> {
     const found = yield* resolve(this.#port, at)
     const fault =
       placeFault(found) ?? (found.stat === undefined ? FsPathModule.checkLimits(found.path, yield* Limits) : undefined)
-    // A backend without links to follow treats a link as an entry of its own.
+    // A backend that cannot follow links treats a link as an entry of its own.
     return fault !== undefined || found.path === at ? yield* Effect.fail(fault ?? notAFile) : yield* this.#walk(found.path)
   })
 
@@ -214,8 +212,8 @@ const collectFiles = <A extends TargetFile>(rootNode: PathNode<A>): ReadonlyMap<
 }
 
 /**
- * Places all files. Fails as a write would, with NotAFile, NotADirectory and the faults of links. Fails with AlreadyExists for two files of
- * one group at one place. Each fault has the path of the file.
+ * Places all files. Fails as a write would, with NotAFile, NotADirectory and the faults of links, and with AlreadyExists
+ * for two files of one mount at one place. Each fault has the path of the file.
  */
 const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
   port: Backend,
@@ -233,7 +231,7 @@ const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
 
 const operation = "hydrate"
 
-/** A wrapper for errors of the source files, to tell them from faults of the target filesystem. */
+/** An error of a source file, wrapped to tell it from faults of the target filesystem. */
 class SourceFailure {
   readonly error: MountError
 
@@ -250,7 +248,6 @@ interface PlannedFile extends TargetFile {
 
 const readOnly: Fault = { _tag: "AccessDenied", why: "readOnly" }
 
-/** Returns a check of target paths against the rules and limits, before the filesystem is read. */
 const makePathCheck = Effect.fnUntraced(function* (port: Backend) {
   const { policy, permits } = port.rules ?? {}
   const limits = yield* Limits

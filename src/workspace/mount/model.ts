@@ -4,9 +4,14 @@ import * as FsPath from "../../model/FsPath.ts"
 import { isAbsolute, platform } from "../../runtime/node.ts"
 
 /**
- * The reason why a mount failed. `outside`: the source is in no allowed root, or in a snapshot store. `missing`: the source does not exist,
- * or no longer. `invalid`: a path, pattern or number is invalid. `budget`: the files exceed `maxBytes`, or too many links were followed.
- * `unreadable`: a file or directory cannot be read, or has another kind. `changed`: a file changed during the copy.
+ * The reason why a mount failed.
+ *
+ * - `outside`: the source is in no allowed root, or in a snapshot store
+ * - `missing`: the source does not exist, or no longer
+ * - `invalid`: a path, pattern or number is invalid
+ * - `budget`: the files exceed `maxBytes`, or too many links were followed
+ * - `unreadable`: a file or directory cannot be read, or has another kind
+ * - `changed`: a file changed during the copy
  *
  * @since 0.1.0
  */
@@ -30,8 +35,9 @@ export class MountError extends Schema.TaggedError<MountError>("fs-algebra/Mount
  */
 export interface HostMount {
   /**
-   * The source: an absolute path, or a path relative to an allowed root, each of which is tried in turn. Control characters, `..` and blank
-   * paths are invalid. The source may have non-ASCII names even if the target accepts only ASCII.
+   * The source: an absolute path, or a path relative to an allowed root, each of which is tried in turn. Control
+   * characters, `..` and blank paths are invalid. The source may have non-ASCII names even if the target accepts only
+   * ASCII.
    */
   readonly hostPath: string
   /**
@@ -41,13 +47,17 @@ export interface HostMount {
    */
   readonly mountPath?: string | ReadonlyArray<string> | undefined
   /**
-   * The globs of the files to copy, as `Filesystem.glob` takes them, relative to the source; for a file, its name. Blank globs are ignored,
-   * and ambiguous ones are rejected. @default everything
+   * The globs of the files to copy, as `Filesystem.glob` takes them, relative to the source; for a file, its name. Blank
+   * globs are ignored, and ambiguous ones are rejected.
+   *
+   * @default everything
    */
   readonly include?: ReadonlyArray<string> | undefined
   /**
-   * The globs to exclude, with precedence over `include`, as the `exclude` of a glob. If links are followed, the path of a link's target is
-   * checked too. @default nothing
+   * The globs to exclude, with precedence over `include`, as the `exclude` of a glob. If links are followed, the path of
+   * a link's target is checked too.
+   *
+   * @default nothing
    */
   readonly exclude?: ReadonlyArray<string> | undefined
   /** The largest total size of all files in bytes. 0 admits only empty files. @default no bound */
@@ -67,9 +77,13 @@ export interface Options {
 }
 
 /**
- * An entry that the globs match and that is not copied. `link`: links are not followed. `outside`: the link leads out of the allowed root,
- * or into a snapshot store. `dangling`: the link leads nowhere. `loop`: the link leads to a directory that contains it. `other`: a FIFO, a
- * socket or a device, which is never opened.
+ * An entry that the globs match and that is not copied.
+ *
+ * - `link`: links are not followed
+ * - `outside`: the link leads out of the allowed root, or into a snapshot store
+ * - `dangling`: the link leads nowhere
+ * - `loop`: the link leads to a directory that contains it
+ * - `other`: a FIFO, a socket or a device, which is never opened
  *
  * @since 0.1.0
  */
@@ -93,7 +107,7 @@ export interface Preview {
   readonly entries: ReadonlyArray<string>
   readonly files: number
   readonly bytes: number
-  /** At most 20 skipped entries, in path order, and the number of all. */
+  /** The number of all skipped entries, and at most 20 of them in path order. */
   readonly leftOut: { readonly count: number; readonly entries: ReadonlyArray<LeftOut> }
 }
 

@@ -124,7 +124,6 @@ export const findSource = (
   return refuse(firstReason!)
 }
 
-/** Returns a function that opens each root once. */
 export const makeOpener = Effect.gen(function* () {
   const open = yield* OpenDirectory
   const opened = new Map<string, Root>()
@@ -313,7 +312,8 @@ class Surveyor {
   }
 
   /**
-   * Returns a link's target in the root, or the reason why it has none. Opens nothing outside the root, and never opens the link itself.
+   * Returns a link's target in the root, or the reason why it has none. Opens nothing outside the root, and never opens
+   * the link itself.
    */
   #target(at: FsPath.FsPath): readonly [to: FsPath.FsPath] | readonly [to: undefined, why: LeftOut["why"]] {
     const { real } = this.#source.root

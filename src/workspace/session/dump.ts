@@ -77,7 +77,6 @@ const notReplaceable = (operation: string, path: string, why: string): SessionEr
     `${JSON.stringify(basename(path))} cannot be replaced: ${why}; move it away, or dump into another directory`
   )
 
-/** Returns the hashes that the `.jsonl` names; empty if it cannot be read as a dump. */
 const namedHashes = ({ lines }: DumpPaths): Effect.Effect<ReadonlySet<string>, Fault> =>
   Effect.catch(Effect.map(readFirstLine(lines, maxTextBytes), namedHashesIn), (problem) =>
     problem._tag === "Overlong" ? Effect.succeed(new Set<string>()) : Effect.fail(problem)
@@ -92,8 +91,8 @@ const ownArchiveHash = (places: DumpPaths): Effect.Effect<string | undefined, Fa
   })
 
 /**
- * Reads the two places of a dump. Fails with SessionError `invalid` if the `.jsonl` is not a dump. If the new dump `hasArchive`, also fails
- * if the file at the archive's place is not named by the `.jsonl`.
+ * Reads the two places of a dump. Fails with SessionError `invalid` if the `.jsonl` is not a dump. With `hasArchive`,
+ * also fails if the `.jsonl` does not name the file at the archive's place.
  */
 const readEarlierDump = (operation: string, places: DumpPaths, hasArchive: boolean): Effect.Effect<EarlierDump, SessionError> =>
   Effect.gen(function* () {
@@ -122,8 +121,8 @@ const isArchiveUnchanged = ({ archive }: DumpPaths, { stamp }: EarlierDump): boo
 const operation = "dumpSessionTree"
 
 /**
- * Returns the session and all sessions below it, parents first and children in order. Iterative, because a loaded file can make the tree
- * deep.
+ * Returns the session and all sessions below it, parents first and children in order. Iterative, because a loaded file
+ * can make the tree deep.
  */
 const sessionsOf = (root: Session): ReadonlyArray<Session> => {
   const all: Array<Session> = []
@@ -169,7 +168,6 @@ interface StagedDump {
   /** The outermost directory that was created, if any. */
   readonly createdDirectory: string | undefined
   isCommitted: boolean
-  /** True once the new archive is in its final place. */
   isArchivePlaced: boolean
 }
 
@@ -202,7 +200,10 @@ const discardStaged = ({ at, isCommitted, isArchivePlaced, createdDirectory, pla
 const withDiskErrors = <A>(staged: StagedDump, effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>
   Effect.mapError(effect, toError(operation, staged.places.directory))
 
-/** Writes the archive to the hidden directory and returns its hash. Excludes an earlier dump of this name and the hidden directory. */
+/**
+ * Writes the archive to the hidden directory and returns its hash. Excludes an earlier dump of this name and the hidden
+ * directory.
+ */
 const archive = Effect.fnUntraced(function* (staged: StagedDump, fs: Algebra) {
   const { at, places } = staged
   const earlier = new Set([places.lines, places.archive, at].map((path) => toInnerPath(fs.port, path)))
@@ -250,8 +251,8 @@ const recordsOf = ({ named, tree }: Taken, earlier: EarlierDump): ReadonlyArray<
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Commits both files, without a pause in this process. If the process ends between the renames, the archive is found by its hash. Returns
- * false and does nothing if another file has taken the archive's place since `earlier` was read.
+ * Commits both files, without a pause in this process. If the process ends between the renames, the archive is found by
+ * its hash. Returns false and does nothing if another file has taken the archive's place since `earlier` was read.
  */
 const commit = (staged: StagedDump, lines: string, named: ArchiveName, earlier: EarlierDump): Effect.Effect<boolean, Fault> =>
   attempt(() => {

@@ -25,7 +25,10 @@ export const toError =
   (fault: Fault): SessionError =>
     new SessionError({ operation, reason: "io", detail: promote(fault, operation, path).message })
 
-/** Passes a file's content to `use` in pieces. Each piece is valid only until the next one. `size` is the size of the whole file. */
+/**
+ * Passes a file's content to `use` in pieces. Each piece is valid only until the next one. `size` is the size of the
+ * whole file.
+ */
 const forEachPieceOf = <E, R>(
   { descriptor, size }: Opened,
   use: (bytes: Uint8Array, size: number) => Effect.Effect<void, E, R>
@@ -74,7 +77,10 @@ export const readWhole = (path: string, maxBytes: number): Effect.Effect<Uint8Ar
     return Effect.map(forEachPiece(path, add), () => Buffer.concat(parts))
   })
 
-/** Passes each line, without its newline, to `use`, with its number from 1. A last line without a newline counts if it is not empty. */
+/**
+ * Passes each line, without its newline, to `use`, with its number from 1. A last line without a newline counts if it is
+ * not empty.
+ */
 export const forEachLine = <E>(
   path: string,
   maxBytes: number,
@@ -143,6 +149,6 @@ export const flushDirectory = (directory: string): void => {
   try {
     syncDirectoryNow(directory)
   } catch {
-    // The files themselves are flushed.
+    // Ignore systems that cannot flush directories; the files themselves are flushed.
   }
 }

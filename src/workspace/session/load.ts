@@ -1,4 +1,7 @@
-/** Loads sessions from files. Everything is read and checked before any session is created, and a filesystem is changed last. */
+/**
+ * Loads sessions from files. Everything is read and checked before any session is created, and a filesystem is changed
+ * last.
+ */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { Fs, resolve } from "../../runtime/node.ts"
@@ -148,7 +151,6 @@ export interface DumpPair<A> {
   readonly archive: OpenArchive | undefined
 }
 
-/** Reads a consistent pair, and tries again if another dump replaces it meanwhile. */
 export const readConsistentPair = <A, E extends SessionError | Fault = never>(
   path: string,
   read: Effect.Effect<A, E>,

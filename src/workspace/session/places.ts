@@ -36,7 +36,8 @@ export const dumpPathsOf = (lines: string): DumpPaths => {
 export const isLinesFile = (path: string): boolean => path.endsWith(linesEnding)
 
 /**
- * Returns the kind in the name of a hidden directory, `dump` and 16 letters, which identifies the dump whatever characters its name has.
+ * Returns the kind in the name of a hidden directory, `dump` and 16 letters, which identifies the dump whatever
+ * characters its name has.
  */
 const hiddenKind = (name: string): string =>
   `dump${Hash.sha256(Buffer.from(name))
@@ -48,8 +49,8 @@ const isEntryOfKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
   Fs.lstatSync(path, { throwIfNoEntry: false })?.[kind]() === true
 
 /**
- * Returns the directories whose name has the form of the dump's hidden directories. Any program can create such a name, so callers only
- * look there for an archive of a known hash. Links and files of such a name are skipped.
+ * Returns the directories whose name has the form of the dump's hidden directories. Any program can create such a name,
+ * so callers only look there for an archive of a known hash. Links and files of such a name are skipped.
  */
 const hiddenDirectories = ({ directory, name }: DumpPaths): ReadonlyArray<string> => {
   const start = `.~fsa-${hiddenKind(name)}-`
@@ -82,7 +83,7 @@ const removeQuietly = (path: string): void => {
 const isDumpFile = (name: string): boolean =>
   /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip)$/.test(name) || TemporaryNames.isLeftover(name)
 
-/** Removes a leftover directory. Foreign files in it stay, and so does the directory then. */
+/** Removes a leftover directory. If the directory contains foreign files, they and the directory stay. */
 const removeLeftover = (path: string): void => {
   try {
     for (const name of Fs.readdirSync(path)) if (isDumpFile(name)) Fs.unlinkSync(join(path, name))

@@ -11,7 +11,10 @@ import type { SliceItems } from "./session.ts"
 /** The version that this module writes, and the newest that it reads. */
 const schemaVersion = 1
 
-/** The largest text in bytes. A text is held in memory as a whole, and JavaScript strings cannot be longer than about twice that. */
+/**
+ * The largest text in bytes. A text is held in memory as a whole, and JavaScript strings cannot be longer than about
+ * twice that.
+ */
 export const maxTextBytes = 256 * 1024 * 1024
 
 /** The archive of a dump; `null` if there is none, and `undefined` if the text does not tell. */
@@ -41,7 +44,6 @@ const shorten = (text: string): string => {
   return line.length > 500 ? `${line.slice(0, 500)}…` : line
 }
 
-/** The operation, and the prefix of each message, such as the line. */
 export interface ErrorContext {
   readonly operation: string
   readonly prefix: string
@@ -52,7 +54,10 @@ export const makeError =
   (reason: SessionError["reason"], detail: string): SessionError =>
     new SessionError({ operation, reason, detail: shorten(`${prefix}${detail}`) })
 
-/** Turns a mismatch with the schema into a SessionError. A thrown error counts too, for example a stack overflow on deep nesting. */
+/**
+ * Turns a mismatch with the schema into a SessionError. A thrown error counts too, for example a stack overflow on deep
+ * nesting.
+ */
 const asCorruptError = <A>(
   errorContext: ErrorContext,
   subject: string,
@@ -71,11 +76,13 @@ export interface SessionRecord {
   readonly held: ReadonlyArray<SliceItems>
   readonly parentId: string | undefined
   readonly archive: ArchiveName
-  /** The SHA-256 of the earlier dump's archive, which this dump replaces. The old archive may still be there if the process is killed. */
+  /**
+   * The SHA-256 of the earlier dump's archive, which this dump replaces. The old archive may still be there if the
+   * process is killed.
+   */
   readonly replaces?: string | undefined
 }
 
-/** Encodes a session as one line of JSON with a newline. */
 export const encode = Effect.fnUntraced(function* (
   operation: string,
   { archive, held, operations, parentId, replaces }: SessionRecord

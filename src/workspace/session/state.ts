@@ -45,8 +45,8 @@ export const holdAll = <A, E, R>(
   })
 
 /**
- * Acquires all items in order. Each step is uninterruptible, except where it allows interruption. On a failure, or an interruption between
- * the steps, undoes the earlier steps.
+ * Acquires all items in order. A step is uninterruptible unless it allows interruption itself. On a failure, or an
+ * interruption between steps, undoes the earlier steps.
  */
 const acquireAll = Effect.fnUntraced(function* <A, B>(
   items: ReadonlyArray<A>,
@@ -133,7 +133,6 @@ export class State {
     return new State(yield* PubSub.unbounded<SliceChanged>(), yield* PubSub.unbounded<unknown>())
   })
 
-  /** The slices in the order of their installation. */
   get entries(): ReadonlyArray<InstalledSlice> {
     return [...this.#entries.values()]
   }
@@ -184,7 +183,6 @@ export class State {
     )
   }
 
-  /** Applies the steps, notifies the other holders of cells, and publishes the changes. */
   change(cause: SliceChanged["cause"], steps: ReadonlyArray<SliceStep>, except?: CellHolder): void {
     this.#assertMayChange()
     const notified: Array<InstalledSlice> = []
@@ -244,7 +242,6 @@ export class SessionSnapshots {
   readonly #sessionId: string
   readonly #state: State
   readonly #participants: ReadonlyMap<string, Participant>
-  /** The snapshots in the order in which they were taken. */
   readonly #taken = new Map<string, TakenSnapshot>()
 
   constructor(sessionId: string, state: State, participants: ReadonlyMap<string, Participant>) {

@@ -34,8 +34,8 @@ const valuePath = (policy: FsPath.PathPolicy): Schema.Codec<ReadonlyArray<string
   )
 
 /**
- * The segments of a path. As text, a path is ASCII without `.` and `..`; repeated, leading and trailing slashes are dropped. The root has
- * no segments.
+ * The segments of a path. As text, a path is ASCII without `.` and `..`; repeated, leading and trailing slashes are
+ * dropped. The root has no segments.
  *
  * @since 0.1.0
  */
@@ -73,8 +73,9 @@ const Value = Schema.Struct({
 export type VirtualFileSystem = typeof Value.Type
 
 /**
- * The slice with the state of the filesystem. An empty slice stands for an empty filesystem without a directory. The slice only describes
- * the filesystem: a change of the slice changes no file, and the next file change overwrites the slice.
+ * The slice with the state of the filesystem. An empty slice stands for an empty filesystem without a directory. The
+ * slice only describes the filesystem: a change of the slice changes no file, and the next file change overwrites the
+ * slice.
  *
  * @since 0.1.0
  */

@@ -134,7 +134,8 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
   }
 
   /**
-   * Removes the empty directories above a removed path. Does nothing for a temporary path, or when a failed call removes its own entries.
+   * Removes the empty directories above a removed path. Does nothing for a temporary path, or when a failed call removes
+   * its own entries.
    */
   const removeEmptyParents = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.withFiber((fiber) =>

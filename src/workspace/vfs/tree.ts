@@ -51,7 +51,6 @@ const keepOwner = (at: string | Buffer, { gid, uid }: Fs.Stats): void => {
   if (isRoot && (uid !== 0 || gid !== 0)) Fs.lchownSync(at, uid, gid)
 }
 
-/** Returns `undefined` for an entry that has been removed since it was listed. */
 const ignoreMissing = <A>(effect: Effect.Effect<A, Fault>): Effect.Effect<A | undefined, Fault> =>
   Effect.catch(effect, (fault) => (fault._tag === "NotFound" ? Effect.succeed(undefined) : Effect.fail(fault)))
 
@@ -147,7 +146,7 @@ const copyConfined = (from: string, to: string): Effect.Effect<void, Fault> =>
     const paths = [root]
     for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
       const copied = copyDirectory(source, target, path)
-      // A directory that has been removed meanwhile is skipped.
+      // Skip a directory that was removed meanwhile.
       const level = yield* path === root ? copied : ignoreMissing(copied)
       if (level === undefined) continue
       levels.push(level)
