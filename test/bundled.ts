@@ -31,7 +31,6 @@ export const bundled = (source: URL): string => {
     platform: "node",
     format: "esm",
     target: "node22",
-    external: ["@nats-io/*"],
     // Libraries in CommonJS require the modules of Node.
     banner: { js: 'import { createRequire as requireFor } from "node:module"; const require = requireFor(import.meta.url);' }
   })

@@ -33,7 +33,7 @@ export const adversarial = [
 export const host = [
   "test/{cli,differential,history,packaging}/**/*.test.ts",
   "test/documentation/{configuration,examples,guides}.test.ts",
-  "test/agent/{everywhere,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
+  "test/agent/{everywhere,everywhere.sessions,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
   "test/backends/PosixHost*.test.ts",
   "test/conformance/{branch,posixHostRoots,variants}.test.ts",
   "test/backends/shell/**/*.test.ts",

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /** The only file that touches the process: arguments, streams, terminal, signals, exit code. */
-import { readFileSync } from "node:fs"
+import { readFileSync, writeSync } from "node:fs"
 import * as NodeModule from "node:module"
 import { homedir } from "node:os"
 import { join } from "node:path"
@@ -23,10 +23,12 @@ if (isTooOld(process.version, engines.node)) {
 
 const args = process.argv.slice(2)
 
-// Scripts ask for the version often; the answer needs none of the modules below.
+// Scripts ask for the version often; the answer needs none of the modules below. If it cannot be written, they report that.
 if (args.length === 1 && (args[0] === "--version" || args[0] === "-v")) {
-  process.stdout.write(`fs-algebra v${version}\n`)
-  process.exit(0)
+  try {
+    writeSync(1, `fs-algebra v${version}\n`)
+    process.exit(0)
+  } catch {}
 }
 
 const home = (): string => {

@@ -66,8 +66,8 @@ const kept = (gitDir: string, anyRoot: boolean) =>
   Layer.effect(
     Snapshots,
     Effect.gen(function* () {
-      const opened = yield* openStoreOnce(gitDir, anyRoot)
-      return deferOpening(Effect.mapError(Effect.andThen(makeParent(gitDir), opened), hideStorePath(gitDir)))
+      const opened = yield* openStoreOnce(gitDir, anyRoot, makeParent(gitDir))
+      return deferOpening(Effect.mapError(opened, hideStorePath(gitDir)))
     })
   )
 

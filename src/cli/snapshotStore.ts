@@ -122,10 +122,15 @@ const formatProgress = ({ bytes, files, phase, totalBytes }: SnapshotProgress): 
  * Returns an effect that opens a store at its first use, for as long as the scope is open. Does not cache a failure: the next
  * attempt may succeed, for example when git is installed or the disk has room.
  */
-export const openStoreOnce = Effect.fnUntraced(function* (gitDir: string, anyRoot: boolean) {
+export const openStoreOnce = Effect.fnUntraced(function* (
+  gitDir: string,
+  anyRoot: boolean,
+  prepare: Effect.Effect<void, SnapshotError> = Effect.void
+) {
   const scope = yield* Effect.scope
   const context = yield* Effect.context<Filesystem>()
   const opened = Effect.gen(function* () {
+    yield* prepare
     const { layerGit, Snapshots } = yield* Effect.promise(() => import("../history/Snapshots.ts"))
     return Context.get(yield* Layer.buildWithScope(layerGit({ gitDir, anyRoot }), scope), Snapshots)
   })

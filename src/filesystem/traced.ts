@@ -9,7 +9,11 @@ import * as Exit from "effect/Exit"
 import * as Metric from "effect/Metric"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { around as portAround, type Backend, type Calls } from "../port/Backend.ts"
+import { isBytes } from "../model/bytes.ts"
+import type { FileStat } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { Backend, Calls, Handle, WriteHow } from "../port/Backend.ts"
 import * as Request from "../port/Request.ts"
 import type { Call } from "../port/Operation.ts"
 
@@ -104,29 +108,66 @@ const tracedCalls = new WeakSet<Calls>()
 
 export const isTraced = (port: Backend): boolean => port.calls !== undefined && tracedCalls.has(port.calls)
 
+const isDeclined = (done: unknown): boolean => Option.isOption(done) && Option.isNone(done)
+
+const sum = <A>(all: ReadonlyArray<A>, sizeOf: (one: A, index: number) => number | undefined): number =>
+  all.reduce((total, one, index) => total + (sizeOf(one, index) ?? 0), 0)
+
 export const around = (self: Backend): Backend => {
   const { info } = self
-  const metrics = {
-    read: Metric.withAttributes(readBytes, { backend: info.name }),
-    written: Metric.withAttributes(writtenBytes, { backend: info.name })
-  }
+  const read = Metric.withAttributes(readBytes, { backend: info.name })
+  const written = Metric.withAttributes(writtenBytes, { backend: info.name })
   const calls = nestCalls(makeHooks(info.name), self.calls)
   tracedCalls.add(calls)
-  const counted = portAround(self, { bytes: (direction, _, bytes) => Metric.update(metrics[direction], bytes.length) })
-  const edit = Request.performing(self, "Edit")
-  return {
-    ...counted,
-    calls,
-    explore: self.explore,
-    history: self.history,
-    perform:
-      edit === undefined
-        ? counted.perform
-        : Request.extend(counted.perform, {
-            Edit: (request) =>
-              Effect.tap(edit(request), (answer) =>
-                Option.isSome(answer) ? Metric.update(metrics.written, answer.value.bytesWritten) : Effect.void
-              )
+
+  const counting = (handle: Handle): Handle => ({
+    ...handle,
+    read: (offset, length) => Effect.tap(handle.read(offset, length), (bytes) => Metric.update(read, bytes.length))
+  })
+
+  /** Counts written bytes, unless the write was declined. */
+  const countWritten = <A, E, R, E2, R2>(
+    content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    write: (content: Uint8Array | Stream.Stream<Uint8Array, E, R>) => Effect.Effect<A, E2, R2>
+  ): Effect.Effect<A, E2, R2> =>
+    Effect.suspend(() => {
+      let size = isBytes(content) ? content.length : 0
+      const counting = isBytes(content)
+        ? content
+        : Stream.mapArray(content, (chunks) => {
+            for (const chunk of chunks) size += chunk.length
+            return chunks
           })
+      return Effect.tap(write(counting), (done) => (isDeclined(done) ? Effect.void : Metric.update(written, size)))
+    })
+  const write = <E, R>(
+    path: FsPath,
+    content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
+    mode: "create" | "replace" | "append",
+    how?: WriteHow
+  ): Effect.Effect<FileStat, Fault | E, R> => countWritten(content, (bytes) => self.write(path, bytes, mode, how))
+
+  const counts = <A>(
+    metric: Metric.Metric<number, unknown>,
+    asked: Effect.Effect<Option.Option<A>, Fault>,
+    size: (answer: A) => number
+  ): Effect.Effect<Option.Option<A>, Fault> =>
+    Effect.tap(asked, (answer) => (Option.isNone(answer) ? Effect.void : Metric.update(metric, size(answer.value))))
+  return {
+    ...self,
+    calls,
+    open: (path) => Effect.map(self.open(path), counting),
+    write,
+    perform: Request.override(self.perform, (perform) => ({
+      Read: (request) => counts(read, perform(request), (whole) => whole.bytes.length),
+      ReadMany: (request) => counts(read, perform(request), (wholes) => sum(wholes, (whole) => whole?.bytes.length)),
+      Write: <E, R>(request: Request.Write<E, R>) =>
+        countWritten(request.bytes, (bytes) => perform<E, R>({ ...request, bytes })),
+      MakeMany: (request) =>
+        counts(written, perform(request), (made) =>
+          sum(request.entries, ({ bytes }, index) => (made[index] === true ? bytes?.length : 0))
+        ),
+      Edit: (request) => counts(written, perform(request), (edited) => edited.bytesWritten)
+    }))
   }
 }

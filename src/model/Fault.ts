@@ -21,7 +21,7 @@ export type { Fault } from "./FsError.ts"
  * @category constructors
  * @since 0.1.0
  */
-export const notFound: Fault = { _tag: "NotFound" }
+export const notFound: Fault = Object.freeze({ _tag: "NotFound" })
 
 /**
  * The name is taken.
@@ -29,7 +29,7 @@ export const notFound: Fault = { _tag: "NotFound" }
  * @category constructors
  * @since 0.1.0
  */
-export const alreadyExists: Fault = { _tag: "AlreadyExists" }
+export const alreadyExists: Fault = Object.freeze({ _tag: "AlreadyExists" })
 
 /**
  * The entry is not a regular file.
@@ -37,7 +37,7 @@ export const alreadyExists: Fault = { _tag: "AlreadyExists" }
  * @category constructors
  * @since 0.1.0
  */
-export const notAFile: Fault = { _tag: "NotAFile" }
+export const notAFile: Fault = Object.freeze({ _tag: "NotAFile" })
 
 /**
  * The entry, or one of its parents, is not a directory.
@@ -45,7 +45,7 @@ export const notAFile: Fault = { _tag: "NotAFile" }
  * @category constructors
  * @since 0.1.0
  */
-export const notADirectory: Fault = { _tag: "NotADirectory" }
+export const notADirectory: Fault = Object.freeze({ _tag: "NotADirectory" })
 
 /**
  * The directory has entries.
@@ -53,7 +53,7 @@ export const notADirectory: Fault = { _tag: "NotADirectory" }
  * @category constructors
  * @since 0.1.0
  */
-export const directoryNotEmpty: Fault = { _tag: "DirectoryNotEmpty" }
+export const directoryNotEmpty: Fault = Object.freeze({ _tag: "DirectoryNotEmpty" })
 
 /**
  * The disk is full, or the quota is used up.
@@ -61,7 +61,7 @@ export const directoryNotEmpty: Fault = { _tag: "DirectoryNotEmpty" }
  * @category constructors
  * @since 0.1.0
  */
-export const diskFull: Fault = { _tag: "DiskFull" }
+export const diskFull: Fault = Object.freeze({ _tag: "DiskFull" })
 
 /**
  * Returns a fault for a path that must not be reached or changed. `FsError.AccessDenied` describes the reasons.

@@ -32,6 +32,16 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       it.live(claim, () => Effect.flatMap(Effect.suspend(make), run))
     }
 
+    law("gives a plain array of its own to each caller", (store) =>
+      Effect.gen(function* () {
+        const ref = yield* store.put(bytesOf(5_000))
+        const first = yield* store.get(ref)
+        assert.strictEqual(Object.getPrototypeOf(first), Uint8Array.prototype)
+        first.fill(0)
+        assert.deepStrictEqual(yield* store.get(ref), bytesOf(5_000))
+      })
+    )
+
     law("returns hash and size, and gives back the same bytes of any size", (store) =>
       Effect.gen(function* () {
         for (const size of [0, 1, 4_097, 65_535, 65_536, 65_537, 200_000]) {

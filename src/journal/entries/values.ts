@@ -22,10 +22,8 @@ export const streamOf = (contents: ContentStore, content: Content): Stream.Strea
 export const streamOfParts = (contents: ContentStore, parts: ReadonlyArray<Content>): Stream.Stream<Uint8Array, JournalError> =>
   Stream.flatMap(Stream.fromIterable(parts), (part) => streamOf(contents, part))
 
-/** Returns the bytes of all chunks, without a copy if there is only one. */
+/** Returns a copy of the bytes of all chunks. A chunk may be a view of a buffer that its source reuses. */
 export const concatenate = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
-  const [only] = chunks
-  if (only !== undefined && chunks.length === 1) return only
   const out = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
   let at = 0
   for (const chunk of chunks) {
@@ -58,7 +56,7 @@ export const metadataOf = ({ createdAt, isDirectory, isSymlink, kind, mode, modi
   ...(modifiedAt !== undefined && { modified: modifiedAt }),
   ...(createdAt !== undefined && { created: createdAt }),
   ...(mode !== undefined && { permissions: mode }),
-  ...(isSymlink !== undefined && { isSymlink })
+  ...(isSymlink === true && { isSymlink })
 })
 
 export const statOf = (path: FsPath, metadata: Metadata): FileStat => {

@@ -183,7 +183,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
         } catch {
           // The next batch, or the next process that opens the journal, cuts the file.
         }
-        failAll(failed, error ?? failure("io", "the disk is full"))
+        failAll(failed, error ?? failure("io", "the disk did not accept all bytes"))
       }
       for (const composed of completeAppends) succeed(composed)
       scheduleFlush()

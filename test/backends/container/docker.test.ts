@@ -212,7 +212,10 @@ describe("docker", () => {
           Effect.scoped(Container.make({ engine, image: "alpine", hostDirectory: join(place, "shared") }))
         )
         assert.strictEqual(error._tag, "Unavailable")
-        assert.include(error.message, `there is no program ${JSON.stringify(engine)} that this user may run`)
+        assert.include(
+          error.message,
+          `this user may run no program ${JSON.stringify(engine)} outside of the served directories`
+        )
         assert.include("hint" in error ? error.hint : "", "absolute path of podman, docker or nerdctl")
       }
       Fs.rmSync(join(place, "calls/podman"))
@@ -343,7 +346,7 @@ describe("docker", () => {
           finding(hostDirectory, true)
         )
       )
-      assert.include(error.message, "entries that lead into a served directory do not count")
+      assert.include(error.message, "whose entries inside a served directory do not count")
       assert.isFalse(Fs.existsSync(join(self.place, "executed")))
     })
   )
