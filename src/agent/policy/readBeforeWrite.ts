@@ -163,11 +163,12 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
   const recordWritten = <E>(path: string, write: Effect.Effect<WriteResult, E>): Effect.Effect<WriteResult, E> =>
     Effect.tap(write, ({ version }) => Effect.sync(() => recordVersion(path, version)))
 
-  const checkFileAsSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
+  /** Refuses a file at another version than the one seen. Without `followsLinks`, a link is replaced itself and so allowed. */
+  const checkFileAsSeen = (operation: string, path: string, followsLinks = false): Effect.Effect<void, AccessDenied> =>
     Effect.matchEffect(self.stat(path), {
       onFailure: () => Effect.void,
       onSuccess: ({ isFile, isSymlink }) =>
-        !isFile || isSymlink === true
+        !isFile || (isSymlink === true && !followsLinks)
           ? Effect.void
           : Effect.matchEffect(self.version(path), {
               onFailure: () => Effect.fail(deniedByPolicy(operation, path)),
@@ -238,7 +239,7 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
           })
           return Effect.tap(edited, ({ version }) => Effect.sync(() => recordVersion(path, version)))
         }
-        return Effect.andThen(checkFileAsSeen("edit", path), self.edit(path, edits, options))
+        return Effect.andThen(checkFileAsSeen("edit", path, true), self.edit(path, edits, options))
       }
     ),
     delete: (path, options) =>
