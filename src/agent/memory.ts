@@ -31,8 +31,9 @@ export const make = (session: object = {}): Memory => {
   let characters = 0
   const keepText = (version: string, text: string): void => {
     if (text.length > maxCharactersPerText) return
-    // A text that is seen again becomes the most recent one.
-    if (texts.delete(version)) characters -= text.length
+    // A text that is seen again becomes the most recent one. It may differ, because bytes can be read in several encodings.
+    characters -= texts.get(version)?.length ?? 0
+    texts.delete(version)
     texts.set(version, text)
     characters += text.length
     dropOldest(
