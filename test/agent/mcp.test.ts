@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -473,5 +474,46 @@ describe("messages over standard input", () => {
         [0]
       )
     }).pipe(Effect.provide(files))
+  )
+
+  it.effect("do not keep the server running, nor their ids reserved, when they were cancelled while they waited", () =>
+    Effect.gen(function* () {
+      const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+      const [received, written]: [Array<string>, Array<string>] = [[], []]
+      const flow = Lines.makeFlow()
+      const { gone, stdio } = yield* Lines.guard(
+        {
+          input: Stream.fromQueue(input),
+          write: (text) => Effect.sync(() => void written.push(String(text)))
+        },
+        { flow, takes: () => false, onMethod: () => Effect.void, ready: Effect.void }
+      )
+      const ended = yield* Effect.forkScoped(gone)
+      yield* Effect.forkScoped(
+        Stream.runForEach(stdio.stdin, (bytes) => Effect.sync(() => void received.push(Buffer.from(bytes).toString())))
+      )
+      const settle = Effect.repeat(Effect.yieldNow, { times: 100 })
+      const send = (line: string) => Effect.andThen(Queue.offer(input, encoder.encode(line)), settle)
+      const request = '{"jsonrpc":"2.0","id":1,"method":"tools/list"}\n'
+      const others = yield* Effect.forkScoped(
+        Effect.all(
+          Array.from({ length: 256 }, () => flow.whileCalling(Effect.never)),
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* settle
+      yield* send(request)
+      yield* send('{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n')
+      assert.deepStrictEqual(received, [])
+      yield* Fiber.interrupt(others)
+      yield* settle
+      yield* send(request)
+      assert.deepStrictEqual([received, written], [[request], []])
+      yield* Stream.run(Stream.succeed('{"jsonrpc":"2.0","id":1,"result":{}}'), stdio.stdout())
+      // The clock of the test stands still, so the grace period never ends.
+      yield* Queue.end(input)
+      yield* settle
+      assert.isDefined(ended.pollUnsafe())
+    })
   )
 })
