@@ -6,6 +6,8 @@ import { below, type FsPath, relative } from "../model/FsPath.ts"
 
 export interface Memory {
   readonly session: object
+  /** False if the memory ends with the call, because the client has no session. */
+  readonly isKept: boolean
   readonly seen: (path: FsPath) => string | undefined
   readonly saw: (path: FsPath, version: string, text?: string) => void
   readonly carry: (from: FsPath, to: FsPath) => void
@@ -25,7 +27,7 @@ const dropOldest = <K, V>(map: Map<K, V>, isFull: () => boolean, dropped: (value
   }
 }
 
-export const make = (session: object = {}): Memory => {
+export const make = (session: object = {}, isKept = true): Memory => {
   const versions = new Map<FsPath, string>()
   const texts = new Map<string, string>()
   let characters = 0
@@ -53,6 +55,7 @@ export const make = (session: object = {}): Memory => {
   }
   return {
     session,
+    isKept,
     seen: (path) => versions.get(path),
     saw: (path, version, text) => {
       saw(path, version)
