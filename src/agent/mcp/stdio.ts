@@ -243,9 +243,11 @@ interface TurnsOptions {
   readonly forward: (text: string) => Effect.Effect<void>
   /** Runs for a request that was cancelled while it waited, and so is not passed on. */
   readonly onDropped: (message: QueuedMessage) => Effect.Effect<void>
+  /** Runs after a cancellation was passed on. */
+  readonly onCancelled: (id: string | number) => Effect.Effect<void>
 }
 
-const makeTurns = Effect.fnUntraced(function* ({ flow, forward, onDropped }: TurnsOptions) {
+const makeTurns = Effect.fnUntraced(function* ({ flow, forward, onCancelled, onDropped }: TurnsOptions) {
   const waiting = yield* Queue.bounded<QueuedMessage>(maxWaitingMessages)
   let waitingCount = 0
   const ids = new Set<string | number>()
@@ -257,9 +259,12 @@ const makeTurns = Effect.fnUntraced(function* ({ flow, forward, onDropped }: Tur
   const take = (message: QueuedMessage): Effect.Effect<void> => {
     const { cancelledId: cancels, isRequest, method } = message
     if (!isRequest || immediateMethods.has(method)) {
-      if (cancels === undefined || !ids.has(cancels)) return Effect.andThen(flow.awaitReader, forwardNow(message))
-      cancelledIds.add(cancels)
-      return Effect.void
+      if (cancels !== undefined && ids.has(cancels)) {
+        cancelledIds.add(cancels)
+        return Effect.void
+      }
+      const forwarded = Effect.andThen(flow.awaitReader, forwardNow(message))
+      return cancels === undefined ? forwarded : Effect.andThen(forwarded, onCancelled(cancels))
     }
     if (waitingCount === 0 && flow.hasRoom()) return forwardNow(message)
     const id = singleId(message)
@@ -348,9 +353,14 @@ export const guard = Effect.fnUntraced(function* (
   /** The ids of requests in batches. If batches are refused, the answer has no ids. */
   const batchedIds = new Set<unknown>()
   const disconnectIfDone = Effect.suspend(() => (open.ended && open.requests <= 0 ? disconnect : Effect.void))
+  /**
+   * The ids of running requests that were cancelled. The server does not answer them, except when one ends just before its
+   * cancellation arrives, so they no longer count as open.
+   */
+  const cancelledIds = new Set<unknown>()
   /** Counts a request or a batch as done, and frees its ids. */
   const closeRequest = (ids: ReadonlyArray<unknown>): void => {
-    open.requests--
+    if (!ids.some((id) => cancelledIds.delete(id))) open.requests--
     for (const id of ids) {
       runningIds.delete(id)
       batchedIds.delete(id)
@@ -364,6 +374,13 @@ export const guard = Effect.fnUntraced(function* (
       Effect.suspend(() => {
         closeRequest(ids)
         return disconnectIfDone
+      }),
+    onCancelled: (id) =>
+      Effect.sync(() => {
+        // A batch is answered as long as one of its requests is not cancelled.
+        if (!runningIds.has(id) || batchedIds.has(id) || cancelledIds.has(id)) return
+        cancelledIds.add(id)
+        open.requests--
       })
   })
   yield* Effect.forkScoped(turns.pass)
