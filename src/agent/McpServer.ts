@@ -112,6 +112,9 @@ export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
  * idle too long or when there are too many. Its client then gets 404 and starts another. There is no authentication: the HTTP
  * server decides its address and who may reach it. Change notices are sent over standard input and output only.
  *
+ * Version 2026-07-28 of the protocol has no sessions, and several of its clients may give the same name. Therefore no file
+ * counts as read after the call that read it. `Policy.readBeforeWrite` refuses these clients each change of an existing file.
+ *
  * @category layers
  * @since 0.1.0
  */

@@ -6,6 +6,8 @@ import { below, type FsPath, relative } from "../model/FsPath.ts"
 
 export interface Memory {
   readonly session: object
+  /** False if the memory ends with the call, because the client has no session. */
+  readonly isKept: boolean
   readonly seen: (path: FsPath) => string | undefined
   readonly saw: (path: FsPath, version: string, text?: string) => void
   readonly carry: (from: FsPath, to: FsPath) => void
@@ -25,14 +27,15 @@ const dropOldest = <K, V>(map: Map<K, V>, isFull: () => boolean, dropped: (value
   }
 }
 
-export const make = (session: object = {}): Memory => {
+export const make = (session: object = {}, isKept = true): Memory => {
   const versions = new Map<FsPath, string>()
   const texts = new Map<string, string>()
   let characters = 0
   const keepText = (version: string, text: string): void => {
     if (text.length > maxCharactersPerText) return
-    // A text that is seen again becomes the most recent one.
-    if (texts.delete(version)) characters -= text.length
+    // A text that is seen again becomes the most recent one. It may differ, because bytes can be read in several encodings.
+    characters -= texts.get(version)?.length ?? 0
+    texts.delete(version)
     texts.set(version, text)
     characters += text.length
     dropOldest(
@@ -52,6 +55,7 @@ export const make = (session: object = {}): Memory => {
   }
   return {
     session,
+    isKept,
     seen: (path) => versions.get(path),
     saw: (path, version, text) => {
       saw(path, version)

@@ -11,6 +11,7 @@ import * as HttpEffect from "effect/http/HttpEffect"
 import * as HttpRouter from "effect/http/HttpRouter"
 import type * as HttpServerRequest from "effect/http/HttpServerRequest"
 import * as McpServer from "../../src/agent/McpServer.ts"
+import * as Policy from "../../src/agent/Policy.ts"
 import * as Tool from "../../src/agent/Tool.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { memory } from "./changing.ts"
@@ -127,6 +128,66 @@ describe("sessions over HTTP", () => {
       assert.strictEqual(yield* ping(busy), 200)
       const next = yield* begin
       assert.deepStrictEqual([yield* ping(busy), yield* ping(next)], [404, 200])
+    })
+  )
+})
+
+describe("clients without a session over HTTP", () => {
+  const version = "2026-07-28"
+
+  /** Serves clients that all have the same name and no session. */
+  const serving = Effect.fnUntraced(function* (policy: Layer.Layer<never>) {
+    const fs = yield* memory({ "a.txt": "one\n", "d/b.txt": "one\n" })
+    const services = Layer.merge(Layer.succeed(Filesystem, fs), policy)
+    const app = yield* HttpRouter.toHttpEffect(McpServer.layerHttp().pipe(Layer.provide(services)))
+    const answer = HttpEffect.toWebHandlerWith<never, HttpServerRequest.HttpServerRequest | Scope.Scope>(
+      yield* Effect.context<never>()
+    )(app)
+    return (name: string, args: object) =>
+      Effect.promise(async () => {
+        const meta = {
+          "io.modelcontextprotocol/protocolVersion": version,
+          "io.modelcontextprotocol/clientInfo": { name: "t", version: "1" },
+          "io.modelcontextprotocol/clientCapabilities": {}
+        }
+        const headers = {
+          "content-type": "application/json",
+          accept: "application/json, text/event-stream",
+          "mcp-protocol-version": version,
+          "mcp-method": "tools/call",
+          "mcp-name": name
+        }
+        const params = { name, arguments: args, _meta: meta }
+        const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params })
+        const response = await answer(new Request("http://localhost/mcp", { method: "POST", headers, body }))
+        return ((await response.json()) as { result: { isError: boolean; content: [{ text: string }] } }).result
+      })
+  })
+
+  it.effect("never count a file as read that another client may have read", () =>
+    Effect.gen(function* () {
+      const call = yield* serving(Policy.readBeforeWrite)
+      for (const path of ["a.txt", "d/b.txt"]) assert.isFalse((yield* call("read_file", { path })).isError)
+      for (const [tool, params] of [
+        ["edit_file", { path: "a.txt", old_string: "one", new_string: "two" }],
+        ["rm", { path: "d" }]
+      ] as const) {
+        const { content, isError } = yield* call(tool, params)
+        assert.isTrue(isError, tool)
+        assert.include(content[0].text, "This client has no session")
+        assert.notInclude(content[0].text, "first")
+      }
+      assert.isFalse((yield* call("write_file", { path: "new.txt", content: "x" })).isError)
+    })
+  )
+
+  it.effect("share the order of tools under their name", () =>
+    Effect.gen(function* () {
+      const call = yield* serving(Policy.order({ edit_file: ["read_file"] }))
+      const edit = call("edit_file", { path: "a.txt", old_string: "one", new_string: "two" })
+      assert.isTrue((yield* edit).isError)
+      yield* call("read_file", { path: "a.txt" })
+      assert.isFalse((yield* edit).isError)
     })
   )
 })

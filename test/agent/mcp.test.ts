@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -473,5 +474,73 @@ describe("messages over standard input", () => {
         [0]
       )
     }).pipe(Effect.provide(files))
+  )
+
+  /** Guards an input without a server. The clock of the test stands still, so the grace period at the end never passes. */
+  const guarded = Effect.gen(function* () {
+    const input = yield* Queue.unbounded<Uint8Array, Cause.Done>()
+    const [received, written]: [Array<string>, Array<string>] = [[], []]
+    const flow = Lines.makeFlow()
+    const write = (text: string | Uint8Array) => Effect.sync(() => void written.push(String(text)))
+    const { gone, stdio } = yield* Lines.guard(
+      { input: Stream.fromQueue(input), write },
+      { flow, takes: () => false, onMethod: () => Effect.void, ready: Effect.void }
+    )
+    const ended = yield* Effect.forkScoped(gone)
+    yield* Effect.forkScoped(
+      Stream.runForEach(stdio.stdin, (bytes) => Effect.sync(() => void received.push(Buffer.from(bytes).toString())))
+    )
+    const settle = Effect.repeat(Effect.yieldNow, { times: 100 })
+    return {
+      flow,
+      received,
+      written,
+      settle,
+      send: (line: string) => Effect.andThen(Queue.offer(input, encoder.encode(line)), settle),
+      answer: (text: string) => Stream.run(Stream.succeed(text), stdio.stdout()),
+      end: Effect.andThen(Queue.end(input), settle),
+      hasEnded: () => ended.pollUnsafe() !== undefined
+    }
+  })
+  const requested = (id: number) => `{"jsonrpc":"2.0","id":${id},"method":"tools/list"}\n`
+  const answered = (id: number) => `{"jsonrpc":"2.0","id":${id},"result":{}}`
+  const cancelled = (id: number) => `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}\n`
+
+  it.effect("do not keep the server running, nor their ids reserved, when they were cancelled while they waited", () =>
+    Effect.gen(function* () {
+      const { answer, end, flow, hasEnded, received, send, settle, written } = yield* guarded
+      const others = yield* Effect.forkScoped(
+        Effect.all(
+          Array.from({ length: 256 }, () => flow.whileCalling(Effect.never)),
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* settle
+      yield* send(requested(1))
+      yield* send(cancelled(1))
+      assert.deepStrictEqual(received, [])
+      yield* Fiber.interrupt(others)
+      yield* settle
+      yield* send(requested(1))
+      assert.deepStrictEqual([received, written], [[requested(1)], []])
+      yield* answer(answered(1))
+      yield* end
+      assert.isTrue(hasEnded())
+    })
+  )
+
+  it.effect("do not keep the server running when they were cancelled while they ran, unlike the others", () =>
+    Effect.gen(function* () {
+      const { answer, end, hasEnded, send } = yield* guarded
+      for (const id of [1, 2, 3]) yield* send(requested(id))
+      for (const id of [1, 1, 2, 9]) yield* send(cancelled(id))
+      yield* end
+      // The server may answer a call that ended when its cancellation arrived.
+      yield* answer(answered(2))
+      assert.isFalse(hasEnded())
+      yield* answer(answered(3))
+      yield* Effect.yieldNow
+      assert.isTrue(hasEnded())
+    })
   )
 })

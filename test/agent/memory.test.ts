@@ -38,4 +38,18 @@ describe("the memory of a session", () => {
     assert.strictEqual(memory.seen(path), "v1")
     assert.isUndefined(memory.textOf("v1"))
   })
+
+  it("counts only the last text of each version", () => {
+    const shrunk = Memory.make()
+    const grown = Memory.make()
+    for (let version = 1; version <= 9; version++) {
+      shrunk.saw(path, `v${version}`, megabyte)
+      shrunk.saw(path, `v${version}`, "x")
+      grown.saw(path, `v${version}`, "x")
+      grown.saw(path, `v${version}`, megabyte)
+    }
+    assert.strictEqual(shrunk.textOf("v1"), "x")
+    assert.isUndefined(grown.textOf("v1"))
+    assert.isTrue(grown.textOf("v2") === megabyte)
+  })
 })

@@ -96,6 +96,33 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
+  it.effect("stay for a call that changes files while a failed call compares them", () => {
+    let afterDiff: Effect.Effect<unknown> = Effect.void
+    const delayed = Layer.effect(
+      Snapshots.Snapshots,
+      Effect.map(Snapshots.Snapshots, (real) => ({
+        ...real,
+        diff: (...of: Parameters<typeof real.diff>) => Effect.tap(real.diff(...of), () => afterDiff)
+      }))
+    ).pipe(Layer.provideMerge(files))
+    const layer = Layer.provideMerge(
+      automatic((short) => `restore ${short} brings them back`),
+      delayed
+    )
+    return Effect.gen(function* () {
+      const call = session()
+      let id = ""
+      afterDiff = call(writeFile, { path: "a.txt", content: "b\n", mode: "overwrite" }).pipe(
+        Effect.tap((wrote) => Effect.sync(() => void (id = idIn(wrote)))),
+        Effect.provideContext(yield* Effect.context<Services>())
+      )
+      assert.isFalse((yield* call(editFile, { path: "a.txt", old_string: "nowhere", new_string: "x" })).success)
+      const restored = yield* call(restore, { snapshot_id: id })
+      assert.isTrue(restored.success, restored.message)
+      assert.strictEqual(yield* (yield* Filesystem).readString("a.txt"), "a\n")
+    }).pipe(Effect.provide(layer, { local: true }))
+  })
+
   it.effect("stay and are reported when a call fails after it changed files", () =>
     Effect.gen(function* () {
       const call = session()

@@ -1,8 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
+import * as Schema from "effect/Schema"
 import * as Policy from "../../src/agent/Policy.ts"
+import * as Tool from "../../src/agent/Tool.ts"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
+import type { FsError } from "../../src/model/FsError.ts"
 import { around } from "../../src/port/Backend.ts"
 import { capture, type Files, link } from "../../src/testing/Files.ts"
 import { type Ground, host, memory, versionOf } from "./changing.ts"
@@ -214,5 +217,46 @@ describe("an unread file", () => {
       assert.isFalse(success)
       assert.strictEqual(yield* fs.readString("late.txt"), "of somebody else\n")
     })
+  )
+
+  /** Builds a user's tool that declares no paths. */
+  const undeclared = (change: (fs: Algebra) => Effect.Effect<unknown, FsError>) =>
+    Tool.make({
+      name: "undeclared",
+      description: "Change a file.",
+      value: Schema.Null,
+      examples: [{}],
+      handle: (_, { filesystem }) => Effect.as(change(filesystem), { message: "done", value: null })
+    })
+
+  for (const [what, change] of [
+    ["an edit", (fs) => fs.edit("to-a", { oldText: "two", newText: "x" })],
+    ["a write", (fs) => fs.write("to-a", "x", { mode: "overwrite" })]
+  ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, FsError>]>) {
+    it.effect(`is not changed through a link by ${what} of a user's tool, until the link was read`, () =>
+      Effect.gen(function* () {
+        const { call, fs } = yield* session(yield* memory(files), Policy.readBeforeWrite)
+        assert.isFalse((yield* call(undeclared(change), {})).success)
+        assert.strictEqual(yield* fs.readString("a.txt"), "one\ntwo\nthree\n")
+        yield* call("read_file", { path: "to-a" })
+        const done = yield* call(undeclared(change), {})
+        assert.isTrue(done.success, done.message)
+        assert.include(yield* fs.readString("a.txt"), "x")
+      }).pipe(Effect.orDie)
+    )
+  }
+
+  it.effect("stays when a user's tool replaces a link to it", () =>
+    Effect.gen(function* () {
+      for (const operation of ["copy", "move"] as const) {
+        const { call, fs } = yield* session(yield* memory(files), Policy.readBeforeWrite)
+        yield* call("read_file", { path: "b.txt" })
+        const replace = undeclared((guarded) => guarded[operation]("b.txt", "to-a", { overwrite: true }))
+        const done = yield* call(replace, {})
+        assert.isTrue(done.success, done.message)
+        assert.strictEqual(yield* fs.readString("a.txt"), "one\ntwo\nthree\n")
+        assert.strictEqual(yield* fs.readString("to-a"), "one\n")
+      }
+    }).pipe(Effect.orDie)
   )
 })

@@ -90,7 +90,8 @@ export const changeNotices = (subscribed: Effect.Effect<void>): Layer.Layer<neve
   )
 
 // Finds the memory of the client that makes a call. Over standard input there is one client. Over HTTP the session
-// identifies the client, and in a protocol without sessions the name that the client gives.
+// identifies the client. In a protocol without sessions, several clients may give the same name. They share the state of
+// the policies under that name, but no client may rely on what another has read, so each call gets a new memory of files.
 
 interface ClientMemories {
   readonly memory: Effect.Effect<Memory.Memory>
@@ -102,24 +103,30 @@ interface ClientMemories {
  */
 const maxMemories = 100
 
-const clientKey = Effect.gen(function* () {
+interface Client {
+  readonly key: string
+  readonly hasSession: boolean
+}
+
+const currentClient = Effect.gen(function* (): Effect.fn.Return<Client> {
   const request = yield* Effect.serviceOption(HttpServerRequest.HttpServerRequest)
-  if (Option.isNone(request)) return "stdio"
+  if (Option.isNone(request)) return { key: "stdio", hasSession: true }
   const session = request.value.headers["mcp-session-id"]
-  if (session !== undefined) return `session ${session}`
+  if (session !== undefined) return { key: `session ${session}`, hasSession: true }
   const context = yield* Effect.serviceOption(McpSchema.McpRequestContext)
-  return `client ${JSON.stringify(Option.getOrUndefined(context)?.clientInfo ?? "unknown")}`
+  const name = JSON.stringify(Option.getOrUndefined(context)?.clientInfo ?? "unknown")
+  return { key: `client ${name}`, hasSession: false }
 })
 
 const make = (): ClientMemories => {
   const memories = new Map<string, Memory.Memory>()
   return {
-    memory: Effect.map(clientKey, (key) => {
+    memory: Effect.map(currentClient, ({ hasSession, key }) => {
       const memory = memories.get(key) ?? Memory.make()
       memories.delete(key)
       memories.set(key, memory)
       if (memories.size > maxMemories) memories.delete(memories.keys().next().value!)
-      return memory
+      return hasSession ? memory : Memory.make(memory.session, false)
     })
   }
 }

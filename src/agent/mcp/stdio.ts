@@ -238,7 +238,16 @@ const immediateMethods: ReadonlySet<string | undefined> = new Set(["initialize",
 
 const singleId = ({ ids }: QueuedMessage): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
 
-const makeTurns = Effect.fnUntraced(function* (flow: Flow, forward: (text: string) => Effect.Effect<void>) {
+interface TurnsOptions {
+  readonly flow: Flow
+  readonly forward: (text: string) => Effect.Effect<void>
+  /** Runs for a request that was cancelled while it waited, and so is not passed on. */
+  readonly onDropped: (message: QueuedMessage) => Effect.Effect<void>
+  /** Runs after a cancellation was passed on. */
+  readonly onCancelled: (id: string | number) => Effect.Effect<void>
+}
+
+const makeTurns = Effect.fnUntraced(function* ({ flow, forward, onCancelled, onDropped }: TurnsOptions) {
   const waiting = yield* Queue.bounded<QueuedMessage>(maxWaitingMessages)
   let waitingCount = 0
   const ids = new Set<string | number>()
@@ -250,9 +259,12 @@ const makeTurns = Effect.fnUntraced(function* (flow: Flow, forward: (text: strin
   const take = (message: QueuedMessage): Effect.Effect<void> => {
     const { cancelledId: cancels, isRequest, method } = message
     if (!isRequest || immediateMethods.has(method)) {
-      if (cancels === undefined || !ids.has(cancels)) return Effect.andThen(flow.awaitReader, forwardNow(message))
-      cancelledIds.add(cancels)
-      return Effect.void
+      if (cancels !== undefined && ids.has(cancels)) {
+        cancelledIds.add(cancels)
+        return Effect.void
+      }
+      const forwarded = Effect.andThen(flow.awaitReader, forwardNow(message))
+      return cancels === undefined ? forwarded : Effect.andThen(forwarded, onCancelled(cancels))
     }
     if (waitingCount === 0 && flow.hasRoom()) return forwardNow(message)
     const id = singleId(message)
@@ -265,7 +277,8 @@ const makeTurns = Effect.fnUntraced(function* (flow: Flow, forward: (text: strin
     yield* flow.awaitRoom
     const id = singleId(message)
     if (id !== undefined) ids.delete(id)
-    if (id === undefined || !cancelledIds.delete(id)) yield* forwardNow(message)
+    if (id !== undefined && cancelledIds.delete(id)) yield* onDropped(message)
+    else yield* forwardNow(message)
     waitingCount--
   }).pipe(Effect.forever)
   return { take, pass } satisfies MessageQueue
@@ -339,21 +352,45 @@ export const guard = Effect.fnUntraced(function* (
   const runningIds = new Set<unknown>()
   /** The ids of requests in batches. If batches are refused, the answer has no ids. */
   const batchedIds = new Set<unknown>()
-  const serverInput = yield* Queue.unbounded<Uint8Array>()
-  const turns = yield* makeTurns(flow, (text) => Effect.asVoid(Queue.offer(serverInput, encoder.encode(text))))
-  yield* Effect.forkScoped(turns.pass)
   const disconnectIfDone = Effect.suspend(() => (open.ended && open.requests <= 0 ? disconnect : Effect.void))
+  /**
+   * The ids of running requests that were cancelled. The server does not answer them, except when one ends just before its
+   * cancellation arrives, so they no longer count as open.
+   */
+  const cancelledIds = new Set<unknown>()
+  /** Counts a request or a batch as done, and frees its ids. */
+  const closeRequest = (ids: ReadonlyArray<unknown>): void => {
+    if (!ids.some((id) => cancelledIds.delete(id))) open.requests--
+    for (const id of ids) {
+      runningIds.delete(id)
+      batchedIds.delete(id)
+    }
+  }
+  const serverInput = yield* Queue.unbounded<Uint8Array>()
+  const turns = yield* makeTurns({
+    flow,
+    forward: (text) => Effect.asVoid(Queue.offer(serverInput, encoder.encode(text))),
+    onDropped: ({ ids }) =>
+      Effect.suspend(() => {
+        closeRequest(ids)
+        return disconnectIfDone
+      }),
+    onCancelled: (id) =>
+      Effect.sync(() => {
+        // A batch is answered as long as one of its requests is not cancelled.
+        if (!runningIds.has(id) || batchedIds.has(id) || cancelledIds.has(id)) return
+        cancelledIds.add(id)
+        open.requests--
+      })
+  })
+  yield* Effect.forkScoped(turns.pass)
   /** Writes an answer. A failed write is not retried, because the client no longer reads. */
   const write = (text: string | Uint8Array) => Effect.catchCause(flow.whileWriting(ends.write(text)), () => disconnect)
   const answer = (text: string | Uint8Array) =>
     Effect.suspend(() => {
       const answered = answerIds(text)
       if (answered === undefined) return write(text)
-      open.requests--
-      for (const id of answered.includes(null) ? [...answered, ...batchedIds] : answered) {
-        runningIds.delete(id)
-        batchedIds.delete(id)
-      }
+      closeRequest(answered.includes(null) ? [...answered, ...batchedIds] : answered)
       const writeAnswer = Effect.andThen(write(text), Deferred.succeed(firstAnswer, undefined))
       return Effect.andThen(writeAnswer, disconnectIfDone)
     })

@@ -141,7 +141,8 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
       const { first } = state
       if (!result.success) {
         // Another call may rely on the checkpoint meanwhile.
-        if (own === undefined || (own.isFirst && first?.isShared === true)) return result
+        const isShared = () => own?.isFirst === true && first?.isShared === true
+        if (own === undefined || isShared()) return result
         if (yield* hasChanged(snapshots, own.outcome)) {
           if (own.isFirst && first !== undefined) first.isReported = true
           return yield* appendText(
@@ -149,9 +150,14 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
             describeOutcome(own.outcome, "this call, which failed after it had changed some", undo)
           )
         }
-        if (own.isFirst) state.first = undefined
         const { snapshot } = own.outcome
-        if (snapshot !== undefined) yield* Effect.ignore(snapshots.forget(snapshot))
+        const forget = Effect.gen(function* () {
+          if (isShared()) return
+          if (own.isFirst) state.first = undefined
+          if (snapshot !== undefined) yield* Effect.ignore(snapshots.forget(snapshot))
+        })
+        // Decide again, because another call may have begun during the comparison.
+        yield* state.checkpointLock.withPermit(forget)
         return result
       }
       if (own?.isFirst === false) return yield* appendText(result, describeOutcome(own.outcome, "this removal", undo))

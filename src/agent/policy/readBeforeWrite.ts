@@ -163,11 +163,12 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
   const recordWritten = <E>(path: string, write: Effect.Effect<WriteResult, E>): Effect.Effect<WriteResult, E> =>
     Effect.tap(write, ({ version }) => Effect.sync(() => recordVersion(path, version)))
 
-  const checkFileAsSeen = (operation: string, path: string): Effect.Effect<void, AccessDenied> =>
+  /** Refuses a file at another version than the one seen. Without `followsLinks`, a link is replaced itself and so allowed. */
+  const checkFileAsSeen = (operation: string, path: string, followsLinks = false): Effect.Effect<void, AccessDenied> =>
     Effect.matchEffect(self.stat(path), {
       onFailure: () => Effect.void,
       onSuccess: ({ isFile, isSymlink }) =>
-        !isFile || isSymlink === true
+        !isFile || (isSymlink === true && !followsLinks)
           ? Effect.void
           : Effect.matchEffect(self.version(path), {
               onFailure: () => Effect.fail(deniedByPolicy(operation, path)),
@@ -238,7 +239,7 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
           })
           return Effect.tap(edited, ({ version }) => Effect.sync(() => recordVersion(path, version)))
         }
-        return Effect.andThen(checkFileAsSeen("edit", path), self.edit(path, edits, options))
+        return Effect.andThen(checkFileAsSeen("edit", path, true), self.edit(path, edits, options))
       }
     ),
     delete: (path, options) =>
@@ -276,6 +277,12 @@ const onlyCreates = ({ params, tool }: Invocation, { access }: Touch): boolean =
   return tool === "write_file" && (params["mode"] ?? "create") === "create"
 }
 
+/** Returns the advice to read, unless a read would not count in the next call. */
+const adviseReading = ({ isKept }: Memory, advice: string): string =>
+  isKept
+    ? advice
+    : "This client has no session in which a file counts as read. Ask the user to do it, or to connect with a version of the protocol that has sessions."
+
 type Finding = "free" | "unread" | Refused
 
 const refuseTooMany = (path: string): Refused =>
@@ -293,7 +300,7 @@ const judgeDirectory = (invocation: Invocation, path: FsPath.FsPath): Effect.Eff
     const others = rest === 0 ? [] : [named.length === 0 ? `${rest} that cannot be shown` : plural(rest, "other")]
     return refused(
       `${quotePath(path)} holds files not read in this session as they are now: ${listed([...named.map(quotePath), ...others])}. Nothing was changed.`,
-      "Read each with read_file first, then do this again; or ask the user to do it."
+      adviseReading(invocation.memory, "Read each with read_file first, then do this again; or ask the user to do it.")
     )
   })
 
@@ -314,12 +321,12 @@ const judgeTouch = Effect.fnUntraced(function* (invocation: Invocation, touch: T
   return refused(happened, advice)
 })
 
-const unread = (paths: ReadonlyArray<string>): Refused => {
+const unread = (paths: ReadonlyArray<string>, memory: Memory): Refused => {
   const names = listed([...new Set(paths)].map(quotePath))
   const [have, them] = paths.length === 1 ? ["has", "it"] : ["have", "them"]
   return refused(
     `${names} ${have} not been read in this session, and nothing was changed.`,
-    `Read ${them} with read_file first, then do this again.`
+    adviseReading(memory, `Read ${them} with read_file first, then do this again.`)
   )
 }
 
@@ -330,7 +337,7 @@ const checkTouches = Effect.fnUntraced(function* (invocation: Invocation): Effec
     if (found === "unread") paths.push(touch.path)
     else if (found !== "free") return yield* Effect.fail(found)
   }
-  if (paths.length > 0) yield* Effect.fail(unread(paths))
+  if (paths.length > 0) yield* Effect.fail(unread(paths, invocation.memory))
 })
 
 const mustCheck = (invocation: Invocation): boolean => invocation.mutates && !isRestore(invocation)
