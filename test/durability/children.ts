@@ -3,6 +3,7 @@ import { type ChildProcessWithoutNullStreams, spawn } from "node:child_process"
 import * as Fs from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { fileURLToPath } from "node:url"
 import { bundled } from "../bundled.ts"
 
 const made: Array<string> = []
@@ -28,8 +29,10 @@ export interface Child {
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null; readonly errors: string }>
 }
 
-export const start = (program: string, cache: string): Child => {
-  const child = spawn(process.execPath, [bundled(new URL(program, import.meta.url))], {
+/** Starts a program from its bundle, or from its source if one of its libraries breaks in a bundle. */
+export const start = (program: string, cache: string, isBundled = true): Child => {
+  const source = new URL(program, import.meta.url)
+  const child = spawn(process.execPath, [isBundled ? bundled(source) : fileURLToPath(source)], {
     // The compile cache halves the start time of every process after the first.
     env: { ...process.env, NODE_COMPILE_CACHE: cache }
   })

@@ -19,7 +19,7 @@ const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 const kills = isSoak ? 200 : 4
 
 const cache = join(inMemory(), "compiled")
-const program = (): Child => start("../journal/natsChild.ts", cache)
+const program = (): Child => start("../journal/natsChild.ts", cache, false)
 const child = (orders: Orders, started = program()): Child => {
   started.say(orders)
   return started

@@ -1,6 +1,6 @@
 import { afterAll, assert, describe, it } from "@effect/vitest"
-import { execFileSync, spawnSync } from "node:child_process"
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
@@ -135,5 +135,23 @@ console.log(await Effect.runPromise(failing), Direct.layer === InMemory.layer)
     assert.match(run(node, bin, "grep", "hello", "--glob", "main.ts"), /main\.ts:/)
     // A pattern that needs a worker, from the built files.
     assert.match(run(node, bin, "grep", "(h|e)+llo", "--glob", "main.ts"), /hello/)
+  })
+
+  it("serves the debug view from its command line without a further package", async () => {
+    const bin = join(scratch, "node_modules/fs-algebra/dist/cli/bin.js")
+    assert.isFalse(existsSync(join(scratch, "node_modules/@effect/platform-node")))
+    const child = spawn(process.execPath, [bin, "debug"], { cwd: scratch, stdio: ["ignore", "pipe", "inherit"] })
+    try {
+      let out = ""
+      for await (const chunk of child.stdout.setEncoding("utf8")) {
+        out += chunk
+        if (out.includes("\n")) break
+      }
+      const [address] = /http:\S+/.exec(out)!
+      assert.strictEqual((await fetch(address)).status, 200)
+      assert.strictEqual((await fetch(new URL("app.js", address))).status, 200)
+    } finally {
+      child.kill("SIGKILL")
+    }
   })
 })

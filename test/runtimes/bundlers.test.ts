@@ -1,6 +1,6 @@
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import { build } from "esbuild"
-import { execFileSync, spawn } from "node:child_process"
+import { execFileSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -148,28 +148,6 @@ describe("the package in an application without its optional peers", () => {
       assert.strictEqual(await run(), "hello")
     })
   }
-
-  it("has a command line that needs no further package, even for a server over HTTP", async () => {
-    const bin = join(installed, "dist/cli/bin.js")
-    const child = spawn(process.execPath, [bin, "debug"], {
-      cwd: join(project, "files"),
-      env: { PATH: process.env["PATH"], HOME: project },
-      stdio: ["ignore", "pipe", "inherit"]
-    })
-    try {
-      let out = ""
-      for await (const chunk of child.stdout.setEncoding("utf8")) {
-        out += chunk
-        if (out.includes("\n")) break
-      }
-      const [address] = /http:\S+/.exec(out)!
-      const page = await fetch(address)
-      assert.strictEqual(page.status, 200)
-      assert.strictEqual((await fetch(new URL("app.js", address))).status, 200)
-    } finally {
-      child.kill("SIGKILL")
-    }
-  })
 
   it("has the bundle sizes of the guide, and imports no module of Node in a browser bundle", async () => {
     const guide = readFileSync(join(root, "src/guides/getting-started.md"), "utf8")
