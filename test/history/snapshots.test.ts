@@ -16,6 +16,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
 import { decorate, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
+import * as Limits from "../../src/model/Limits.ts"
 import { capture } from "../../src/testing/Files.ts"
 import { storeFault } from "../../src/history/errors.ts"
 import { make as makeService } from "../../src/history/snapshots/service.ts"
@@ -436,6 +437,41 @@ describe("snapshots refuse", () => {
         assert.strictEqual((yield* Effect.flip(snapshots.restore(renamed))).reason, "unknown")
       }).pipe(Effect.provide(over(other)))
     })
+  )
+})
+
+describe("a snapshot within larger bounds than those of the layer", () => {
+  const small = { maxFiles: 1, maxBytes: 1 }
+
+  for (const [kind, layer] of Object.entries(byKind(small))) {
+    it.live(`can be viewed, compared and restored, by ${kind}`, () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const snapshots = yield* Service
+        yield* fs.write("one", "1")
+        yield* fs.write("two", "12")
+        const before = yield* tree
+        const taken = yield* snapshots.snapshot({ maxFiles: 2, maxBytes: 3 })
+        yield* fs.write("two", "changed", { mode: "overwrite" })
+        assert.deepStrictEqual(shown(yield* snapshots.diff(taken)), ["Modified two"])
+        assert.strictEqual(yield* (yield* snapshots.view(taken)).readString("two"), "12")
+        yield* snapshots.restore(taken)
+        assert.deepStrictEqual(yield* tree, before)
+      }).pipe(Effect.provide(layer))
+    )
+  }
+
+  it.live("can be restored where the limits of archives are smaller than at its capture", () =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem
+      const snapshots = yield* Service
+      yield* fs.write("a/b", "123")
+      const taken = yield* snapshots.snapshot()
+      yield* fs.write("a/b", "changed", { mode: "overwrite" })
+      const smaller = { ...Limits.standard, maxArchiveEntries: 1, maxArchiveBytes: 1 }
+      yield* Effect.provideService(snapshots.restore(taken), Limits.Limits, smaller)
+      assert.strictEqual(yield* fs.readString("a/b"), "123")
+    }).pipe(Effect.provide(byKind({})["archive"]))
   )
 })
 
