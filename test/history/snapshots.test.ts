@@ -14,8 +14,9 @@ import { dirname, join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
-import { decorate, Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { decorate, Filesystem, layer as layerOf } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
 import * as Limits from "../../src/model/Limits.ts"
 import { capture } from "../../src/testing/Files.ts"
 import { storeFault } from "../../src/history/errors.ts"
@@ -472,6 +473,52 @@ describe("a snapshot within larger bounds than those of the layer", () => {
       yield* Effect.provideService(snapshots.restore(taken), Limits.Limits, smaller)
       assert.strictEqual(yield* fs.readString("a/b"), "123")
     }).pipe(Effect.provide(byKind({})["archive"]))
+  )
+})
+
+describe("a file that becomes shorter while a snapshot reads it, on a filesystem without stamps,", () => {
+  /** Provides a filesystem in memory whose first opened files are one byte shorter than their stat says. */
+  const shrinking = (gitDir: string, times: number) => {
+    let left = times
+    const memory = Effect.map(InMemory.make(), (port) => ({
+      ...port,
+      history: undefined,
+      perform: undefined,
+      open: (path: FsPath) =>
+        Effect.map(port.open(path), (handle) =>
+          left-- > 0 ? { ...handle, stat: { ...handle.stat, sizeBytes: handle.stat.sizeBytes + 1 } } : handle
+        )
+    }))
+    return Snapshots.layerGit({ gitDir }).pipe(Layer.provideMerge(layerOf(memory)))
+  }
+
+  for (const size of [3, 2_000_000]) {
+    it.live(`is captured as it is afterwards (${size} bytes)`, () =>
+      Effect.gen(function* () {
+        const gitDir = join(yield* directory, "store")
+        yield* Effect.gen(function* () {
+          const fs = yield* Filesystem
+          const snapshots = yield* Service
+          yield* fs.write("file", "x".repeat(size))
+          const past = yield* snapshots.view(yield* snapshots.snapshot())
+          assert.strictEqual((yield* past.stat("file")).sizeBytes, size)
+        }).pipe(Effect.provide(shrinking(gitDir, 1)))
+      })
+    )
+  }
+
+  it.live("fails the snapshot if it does so each time", () =>
+    Effect.gen(function* () {
+      const gitDir = join(yield* directory, "store")
+      yield* Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const snapshots = yield* Service
+        yield* fs.write("file", "123")
+        const { detail, reason } = yield* Effect.flip(snapshots.snapshot())
+        assert.strictEqual(reason, "io")
+        assert.include(detail, "changes each time")
+      }).pipe(Effect.provide(shrinking(gitDir, Infinity)))
+    })
   )
 })
 
