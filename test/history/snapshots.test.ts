@@ -777,6 +777,33 @@ describe("snapshots", () => {
     })
   )
 
+  it.live("the snapshot of a transaction is forgotten if it is stored before an interruption", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      const stored = new Map<string, StoredSnapshot>()
+      const hasStored = yield* Deferred.make<void>()
+      const strategy: Partial<Strategy> = {
+        take: (label, { snapshotId = "" } = {}) => {
+          const snapshot = new Snapshots.FilesystemSnapshot({
+            snapshotId,
+            createdAt: DateTime.makeUnsafe(0),
+            commitRef: "mem-1",
+            rootPath: port.info.root
+          })
+          stored.set(snapshotId, { snapshot, label, counts: Effect.succeed({ files: 0, bytes: 0 }) })
+          return Effect.andThen(Deferred.succeed(hasStored, undefined), Effect.never)
+        },
+        find: (snapshotId) => Effect.sync(() => stored.get(snapshotId)),
+        forget: ({ snapshot }) => Effect.sync(() => void stored.delete(snapshot.snapshotId))
+      }
+      const running = yield* Effect.forkChild(makeService(strategy as Strategy, port).transaction(Effect.void))
+      yield* Deferred.await(hasStored)
+      assert.strictEqual(stored.size, 1)
+      yield* Fiber.interrupt(running)
+      assert.strictEqual(stored.size, 0)
+    })
+  )
+
   it.live.skipIf(!Fs.existsSync("/proc/self/fd"))("a changed archive is refused each time and not kept open", () =>
     Effect.gen(function* () {
       const root = yield* directory

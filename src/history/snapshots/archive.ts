@@ -138,8 +138,10 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       withExclusiveLock(port, Effect.andThen(recoverTransactions(port), scan(port, { excludes })))
     )
 
-    const take: Strategy["take"] = Effect.fnUntraced(function* (label, { bounds, isPassing = false, spared } = {}) {
-      const snapshotId = randomUUID()
+    const take: Strategy["take"] = Effect.fnUntraced(function* (
+      label,
+      { bounds, isPassing = false, snapshotId = randomUUID(), spared } = {}
+    ) {
       const path = join(directory, `${snapshotId}.zip`)
       const createdAt = yield* DateTime.now
       let skipped = 0
