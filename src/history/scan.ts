@@ -459,13 +459,14 @@ const readUnread = Effect.fnUntraced(function* <E>(
   const hasStamps = port.history?._tag === "Directory"
   for (let left = maxReadings; unread.length > 0; left--) {
     const readings: Array<readonly [child: ScannedChild, read: Read]> = []
+    const gone = new Set<string>()
     // The stamp of a busy file may change between any two checks, while two reads still give the same content.
     const shouldReadTwice = left <= maxReadings / 2
     for (const child of unread) {
       const path = join(draft.path, child.segment)
       const reading = shouldReadTwice ? readTwice(port, path, sink) : readFile(port, path, sink)
       const read = yield* Effect.catch(Effect.retry(reading, { times: 1, while: isGoneError }), (fault) =>
-        isGoneError(fault) ? Effect.succeed(undefined) : Effect.fail(fault)
+        isGoneError(fault) ? Effect.sync(() => void gone.add(child.segment)) : Effect.fail(fault)
       )
       if (read !== undefined) readings.push([child, read])
     }
@@ -481,7 +482,8 @@ const readUnread = Effect.fnUntraced(function* <E>(
     for (const child of unread) {
       const { segment, stamp } = child
       const found = read.get(segment)
-      const then = now === undefined ? child : now.get(segment)
+      // Without stamps only a failed read shows that a file is gone. A file that changed while it was read is read again.
+      const then = now === undefined ? (gone.has(segment) ? undefined : child) : now.get(segment)
       if (then === undefined || then.kind !== "file") continue
       const isSteady =
         found !== undefined &&
@@ -498,8 +500,7 @@ const readUnread = Effect.fnUntraced(function* <E>(
         }
         draft.entries.set(segment, file)
         done(child)
-      } else if (now === undefined || left === 0) {
-        if (found === undefined && now === undefined) continue
+      } else if (left === 0) {
         return yield* Effect.fail(keepsChanging(join(draft.path, segment)))
       } else again.push(then)
     }

@@ -20,7 +20,7 @@ import { bringBackBytesOf, importTarOf, keepBytesOf } from "../history/Archive.t
 import { Snapshots as HistorySnapshots } from "../history/Snapshots.ts"
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import { withExclusiveLock } from "../history/replace.ts"
-import type { Operations as Snapshots } from "../history/snapshots/operations.ts"
+import type { Operations as Snapshots, TransactionSnapshotOptions } from "../history/snapshots/operations.ts"
 import { FilesystemSnapshot } from "../history/snapshots/value.ts"
 import type { FsError } from "../model/FsError.ts"
 import { make as makeSlice, replaceLatest, type Slice } from "../model/Slice.ts"
@@ -90,17 +90,17 @@ const forgetSnapshot = ({ snapshots }: SessionWithSnapshots, snapshot: Filesyste
 /** Takes a snapshot. Removes the snapshot of an interrupted attempt, because that snapshot is recorded nowhere. */
 const captureFilesystem = (
   sessionWithSnapshots: SessionWithSnapshots,
-  tag: string,
+  options: TransactionSnapshotOptions & { readonly tag: string },
   isKnown: (id: string) => boolean,
   unmask: Unmask
 ) =>
   Effect.flatMap(DateTime.now, (since) => {
     const isUnrecorded = (one: FilesystemSnapshot): boolean =>
-      one.tag === tag && one.createdAt.epochMilliseconds >= since.epochMilliseconds && !isKnown(one.snapshotId)
+      one.tag === options.tag && one.createdAt.epochMilliseconds >= since.epochMilliseconds && !isKnown(one.snapshotId)
     const forgetUnrecorded = Effect.flatMap(sessionWithSnapshots.snapshots.list, (all) =>
       Effect.forEach(all.filter(isUnrecorded), (one) => forgetSnapshot(sessionWithSnapshots, one), { discard: true })
     )
-    return Effect.onError(unmask(sessionWithSnapshots.snapshots.snapshot({ tag })), () => Effect.ignoreCause(forgetUnrecorded))
+    return Effect.onError(unmask(sessionWithSnapshots.snapshots.snapshot(options)), () => Effect.ignoreCause(forgetUnrecorded))
   })
 
 /**
@@ -196,7 +196,7 @@ const makeService = (sessionWithSnapshots: SessionWithSnapshots): Operations => 
     unmask: Unmask
   ): Effect.fn.Return<Taken, SnapshotError | SessionError> {
     const old = all.get(id)
-    const filesystem = yield* captureFilesystem(sessionWithSnapshots, id, isKnown, unmask)
+    const filesystem = yield* captureFilesystem(sessionWithSnapshots, { tag: id, isPassing }, isKnown, unmask)
     const before = yield* session.all(sliceService)
     const completeTake = Effect.gen(function* () {
       if (!isPassing) yield* updateRecord(filesystem, old?.filesystem)

@@ -14,8 +14,10 @@ import { dirname, join } from "node:path"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { readOnly, subdirectory } from "../../src/filesystem/Decorator.ts"
-import { decorate, Filesystem } from "../../src/filesystem/Filesystem.ts"
+import { decorate, Filesystem, layer as layerOf } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
+import type { FsPath } from "../../src/model/FsPath.ts"
+import * as Limits from "../../src/model/Limits.ts"
 import { capture } from "../../src/testing/Files.ts"
 import { storeFault } from "../../src/history/errors.ts"
 import { make as makeService } from "../../src/history/snapshots/service.ts"
@@ -439,6 +441,87 @@ describe("snapshots refuse", () => {
   )
 })
 
+describe("a snapshot within larger bounds than those of the layer", () => {
+  const small = { maxFiles: 1, maxBytes: 1 }
+
+  for (const [kind, layer] of Object.entries(byKind(small))) {
+    it.live(`can be viewed, compared and restored, by ${kind}`, () =>
+      Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const snapshots = yield* Service
+        yield* fs.write("one", "1")
+        yield* fs.write("two", "12")
+        const before = yield* tree
+        const taken = yield* snapshots.snapshot({ maxFiles: 2, maxBytes: 3 })
+        yield* fs.write("two", "changed", { mode: "overwrite" })
+        assert.deepStrictEqual(shown(yield* snapshots.diff(taken)), ["Modified two"])
+        assert.strictEqual(yield* (yield* snapshots.view(taken)).readString("two"), "12")
+        yield* snapshots.restore(taken)
+        assert.deepStrictEqual(yield* tree, before)
+      }).pipe(Effect.provide(layer))
+    )
+  }
+
+  it.live("can be restored where the limits of archives are smaller than at its capture", () =>
+    Effect.gen(function* () {
+      const fs = yield* Filesystem
+      const snapshots = yield* Service
+      yield* fs.write("a/b", "123")
+      const taken = yield* snapshots.snapshot()
+      yield* fs.write("a/b", "changed", { mode: "overwrite" })
+      const smaller = { ...Limits.standard, maxArchiveEntries: 1, maxArchiveBytes: 1 }
+      yield* Effect.provideService(snapshots.restore(taken), Limits.Limits, smaller)
+      assert.strictEqual(yield* fs.readString("a/b"), "123")
+    }).pipe(Effect.provide(byKind({})["archive"]))
+  )
+})
+
+describe("a file that becomes shorter while a snapshot reads it, on a filesystem without stamps,", () => {
+  /** Provides a filesystem in memory whose first opened files are one byte shorter than their stat says. */
+  const shrinking = (gitDir: string, times: number) => {
+    let left = times
+    const memory = Effect.map(InMemory.make(), (port) => ({
+      ...port,
+      history: undefined,
+      perform: undefined,
+      open: (path: FsPath) =>
+        Effect.map(port.open(path), (handle) =>
+          left-- > 0 ? { ...handle, stat: { ...handle.stat, sizeBytes: handle.stat.sizeBytes + 1 } } : handle
+        )
+    }))
+    return Snapshots.layerGit({ gitDir }).pipe(Layer.provideMerge(layerOf(memory)))
+  }
+
+  for (const size of [3, 2_000_000]) {
+    it.live(`is captured as it is afterwards (${size} bytes)`, () =>
+      Effect.gen(function* () {
+        const gitDir = join(yield* directory, "store")
+        yield* Effect.gen(function* () {
+          const fs = yield* Filesystem
+          const snapshots = yield* Service
+          yield* fs.write("file", "x".repeat(size))
+          const past = yield* snapshots.view(yield* snapshots.snapshot())
+          assert.strictEqual((yield* past.stat("file")).sizeBytes, size)
+        }).pipe(Effect.provide(shrinking(gitDir, 1)))
+      })
+    )
+  }
+
+  it.live("fails the snapshot if it does so each time", () =>
+    Effect.gen(function* () {
+      const gitDir = join(yield* directory, "store")
+      yield* Effect.gen(function* () {
+        const fs = yield* Filesystem
+        const snapshots = yield* Service
+        yield* fs.write("file", "123")
+        const { detail, reason } = yield* Effect.flip(snapshots.snapshot())
+        assert.strictEqual(reason, "io")
+        assert.include(detail, "changes each time")
+      }).pipe(Effect.provide(shrinking(gitDir, Infinity)))
+    })
+  )
+})
+
 describe("retention", () => {
   it.live("keeps the newest ones up to the maximum", () =>
     Effect.gen(function* () {
@@ -691,6 +774,33 @@ describe("snapshots", () => {
       const snapshots = makeService(strategy as Strategy, port)
       yield* Effect.flip(snapshots.restore(wanted.snapshot, { safety: true, verify: true }))
       assert.deepStrictEqual(forgotten, [])
+    })
+  )
+
+  it.live("the snapshot of a transaction is forgotten if it is stored before an interruption", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make()
+      const stored = new Map<string, StoredSnapshot>()
+      const hasStored = yield* Deferred.make<void>()
+      const strategy: Partial<Strategy> = {
+        take: (label, { snapshotId = "" } = {}) => {
+          const snapshot = new Snapshots.FilesystemSnapshot({
+            snapshotId,
+            createdAt: DateTime.makeUnsafe(0),
+            commitRef: "mem-1",
+            rootPath: port.info.root
+          })
+          stored.set(snapshotId, { snapshot, label, counts: Effect.succeed({ files: 0, bytes: 0 }) })
+          return Effect.andThen(Deferred.succeed(hasStored, undefined), Effect.never)
+        },
+        find: (snapshotId) => Effect.sync(() => stored.get(snapshotId)),
+        forget: ({ snapshot }) => Effect.sync(() => void stored.delete(snapshot.snapshotId))
+      }
+      const running = yield* Effect.forkChild(makeService(strategy as Strategy, port).transaction(Effect.void))
+      yield* Deferred.await(hasStored)
+      assert.strictEqual(stored.size, 1)
+      yield* Fiber.interrupt(running)
+      assert.strictEqual(stored.size, 0)
     })
   )
 

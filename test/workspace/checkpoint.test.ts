@@ -20,6 +20,7 @@ import { capture } from "../../src/testing/Files.ts"
 import * as Checkpoint from "../../src/workspace/Checkpoint.ts"
 import * as Session from "../../src/workspace/Session.ts"
 import { directory } from "../conformance/filesystems.ts"
+import { byKind } from "../history/support.ts"
 import { books, type Ground, ground, kinds, Log, Note, picture } from "./checkpointing.ts"
 
 const memory = ground(kinds.memory)
@@ -347,6 +348,44 @@ describe("a transaction", () => {
       assert.deepStrictEqual(Object.keys(yield* capture(one.fs.port)), ["f", "h"])
     }).pipe(Effect.scoped)
   )
+
+  for (const [kind, layer] of Object.entries(byKind({ retention: { maxSnapshots: 1 } }))) {
+    it.live(`is rolled back although its effect takes snapshots beyond the retention, by ${kind}`, () =>
+      Effect.gen(function* () {
+        const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
+        const session = yield* Session.make({ slices: [Note] })
+        const checkpoint = yield* Checkpoint.make({ session, snapshots })
+        yield* put({ fs, session }, "v1")
+        const exit = yield* Effect.exit(
+          checkpoint.transaction(
+            Effect.gen(function* () {
+              yield* put({ fs, session }, "v2")
+              yield* snapshots.snapshot({ tag: "inner" })
+              return yield* Effect.fail("no")
+            })
+          )
+        )
+        assert.deepStrictEqual(exit, Exit.fail("no"))
+        assert.deepStrictEqual([yield* text({ fs }), yield* session.all(Note)], ["v1", ["v1"]])
+        assert.deepStrictEqual(
+          (yield* snapshots.list).map(({ tag }) => tag),
+          ["inner"]
+        )
+        assert.strictEqual((yield* snapshots.stats).snapshots, 1)
+      }).pipe(Effect.provide(layer))
+    )
+
+    it.live(`expires and lists no snapshot by its own one, by ${kind}`, () =>
+      Effect.gen(function* () {
+        const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
+        const session = yield* Session.make({ slices: [Note] })
+        const checkpoint = yield* Checkpoint.make({ session, snapshots })
+        const kept = yield* snapshots.snapshot()
+        const listed = yield* checkpoint.transaction(Effect.andThen(put({ fs, session }, "v1"), snapshots.list))
+        assert.deepStrictEqual([listed, yield* snapshots.list], [[kept], [kept]])
+      }).pipe(Effect.provide(layer))
+    )
+  }
 
   it.effect("works with the Checkpoint service of the context", () =>
     Effect.gen(function* () {

@@ -286,6 +286,25 @@ describe("a dump", () => {
     })
   )
 
+  it.effect("that fails through a symlink removes only the directories that it created", () =>
+    Effect.gen(function* () {
+      const top = yield* fastDirectory
+      const { session } = yield* pair("one")
+      const Odd = Slice.make("Odd", Schema.Int)
+      yield* session.set(Odd, 0.5)
+      for (const [real, link] of [
+        ["empty/directories/of/others", "l"],
+        ["e", "a longer link"]
+      ] as const) {
+        Fs.mkdirSync(join(top, real), { recursive: true })
+        Fs.symlinkSync(real, join(top, link))
+        const error = yield* Effect.flip(Session.dumpSessionTree(session, join(top, link, "new/deep")))
+        assert.isTrue(error._tag === "SessionError" && error.reason === "corrupt")
+        assert.deepStrictEqual(names(join(top, real)), [])
+      }
+    })
+  )
+
   it.effect("fails where no file can be written, and creates nothing", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory

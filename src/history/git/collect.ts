@@ -113,6 +113,22 @@ const removeLeftovers = ({ directory, packDirectory }: Store, turn: Turns.StoreL
   }
 }
 
+/**
+ * Removes leftovers while new holders wait, because a new holder's temporary pack looks like a leftover. Returns whether
+ * the store is held.
+ */
+const removeLeftoversExclusively = (store: Store, self: Turns.StoreLock): Effect.Effect<boolean, StoreFault> =>
+  Effect.acquireUseRelease(
+    attempt(store.directory, () => Turns.acquire(store.directory, "remover")),
+    () =>
+      attempt(store.directory, () => {
+        const isHeld = Turns.isHeldByOther(store.directory, "holder", self)
+        removeLeftovers(store, self, isHeld)
+        return isHeld
+      }),
+    (turn) => Effect.sync(() => Turns.release(turn))
+  )
+
 const tipsOf = ({ git }: Store): Effect.Effect<ReadonlySet<string>, StoreFault> =>
   Effect.map(
     git.run(["for-each-ref", "--format=%(objectname)"]),
@@ -415,8 +431,7 @@ export const collect = (store: Store, options: Options = {}): Effect.Effect<Coll
         if (yield* attempt(store.directory, () => Turns.isHeldByOther(store.directory, "collector", turn))) {
           return { outcome: "busy", freedBytes: 0 } as const
         }
-        const isHeld = yield* attempt(store.directory, () => Turns.isHeldByOther(store.directory, "holder", turn))
-        yield* attempt(store.directory, () => removeLeftovers(store, turn, isHeld))
+        const isHeld = yield* removeLeftoversExclusively(store, turn)
         const tips = yield* tipsOf(store)
         return yield* runCollection({
           store,

@@ -14,7 +14,7 @@ import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/bytes.ts"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
 import { type Fault, type FsError, located, toFault } from "../../model/FsError.ts"
-import { Limits } from "../../model/Limits.ts"
+import { Limits, unlimited } from "../../model/Limits.ts"
 import { keepArchiveOf } from "../Archive.ts"
 import { ArchiveError, storeFault, type StoreFault } from "../errors.ts"
 import { withExclusiveLock, recoverTransactions, replaceTree } from "../replace.ts"
@@ -110,10 +110,10 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       path: string,
       expected: string
     ): Effect.fn.Return<Archived, Problem, Scope.Scope> {
-      const limits = yield* Limits
       const { descriptor, size } = yield* Effect.mapError(openOutside(path), toStoreFault)
       if ((yield* hashOf(path)) !== expected) return yield* Effect.fail(storeFault("corrupt", "its archive has been modified"))
-      const rules = { limits, policy: port.rules?.policy }
+      // The hash proves that `take` wrote the archive, within the limits of that call. Other limits must not prevent a restore.
+      const rules = { limits: unlimited, policy: port.rules?.policy }
       return yield* read(Spool.fromDescriptor(descriptor, size), rules, { backend: port.info.name, caseSensitive })
     })
 
@@ -138,8 +138,10 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       withExclusiveLock(port, Effect.andThen(recoverTransactions(port), scan(port, { excludes })))
     )
 
-    const take: Strategy["take"] = Effect.fnUntraced(function* (label, { bounds, isPassing = false, spared } = {}) {
-      const snapshotId = randomUUID()
+    const take: Strategy["take"] = Effect.fnUntraced(function* (
+      label,
+      { bounds, isPassing = false, snapshotId = randomUUID(), spared } = {}
+    ) {
       const path = join(directory, `${snapshotId}.zip`)
       const createdAt = yield* DateTime.now
       let skipped = 0
@@ -156,7 +158,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
         ...(tag !== undefined && { tag })
       })
       const scope = yield* Scope.fork(layerScope)
-      const archived = yield* openOnce(scope, withLimits(open(path, sha256)))
+      const archived = yield* openOnce(scope, open(path, sha256))
       const census = Effect.map(archived, ({ tree }) => countFiles(tree))
       const heldArchive: HeldArchive = {
         isPassing,

@@ -481,8 +481,7 @@ const makeStrategy = Effect.fnUntraced(function* (
 
   const capture = Effect.fnUntraced(function* (
     label: Label,
-    isPassing: boolean,
-    bounds: TakeOptions["bounds"]
+    { bounds, isPassing = false, snapshotId = randomUUID() }: TakeOptions
   ): Effect.fn.Return<StoredSnapshot, Problem> {
     yield* index.refresh
     const knownPacks = new Set(index.packs())
@@ -503,7 +502,6 @@ const makeStrategy = Effect.fnUntraced(function* (
           })
         )
       )
-      const snapshotId = randomUUID()
       const createdAt = yield* nextCreationTime()
       const previous = newest?.id
       const commitMessage: Said = {
@@ -560,9 +558,9 @@ const makeStrategy = Effect.fnUntraced(function* (
     commitRef: /^[0-9a-f]{40}$/,
     rootPath,
     gitDir: store.directory,
-    take: (label, { bounds, isPassing = false, spared } = {}) =>
-      Effect.tap(store.withoutRemoval(capture(label, isPassing, bounds)), () =>
-        isPassing ? Effect.void : tidyQuietly(spared)
+    take: (label, options = {}) =>
+      Effect.tap(store.withoutRemoval(capture(label, options)), () =>
+        options.isPassing === true ? Effect.void : tidyQuietly(options.spared)
       ),
     list,
     find,

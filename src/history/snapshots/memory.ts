@@ -97,10 +97,9 @@ export const make = (port: Backend, history: MemoryHistory, options: LayerOption
     name: "memory",
     rootPath: port.info.root,
     commitRef: /^mem-[1-9][0-9]{0,15}$/,
-    take: (label, { isPassing = false, spared } = {}) =>
+    take: (label, { isPassing = false, snapshotId = randomUUID(), spared } = {}) =>
       Effect.flatMap(DateTime.now, (createdAt) =>
         Effect.map(history.capture, (captured) => {
-          const snapshotId = randomUUID()
           const { tag } = label
           const snapshot = new FilesystemSnapshot({
             snapshotId,

@@ -25,6 +25,15 @@ export interface SnapshotOptions {
 }
 
 /**
+ * The options of a snapshot that may belong to a running transaction. Such a snapshot is not listed, ignored by
+ * retention, and removed by `forget`.
+ */
+export interface TransactionSnapshotOptions extends SnapshotOptions {
+  /** @default false */
+  readonly isPassing?: boolean | undefined
+}
+
+/**
  * The scope of a restore and its safety options.
  *
  * @since 0.1.0

@@ -11,13 +11,14 @@ import type { FsPath } from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { Buffer } from "../../runtime/buffer.ts"
+import { randomUUID } from "../../runtime/node.ts"
 import { runInSlices, type Steps } from "../../runtime/steps.ts"
 import { type ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault } from "../errors.ts"
 import type { Mismatch } from "../transaction.ts"
 import { isPermitted, withExclusiveLock } from "../replace.ts"
 import type { Change } from "../tree.ts"
 import { fork, MergeConflicts, mergeFork } from "./fork.ts"
-import type { Details, Operations, RestoreOptions, RestoreResult } from "./operations.ts"
+import type { Details, Operations, RestoreOptions, RestoreResult, TransactionSnapshotOptions } from "./operations.ts"
 import type { Label, Problem, StoredSnapshot, Strategy, TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
@@ -253,11 +254,22 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
 
   const find = (snapshot: FilesystemSnapshot) => findSnapshot(strategy, port, snapshot)
 
-  const take = (label: Label, bounds: TakeOptions["bounds"]): Effect.Effect<StoredSnapshot, Problem> => {
+  /** Takes the snapshot of a transaction. Removes it if the call is interrupted, because then no caller knows it. */
+  const takePassing = (label: Label, options: TakeOptions): Effect.Effect<StoredSnapshot, Problem> =>
+    Effect.suspend(() => {
+      const snapshotId = randomUUID()
+      const forgotten = Effect.flatMap(strategy.find(snapshotId), (kept) =>
+        kept === undefined ? Effect.void : strategy.forget(kept)
+      )
+      return Effect.onError(strategy.take(label, { ...options, isPassing: true, snapshotId }), () => Effect.ignore(forgotten))
+    })
+
+  const take = (label: Label, options: TakeOptions): Effect.Effect<StoredSnapshot, Problem> => {
     const refused = whyLabelRefused(label)
-    return refused === undefined
-      ? strategy.take(label, { bounds })
-      : Effect.fail<Fault>({ _tag: "InvalidArgument", argument: "label", detail: refused })
+    if (refused !== undefined) {
+      return Effect.fail<Fault>({ _tag: "InvalidArgument", argument: "label", detail: refused })
+    }
+    return options.isPassing === true ? takePassing(label, options) : strategy.take(label, options)
   }
 
   const parsePaths = (
@@ -322,26 +334,24 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
       ? withExclusiveLock(
           port,
           Effect.uninterruptibleMask((restore) =>
-            Effect.flatMap(
-              restore(orError("transaction", strategy.take({ tag: "transaction" }, { isPassing: true }))),
-              (kept) =>
-                Effect.matchCauseEffect(restore(effect), {
-                  onSuccess: (value): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
-                    Effect.as(forgetQuietly(kept), value),
-                  onFailure: (cause) =>
-                    Effect.matchCauseEffect(rollBack(kept), {
-                      onSuccess: () => Effect.failCause(cause),
-                      onFailure: (other) => Effect.failCause(Cause.combine(cause, other))
-                    })
-                })
+            Effect.flatMap(restore(orError("transaction", take({ tag: "transaction" }, { isPassing: true }))), (kept) =>
+              Effect.matchCauseEffect(restore(effect), {
+                onSuccess: (value): Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R> =>
+                  Effect.as(forgetQuietly(kept), value),
+                onFailure: (cause) =>
+                  Effect.matchCauseEffect(rollBack(kept), {
+                    onSuccess: () => Effect.failCause(cause),
+                    onFailure: (other) => Effect.failCause(Cause.combine(cause, other))
+                  })
+              })
             )
           )
         )
       : Effect.fail(toError("transaction")({ _tag: "AccessDenied", why: "readOnly" }))
 
   return {
-    snapshot: (options = {}) => {
-      const { callId, maxBytes, maxFiles, tag, tool } = options
+    snapshot: (options: TransactionSnapshotOptions = {}) => {
+      const { callId, isPassing, maxBytes, maxFiles, tag, tool } = options
       const bounds = { ...(maxBytes !== undefined && { maxBytes }), ...(maxFiles !== undefined && { maxFiles }) }
       const label: Label = {
         ...(tag !== undefined && { tag }),
@@ -350,7 +360,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
       }
       return orError(
         "snapshot",
-        Effect.map(take(label, bounds), ({ snapshot }) => snapshot)
+        Effect.map(take(label, { bounds, isPassing }), ({ snapshot }) => snapshot)
       )
     },
     restore: (snapshot, options = {}) => orRestoreError(snapshot, restoreSnapshot(snapshot, options)),

@@ -245,6 +245,8 @@ export interface TakeOptions {
    * removed by `forget`.
    */
   readonly isPassing?: boolean | undefined
+  /** The id of the new snapshot, a UUID in lower case. @default a new one */
+  readonly snapshotId?: string | undefined
   readonly bounds?: Pick<LayerOptions, "maxFiles" | "maxBytes"> | undefined
 }
 

@@ -162,39 +162,47 @@ const directoryOf = (target: string): string => {
   return stat === undefined ? (isLinesFile(path) ? dirname(path) : path) : stat.isDirectory() ? path : dirname(path)
 }
 
+interface CreatedDirectories {
+  /** The first directory that was created. It contains the other ones. */
+  readonly outermost: string
+  /** The innermost directory, by the same path as `outermost`, because the paths are compared. */
+  readonly innermost: string
+}
+
 interface StagedDump {
   readonly places: DumpPaths
   readonly at: string
-  /** The outermost directory that was created, if any. */
-  readonly createdDirectory: string | undefined
+  readonly created: CreatedDirectories | undefined
   isCommitted: boolean
   isArchivePlaced: boolean
 }
 
 const stage = (target: string, name: string): StagedDump => {
-  const targetDirectory = directoryOf(target)
-  const createdDirectory = makeDirectories(targetDirectory)
-  const places = dumpPathsIn(Fs.realpathSync(targetDirectory), name)
+  const innermost = directoryOf(target)
+  const outermost = makeDirectories(innermost)
+  const created = outermost === undefined ? undefined : { outermost, innermost }
   try {
-    return { places, at: createHiddenDirectory(places), createdDirectory, isCommitted: false, isArchivePlaced: false }
+    const places = dumpPathsIn(Fs.realpathSync(innermost), name)
+    return { places, at: createHiddenDirectory(places), created, isCommitted: false, isArchivePlaced: false }
   } catch (error) {
-    removeCreated(places.directory, createdDirectory)
+    removeCreated(created)
     throw error
   }
 }
 
-const removeCreated = (directory: string, createdDirectory: string | undefined): void => {
-  if (createdDirectory === undefined) return
+const removeCreated = (created: CreatedDirectories | undefined): void => {
+  if (created === undefined) return
+  const { innermost, outermost } = created
   try {
-    for (let at = directory; at.length >= createdDirectory.length; at = dirname(at)) Fs.rmdirSync(at)
+    for (let at = innermost; at.length >= outermost.length; at = dirname(at)) Fs.rmdirSync(at)
   } catch {
     // Another program already uses the directory.
   }
 }
 
-const discardStaged = ({ at, isCommitted, isArchivePlaced, createdDirectory, places }: StagedDump): void => {
+const discardStaged = ({ at, isCommitted, isArchivePlaced, created }: StagedDump): void => {
   releaseHiddenDirectory(at, isCommitted && !isArchivePlaced)
-  if (!isCommitted) removeCreated(places.directory, createdDirectory)
+  if (!isCommitted) removeCreated(created)
 }
 
 const withDiskErrors = <A>(staged: StagedDump, effect: Effect.Effect<A, Fault>): Effect.Effect<A, SessionError> =>

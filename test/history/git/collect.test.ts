@@ -3,7 +3,7 @@ import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
 import { execFileSync, spawn } from "node:child_process"
 import { randomUUID } from "node:crypto"
-import * as Fs from "node:fs"
+import fs, * as Fs from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { collect, needsCollecting } from "../../../src/history/git/collect.ts"
@@ -506,6 +506,28 @@ describe.runIf(hasGit)("leftovers in a store", () => {
       yield* collect(store)
       assert.deepStrictEqual(Fs.readdirSync(store.packDirectory).sort(), [...packs, ...young].sort())
       assert.isFalse(Fs.existsSync(lock))
+    })
+  )
+
+  it.effect("do not include the temporary pack of a holder that begins during the collection", () =>
+    Effect.gen(function* () {
+      const store = yield* fresh
+      yield* snapshot(store, { a: "1" })
+      const temporary = join(store.packDirectory, "tmp_pack_0123456789abcdef")
+      const writing = store.withoutRemoval(Effect.sync(() => Fs.writeFileSync(temporary, "")))
+      let holder: Fiber.Fiber<void, unknown> | undefined
+      const { readdirSync } = fs
+      // The collection lists the packs after it has looked for holders.
+      fs.readdirSync = ((...args: Parameters<typeof readdirSync>) => {
+        if (args[0] === store.packDirectory) holder ??= Effect.runFork(writing)
+        return readdirSync(...args)
+      }) as typeof readdirSync
+      yield* Effect.ensuring(
+        collect(store),
+        Effect.sync(() => void (fs.readdirSync = readdirSync))
+      )
+      yield* Fiber.join(holder!)
+      assert.isTrue(Fs.existsSync(temporary))
     })
   )
 })
