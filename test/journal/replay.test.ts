@@ -437,6 +437,23 @@ describe("Replay.rerun", () => {
       assert.deepStrictEqual(yield* look(fs.port), { a: "directory", "a/b": 'file "one"', c: 'file "two"' })
     })
   )
+
+  it.effect("skips a chunked write whose last chunk is missing", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const { FileFault, FileWriteChunk } = FileSystemEntry
+      for (const correlationId of ["1", "step:1"]) {
+        yield* journal.appendAll([
+          new FileWriteChunk({ correlationId, path: "a", offset: 0, data: utf8("half"), isFinal: false }),
+          new FileFault({ correlationId, faultKind: "IoError", path: "a", message: "the last part is missing" })
+        ])
+      }
+      const fs = yield* another()
+      yield* plant(fs.port, { a: "old" })
+      assert.deepStrictEqual(yield* Replay.rerun(journal, fs), [])
+      assert.deepStrictEqual(yield* look(fs.port), { a: 'file "old"' })
+    })
+  )
 })
 
 describe("Replay.changes and filters", () => {

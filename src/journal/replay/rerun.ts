@@ -250,9 +250,9 @@ export const rerun = Effect.fnUntraced(function* (
   const settings = Settings.parseOptions(target, {})
   const out: Array<Difference> = []
   const rerunOperation = Effect.fnUntraced(function* (operation: Operation): Effect.fn.Return<void, JournalError> {
-    const { answered, asked, chunks, kind, path, position } = operation
+    const { answered, asked, chunks, isWhole, kind, path, position } = operation
     const { correlationId } = asked
-    if (answered === undefined || !isSelected(filter, asked, pathsOf(operation))) return
+    if (answered === undefined || !isWhole || !isSelected(filter, asked, pathsOf(operation))) return
     const expected = yield* fieldsOf(journal, answered.answer, chunks)
     const actual = yield* isStep(correlationId)
       ? runStep(journal, target, operation)
