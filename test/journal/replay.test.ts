@@ -438,6 +438,31 @@ describe("Replay.rerun", () => {
     })
   )
 
+  it.effect("treats links in a chunked write as in a single one", () =>
+    Effect.gen(function* () {
+      const { FileFault, FileWrite, FileWriteChunk } = FileSystemEntry
+      for (const [links, faultKind] of [
+        ["refuse", "AccessDenied"],
+        ["leave", "NotAFile"]
+      ] as const) {
+        const journal = yield* makeJournal
+        const of = { path: "l", createMode: "overwrite", links } as const
+        const fault = (correlationId: string) => new FileFault({ correlationId, faultKind, path: "l", message: "it is a link" })
+        yield* journal.appendAll([
+          new FileWrite({ correlationId: "1", content: utf8("new"), ...of }),
+          fault("1"),
+          new FileWriteChunk({ correlationId: "2", offset: 0, data: utf8("ne"), isFinal: false, ...of }),
+          new FileWriteChunk({ correlationId: "2", offset: 2, data: utf8("w"), isFinal: true }),
+          fault("2")
+        ])
+        const fs = yield* another()
+        yield* plant(fs.port, { a: "old", l: { link: "a" } })
+        assert.deepStrictEqual(yield* Replay.rerun(journal, fs), [], links)
+        assert.deepStrictEqual(yield* look(fs.port), { a: 'file "old"', l: "link -> a" }, links)
+      }
+    })
+  )
+
   it.effect("skips a chunked write whose last chunk is missing", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
