@@ -583,4 +583,24 @@ describe("Replay.changes and filters", () => {
       assert.deepStrictEqual(yield* changed({ correlationIds: [id] }), [1])
     })
   )
+
+  it.effect("select by the path of each request if a cancelled write had the same id", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const { FileContent, FileRead, FileWriteChunk } = FileSystemEntry
+      const [correlationId, noBytes] = ["1", new Uint8Array(0)]
+      yield* journal.appendAll([
+        new FileWriteChunk({ correlationId, path: "in/a.txt", offset: 0, data: utf8("a"), isFinal: false }),
+        new FileWriteChunk({ correlationId, offset: 1, data: noBytes, isFinal: true, discard: true }),
+        new FileRead({ correlationId, path: "out/b.txt" }),
+        new FileContent({ correlationId, content: utf8("b"), totalSize: 1, isPartial: false })
+      ])
+      const positions = (path: string) =>
+        Effect.map(Stream.runCollect(Replay.select({ paths: [path] })(journal.stored())), (all) =>
+          all.map(({ position }) => position)
+        )
+      assert.deepStrictEqual(yield* positions("in"), [1, 2])
+      assert.deepStrictEqual(yield* positions("out"), [3, 4])
+    })
+  )
 })
