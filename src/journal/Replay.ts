@@ -99,7 +99,8 @@ export interface RerunOptions {
 
 /**
  * Carries out the recorded requests, including reads, on another filesystem, one at a time in the order of their answers. Returns the
- * results that differ from the recorded ones, except for times and permissions. Skips requests without an answer.
+ * results that differ from the recorded ones, except for times and permissions. Skips requests without an answer, and chunked writes
+ * without their last chunk, whose content is not known.
  *
  * @category replaying
  * @since 0.1.0

@@ -437,6 +437,48 @@ describe("Replay.rerun", () => {
       assert.deepStrictEqual(yield* look(fs.port), { a: "directory", "a/b": 'file "one"', c: 'file "two"' })
     })
   )
+
+  it.effect("treats links in a chunked write as in a single one", () =>
+    Effect.gen(function* () {
+      const { FileFault, FileWrite, FileWriteChunk } = FileSystemEntry
+      for (const [links, faultKind] of [
+        ["refuse", "AccessDenied"],
+        ["leave", "NotAFile"]
+      ] as const) {
+        const journal = yield* makeJournal
+        const of = { path: "l", createMode: "overwrite", links } as const
+        const fault = (correlationId: string) => new FileFault({ correlationId, faultKind, path: "l", message: "it is a link" })
+        yield* journal.appendAll([
+          new FileWrite({ correlationId: "1", content: utf8("new"), ...of }),
+          fault("1"),
+          new FileWriteChunk({ correlationId: "2", offset: 0, data: utf8("ne"), isFinal: false, ...of }),
+          new FileWriteChunk({ correlationId: "2", offset: 2, data: utf8("w"), isFinal: true }),
+          fault("2")
+        ])
+        const fs = yield* another()
+        yield* plant(fs.port, { a: "old", l: { link: "a" } })
+        assert.deepStrictEqual(yield* Replay.rerun(journal, fs), [], links)
+        assert.deepStrictEqual(yield* look(fs.port), { a: 'file "old"', l: "link -> a" }, links)
+      }
+    })
+  )
+
+  it.effect("skips a chunked write whose last chunk is missing", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const { FileFault, FileWriteChunk } = FileSystemEntry
+      for (const correlationId of ["1", "step:1"]) {
+        yield* journal.appendAll([
+          new FileWriteChunk({ correlationId, path: "a", offset: 0, data: utf8("half"), isFinal: false }),
+          new FileFault({ correlationId, faultKind: "IoError", path: "a", message: "the last part is missing" })
+        ])
+      }
+      const fs = yield* another()
+      yield* plant(fs.port, { a: "old" })
+      assert.deepStrictEqual(yield* Replay.rerun(journal, fs), [])
+      assert.deepStrictEqual(yield* look(fs.port), { a: 'file "old"' })
+    })
+  )
 })
 
 describe("Replay.changes and filters", () => {
@@ -539,6 +581,26 @@ describe("Replay.changes and filters", () => {
         Effect.map(Stream.runCollect(Replay.changes(journal, filter)), (all) => all.map(({ position }) => position))
       assert.deepStrictEqual(yield* changed({ paths: ["d"], kinds: ["FileWrite", "FileMove"] }), [5, 7, 9])
       assert.deepStrictEqual(yield* changed({ correlationIds: [id] }), [1])
+    })
+  )
+
+  it.effect("select by the path of each request if a cancelled write had the same id", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const { FileContent, FileRead, FileWriteChunk } = FileSystemEntry
+      const [correlationId, noBytes] = ["1", new Uint8Array(0)]
+      yield* journal.appendAll([
+        new FileWriteChunk({ correlationId, path: "in/a.txt", offset: 0, data: utf8("a"), isFinal: false }),
+        new FileWriteChunk({ correlationId, offset: 1, data: noBytes, isFinal: true, discard: true }),
+        new FileRead({ correlationId, path: "out/b.txt" }),
+        new FileContent({ correlationId, content: utf8("b"), totalSize: 1, isPartial: false })
+      ])
+      const positions = (path: string) =>
+        Effect.map(Stream.runCollect(Replay.select({ paths: [path] })(journal.stored())), (all) =>
+          all.map(({ position }) => position)
+        )
+      assert.deepStrictEqual(yield* positions("in"), [1, 2])
+      assert.deepStrictEqual(yield* positions("out"), [3, 4])
     })
   )
 })

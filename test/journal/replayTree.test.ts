@@ -154,6 +154,54 @@ describe("Replay.tree", () => {
     })
   )
 
+  it.effect("is NotRecorded if a change leads through an absolute link, like drift and undo", () =>
+    Effect.gen(function* () {
+      const { FileLinkMade, FileMakeLink, FileWrite, FileWritten } = FileSystemEntry
+      for (const answered of [true, false]) {
+        const journal = yield* makeJournal
+        const content = new TextEncoder().encode("new")
+        yield* journal.appendAll([
+          new FileMakeLink({ correlationId: "1", path: "d/l", target: "/srv/root/x" }),
+          new FileLinkMade({ correlationId: "1", path: "d/l" }),
+          new FileWrite({ correlationId: "2", path: "d/l", content, createMode: "overwrite" }),
+          ...(answered ? [new FileWritten({ correlationId: "2", path: "d/l", bytesWritten: 3 })] : [])
+        ])
+        const fs = yield* another()
+        yield* plant(fs.port, { "d/l": { link: "/srv/root/x" }, x: "new" })
+        const before = yield* look(fs.port)
+        const notRecorded = { _tag: "NotRecorded", path: "d/l" } as const
+        assert.deepInclude(yield* Effect.flip(Replay.drift(journal, fs)), notRecorded)
+        assert.deepInclude(yield* Effect.flip(Replay.undo(journal, fs, { to: 0 })), notRecorded)
+        assert.deepStrictEqual(yield* look(fs.port), before)
+        if (answered) assert.deepInclude(yield* Effect.flip(Replay.tree(journal)), notRecorded)
+        const past = yield* Replay.tree(journal, { until: 2, base: yield* another() })
+        assert.deepStrictEqual(yield* look(past.port), { d: "directory", "d/l": "link -> /srv/root/x" })
+      }
+    })
+  )
+
+  it.effect("includes the changes of an absolute link itself", () =>
+    Effect.gen(function* () {
+      const journal = yield* makeJournal
+      const { FileDelete, FileDeleted, FileLinkMade, FileMakeLink, FileMove, FileMoved } = FileSystemEntry
+      yield* journal.appendAll([
+        new FileMakeLink({ correlationId: "1", path: "l", target: "/srv/root/x" }),
+        new FileLinkMade({ correlationId: "1", path: "l" }),
+        new FileMove({ correlationId: "2", path: "l", to: "m" }),
+        new FileMoved({ correlationId: "2", path: "l", to: "m", files: 1, directories: 0, bytes: 0 })
+      ])
+      const fs = yield* another()
+      yield* plant(fs.port, { m: { link: "/srv/root/x" } })
+      assert.deepStrictEqual(yield* look((yield* Replay.tree(journal)).port), { m: "link -> /srv/root/x" })
+      assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
+      yield* journal.appendAll([
+        new FileDelete({ correlationId: "3", path: "m" }),
+        new FileDeleted({ correlationId: "3", path: "m", deletedCount: 1 })
+      ])
+      assert.deepStrictEqual(yield* look((yield* Replay.tree(journal)).port), {})
+    })
+  )
+
   it.effect("is NotRecorded if an edit was made of another content than recorded", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal

@@ -356,6 +356,28 @@ describe("Replay.undo", () => {
     })
   )
 
+  it.effect("fails without a change if a link moved and the filesystem cannot read links", () =>
+    Effect.gen(function* () {
+      const fs = yield* another()
+      yield* plant(fs.port, { "d/l": { link: "x" }, l: { link: "y" } })
+      const journal = yield* makeJournal
+      const recorded = yield* record(journal, fs)
+      for (const [from, to] of [
+        ["l", "m"],
+        ["d", "e"]
+      ] as const) {
+        const before = yield* journal.last
+        yield* recorded.move(from, to)
+        const moved = yield* look(fs.port)
+        const linkless = make({ ...fs.port, links: undefined, perform: undefined, explore: undefined })
+        assert.deepStrictEqual(yield* Replay.drift(journal, linkless), [])
+        const error = yield* Effect.flip(Replay.undo(journal, linkless, { to: before }))
+        assert.deepInclude(error, { _tag: "IoError", path: from === "l" ? "m" : "e/l", code: "ENOTSUP" } as const)
+        assert.deepStrictEqual(yield* look(fs.port), moved)
+      }
+    })
+  )
+
   it.effect("restores only the requested paths of a removed directory", () =>
     Effect.gen(function* () {
       const fs = yield* another()

@@ -39,27 +39,39 @@ export interface Message {
   readonly place: { readonly first: number; readonly count: number } | undefined
 }
 
-const parsePair = (text: string): readonly [string, number] | undefined => {
-  const match = /^([0-9a-f]{1,64})\/([0-9]{1,15})$/.exec(text)
-  return match === null ? undefined : [match[1]!, Number(match[2])]
+/** Parses a positive safe integer in decimal digits. `Number` would also accept other forms, such as "0x10". */
+const parseInteger = (text = ""): number | undefined => {
+  const value = Number(text)
+  return /^[1-9][0-9]*$/.test(text) && Number.isSafeInteger(value) ? value : undefined
+}
+
+const parseBody = (text: string): ContentRef | undefined => {
+  const [, sha256, digits] = /^([0-9a-f]{64})\/([0-9]+)$/.exec(text) ?? []
+  const size = parseInteger(digits)
+  return sha256 === undefined || size === undefined ? undefined : { sha256, size }
+}
+
+const parsePlace = (text: string): Message["place"] => {
+  const [, ...digits] = /^([0-9]+)\/([0-9]+)$/.exec(text) ?? []
+  const [first, count] = digits.map(parseInteger)
+  return first === undefined || count === undefined ? undefined : { first, count }
 }
 
 /** Parses any message. A foreign message takes one position. */
 export const make = (sequence: number, data: Uint8Array, headers: MsgHdrs | undefined): Message => {
   const read = (name: string): string => headers?.get(name) ?? ""
   const id = read(header.id)
-  const body = parsePair(read(header.body))
-  const place = parsePair(read(header.placeOf))
-  const count = Number(read(header.count))
+  const body = parseBody(read(header.body))
+  const count = parseInteger(read(header.count)) ?? 1
   // A forged count cannot exceed the length of the body.
-  const maxCount = body === undefined ? data.length : body[1]
+  const maxCount = body === undefined ? data.length : body.size
   return {
     sequence,
     data,
     id,
-    body: body === undefined ? undefined : { sha256: body[0], size: body[1] },
-    count: id !== "" && Number.isSafeInteger(count) && count > 0 && count <= maxCount ? count : 1,
-    place: place === undefined ? undefined : { first: Number(place[0]), count: place[1] }
+    body,
+    count: id !== "" && count <= maxCount ? count : 1,
+    place: parsePlace(read(header.placeOf))
   }
 }
 

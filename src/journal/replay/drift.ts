@@ -13,7 +13,7 @@ import type { JournalError } from "../errors.ts"
 import * as Beginning from "./contents.ts"
 import { type ContentError, digest, type Source } from "./contents.ts"
 import { hasPath } from "./filter.ts"
-import { apply, load, pathsOf } from "./load.ts"
+import { absoluteLinkError, apply, load, pathsOf, resolveOperation } from "./load.ts"
 import type { Operation } from "./operations.ts"
 import type { Drift, State } from "./values.ts"
 import { attributesOf, type File, type Node, type World } from "./world.ts"
@@ -165,12 +165,13 @@ export const applyCompleted = Effect.fnUntraced(function* (
 ): Effect.fn.Return<World, ContentError> {
   let settled = world
   for (const operation of open) {
+    const resolved = resolveOperation(settled, operation)
+    if (resolved === undefined) return yield* Effect.fail(absoluteLinkError(operation))
     const done = settled.clone()
-    apply(done, operation)
+    apply(done, resolved)
     let isDone = true
-    for (const path of pathsOf(operation)) {
-      const at = done.resolveLinks(path, "last")
-      const found = yield* differences(comparison, at, done.get(at))
+    for (const path of pathsOf(resolved)) {
+      const found = yield* differences(comparison, path, done.get(path))
       isDone &&= found.length === 0
     }
     if (isDone) settled = done

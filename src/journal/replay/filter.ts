@@ -48,6 +48,9 @@ const pathsOf = (entry: Entry): ReadonlyArray<FsPath.FsPath> => [
   ...("to" in entry ? [normalizePath(entry.to)] : [])
 ]
 
+/** Tests whether the entry cancels a chunked write, which gets no answer. */
+const isDiscard = (entry: Entry): boolean => entry._tag === "FileWriteChunk" && entry.discard === true
+
 /** Keeps the entries of a stream that pass the filter. Remembers the paths of open requests, because answers have none. */
 export const select =
   (filter: Filter) =>
@@ -61,7 +64,7 @@ export const select =
         const { correlationId } = entry
         const paths = pathsOf(entry)
         const isPathSelected = open.get(correlationId) ?? hasPath(filter, paths)
-        if (FileSystemEntry.isTerminal(entry)) open.delete(correlationId)
+        if (FileSystemEntry.isTerminal(entry) || isDiscard(entry)) open.delete(correlationId)
         else if (FileSystemEntry.isEfferent(entry)) open.set(correlationId, isPathSelected)
         return isPathSelected && hasKind(filter, entry) && hasMatch(filter.correlationIds, (id) => id === correlationId)
       })

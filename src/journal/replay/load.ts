@@ -52,7 +52,7 @@ const previousOf = ({ answered, started }: Operation): Content | null | undefine
 }
 
 const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Operation): void => {
-  const path = world.resolveLinks(operation.path, asked.createMode === "create" ? "parents" : "last")
+  const { path } = operation
   const prior = world.get(path)
   const previous = previousOf(operation)
   const isNew = previous === null || asked.createMode === "create" || asked.ifMatch === null
@@ -80,8 +80,7 @@ const isNonEmpty = (content: Content): boolean => sizeOf(content) > 0
 const modeCell = (world: World, prior: Node) =>
   prior.kind === "directory" ? undefined : attributesOf(world.beginning, prior)?.mode
 
-const edit = (world: World, { edits }: FileEdit, { path: requestPath }: Operation, answer: Answer): void => {
-  const path = world.resolveLinks(requestPath, "last")
+const edit = (world: World, { edits }: FileEdit, { path }: Operation, answer: Answer): void => {
   const prior = world.get(path)
   const baseParts: ReadonlyArray<Part> | undefined =
     prior.kind === "file" ? prior.parts : prior.kind === "origin" ? [{ origin: prior.path }] : undefined
@@ -112,16 +111,14 @@ const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
   world.beginning.reveal(origin, factOf(removed))
 }
 
-const remove = (world: World, _asked: FileDelete, { path: requestPath }: Operation, answer: Answer): void => {
-  const path = world.resolveLinks(requestPath, "parents")
+const remove = (world: World, _asked: FileDelete, { path }: Operation, answer: Answer): void => {
   if (answer?._tag === "FileDeleted") {
     for (const removed of answer.removed ?? []) reveal(world, normalizePath(removed.path), removed)
   }
   world.set(path, missingNode)
 }
 
-const makeDirectory = (world: World, { existOk }: FileMakeDirectory, { path: requestPath }: Operation): void => {
-  const path = world.resolveLinks(requestPath, "last")
+const makeDirectory = (world: World, { existOk }: FileMakeDirectory, { path }: Operation): void => {
   if (path === FsPath.root) return
   const prior = world.get(path)
   if (prior.kind === "origin" && existOk === false) {
@@ -131,8 +128,8 @@ const makeDirectory = (world: World, { existOk }: FileMakeDirectory, { path: req
 }
 
 const move = (world: World, asked: FileMove, operation: Operation, answer: Answer): void => {
-  const from = world.resolveLinks(operation.path, "parents")
-  const to = world.resolveLinks(operation.to!, "parents")
+  const from = operation.path
+  const to = operation.to!
   const target = world.get(to)
   if (answer?._tag === "FileMoved" && answer.replaced !== undefined) reveal(world, to, answer.replaced)
   else if (target.kind === "origin" && asked.overwrite !== true && world.key(from) !== world.key(to)) {
@@ -143,15 +140,13 @@ const move = (world: World, asked: FileMove, operation: Operation, answer: Answe
   world.set(to, node.kind === "nothing" ? unknownNode : node.kind === "directory" ? { ...node, isTouched: true } : node)
 }
 
-const makeLink = (world: World, { target }: FileMakeLink, { path: requestPath }: Operation): void => {
-  const path = world.resolveLinks(requestPath, "parents")
+const makeLink = (world: World, { target }: FileMakeLink, { path }: Operation): void => {
   const prior = world.get(path)
   if (prior.kind === "origin") world.beginning.reveal(prior.path, missingNode as BeginningFact)
   world.set(path, { kind: "symlink", target })
 }
 
-const setAttributes = (world: World, asked: FileSetAttributes, { path: requestPath }: Operation, answer: Answer): void => {
-  const path = world.resolveLinks(requestPath, "last")
+const setAttributes = (world: World, asked: FileSetAttributes, { path }: Operation, answer: Answer): void => {
   const node = world.get(path)
   const known = attributesOf(world.beginning, node)
   if (known === undefined || node.kind === "nothing" || node.kind === "symlink" || node.kind === "unknown") return
@@ -184,6 +179,35 @@ const rows: { readonly [K in keyof Intents]?: Apply<Intents[K]> } = {
   FileSetAttributes: setAttributes
 }
 
+/** Returns `parents` if the change acts on a link at its path, and `last` if it follows the link. */
+const followedLinks = (asked: Efferent): "last" | "parents" => {
+  switch (asked._tag) {
+    case "FileWrite":
+    case "FileWriteChunk":
+      return asked.createMode === "create" ? "parents" : "last"
+    case "FileEdit":
+    case "FileMakeDirectory":
+    case "FileSetAttributes":
+      return "last"
+    default:
+      return "parents"
+  }
+}
+
+/** Resolves the links in the paths of a change. Returns `undefined` if a path leads through an absolute link. */
+export const resolveOperation = (world: World, operation: Operation): Operation | undefined => {
+  const through = followedLinks(operation.asked)
+  const path = world.resolveLinks(operation.path, through)
+  const to = operation.to === undefined ? undefined : world.resolveLinks(operation.to, through)
+  return path === undefined || (to === undefined && operation.to !== undefined) ? undefined : { ...operation, path, to }
+}
+
+export const absoluteLinkError = ({ path, position }: Operation): NotRecorded => {
+  const detail = `the change at position ${position} leads through an absolute link, so it is not known which entry changed`
+  return new NotRecorded({ operation: "Replay", path, detail })
+}
+
+/** Applies a change whose links are resolved. */
 export const apply = (world: World, operation: Operation): void => {
   const { answered, asked } = operation
   const row = rows[asked._tag] as Apply<Efferent> | undefined
@@ -229,6 +253,13 @@ export const load = (
     let targetWorld: World | undefined
     const touched = new Set<FsPath.FsPath>()
     const open: Array<Operation> = []
+    let unresolved: Operation | undefined
+    const touch = (operation: Operation, through: "last" | "parents"): void => {
+      for (const path of pathsOf(operation)) {
+        const resolvedPath = now.resolveLinks(path, through)
+        if (resolvedPath !== undefined) touched.add(resolvedPath)
+      }
+    }
     const take = (operation: Operation): void => {
       if (!isChange(operation)) return
       now.beginning.hidden.observe(operation)
@@ -238,16 +269,24 @@ export const load = (
         for (const path of pathsOf(operation)) touched.add(path)
         return
       }
+      const resolved = resolveOperation(now, operation)
+      if (resolved === undefined) {
+        unresolved ??= operation
+        return
+      }
       if (answered.position > position) {
         targetWorld ??= now.copyTree()
-        for (const path of pathsOf(operation)) touched.add(now.resolveLinks(path, "parents"))
+        touch(operation, "parents")
       }
-      apply(now, operation)
-      if (answered.position > position) for (const path of pathsOf(operation)) touched.add(now.resolveLinks(path, "last"))
+      apply(now, resolved)
+      if (answered.position > position) touch(operation, "last")
     }
     const all = operations(journal, includesLaterEntries ? undefined : position)
-    return Effect.map(
+    return Effect.flatMap(
       Stream.runForEachArray(all, (some) => Effect.sync(() => some.forEach(take))),
-      () => ({ targetWorld: targetWorld ?? now.copyTree(), now, touched, open })
+      () =>
+        unresolved === undefined
+          ? Effect.succeed({ targetWorld: targetWorld ?? now.copyTree(), now, touched, open })
+          : Effect.fail(absoluteLinkError(unresolved))
     )
   })

@@ -162,8 +162,7 @@ const runStep = (
 const faultFields = (fault: Fault | FsError): AnswerFields => ({ answer: "fault", kind: fault._tag })
 
 const sink = (
-  journal: Scrivener<Entry>,
-  fs: Algebra,
+  { fs, journal }: LeafContext,
   { asked, parts }: Operation
 ): Effect.Effect<AnswerFields, JournalError | FsError> => {
   if (asked._tag !== "FileWriteChunk") return Effect.succeed({})
@@ -229,8 +228,12 @@ const runCall = (
   Effect.suspend(() => {
     const fault = pathFault(operation)
     if (fault !== undefined) return Effect.succeed(faultFields(fault))
+    const { asked } = operation
     const serving = { fs, caller: Caller.make(fs.port), journal, settings, instance: "rerun" }
-    const done = operation.asked._tag === "FileWriteChunk" ? sink(journal, fs, operation) : performCall(serving, operation)
+    const done =
+      asked._tag === "FileWriteChunk"
+        ? sink(viewOf({ ...serving, tell: () => Effect.void }, asked), operation)
+        : performCall(serving, operation)
     return Effect.catchIf(
       done,
       (error): error is FsError => !(error instanceof JournalError),
@@ -250,9 +253,9 @@ export const rerun = Effect.fnUntraced(function* (
   const settings = Settings.parseOptions(target, {})
   const out: Array<Difference> = []
   const rerunOperation = Effect.fnUntraced(function* (operation: Operation): Effect.fn.Return<void, JournalError> {
-    const { answered, asked, chunks, kind, path, position } = operation
+    const { answered, asked, chunks, isWhole, kind, path, position } = operation
     const { correlationId } = asked
-    if (answered === undefined || !isSelected(filter, asked, pathsOf(operation))) return
+    if (answered === undefined || !isWhole || !isSelected(filter, asked, pathsOf(operation))) return
     const expected = yield* fieldsOf(journal, answered.answer, chunks)
     const actual = yield* isStep(correlationId)
       ? runStep(journal, target, operation)

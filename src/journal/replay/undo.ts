@@ -89,6 +89,13 @@ const specialFileFault = (path: FsPath.FsPath): Fault => ({
   detail: "it is not a file, a directory or a link, so it cannot be restored"
 })
 
+const unreadableLinkFault = (path: FsPath.FsPath): Fault => ({
+  _tag: "IoError",
+  path,
+  code: "ENOTSUP",
+  detail: "it is a link, and this filesystem cannot read links, so it cannot be restored"
+})
+
 /** Returns the actual tree at a path. With a target path, also records the file contents under that path of the target tree. */
 const treeAt = Effect.fnUntraced(function* (
   context: UndoContext,
@@ -103,7 +110,8 @@ const treeAt = Effect.fnUntraced(function* (
     case "other":
       return yield* Effect.fail(specialFileFault(path))
     case "symlink":
-      return { kind: "symlink", target: yield* Effect.mapError(port.links!.read(path), (fault) => located(fault, path)) }
+      if (port.links === undefined) return yield* Effect.fail(unreadableLinkFault(path))
+      return { kind: "symlink", target: yield* Effect.mapError(port.links.read(path), (fault) => located(fault, path)) }
     case "file": {
       const bytes = bytesAt(port, path)
       if (targetPath !== undefined) context.contents.set(targetPath, bytes)

@@ -225,7 +225,8 @@ export class World {
     return path === FsPath.root ? this.rootDirectory : asDirectory(this.get(path), true)
   }
 
-  resolveLinks(path: FsPath.FsPath, through: "last" | "parents"): FsPath.FsPath {
+  /** Resolves links. Returns `undefined` for an absolute target, because only the filesystem knows the absolute path of its root. */
+  resolveLinks(path: FsPath.FsPath, through: "last" | "parents"): FsPath.FsPath | undefined {
     const pendingNames = [...FsPath.segments(path)].reverse()
     const current: Array<string> = []
     let linkCount = 0
@@ -238,6 +239,7 @@ export class World {
       const node = this.get(FsPath.fromSegments([...current, name]))
       if (node.kind !== "symlink" || (pendingNames.length === 0 && through === "parents")) current.push(name)
       else if (++linkCount > maxLinks) return path
+      else if (node.target.startsWith("/")) return undefined
       else pendingNames.push(...node.target.split("/").reverse())
     }
     return FsPath.fromSegments(current)
