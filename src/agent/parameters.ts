@@ -120,7 +120,8 @@ class Arguments {
     for (const name of names) if (this.remaining.has(name) && isIdle(this.remaining.get(name))) this.remaining.delete(name)
   }
   /**
-   * Sets a parameter. If it already has another value, one of the two is a mistake, so the argument taken for it is put back.
+   * Sets a parameter to a value derived from the argument last taken. If the call already has another value for the parameter,
+   * the two conflict: nothing is set, and the taken argument is put back.
    */
   setParameter(name: string, value: unknown): void {
     if (value === undefined || this.remaining.get(name) === value) return

@@ -124,7 +124,7 @@ const chooseTools = Effect.fnUntraced(function* (input: McpServeInput, backend: 
   for (const name of list) {
     const tool = toolNamed(name)
     if (tool === undefined) {
-      const hint = `--tools takes all, seven, vfs, or names with commas: ${selectableNames().join(", ")}.`
+      const hint = `--tools takes all, seven, vfs, or tool names separated by commas: ${selectableNames().join(", ")}.`
       return yield* wrongTool(name, `there is no tool ${JSON.stringify(name)}`, hint)
     }
     const why = whyUnavailable(tool, input, backend)

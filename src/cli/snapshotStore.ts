@@ -109,7 +109,7 @@ export const makeParent = (directory: string) =>
       new SnapshotError({
         operation: "store",
         reason: "io",
-        detail: `${directory} cannot be made, ${(error as NodeJS.ErrnoException).code ?? String(error)}`
+        detail: `cannot create ${dirname(directory)}: ${(error as NodeJS.ErrnoException).code ?? String(error)}`
       })
   })
 

@@ -382,10 +382,9 @@ const noMatches: Outcome = { path: FsPath.root, found: [] }
 const earlyFiles = 64
 const firstBatch = 32
 const maxBackendBatch = 384
-/**
- * The largest batch of small files, all in memory at once. It is larger if the backend reads many files in one call.
- */
+/** The maximum number of files in a batch of small files, which are all in memory at once. */
 const maxBatch = 64
+/** The same for a backend that reads many files in one call. */
 const maxBulkBatch = 128
 const concurrentBackendBatches = 8
 const concurrentBatches = 3

@@ -16,8 +16,8 @@ interface Lines extends Numbered {
 }
 
 /**
- * A change of the lines `from` to `to` into the lines `start` to `end`. Lines count from 0, ends are exclusive, and one
- * range is not empty.
+ * A change of the lines `from` to `to` into the lines `start` to `end`. Lines count from 0, and ends are
+ * exclusive. At least one of the two ranges is not empty.
  */
 interface Edit {
   readonly from: number

@@ -77,8 +77,8 @@ export type Plain =
   /**
    * Creates new entries, each directory before its entries, and replaces nothing.
    *
-   * The answer tells for each entry whether it was created completely. An entry that was not is absent. An entry may be
-   * visible before it is complete, so callers create entries in hidden directories.
+   * The answer tells for each entry whether it was created. An entry that was not created completely does not exist
+   * afterwards. An entry may be visible before it is complete, so callers create entries in hidden directories.
    */
   | { readonly _tag: "MakeMany"; readonly entries: ReadonlyArray<NewEntry> }
   // Whole changes, for backends where another program decides about existence. The engine has checked everything else.

@@ -56,7 +56,7 @@ const hashText = (text: string): string => {
 }
 
 interface OwnIdentity {
-  /** True if `/proc` uses the pid namespace of this process. In an incomplete container it may be another one. */
+  /** True if `/proc` shows the pid namespace of this process. False, for example, in a container with the host's `/proc`. */
   readonly hasOwnProc: boolean
   readonly pidScope: string
   readonly identity: string

@@ -189,7 +189,7 @@ describe("a dump whose name begins like that of a temporary file", () => {
 })
 
 describe("the archive of a dump", () => {
-  it.effect("is the one whose hash the sessions name, even where a killed dump has left it", () =>
+  it.effect("is found by the hash in the sessions file, even in the hidden directory of a killed dump", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "mine" } })

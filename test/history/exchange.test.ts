@@ -188,7 +188,7 @@ describe("an exchange", () => {
   )
 })
 
-describe("an exchange fails and changes nothing for", () => {
+describe("a transaction fails and changes nothing for", () => {
   const before = tree({ d: tree({ f: file("1") }), f: file("old") })
   const after = tree({ d: file("flat"), f: file("content") })
 
@@ -202,7 +202,7 @@ describe("an exchange fails and changes nothing for", () => {
     ["an empty stream", Stream.empty]
   ]
   for (const [claim, given] of contents) {
-    it.live(`${claim}, as a Mismatch at the path`, () =>
+    it.live(`${claim}, with Mismatch at the path of the file`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { port, root } = yield* onHost(before)

@@ -507,7 +507,7 @@ describe("a file that becomes shorter while a snapshot reads it, on a filesystem
     )
   }
 
-  it.live("fails the snapshot if it does so each time", () =>
+  it.live("fails the snapshot if it becomes shorter on every attempt", () =>
     Effect.gen(function* () {
       const gitDir = join(yield* directory, "store")
       yield* Effect.gen(function* () {

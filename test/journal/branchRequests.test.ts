@@ -291,7 +291,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("can be made with the layer alone", () =>
+  it.effect("needs no layers but layerRequests and a journal", () =>
     Effect.gen(function* () {
       yield* answering(yield* Journal, ({ correlationId }) => Effect.succeed([metadata(correlationId)]))
       const requests = yield* Branch.Branch

@@ -109,7 +109,7 @@ describe("entries", () => {
     }
   })
 
-  it("have the five create modes of the seed", () => {
+  it("have five create modes with fixed values", () => {
     assert.deepStrictEqual(FileSystemEntry.CreateMode, {
       CreateNew: "create",
       CreateOrReplace: "overwrite",

@@ -226,7 +226,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("make a call that outlives its `alone` wait like any other", () =>
+  it.effect("make a fiber wait for its lock after the `alone` call that started the fiber has ended", () =>
     Effect.gen(function* () {
       const locks = make()
       const log: Array<string> = []

@@ -379,7 +379,7 @@ describe("a filesystem that refuses the mounted files", () => {
     })
   )
 
-  it.live("fails because two names are equal without case", () =>
+  it.live("fails because it ignores case and two names differ only in case", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/Read": "1", "d/read": "2", "e/READ": "3" })
       const fs = make(yield* InMemory.make({ caseInsensitive: true }))

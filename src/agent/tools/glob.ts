@@ -1,6 +1,6 @@
 /**
- * Finds files by path pattern. A page over the budget is searched again with a smaller limit, so that its counts belong to the
- * page.
+ * Finds files by path pattern. If a page exceeds the budget, the search runs again with a smaller limit, so that the reported
+ * counts are correct for the shorter page.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -193,7 +193,9 @@ export const engineFault = (program: string, what: string, { code, stderr }: Pic
 const missingProgram = (program: string): Fault =>
   isAbsolute(program)
     ? withHint(
-        unavailable(`this user may run no program ${JSON.stringify(program)} outside of the served directories`),
+        unavailable(
+          `cannot run ${JSON.stringify(program)}: it is missing, not executable by this user, or inside a served directory`
+        ),
         "Give the absolute path of podman, docker or nerdctl, or its name where the PATH has it."
       )
     : withHint(

@@ -116,7 +116,7 @@ const resolveDestinations = Effect.fnUntraced(function* (
     return yield* new Complaint({
       error: { _tag: "NotFound", operation, path: to },
       message: `"${to}": there is no such directory to copy or move into`,
-      hint: `End it with / to make it: ${quote(`${to}/`)}`,
+      hint: `To create this directory, end its path with /: ${quote(`${to}/`)}`,
       code: exitCodeOf("NotFound")
     })
   }

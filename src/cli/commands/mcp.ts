@@ -30,7 +30,7 @@ export const mcp = Command.make(
       Argument.variadic()
     ),
     tools: flags
-      .text("tools", "TOOLS", "all, seven, vfs, or names with commas (default: all)")
+      .text("tools", "TOOLS", "all, seven, vfs, or tool names separated by commas (default: all)")
       .pipe(Flag.map((tools) => tools ?? "all")),
     readOnly: flags.toggle("read-only", "Offer no tool that changes anything"),
     deletes: flags

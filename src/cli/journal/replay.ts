@@ -38,7 +38,10 @@ const namesIn = (place: string): ReadonlyArray<string> | undefined => {
   }
 }
 
-/** Makes the directory. Returns the first directory that was created, or `undefined` if it existed. */
+/**
+ * Creates the directory and its missing parents, or accepts an existing empty directory. Returns the outermost directory that
+ * was created, or `undefined` if there is none.
+ */
 const makeEmptyDirectory = (directory: string, place: string): Effect.Effect<string | undefined, Complaint> =>
   Effect.suspend(() => {
     try {

@@ -372,7 +372,8 @@ const maxDepth = 4096
 const maxUnsizedFiles = 2000
 
 /**
- * Loads the whole tree below an id. `known` is a similar tree with valid ids. Fails with "budget" beyond `maxEntries`.
+ * Loads the whole tree below an id. Reuses the nodes of `known` that have the same ids, without reading them again. Fails
+ * with "budget" beyond `maxEntries`.
  */
 export const load = Effect.fnUntraced(function* (
   reader: Reader,

@@ -131,7 +131,10 @@ const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.c
 const fileOf = (directory: string, root: string): string =>
   join(directory, `seen-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`)
 
-/** Name, id or ">" with the target, mode, size, and the stamp: two times, inode, mode. Times of -1 never match. */
+/**
+ * The name, the id of a file or `>` and the target of a symlink, the mode, the size, and the stamp (mtime, ctime, inode, mode).
+ * A stamp with times of -1 never matches.
+ */
 type LeafRow = readonly [string, string, number | null, number, number, number, number, number]
 
 const ScanHeader = Schema.Struct({

@@ -75,8 +75,8 @@ const kinds: Readonly<Record<number, Node["kind"]>> = {
 }
 
 /**
- * Returns kind and mode of an entry. The mode counts only with a type beside it, because writers without modes fill in
- * arbitrary bits.
+ * Returns kind and mode of an entry. The mode is ignored unless the file type bits are set too, because writers that
+ * record no mode fill in arbitrary bits.
  */
 const kindOf = ({ attributes, host, name }: CentralEntry): Pick<Entry, "kind" | "mode"> => {
   const isDirectory = name.endsWith("/")

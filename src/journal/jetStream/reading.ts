@@ -221,7 +221,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
       const message = found ?? (yield* log.last)
       const owner = message && (yield* log.owner(message))
       if (owner !== undefined && owner.sequence <= position && position <= Messages.endOf(owner)) return owner
-      const detail = `there is nothing at ${position} in the stream ${log.name}`
+      const detail = `the stream ${log.name} has no message for position ${position}`
       return yield* Effect.fail(new JournalError({ operation: "JetStream.read", reason: "corrupt", position, detail }))
     })
 

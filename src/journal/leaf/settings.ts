@@ -116,7 +116,7 @@ export interface LeafOptions {
   readonly names?: "posix" | "windows" | undefined
   /** The largest number of requests that run at once. @default 16 */
   readonly concurrency?: number | undefined
-  /** The longest time for one request, or for a large content, the longest time without progress. @default 30 seconds */
+  /** The longest time for one request. For a large content, the longest time without progress. @default 30 seconds */
   readonly timeout?: Duration.Input | undefined
   /** The longest wait for the next chunk of a write. @default 60 seconds */
   readonly idle?: Duration.Input | undefined
@@ -245,8 +245,8 @@ export const parseOptions = (fs: Algebra, options: LeafOptions): Settings | Inva
 }
 
 /**
- * Returns the filesystem with these options applied. A filesystem that refuses links keeps refusing them. Without options, all of the
- * caller's own methods are kept except `copy`.
+ * Returns the filesystem with these options applied. A filesystem that refuses links keeps refusing them. If no option changes the
+ * rules, the methods of `fs` are kept, except `copy`, which preserves permissions only if the rules of `fs` say so.
  */
 export const applyOptions = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
   const { rules } = fs.port

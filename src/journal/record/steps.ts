@@ -36,7 +36,7 @@ export const faultAnswer = (correlationId: string, operation: string, path: FsPa
   return make(FileFault, { correlationId, faultKind: faultKindOf(fault._tag), path, message, error })
 }
 
-/** Returns the answer to a change that was interrupted and is known not to be done. */
+/** Returns the answer to a request that an interruption or an unexpected failure ended before anything was changed. */
 export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Cause.Cause<unknown>): FileFault =>
   make(FileFault, {
     correlationId,

@@ -348,7 +348,7 @@ const lock = ProcessLock.make({
 const linkedDirectoryError = new JournalError({
   operation,
   reason: "invalid",
-  detail: "the lock directory of the journal (its name with .lock) is a link; remove the link"
+  detail: "the lock directory of the journal (the journal's path followed by .lock) is a symlink; remove the symlink"
 })
 
 const claimOnce = (directory: string): ProcessLock.Held | undefined => {

@@ -61,7 +61,8 @@ export const portWritingLaws: ReadonlyArray<Law> = [
           Effect.gen(function* () {
             const early = yield* Effect.orDie(capture(unnoted(port)))
             const done = yield* publish
-            if ("a" in early) return yield* Effect.fail<Fault>({ _tag: "IoError", detail: "it was published before commit" })
+            if ("a" in early)
+              return yield* Effect.fail<Fault>({ _tag: "IoError", detail: "the file was visible before commit published it" })
             return done
           })
       })

@@ -59,7 +59,7 @@ const hiddenDirectories = ({ directory, name }: DumpPaths): ReadonlyArray<string
   )
 }
 
-/** Creates a hidden directory, which is in use until it is released. */
+/** Creates a hidden directory. No cleanup removes it before `releaseHiddenDirectory`, because its name counts as in use. */
 export const createHiddenDirectory = ({ directory, name }: DumpPaths): string => {
   const directoryName = TemporaryNames.make(hiddenKind(name))
   const path = join(directory, directoryName)

@@ -214,7 +214,7 @@ describe("docker", () => {
         assert.strictEqual(error._tag, "Unavailable")
         assert.include(
           error.message,
-          `this user may run no program ${JSON.stringify(engine)} outside of the served directories`
+          `cannot run ${JSON.stringify(engine)}: it is missing, not executable by this user, or inside a served directory`
         )
         assert.include("hint" in error ? error.hint : "", "absolute path of podman, docker or nerdctl")
       }

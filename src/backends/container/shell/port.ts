@@ -42,7 +42,7 @@ const linksOf = (place: Place.ShellRoot, given: string): Links => ({
     path === root ? Effect.fail(alreadyExists) : Effect.asVoid(changed(place, "symlink", [path], [target]))
 })
 
-/** Formats seconds as text, because a division would round. */
+/** Formats milliseconds as decimal seconds, without a division, which would round. */
 const toSeconds = (millis: number): string => {
   const whole = Math.floor(Math.abs(millis) / 1000)
   const rest = String(Math.abs(millis) % 1000).padStart(3, "0")

@@ -36,7 +36,7 @@ const openHelp = (): void => {
 
 const shown: Readonly<Record<string, string>> = { Escape: "Esc", ArrowDown: "↓", ArrowUp: "↑" }
 
-/** The keys of focused elements, which are not bound for the page. */
+/** Keys that only work while an element has the focus. They are missing from `keys`, so the help adds them. */
 const others: ReadonlyArray<readonly [keys: ReadonlyArray<string>, does: string]> = [
   [["↑", "↓"], "In the tree: up and down"],
   [["→", "←"], "In the tree: open and close"],
