@@ -12,8 +12,7 @@ import { basename, dirname, join, resolve } from "node:path"
 import { Filesystem } from "../filesystem/Filesystem.ts"
 import type { Operations, SnapshotProgress } from "../history/Snapshots.ts"
 import { SnapshotError } from "../history/errors.ts"
-import { findCandidates, makeShortIds } from "../history/snapshots/choice.ts"
-import type { FilesystemSnapshot } from "../history/snapshots/value.ts"
+import { findCandidates, makeShortIds, type FilesystemSnapshot } from "../history/snapshots/value.ts"
 import { makeDirectories } from "../runtime/directories.ts"
 import { leadsInto } from "../runtime/openRoots.ts"
 import { withProgress } from "./answer.ts"
@@ -24,7 +23,7 @@ import { resolveLinks } from "./paths.ts"
 import { Screen } from "./screen.ts"
 import { type Directory, Settings } from "./settings.ts"
 
-export { latest, makeShortIds as shortIds, safetyTag } from "../history/snapshots/choice.ts"
+export { latest, makeShortIds as shortIds, safetyTag } from "../history/snapshots/value.ts"
 
 export interface StoreOptions {
   /** The directory of the store itself, from `--store`. */

@@ -6,7 +6,7 @@
 import type { Fault } from "../model/FsError.ts"
 import { codePoints } from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
-import { isRegExp } from "../model/bytes.ts"
+import { isRegExp } from "../model/realms.ts"
 
 // Computes texts of which each match of an expression must contain one. So a search can reject other files without running
 // the expression.

@@ -8,7 +8,7 @@
 import { diskFull } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../model/bytes.ts"
+import { isBytes } from "../model/realms.ts"
 import type { FileStat } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"

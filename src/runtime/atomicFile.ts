@@ -5,7 +5,7 @@
  * The host backends do not use this module: they work below directories that other processes may replace.
  */
 import * as Effect from "effect/Effect"
-import { codeOf } from "../model/systemError.ts"
+import { codeOf } from "../model/realms.ts"
 import { closeQuietly, syncDirectoryNow, unlinkQuietly } from "./host.ts"
 import { dirname, Fs } from "./node.ts"
 

@@ -5,7 +5,7 @@
  * such as /proc. It fails with ENOENT if another process removes the directory at the same time.
  */
 import { dirname, Fs } from "./node.ts"
-import { codeOf } from "../model/systemError.ts"
+import { codeOf } from "../model/realms.ts"
 
 const isDirectory = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 

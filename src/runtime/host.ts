@@ -2,7 +2,7 @@
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
 import * as Fault from "../model/Fault.ts"
-import { isSystemError, type SystemError } from "../model/systemError.ts"
+import { isSystemError, type SystemError } from "../model/realms.ts"
 import { Fs, getSystemErrorMessage } from "./node.ts"
 
 export const invalidName: Fault.Fault = Fault.invalidPath("the disk does not permit this name")

@@ -7,7 +7,7 @@
  */
 import { dirname, Fs, isAbsolute, join, parse, sep } from "./node.ts"
 import type { Fault } from "../model/FsError.ts"
-import { codeOf } from "../model/systemError.ts"
+import { codeOf } from "../model/realms.ts"
 
 const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT"
 

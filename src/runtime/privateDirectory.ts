@@ -1,7 +1,7 @@
 /** Private directories of this user. The module imports nothing large, because the command line loads it first. */
 import type * as NodeFs from "node:fs"
 import type * as NodePath from "node:path"
-import { codeOf } from "../model/systemError.ts"
+import { codeOf } from "../model/realms.ts"
 
 const paths = (): typeof NodePath => process.getBuiltinModule("node:path")
 

@@ -7,7 +7,7 @@
  */
 import type * as NodeFs from "node:fs"
 import type * as NodeOs from "node:os"
-import { codeOf } from "../model/systemError.ts"
+import { codeOf } from "../model/realms.ts"
 
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 const os = (): typeof NodeOs => process.getBuiltinModule("node:os")

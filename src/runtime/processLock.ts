@@ -8,7 +8,7 @@
  * the age of its entry decides, because a living process refreshes its entries.
  */
 import * as Effect from "effect/Effect"
-import { codeOf } from "../model/systemError.ts"
+import { codeOf } from "../model/realms.ts"
 import { makeDirectories } from "./directories.ts"
 import { closeQuietly, unlinkQuietly } from "./host.ts"
 import { Fs, join, randomBytes } from "./node.ts"

@@ -15,7 +15,7 @@ import { makeDirectories } from "./directories.ts"
 import * as Installation from "./installation.ts"
 import { isInside } from "./openRoots.ts"
 import * as Identity from "./processIdentity.ts"
-import { codeOf } from "../model/systemError.ts"
+import { codeOf } from "../model/realms.ts"
 
 /**
  * The state of a transaction.

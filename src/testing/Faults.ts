@@ -7,7 +7,7 @@
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../model/bytes.ts"
+import { isBytes } from "../model/realms.ts"
 import { type Algebra, make } from "../filesystem/Filesystem.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { isBytes } from "../model/bytes.ts"
+import { isBytes } from "../model/realms.ts"
 import type { Algebra } from "../filesystem/Filesystem.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as Limits from "../model/Limits.ts"

@@ -1,6 +1,6 @@
 import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
-import { isBytes } from "../model/bytes.ts"
+import { isBytes } from "../model/realms.ts"
 
 /** A failed assertion. The runner adds the law and the calls of the law. */
 export class Broken extends Error {

@@ -7,7 +7,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import * as Node from "../../src/history/zip/codec.ts"
 import * as Web from "../../src/history/zip/webCodec.ts"
-import { isBytes, isRegExp } from "../../src/model/bytes.ts"
+import { isBytes, isRegExp } from "../../src/model/realms.ts"
 import { PortableBuffer } from "../../src/runtime/buffer.ts"
 import { Sha } from "../../src/runtime/sha.ts"
 

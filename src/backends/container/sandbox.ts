@@ -22,7 +22,7 @@ import {
 import * as FsError from "../../model/FsError.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { isBytes } from "../../model/bytes.ts"
+import { isBytes } from "../../model/realms.ts"
 import * as CommandLine from "./commandLine.ts"
 import {
   codeOf,

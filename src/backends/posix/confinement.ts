@@ -6,7 +6,7 @@
 import { directoriesKeepChanging, filesystemClosed, rootGone } from "../faults.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
-import { codeOf } from "../../model/systemError.ts"
+import { codeOf } from "../../model/realms.ts"
 import type { Info } from "../../port/Backend.ts"
 import { closeQuietly } from "../../runtime/host.ts"
 import { Fs, readLinkBytes } from "../../runtime/node.ts"

@@ -10,7 +10,7 @@
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Fault } from "../../model/Fault.ts"
-import { codeOf } from "../../model/systemError.ts"
+import { codeOf } from "../../model/realms.ts"
 import * as Host from "../../runtime/host.ts"
 
 const exhaustedCodes = new Set(["EMFILE", "ENFILE"])

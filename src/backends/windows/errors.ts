@@ -8,7 +8,7 @@ import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
 import type { Kind } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
-import { isSystemError } from "../../model/systemError.ts"
+import { isSystemError } from "../../model/realms.ts"
 import * as Host from "../../runtime/host.ts"
 import { isExhausted } from "../posix/errors.ts"
 

@@ -29,7 +29,7 @@ import {
 import { type EditError, type Fault, located, shownPath, type TransferError, type WriteError } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type LimitsShape, standard } from "../../model/Limits.ts"
-import { isBytes } from "../../model/bytes.ts"
+import { isBytes } from "../../model/realms.ts"
 import type { Edited, EditPlan } from "../../port/Backend.ts"
 import { relativeTarget } from "../../port/absoluteLinks.ts"
 import { hasher } from "../../runtime/hash.ts"

@@ -4,10 +4,10 @@
  * A damaged index is refused, because an object that an index lists is not stored again.
  */
 import * as Effect from "effect/Effect"
-import { codeOf } from "../../model/systemError.ts"
+import { codeOf } from "../../model/realms.ts"
 import { createHash, Fs, join } from "../../runtime/node.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
-import { isId } from "./objects.ts"
+import { isId } from "./codec.ts"
 
 // The layout of a pack index, version 2: sorted ids, checksums and offsets, searched in place.
 

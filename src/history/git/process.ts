@@ -9,7 +9,7 @@ import type * as Scope from "effect/Scope"
 import type * as ChildProcess from "node:child_process"
 import type { ChildProcessWithoutNullStreams } from "node:child_process"
 import { Fs, join, stream, streams } from "../../runtime/node.ts"
-import { isBytes } from "../../model/bytes.ts"
+import { isBytes } from "../../model/realms.ts"
 import { configuredPath, findProgram, type Program } from "../../runtime/programs.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 

@@ -11,13 +11,12 @@ import { dirname, Fs, join, randomBytes, resolve } from "../../runtime/node.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import { writeFile } from "../../runtime/atomicFile.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
-import { type Commit, decodeCommit } from "./codec.ts"
-import { isId } from "./objects.ts"
+import { type Commit, decodeCommit, isId } from "./codec.ts"
 import * as Process from "./process.ts"
 import * as Reader from "./reader.ts"
 import { pause } from "../../runtime/processLock.ts"
 import * as Turns from "./turns.ts"
-import { codeOf } from "../../model/systemError.ts"
+import { codeOf } from "../../model/realms.ts"
 
 export interface Store {
   readonly directory: string

@@ -7,7 +7,7 @@
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { whyInvalidFileName } from "../../model/fileName.ts"
-import { codeOf } from "../../model/systemError.ts"
+import { codeOf } from "../../model/realms.ts"
 import { Buffer as BufferType } from "../../runtime/buffer.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import { unlinkQuietly } from "../../runtime/host.ts"

@@ -12,7 +12,7 @@ import { type Algebra, make as makeAlgebra } from "../../filesystem/Filesystem.t
 import { type Fault, type FsError, promote, type ReadError } from "../../model/FsError.ts"
 import { compare, type FsPath, root } from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
-import { isBytes } from "../../model/bytes.ts"
+import { isBytes } from "../../model/realms.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 import { bringBackArchiveOf, importArchiveOf, keepZipOf } from "../Archive.ts"
 import { ArchiveError, SnapshotError, SnapshotRestoreError, type StoreFault, storeFault } from "../errors.ts"

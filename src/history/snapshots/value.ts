@@ -18,3 +18,39 @@ export class FilesystemSnapshot extends Schema.Class<FilesystemSnapshot>("fs-alg
   gitDir: Schema.optionalKey(Schema.String),
   tag: Schema.optionalKey(Schema.String)
 }) {}
+
+// Finds snapshots by a short id, by a unique tag, or as `latest`. `latest` ignores safety snapshots, because otherwise a
+// second restore would undo the first.
+
+type All = ReadonlyArray<FilesystemSnapshot>
+
+export const latest = "latest"
+
+export const safetyTag = (action: "restoring" | "importing", subject: string): string => `before ${action} ${subject}`
+
+export const isSafety = ({ tag }: FilesystemSnapshot): boolean =>
+  tag !== undefined && /^before (restoring|importing) /.test(tag)
+
+/** Returns a function that shortens ids to a unique prefix of at least eight digits. */
+export const makeShortIds = (all: All): ((snapshot: FilesystemSnapshot) => string) => {
+  const ids = all.map(({ snapshotId }) => snapshotId).sort()
+  let length = 8
+  for (let i = 1; i < ids.length; i++) {
+    let same = 0
+    while (same < 36 && ids[i]![same] === ids[i - 1]![same]) same++
+    length = Math.max(length, same + 1)
+  }
+  return ({ snapshotId }) => snapshotId.slice(0, length)
+}
+
+/** Returns the snapshots that the text can mean. `all` must be in the order of creation. */
+export const findCandidates = (all: All, text: string): All => {
+  if (text === latest) {
+    const newest = all.findLast((snapshot) => !isSafety(snapshot)) ?? all.at(-1)
+    return newest === undefined ? [] : [newest]
+  }
+  const tagged = all.filter(({ tag }) => tag === text)
+  // A whole tag takes precedence over a prefix of an id.
+  if (tagged.length > 0 || text === "") return tagged
+  return all.filter(({ snapshotId }) => snapshotId.startsWith(text.toLowerCase()))
+}

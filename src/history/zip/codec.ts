@@ -9,7 +9,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type * as Zlib from "node:zlib"
-import { isSystemError } from "../../model/systemError.ts"
+import { isSystemError } from "../../model/realms.ts"
 import { isNode, zlib } from "../../runtime/node.ts"
 import * as Web from "./webCodec.ts"
 

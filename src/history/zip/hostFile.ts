@@ -12,7 +12,7 @@ import * as Host from "../../runtime/host.ts"
 import { basename, dirname, Fs, getSystemErrorMessage, join, resolve } from "../../runtime/node.ts"
 import { diskFull, notAFile } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
-import { isSystemError } from "../../model/systemError.ts"
+import { isSystemError } from "../../model/realms.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 

@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
-import { isError } from "../../model/systemError.ts"
+import { isError } from "../../model/realms.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 import type { Broken, Pumping } from "./codec.ts"
 

@@ -1,7 +1,7 @@
 /** The values in entries: contents, metadata, faults and link targets. Any writer of a journal may have forged them. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../../model/bytes.ts"
+import { isBytes } from "../../model/realms.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import * as Fault from "../../model/Fault.ts"
 import { type FsError, toFault } from "../../model/FsError.ts"

@@ -8,7 +8,7 @@ import * as Call from "../../filesystem/operations/call.ts"
 import type { FileStat, WriteResult } from "../../model/Entry.ts"
 import type { Fault, FsError, ListError } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
-import { isBytes } from "../../model/bytes.ts"
+import { isBytes } from "../../model/realms.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import {
   type Content,

@@ -1,6 +1,6 @@
 import * as Stream from "effect/Stream"
 import * as FsPath from "../../model/FsPath.ts"
-import { isBytes } from "../../model/bytes.ts"
+import { isBytes } from "../../model/realms.ts"
 import { sha256 } from "../../runtime/hash.ts"
 import { isMutation } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../model.ts"

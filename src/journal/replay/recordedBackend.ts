@@ -6,7 +6,7 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { isBytes } from "../../model/bytes.ts"
+import { isBytes } from "../../model/realms.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import { unavailable } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"

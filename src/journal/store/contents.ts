@@ -5,7 +5,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import { codeOf } from "../../model/systemError.ts"
+import { codeOf } from "../../model/realms.ts"
 import { makeDirectories } from "../../runtime/directories.ts"
 import { hasher, type Hasher, sha256 } from "../../runtime/hash.ts"
 import { closeQuietly, unlinkQuietly } from "../../runtime/host.ts"

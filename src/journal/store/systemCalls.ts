@@ -1,6 +1,6 @@
 /** Runs system calls and turns their errors into JournalErrors, without the host's paths. */
 import * as Effect from "effect/Effect"
-import { isSystemError } from "../../model/systemError.ts"
+import { isSystemError } from "../../model/realms.ts"
 import * as Host from "../../runtime/host.ts"
 import { Fs, getSystemErrorMessage } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"

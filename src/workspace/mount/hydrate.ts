@@ -18,7 +18,7 @@ import { type Fault, type FsError, located, promote } from "../../model/FsError.
 import * as FsPathModule from "../../model/FsPath.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import { Limits } from "../../model/Limits.ts"
-import { isBytes } from "../../model/bytes.ts"
+import { isBytes } from "../../model/realms.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { TakingBack } from "../../port/Rules.ts"
 import { type HostMount, MountError, type Options, type Preview, type Request } from "./model.ts"

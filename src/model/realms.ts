@@ -1,7 +1,23 @@
 /**
- * Type tests that work across realms. A test runner, a frame or a `node:vm` context has its own Uint8Array, on which
- * `instanceof` fails.
+ * Type tests that work across realms.
+ *
+ * A test runner, a frame or a `node:vm` context has its own globals, so `instanceof` does not recognize the errors of
+ * `node:fs` or a foreign Uint8Array.
  */
+
+export interface SystemError extends Error {
+  readonly code: string
+  readonly errno?: number
+  readonly syscall?: string
+}
+
+export const isError = (value: unknown): value is Error =>
+  value instanceof Error || Object.prototype.toString.call(value) === "[object Error]"
+
+export const isSystemError = (value: unknown): value is SystemError =>
+  isError(value) && "code" in value && typeof value.code === "string"
+
+export const codeOf = (error: unknown): string | undefined => (isSystemError(error) ? error.code : undefined)
 
 const typedArrayTagOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)!.get!
 
