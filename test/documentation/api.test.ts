@@ -98,7 +98,7 @@ describe("the API", () => {
     for (const module of modules) {
       it(`${module} documents itself and each of its names`, () => {
         const own = moduleComment(module)
-        assert.isTrue(hasSentence(own) && own.tags.includes("since"), `the module: ${own.summary}`)
+        assert.isTrue(hasSentence(own) && own.tags.includes("since"), `the module needs a comment with a sentence and @since: ${own.summary}`)
         const names = [...exportsOf(module)].filter(([, comments]) => !comments.some(({ tags }) => tags.includes("internal")))
         const bare = names.filter(([, comments]) => !comments.some(hasSentence)).map(([name]) => name)
         assert.deepStrictEqual(bare, [], "without a summary")
@@ -113,7 +113,7 @@ describe("the API", () => {
     if (!file.endsWith("/index.ts")) {
       it(`${file} has a category for its main exports`, () => {
         const tagged = [...exportsOf(file).values()].filter((all) => all.some(({ tags }) => tags.includes("category")))
-        assert.isAbove(tagged.length, 0)
+        assert.isAbove(tagged.length, 0, "no export has @category")
       })
     }
   }
