@@ -309,7 +309,10 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     const { countWords } = await load<{
       readonly countWords: {
         readonly name: string
-        readonly handle: (parameters: { path: string; longer_than?: number }, call: never) => Effect.Effect<unknown, unknown, Service>
+        readonly handle: (
+          parameters: { path: string; longer_than?: number },
+          call: never
+        ) => Effect.Effect<unknown, unknown, Service>
       }
     }>("countWords")
     assert.strictEqual(countWords.name, "count_words")
