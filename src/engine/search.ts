@@ -384,7 +384,7 @@ const firstBatch = 32
 const maxBackendBatch = 384
 /** The maximum number of files in a batch of small files, which are all in memory at once. */
 const maxBatch = 64
-/** The same for a backend that reads many files in one call. */
+/** The maximum number of files in a batch for a backend that reads many files in one call. */
 const maxBulkBatch = 128
 const concurrentBackendBatches = 8
 const concurrentBatches = 3

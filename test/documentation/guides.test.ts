@@ -309,12 +309,19 @@ const runs: Readonly<Record<string, () => Promise<void>>> = {
     const { countWords } = await load<{
       readonly countWords: {
         readonly name: string
-        readonly handle: (parameters: { path: string }, call: never) => Effect.Effect<unknown, unknown, Service>
+        readonly handle: (
+          parameters: { path: string; longer_than?: number },
+          call: never
+        ) => Effect.Effect<unknown, unknown, Service>
       }
     }>("countWords")
     assert.strictEqual(countWords.name, "count_words")
-    const counted = await within(countWords.handle({ path: "a.txt" }, undefined as never), { "a.txt": " one two\nthree " })
+    const call = { path: (path: string) => Effect.succeed(path.replace(/^\//, "")) } as never
+    const tree = { "a.txt": " one two\nthree " }
+    const counted = await within(countWords.handle({ path: "/a.txt" }, call), tree)
     assert.deepStrictEqual(counted, { message: "a.txt has 3 words.", value: { words: 3 } })
+    const longer = await within(countWords.handle({ path: "a.txt", longer_than: 3 }, call), tree)
+    assert.deepStrictEqual(longer, { message: "a.txt has 1 words.", value: { words: 1 } })
   },
   forecast: async () => {
     const { forecast } = await load<{
