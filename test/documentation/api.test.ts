@@ -98,7 +98,10 @@ describe("the API", () => {
     for (const module of modules) {
       it(`${module} documents itself and each of its names`, () => {
         const own = moduleComment(module)
-        assert.isTrue(hasSentence(own) && own.tags.includes("since"), `the module needs a comment with a sentence and @since: ${own.summary}`)
+        assert.isTrue(
+          hasSentence(own) && own.tags.includes("since"),
+          `the module needs a comment with a sentence and @since: ${own.summary}`
+        )
         const names = [...exportsOf(module)].filter(([, comments]) => !comments.some(({ tags }) => tags.includes("internal")))
         const bare = names.filter(([, comments]) => !comments.some(hasSentence)).map(([name]) => name)
         assert.deepStrictEqual(bare, [], "without a summary")

@@ -140,10 +140,10 @@ console.log(await Effect.runPromise(failing), Direct.layer === InMemory.layer)
   it("serves the debug view from its command line without a further package", async () => {
     const bin = join(scratch, "node_modules/fs-algebra/dist/cli/bin.js")
     assert.isFalse(existsSync(join(scratch, "node_modules/@effect/platform-node")))
-    const child = spawn(process.execPath, [bin, "debug"], { cwd: scratch, stdio: ["ignore", "pipe", "inherit"] })
+    const child = spawn(process.execPath, [bin, "debug"], { cwd: scratch, stdio: ["ignore", "ignore", "pipe"] })
     try {
       let out = ""
-      for await (const chunk of child.stdout.setEncoding("utf8")) {
+      for await (const chunk of child.stderr.setEncoding("utf8")) {
         out += chunk
         if (out.includes("\n")) break
       }
