@@ -90,7 +90,7 @@ describe("the configurations to be pasted", () => {
     try {
       const table = sectionsOf(guide)
         .find(({ title }) => title === "The tools")!
-        .text.split("Beside them")[0]!
+        .text.split("| kit |")[0]!
       const all = rowsOf(table).flatMap(([row]) => [...row!.matchAll(/\w+/g)].map(String))
       assert.sameMembers(names, configuration.mayChange ? all : all.filter((name) => !changing.has(name)))
 
