@@ -7,7 +7,7 @@ import type * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
 import { Buffer } from "../runtime/buffer.ts"
 import { compare, fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
-import { hasherOf, idOf } from "./git/codec.ts"
+import { hasherOf, idOf } from "./git/objects.ts"
 
 export interface FileNode {
   readonly kind: "file"

@@ -7,7 +7,7 @@ import * as Effect from "effect/Effect"
 import { codeOf } from "../../model/realms.ts"
 import { createHash, Fs, join } from "../../runtime/node.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
-import { isId } from "./codec.ts"
+import { isId } from "./objects.ts"
 
 // The layout of a pack index, version 2: sorted ids, checksums and offsets, searched in place.
 

@@ -11,7 +11,7 @@ import * as Host from "../../runtime/host.ts"
 import { createHash, Fs, join, randomBytes, zlib } from "../../runtime/node.ts"
 import type * as Zlib from "node:zlib"
 import { storeFault, type StoreFault } from "../errors.ts"
-import { hasherOf, idOf, type ObjectKind } from "./codec.ts"
+import { hasherOf, idOf, type ObjectKind } from "./objects.ts"
 import { encodeIndex } from "./packIndex.ts"
 
 export interface PackWriter {
