@@ -1,4 +1,4 @@
-/** How much of the random work a run does. */
+/** The share of the random cases that a run executes. */
 
 export const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 

@@ -502,6 +502,15 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
+    it.live("are arrays of their own, and no views of the buffer that receives messages", () =>
+      Effect.gen(function* () {
+        const { contents } = yield* open(fresh())
+        const read = yield* contents.get(yield* contents.put(bytes(10_000)))
+        assert.strictEqual(Object.getPrototypeOf(read), Uint8Array.prototype)
+        assert.strictEqual(read.buffer.byteLength, 10_000)
+      }).pipe(Effect.scoped)
+    )
+
     it.live("that are put twice are stored once, even concurrently", () =>
       Effect.gen(function* () {
         const name = fresh()
