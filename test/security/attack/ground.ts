@@ -83,6 +83,21 @@ const times = (descriptor: number, isReadable: boolean): string => {
 }
 
 /**
+ * Removes a tree that an attacker may still change. `rmSync` fails if an entry becomes a link, or a directory gets a new
+ * entry, after it was read; then the rest is removed again.
+ */
+export const removeAttacked = (path: string): void => {
+  for (let left = 1000; ; left--) {
+    try {
+      return Fs.rmSync(path, { recursive: true, force: true })
+    } catch (error) {
+      const { code } = error as { readonly code?: string }
+      if (left === 0 || (code !== "ENOTDIR" && code !== "ENOTEMPTY" && code !== "ENOENT")) throw error
+    }
+  }
+}
+
+/**
  * Builds a tree that no call may change, nor read unless it is `isReadable`. The change time cannot be set back, and the system
  * updates it for every write, rename, removal, link or creation. The access time shows every read. Comparing both misses
  * nothing.
@@ -278,7 +293,7 @@ const plant = (root: string, out: string): void => {
     string
   ]
   if (isThere(link)) Fs.renameSync(link, parked)
-  for (const path of [parked, outer]) Fs.rmSync(path, { recursive: true, force: true })
+  for (const path of [parked, outer]) removeAttacked(path)
   Fs.mkdirSync(outer)
   Fs.writeFileSync(join(outer, "a"), fileText("x"))
   makeTree(swapped, "x")

@@ -9,7 +9,7 @@ import * as Option from "effect/Option"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { type Attacker, type Program, start } from "./attackers.ts"
-import { type Ground, type Scene, prepare, slots } from "./ground.ts"
+import { type Ground, type Scene, prepare, removeAttacked, slots } from "./ground.ts"
 import type { Failure, Operation, Outcome, Subject, Verdict } from "./operations.ts"
 import { isSoak } from "../../runs.ts"
 
@@ -147,7 +147,7 @@ const isLeftover = (name: string): boolean => name.startsWith(".~")
 
 const leftoversIn = (directory: string): ReadonlyArray<string> => {
   const found = Fs.readdirSync(directory).filter(isLeftover)
-  for (const name of found) Fs.rmSync(join(directory, name), { recursive: true, force: true })
+  for (const name of found) removeAttacked(join(directory, name))
   return found
 }
 
@@ -161,9 +161,9 @@ const exhume = (grave: string, ...others: ReadonlyArray<string>): { readonly mad
     const names = Fs.readdirSync(directory)
     made += names.filter((name) => /^new-\d+$/.test(name)).length
     leftovers += names.filter(isLeftover).length
-    for (const name of names) Fs.rmSync(join(directory, name), { recursive: true, force: true })
+    for (const name of names) removeAttacked(join(directory, name))
   }
-  for (const directory of directories) Fs.rmSync(directory, { recursive: true, force: true })
+  for (const directory of directories) removeAttacked(directory)
   return { made, leftovers }
 }
 

@@ -5,7 +5,7 @@ import * as Fs from "node:fs"
 import { join } from "node:path"
 import type { FileStat } from "../../../src/model/Entry.ts"
 import { bytes, p } from "../../backends/posixHost.ts"
-import { fileText, type Ground, slots } from "./ground.ts"
+import { fileText, type Ground, removeAttacked, slots } from "./ground.ts"
 import { escaped, isThere, type Operation, type Outcome, slowly, type Verdict, wrong } from "./operations.ts"
 import { performed } from "../../performed.ts"
 
@@ -43,7 +43,7 @@ const gone = (ground: Ground, n: number): Verdict | undefined => {
   if (!isThere(path)) return undefined
   const stats = Fs.lstatSync(path)
   const text = stats.isFile() ? Fs.readFileSync(path, "utf8") : ""
-  Fs.rmSync(path, { recursive: true, force: true })
+  removeAttacked(path)
   return text.includes("ssssssss") ? escaped("brought the secret in") : undefined
 }
 

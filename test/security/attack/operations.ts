@@ -20,6 +20,7 @@ import {
   type Mark,
   names,
   type Place,
+  removeAttacked,
   secretName,
   slots
 } from "./ground.ts"
@@ -155,7 +156,7 @@ const takenAway =
   (judge: NonNullable<Operation["judge"]>): NonNullable<Operation["judge"]> =>
   (ground, n, outcome) => {
     const verdict = judge(ground, n, outcome)
-    for (const { at } of ground.places) Fs.rmSync(at(`new-${n}`), { recursive: true, force: true })
+    for (const { at } of ground.places) removeAttacked(at(`new-${n}`))
     return verdict
   }
 

@@ -8,7 +8,18 @@ import { createHash } from "node:crypto"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { bytes } from "../../backends/posixHost.ts"
-import { fileText, type Ground, growBranch, linkText, makeTree, type Mark, names, secretName, slots } from "./ground.ts"
+import {
+  fileText,
+  type Ground,
+  growBranch,
+  linkText,
+  makeTree,
+  type Mark,
+  names,
+  removeAttacked,
+  secretName,
+  slots
+} from "./ground.ts"
 import {
   type Failure,
   each,
@@ -42,7 +53,7 @@ const clearing =
   (ground, n, outcome) => {
     const verdict = judge(ground, n, outcome)
     for (const name of passing) {
-      for (const place of ground.places) Fs.rmSync(place.at(name(n)), { recursive: true, force: true })
+      for (const place of ground.places) removeAttacked(place.at(name(n)))
     }
     return verdict
   }
@@ -200,7 +211,7 @@ export const makingParents: ReadonlyArray<Operation> = (
 const landed = (ground: Ground, n: number, outcome: Outcome, leaf: string): Verdict | undefined => {
   const path = join(ground.root, slot("landed", n))
   const texts = isThere(path) ? leavesOf(path) : []
-  Fs.rmSync(path, { recursive: true, force: true })
+  removeAttacked(path)
   if (texts.some((text) => text.includes(secret) || text.includes(secretName)))
     return escaped(`brought the secret in: ${texts[0]?.slice(0, 80)}`)
   if (outcome._tag === "Failure") return undefined
@@ -209,11 +220,39 @@ const landed = (ground: Ground, n: number, outcome: Outcome, leaf: string): Verd
   return isWhole ? undefined : wrong(`what came is not what stood there: ${texts.map((text) => text.slice(0, 40)).join("|")}`)
 }
 
+/**
+ * Returns the texts and link targets in a tree that came out of the attacked directory. The attacker may still exchange
+ * one name in it, so each directory is read through its descriptor, and no link is followed.
+ */
 const leavesOf = (path: string): ReadonlyArray<string> => {
-  const stats = Fs.lstatSync(path)
-  if (stats.isSymbolicLink()) return [Fs.readlinkSync(path)]
-  if (stats.isFile()) return [Fs.readFileSync(path, "utf8")]
-  return Fs.readdirSync(path).flatMap((name) => (name === secretName ? [secretName] : leavesOf(join(path, name))))
+  for (;;) {
+    try {
+      return leavesOnce(path)
+    } catch (error) {
+      const { code } = error as { readonly code?: string }
+      // EINVAL: a link became a directory after it was tested.
+      if (code !== "ENOENT" && code !== "EINVAL") throw error
+      if (!isThere(path)) return []
+    }
+  }
+}
+
+const leavesOnce = (path: string): ReadonlyArray<string> => {
+  if (Fs.lstatSync(path).isSymbolicLink()) return [Fs.readlinkSync(path)]
+  let descriptor: number
+  try {
+    descriptor = Fs.openSync(path, Fs.constants.O_RDONLY | Fs.constants.O_NOFOLLOW | Fs.constants.O_NONBLOCK)
+  } catch (error) {
+    if ((error as { readonly code?: string }).code === "ELOOP") return [Fs.readlinkSync(path)]
+    throw error
+  }
+  try {
+    if (Fs.fstatSync(descriptor).isFile()) return [Fs.readFileSync(descriptor, "utf8")]
+    const directory = `/proc/self/fd/${descriptor}`
+    return Fs.readdirSync(directory).flatMap((name) => (name === secretName ? [secretName] : leavesOf(join(directory, name))))
+  } finally {
+    Fs.closeSync(descriptor)
+  }
 }
 
 const changing: ReadonlyArray<Operation> = [
@@ -297,7 +336,7 @@ const onTree = (
 const carried = (ground: Ground, n: number): Verdict | undefined => {
   const path = join(ground.root, slot("landed", n))
   const texts = isThere(path) ? leavesOf(path) : []
-  Fs.rmSync(path, { recursive: true, force: true })
+  removeAttacked(path)
   return texts.some((text) => text.includes(secret) || text === secretName) ? escaped("brought the secret in") : undefined
 }
 
