@@ -42,7 +42,7 @@ export const host = [
   "test/examples/vfs_tools_example.test.ts",
   "test/journal/{branchSnapshots,contentStore,fileJournal}.test.ts",
   "test/filesystem/absoluteLinks.test.ts",
-  "test/runtime/{directories,installation,kernel,matching,searcher,workerPool}.test.ts",
+  "test/runtime/{directories,installation,kernel,matching,searcher,searchProcesses,workerPool}.test.ts",
   "test/workspace/{checkpoint,hostMount,session.dump,vfsStateSession}.test.ts"
 ]
 

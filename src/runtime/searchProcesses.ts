@@ -66,7 +66,7 @@ interface Slot {
 }
 
 const maxJobsPerProcess = 2
-const maxFailedStarts = 4
+const retryDelayMillis = 10_000
 const idleLifetimeMillis = 5000
 const tickMillis = 100
 /** Milliseconds without progress after which a process is ended, beyond the budget of a pattern for one file. */
@@ -121,7 +121,12 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
   let nextSearch = 1
   let nextTicket = progressTicket + 1
   let idleTimer: ReturnType<typeof setTimeout> | undefined
-  let failedStarts = 0
+  /** The time before which no process is started, because a start has failed. */
+  let retryTime = 0
+
+  const delayStarts = (): void => {
+    retryTime = performance.now() + retryDelayMillis
+  }
 
   const sendFrame = ({ child }: Slot, value: Buffer): void => {
     const head = Buffer.allocUnsafe(4)
@@ -165,7 +170,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
     slot.isEnded = true
     slots.splice(slots.indexOf(slot), 1)
     clearInterval(slot.timer)
-    if (!slot.isReady) failedStarts++
+    if (!slot.isReady) delayStarts()
     const jobs = [...slot.jobs.values()]
     slot.jobs.clear()
     for (const { search } of jobs) {
@@ -192,8 +197,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
     try {
       child = start(process.execPath, program.args, { cwd: "/", env: {}, stdio: ["pipe", "pipe", "ignore", "pipe"] })
     } catch {
-      failedStarts++
-      return
+      return delayStarts()
     }
     const slot: Slot = {
       child,
@@ -208,11 +212,10 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
     const end = (): void => endSlot(slot)
     child.on("error", end)
     child.on("exit", end)
-    child.stdin?.on("error", end)
-    child.stdout?.on("error", end)
-    child.stdio[3]?.on("error", end)
-    if (child.stdin === null || child.stdout === null || child.pid === undefined) return end()
-    child.stdout.on(
+    // Without a free descriptor or memory, there is no process, and its streams are missing.
+    if (child.pid === undefined) return end()
+    for (const stream of [child.stdin!, child.stdout!, child.stdio[3]!]) stream.on("error", end)
+    child.stdout!.on(
       "data",
       makeFrameReader((body) => receive(slot, deserialize(body) as TreeReport))
     )
@@ -260,8 +263,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
   return {
     areWarm: () => slots.some(({ isReady }) => isReady),
     begin: (tree, refuseHardlinks) => {
-      if (failedStarts >= maxFailedStarts) return undefined
-      for (let left = size - slots.length; left > 0; left--) open()
+      if (performance.now() > retryTime) for (let left = size - slots.length; left > 0; left--) open()
       if (slots.length === 0) return undefined
       scheduleEnd()
       const search: RunningSearch = {
