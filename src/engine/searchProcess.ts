@@ -131,7 +131,8 @@ const readIgnoreFile = (name: string, refuseHardlinks: boolean, depth: number): 
 const maxEntries = 4096
 /** The states of directories that are kept for the jobs below them. */
 const maxStates = 8192
-const unusualNames = /[\u0000-\u001f\u007f\ufffd]|(?:^|\/)\.~/
+/** Matches control characters, the sign for invalid bytes, and names of temporary files, in names that end with NUL and a digit. */
+const unusualNames = /[\x01-\x1f\x7f\ufffd]|(?:^|\0\d)\.~/
 const surrogates = /[\ud800-\udfff]/
 /** The bytes of matches, about, and the milliseconds after which a job ends. */
 const maxMatchCount = 4096
@@ -156,15 +157,17 @@ const list = (): Listing | undefined => {
           ? `${entry.name}\x002`
           : `${entry.name}\x003`
   )
-  const kinds = new Uint8Array(keys.length)
-  if (keys.some((key) => surrogates.test(key))) keys.sort(compare)
+  const joined = keys.join("")
+  if (unusualNames.test(joined)) return undefined
+  if (surrogates.test(joined)) keys.sort(compare)
   else keys.sort()
+  const kinds = new Uint8Array(keys.length)
   for (let i = 0; i < keys.length; i++) {
     const key = keys[i]!
     kinds[i] = key.charCodeAt(key.length - 1) - 48
     keys[i] = key.slice(0, kinds[i] === 1 ? -3 : -2)
   }
-  return unusualNames.test(keys.join("/")) ? undefined : { names: keys, kinds }
+  return { names: keys, kinds }
 }
 
 const kindNames = ["file", "directory", "symlink", "other"] as const
@@ -177,8 +180,10 @@ class Running {
   readonly #wanted: ReadonlyArray<boolean>
   readonly #prefix: string
   readonly #start: State
-  /** The states of entered directories, with the rules of their own ignore files. */
-  #states = new Map<string, State | undefined>()
+  /** The states of directories that were left, without the rules of their own ignore files. */
+  readonly #left = new Map<string, State>()
+  /** The states of directories above those that other processes have left, with the rules of their own ignore files. */
+  readonly #above = new Map<string, State>()
 
   constructor(tree: TreeSearch, refuseHardlinks: boolean) {
     const { basePath, exclude, ignore, include, kinds } = tree
@@ -217,6 +222,7 @@ class Running {
     for (let next = pending.pop(), left = budget; next !== undefined; next = pending.pop()) {
       if (!isThere || left <= 0 || (search !== undefined && search.matches() > maxMatchCount) || performance.now() > end) {
         records.push(isThere ? states.left : states.unusual, 0, 0)
+        if (next.state !== undefined) this.#keep(next.path, next.state)
         continue
       }
       const before = { items: out.codes.length, files: files.length }
@@ -253,12 +259,12 @@ class Running {
     | { readonly entries: number; readonly directories: ReadonlyArray<{ readonly path: string; readonly state: State }> }
     | undefined {
     try {
-      const reached = known ?? this.#stateBefore(top, path)
+      const reached = known ?? this.#left.get(path) ?? this.#stateBefore(top, path)
+      this.#left.delete(path)
       if (reached === undefined || !enter(top, path)) return undefined
       const listing = list()
       if (listing === undefined) return undefined
       const state = this.#withIgnoreFiles(reached, (name) => listing.names.includes(name))
-      this.#keep(path, state)
       const first = files.length
       const directories = this.#decide(listing, path, state, out, files)
       if (search !== undefined) {
@@ -341,9 +347,9 @@ class Running {
       : { ...state, ignore: { ...ignore, git: ignore.git.concat(git), own: ignore.own.concat(own) } }
   }
 
-  #keep(path: string, state: State | undefined): void {
-    if (this.#states.size >= maxStates) this.#states.clear()
-    this.#states.set(path, state)
+  #keep(path: string, state: State): void {
+    if (this.#left.size >= maxStates) this.#left.clear()
+    this.#left.set(path, state)
   }
 
   /** Returns the state of a directory without its own ignore files, or nothing if a directory above it has changed. */
@@ -351,16 +357,15 @@ class Running {
     if (path === "") return this.#start
     const slash = path.lastIndexOf("/")
     const above = path.slice(0, Math.max(slash, 0))
-    if (!this.#states.has(above)) {
+    let state = this.#above.get(above)
+    if (state === undefined) {
       const before = this.#stateBefore(top, above)
       if (before === undefined || (before.ignore !== undefined && !enter(top, above))) return undefined
-      this.#keep(
-        above,
-        this.#withIgnoreFiles(before, () => true)
-      )
+      state = this.#withIgnoreFiles(before, () => true)
+      if (this.#above.size >= maxStates) this.#above.clear()
+      this.#above.set(above, state)
     }
-    const state = this.#states.get(above)
-    return state && this.#below(state, above, path.slice(slash + 1))?.state
+    return this.#below(state, above, path.slice(slash + 1))?.state
   }
 }
 
