@@ -132,7 +132,7 @@ for (const [name, ground, times] of [
     )
 
     it.live.prop(
-      "files are created, changed, moved and removed as the list says",
+      "files are created, changed, moved and removed as the list of changes requests",
       [Arbitrary.all([fate, fate, fate, fate, fate, fate])],
       ([fates]) =>
         Effect.scoped(

@@ -90,7 +90,7 @@ const refused: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<Fil
     { _tag: "Conflict", path: "lone", actual: versionOf("lone") }
   ],
   [
-    "another version behind a link",
+    "another version of a file behind a link",
     [to("lone", "lone", "A"), to("to d/b.txt", "c", "x")],
     { _tag: "Conflict", path: "to d/b.txt" }
   ],

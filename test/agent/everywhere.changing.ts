@@ -90,7 +90,7 @@ const transferring: ReadonlyArray<Row> = [
     }
   },
   {
-    name: "move and copy replace an entry only with overwrite, and only one of the same kind",
+    name: "move and copy replace an entry only with overwrite, and only by an entry of the same kind",
     tree: { ...work, other: directory },
     calls: [
       fails(

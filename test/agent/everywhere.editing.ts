@@ -83,7 +83,7 @@ const ofWriting: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "x\ny", "d/b.txt": "z", o: "o", p: "p" }
   },
   {
-    name: "write_file writes through a link, also to a missing target, and never out of the root",
+    name: "write_file writes through a link, even to a missing target, and never out of the root",
     tree: work,
     calls: [
       ok("write_file", { path: "link", content: "x", mode: "overwrite" }, /^wrote link: 1 byte/, { path: "link" }),

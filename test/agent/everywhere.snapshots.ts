@@ -102,7 +102,7 @@ export const snapshots: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "restoring some paths keeps the others, and removes given paths that the snapshot lacks",
+    name: "a restore of some paths keeps other paths, and removes the given paths that the snapshot lacks",
     tree: files,
     few: true,
     snapshots: true,

@@ -83,7 +83,7 @@ export const anOverlay: Ground = {
 }
 
 export const caseless: Ground = {
-  name: "memory that does not distinguish case",
+  name: "memory that ignores case",
   make: (files) => memoryOf(files, { caseInsensitive: true }),
   caseless: true
 }
@@ -115,7 +115,7 @@ const containers: ReadonlyArray<Ground> =
   container === undefined
     ? []
     : [
-        { name: "a container, apart", make: apartOf },
+        { name: "a container with files of its own", make: apartOf },
         { name: "a directory shared with a container", make: sharedOf, ...archives }
       ]
 
@@ -130,11 +130,11 @@ export const grounds: ReadonlyArray<Ground> = [
   },
   { name: "a subdirectory of a host", make: (files) => within("side", hostOf({ ...below("side", files), ...outside })) },
   {
-    name: "what is mounted",
+    name: "a mounted filesystem",
     make: (files) => within("mount", mounted("mount", hostOf(files), memoryOf(outside)))
   },
   {
-    name: "what is mounted on",
+    name: "a filesystem under a mount",
     make: (files) => within("around", mounted("mount", memoryOf({}), memoryOf({ ...below("around", files), ...outside })))
   },
   {

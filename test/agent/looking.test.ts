@@ -390,7 +390,7 @@ describe("ls", () => {
     })
   )
 
-  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, which is no directory", ([path]) =>
+  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, which is not a directory", ([path]) =>
     Effect.gen(function* () {
       const result = yield* call(ls, { path })
       assert.isFalse(result.success)

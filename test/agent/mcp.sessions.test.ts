@@ -164,7 +164,7 @@ describe("clients without a session over HTTP", () => {
       })
   })
 
-  it.effect("never count a file as read that another client may have read", () =>
+  it.effect("never count a file as read, because another client may have read it", () =>
     Effect.gen(function* () {
       const call = yield* serving(Policy.readBeforeWrite)
       for (const path of ["a.txt", "d/b.txt"]) assert.isFalse((yield* call("read_file", { path })).isError)
@@ -181,7 +181,7 @@ describe("clients without a session over HTTP", () => {
     })
   )
 
-  it.effect("share the order of tools under their name", () =>
+  it.effect("with the same name share the calls that count for the required order of tools", () =>
     Effect.gen(function* () {
       const call = yield* serving(Policy.order({ edit_file: ["read_file"] }))
       const edit = call("edit_file", { path: "a.txt", old_string: "one", new_string: "two" })

@@ -61,7 +61,7 @@ describe("the text of a section", () => {
   }
 
   for (const [name, make] of kinds.slice(0, 3)) {
-    it.live(`of ${name} covers the guidance that the specification lists`, () =>
+    it.live(`of ${name} covers the required guidance`, () =>
       Effect.gen(function* () {
         const { text } = yield* said(yield* make)
         hears(
@@ -195,7 +195,7 @@ describe("the digest of a workspace", () => {
   const dispatched = (own: Effect.Success<ReturnType<typeof session>>, text: string, section = "workspace") =>
     own.dispatch(Section.WorkspaceDigest, { section, text })
 
-  it.live("is the newest one of its section in the session; without one the text says how to explore", () =>
+  it.live("is the newest digest of its section in the session; without a digest the text says how to explore", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const made = yield* Section.WorkspaceSection({ session: own })

@@ -119,7 +119,7 @@ describe("a missing entry", () => {
 })
 
 describe("names", () => {
-  it.effect("that JavaScript objects have themselves are ordinary names", () =>
+  it.effect("of members that every JavaScript object has are ordinary names", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const own = ["__proto__", "constructor", "hasOwnProperty", "prototype", "toString", "valueOf"]
@@ -822,7 +822,7 @@ describe("tree", () => {
       }).pipe(Effect.provideService(Limits.Limits, Limits.unlimited))
     )
   }
-  it.effect("copies an object that stands in two places", () =>
+  it.effect("copies an object that occurs in two places", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { a: shared, b: shared } })
       yield* put(port, "a/f", "y")

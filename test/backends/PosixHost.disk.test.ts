@@ -271,7 +271,7 @@ describe.skipIf(process.getuid?.() !== 0)("without permission (needs root to bec
 describe("a process without free descriptors", () => {
   const child = fileURLToPath(new URL("./posixDescriptors.ts", import.meta.url))
 
-  it("fails with EMFILE, leaves no files behind and loses none", () => {
+  it("fails with EMFILE, leaves no new files behind and loses no old ones", () => {
     const at = Fs.mkdtempSync("/tmp/fs-algebra-test-")
     try {
       const { status, stderr, stdout } = spawnSync(

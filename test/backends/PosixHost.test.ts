@@ -258,7 +258,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("makes every call Unavailable after its scope, and no descriptor stays open", () =>
+  it.effect("makes every call Unavailable after its scope has closed, and no descriptor stays open", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const before = openDescriptors()
@@ -277,7 +277,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("is served by a layer", () =>
+  it.effect("is opened by the layer PosixHost.layer", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const context = yield* Layer.build(PosixHost.layer({ root }))
@@ -578,7 +578,7 @@ describe("names", () => {
     })
   )
 
-  it.live("of killed writers' temporary files are removed from a listed directory; forged ones stay, however old", () =>
+  it.live("of temporary files of killed writers disappear with these files on a listing; forged names stay, however old", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const dead = Names.dead()

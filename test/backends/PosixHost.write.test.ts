@@ -452,7 +452,7 @@ describe("a busy disk", () => {
     })
   )
 
-  it.live("that accepts a part of the bytes is given only the rest again", () =>
+  it.live("that accepts only a part of the bytes gets the remaining bytes in further writes", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       let calls = 0

@@ -244,7 +244,7 @@ describe.runIf(hasGit)("import with git", () => {
 })
 
 describe("import", () => {
-  it.live("needs and makes no store with --no-safety", () =>
+  it.live("with --no-safety neither needs nor creates a snapshot store", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -288,7 +288,7 @@ t.close()`
     ["a file that is not there", ["nope.zip"], 3],
     ["a directory", ["dir.zip"], 7],
     ["a name that says nothing of its kind", ["backup"], 2]
-  ] as const)("of %s changes nothing and makes no store", ([, args, code]) =>
+  ] as const)("of %s changes nothing and creates no store", ([, args, code]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.mkdirSync(join(here.top, "dir.zip"))
@@ -324,7 +324,7 @@ t.close()`
       assert.isFalse(Fs.existsSync(here.state))
     })
   )
-  it.effect("does not wait for typed input", () =>
+  it.effect("refuses a terminal as standard input instead of waiting for typed input", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ f: "" })).run(["import", "-"], { isInteractive: true, input: Stream.never })
       assert.strictEqual(ran.code, 2)

@@ -46,7 +46,7 @@ describePodman("with podman", () => {
       ""
     )
 
-  it("exec takes the path of podman, by another name too", async () => {
+  it("exec accepts a path to podman as --engine, even under another name", async () => {
     const podman = execFileSync("sh", ["-c", "command -v podman"], { encoding: "utf8" }).trim()
     const engines = `${root}.engines`
     afterAll(() => Fs.rmSync(engines, { recursive: true, force: true }))

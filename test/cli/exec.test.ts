@@ -96,7 +96,7 @@ describe("exec", () => {
       assert.strictEqual(ran.opened[0]?.engine, "docker")
     })
   )
-  it.effect("takes the path of an engine from where it was typed", () =>
+  it.effect("resolves the path of an engine against the current directory", () =>
     Effect.gen(function* () {
       const engineOf = (engine: string) =>
         Effect.map(inDirectory(["exec", "--image", "debian", "--engine", engine, "--", "ls"]), (ran) => [
@@ -109,7 +109,7 @@ describe("exec", () => {
       assert.strictEqual(engine, join(directory!, "bin/nerdctl"))
     })
   )
-  it.effect("refuses an engine of another name before anything runs, and names those there are", () =>
+  it.effect("refuses an unknown engine before anything runs, and names the known engines", () =>
     Effect.gen(function* () {
       for (const engine of ["runc", "/usr/bin/true", "podman --remote"]) {
         const ran = yield* inDirectory(["exec", "--image", "debian", "--engine", engine, "--", "ls"])
@@ -158,7 +158,7 @@ describe("exec", () => {
       assert.strictEqual(long.asked[0]?.options?.timeout, 3_600_000)
     })
   )
-  it.effect("ends when the reader of its output has gone", () =>
+  it.effect("ends when the reader of its output has exited", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         options: { closesAfter: 1 },

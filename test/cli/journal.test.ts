@@ -219,7 +219,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("matches a result without a path by its request, even when that is out of the range", () =>
+  it.live("finds a result without a path by the path of its request, even when the request is out of the range", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
@@ -304,7 +304,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("prints entries whose fields have a content's name but another type", () =>
+  it.live("prints an entry with a field that has the name of a content field and another type", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
@@ -373,7 +373,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("detects tampering in a chained journal, and a command continues an unchained one as it is", () =>
+  it.live("detects tampering in a chained journal, and commands continue an unchained journal without a chain", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -389,7 +389,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("is one of the commands that name the broken journal, the fault once, and a remedy", () =>
+  it.live("reports a damaged journal as every command does: its name, the fault once, and a remedy", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)

@@ -69,7 +69,7 @@ const read = (client: Client, path: string) => Effect.promise(() => call(client,
 const names = (text: string): ReadonlyArray<string> => [...text.matchAll(/^(\S+)\/(?:\s|$)/gm)].map(([, name]) => name!)
 
 describe("roots of the client without --root", () => {
-  it.live("replace the current directory of the server by the one root listed", () =>
+  it.live("replace the current directory of the server if the client lists one root", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const app = add("app")

@@ -138,7 +138,7 @@ describe("the program", () => {
       assert.isAtLeast(steps.length, 8)
     }).pipe(Effect.scoped)
   )
-  it.live("ends quietly when its reader has gone", () =>
+  it.live("ends quietly when its reader has exited", () =>
     Effect.gen(function* () {
       const root = yield* directory({ "big.txt": "needle in a line of some length\n".repeat(200_000) })
       const ran = yield* sh(root, `${program} grep needle | head -n 1`)

@@ -277,7 +277,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is waited for without an entry if none can be made, and no descriptor is left open", () =>
+  it.live("is waited for even if the waiting process cannot make an entry of its own, and no descriptor is left open", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -468,7 +468,7 @@ describe("the claim of a killed or unknown process", () => {
 })
 
 describe("a claim that cannot be made", () => {
-  it.live("because its name is taken is skipped, and the version is still checked", () =>
+  it.live("because another entry has its name is skipped, and the version is still checked", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const claims = claimsOn(join(self.root, "f"))

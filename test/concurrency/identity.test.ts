@@ -87,7 +87,7 @@ describe("the identity of a process", () => {
     await ended
   })
 
-  it("is undecided for another machine and for text that is no identity", () => {
+  it("is undecided for another machine and for text that is not an identity", () => {
     assert.isUndefined(Identity.isDead(`0${Identity.self().slice(1)}`.replace(/^0+/, "z")))
     for (const text of ["", "claim", "a-b", Identity.self().split("-").slice(0, 2).join("-")]) {
       assert.isUndefined(Identity.isDead(text), text)

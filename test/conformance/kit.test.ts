@@ -35,7 +35,7 @@ describe("laws", () => {
     for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
   })
 
-  it("include every regression of the specification that one filesystem can show", () => {
+  it("include one for every known regression that a single filesystem can show", () => {
     const regressions: ReadonlyArray<readonly [what: string, law: string]> = [
       ["a file written below a file", "mode overwrite below a file is NotADirectory"],
       ["a file over a directory", "mode overwrite on a directory is NotAFile"],
@@ -170,7 +170,7 @@ describe("agreement", () => {
     })
   )
 
-  it.live("detects a change that no answer shows", () =>
+  it.live("detects a change of the tree that no answer of a call shows", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,
@@ -184,7 +184,7 @@ describe("agreement", () => {
     })
   )
 
-  it.live("makes programs whose calls often succeed and often fail", () =>
+  it.live("generates programs whose calls often succeed and often fail", () =>
     Effect.gen(function* () {
       const programs = yield* Arbitrary.sampleEffect(Arbitraries.program({ links: "any" }), { count: 50, size: 40, seed: 1 })
       const { empty, step } = yield* Effect.promise(() => import("../../src/testing/Model.ts"))

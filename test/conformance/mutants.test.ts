@@ -118,7 +118,7 @@ describe("mutants", () => {
   })
 
   it.live(
-    "exist that break each law",
+    "include one that breaks each law",
     () =>
       Effect.gen(function* () {
         const unbroken = yield* without(subjects, (subject) =>

@@ -376,7 +376,7 @@ describe("the choice of a dump", () => {
     })
   )
 
-  it.effect("fails with a reason for a path that is no dump", () =>
+  it.effect("fails with a reason for a path that is not a dump", () =>
     Effect.gen(function* () {
       const place = directory()
       const cases: ReadonlyArray<readonly [string, string, RegExp]> = [

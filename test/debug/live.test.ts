@@ -30,7 +30,7 @@ const heard = (next: () => Promise<any>, type: string, is: (event: any) => boole
   })
 
 describe("the live events", () => {
-  it.live("begin with a beat, then report changes of files, the journal and snapshots to every listener", () =>
+  it.live("begin with a heartbeat, then report changes of files, the journal and snapshots to every listener", () =>
     Effect.gen(function* () {
       const root = directory()
       const file = join(directory(), "work.journal")

@@ -189,7 +189,7 @@ describe("the guide to configuration", () => {
     assert.include(text, ToolSettings.defaults.budget.toLocaleString("en"))
   })
 
-  it("has each setting of the leaves of the seed with its default", () => {
+  it("has each setting of a journal leaf with its default", () => {
     const section = sections.find(({ title }) => title.startsWith("Leaf: settings"))!
     const rows = new Map(
       rowsOf(section.text).flatMap(([names, values]) => {

@@ -13,14 +13,14 @@ const tells = (text: string, ...parts: ReadonlyArray<string>): void => {
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-describe("the example of 003", () => {
+describe("the example program of an agent with files and a plan", () => {
   const lines: Array<string> = []
   const listening = Effect.provideService(main, Console.Console, {
     ...globalThis.console,
     log: (...args: ReadonlyArray<unknown>) => void lines.push(args.join(" "))
   })
 
-  it.live("plans, writes, rolls back, edits by version and resumes elsewhere", () =>
+  it.live("plans, writes, rolls back, edits by version, and resumes in another filesystem", () =>
     Effect.gen(function* () {
       const { answers, astray, back, events, names, plan, resumed } = yield* listening
       assert.deepStrictEqual(astray, { hasGuide: false, steps: 3 })

@@ -33,7 +33,7 @@ describe.runIf(mountable)("a disk that is mounted read-only", () => {
     )
   )
 
-  it.live("lets its entries be copied but not moved, and no copy is left after a failed move", () =>
+  it.live("permits to copy its entries but not to move them, and no copy is left after a failed move", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* directory
@@ -104,7 +104,7 @@ describe.runIf(needs("immutable files", immutable, "it needs root and chattr (ap
     )
 
     it.live(
-      "that is a directory lets its files be appended to; creating, replacing and removing is AccessDenied permission",
+      "that is a directory permits appends to its files; creating, replacing and removing files is AccessDenied permission",
       () =>
         losingNothing(
           Effect.gen(function* () {

@@ -87,7 +87,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("without permission to delete, writes work and remove what they created on failure", () =>
+    it.live("without permission to delete, writes succeed, and a failed write removes what it created", () =>
       on(
         (fs) =>
           Effect.gen(function* () {
@@ -338,7 +338,7 @@ const swapped = (times: number) =>
     return Filesystem.make({ ...port, attributes: { set } })
   })
 
-describe("setAttributes of a file that another program exchanges with a link", () => {
+describe("setAttributes of a file that another program replaces by a link", () => {
   it.effect("succeeds when it is a file again", () =>
     Effect.gen(function* () {
       const fs = yield* swapped(3)

@@ -142,7 +142,7 @@ const stops = soak ? Number.POSITIVE_INFINITY : 12
 const evenly = <A>(all: ReadonlyArray<A>, most: number): ReadonlyArray<A> =>
   all.length <= most ? all : Array.from({ length: most }, (_, i) => all[Math.floor((i * (all.length - 1)) / (most - 1))]!)
 
-describe("a process that ends in the middle of", () => {
+describe("a process that is killed in the middle of", () => {
   for (const { claim, run } of ways) {
     for (const [through, inside, over] of places) {
       it.live(`${claim}${through} leaves the old tree or the new one to the next process that opens the directory`, () =>

@@ -112,7 +112,7 @@ describe("a plain archive", () => {
     })
   )
 
-  it.effect("of the unpacked content of our own archive keeps its manifest.json and files/, and an empty one stays empty", () =>
+  it.effect("of an unpacked archive of ours keeps its manifest.json and files/, and an empty one stays empty", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write("files/a", "good")

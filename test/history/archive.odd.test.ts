@@ -122,7 +122,7 @@ describe("an export of a tree with odd entries", () => {
     })
   )
 
-  it.live("on a host omits FIFOs, names that are no text and links out of the root, with a reason each", () =>
+  it.live("on a host omits FIFOs, names that are not UTF-8 and links out of the root, with a reason each", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       execFileSync("mkfifo", [join(root, "fifo")])
@@ -223,7 +223,7 @@ describe("our own archives bring back every entry, including odd ones:", () => {
     )
   }
 
-  it.live("names that are no text, on a host", () =>
+  it.live("names that are not UTF-8, on a host", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       const raw = Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x64, 0xff])])
@@ -259,7 +259,7 @@ describe("our own archives bring back every entry, including odd ones:", () => {
   )
 })
 
-describe("an archive of a stranger with verbatim entries", () => {
+describe("an archive with forged verbatim entries", () => {
   const hex = (path: string) => Buffer.from(path).toString("hex")
   const good = { name: "files/good", content: "good" }
   const said = (entries: number, files = entries, backend = "InMemory") => ({

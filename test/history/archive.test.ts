@@ -38,7 +38,7 @@ const changed = (fs: Filesystem.Algebra, changes: (port: Backend) => Partial<Bac
   Filesystem.make({ ...fs.port, perform: undefined, explore: undefined, ...changes(fs.port) })
 
 describe("a ZIP archive", () => {
-  it.effect("brings back one changed file, and export and import count 1", () =>
+  it.effect("restores one changed file, and export and import report one file", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       const path = join(yield* fastDirectory, "a.fs.zip")
@@ -52,7 +52,7 @@ describe("a ZIP archive", () => {
     }).pipe(Effect.scoped, Effect.provide(InMemory.layer()))
   )
 
-  it.live("gives a host the tree of a memory, and a memory the tree of a host", () =>
+  it.live("transfers a tree from memory to a host, and back", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const first = yield* awkward
@@ -96,7 +96,7 @@ describe("a ZIP archive", () => {
     })
   )
 
-  it.effect("of a subdirectory or a read-only view holds what the view shows", () =>
+  it.effect("of a subdirectory or a read-only view contains the entries that the view shows", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ readOnly: false })
       yield* fs.write("a/b/c", "1")
@@ -143,7 +143,7 @@ describe("a strict export refuses what an import would refuse", () => {
     )
   }
 
-  it.live("links out of the root, FIFOs and names that are no text", () =>
+  it.live("links out of the root, FIFOs and names that are not UTF-8", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()

@@ -174,7 +174,7 @@ with open(path, "wb") as f:
     )
   }
 
-  it.effect.runIf(soak)("counts more than 65535 entries, and so do we", () =>
+  it.effect.runIf(soak)("reads our archives of more than 65,535 entries, and we read its archives", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const fs = yield* memory

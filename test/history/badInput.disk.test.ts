@@ -235,7 +235,7 @@ describe.runIf(ready)("the disk of the directory", () => {
       return failures
     })
 
-  it.live("leaves the tree unchanged at every degree of fullness until it has room for a restore", () =>
+  it.live("leaves the tree unchanged however full it is, until it has room for a restore", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m")
       const here = { ...(yield* place), root }
@@ -259,7 +259,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("leaves the tree unchanged when a restore finds no inode", () =>
+  it.live("leaves the tree unchanged when no inode is free for a restore", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m,nr_inodes=60")
       const here = { ...(yield* place), root }
@@ -307,7 +307,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("of named archives keeps its archives when it is full, and no part of another", () =>
+  it.live("that stores named archives keeps them when it is full, and keeps no partial archive", () =>
     Effect.gen(function* () {
       const top = yield* disk("size=4m")
       const archives = join(top, "archives")

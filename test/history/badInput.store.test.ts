@@ -329,7 +329,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.live("of another root lists no snapshot of this root, and its snapshots are incompatible", () =>
+  it.live("of another root lists no snapshot of this root, and refuses the snapshots of this root as incompatible", () =>
     Effect.gen(function* () {
       const here = yield* place
       const other = { ...here, root: join(here.top, "other") }

@@ -167,7 +167,7 @@ const checkModes = Effect.fnUntraced(function* (fs: Algebra, modes: Readonly<Rec
 describe("export and import give the same tree", () => {
   for (const [from, source] of filesystems) {
     it.live.prop(
-      `from ${from} to each of ${filesystems.length}`,
+      `from ${from} to each of ${filesystems.length} filesystems`,
       [Arbitrary.array(aTree, { minLength: trees, maxLength: trees })],
       ([sequence]) =>
         Effect.scoped(

@@ -103,7 +103,7 @@ for (const [name, ground, stride] of [
   ["in memory where only copying moves", copied, process.env["FS_ALGEBRA_SOAK"] === undefined ? 3 : 1],
   ["on a host", host, process.env["FS_ALGEBRA_SOAK"] === undefined ? 5 : 1]
 ] as const) {
-  describe(`an exchange ${name}, when one step`, () => {
+  describe(`a change of many files ${name}, when one step`, () => {
     for (const [claim, planned] of ways) {
       it.live(
         `${claim}, leaves exactly the old tree or the new one, and no hidden names`,

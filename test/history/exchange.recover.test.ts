@@ -169,7 +169,7 @@ describe("the disk of a process that ends before any of its calls", () => {
   )
 })
 
-describe("recovery and changes that others made since", () => {
+describe("the recovery of a killed process, after other programs have changed files,", () => {
   const small = {
     before: tree({
       a: file("a"),
@@ -236,7 +236,7 @@ describe("recovery and changes that others made since", () => {
     ]
   ]
   for (const [claim, change, expected] of cases) {
-    it.live(`keeps what others did: ${claim}`, () =>
+    it.live(`keeps the changes of other programs: ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const [kept] = yield* killedAt(root, 1, small.before, small.after)
@@ -285,7 +285,7 @@ describe("recovery and changes that others made since", () => {
     )
   }
 
-  it.live("does not wait for a missing directory from which entries only had to be removed", () =>
+  it.live("does not need a missing directory from which it only had to remove entries", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         yield* left(root, 1, tree({ a: file("1"), d: tree({ f: file("1") }) }), tree({ a: file("2"), d: tree({}) }))
@@ -361,7 +361,7 @@ describe("untrusted records and leftovers", () => {
 
   const unfinished = (root: string) => Effect.map(killedAt(root, 1, from, to), ([kept]) => kept!)
 
-  it.live("the change of a process of unknown state stays, however old, and is reported", () =>
+  it.live("the unfinished change of a process of unknown state stays, however old, and is reported", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root), "0-1-2")
@@ -395,7 +395,7 @@ describe("untrusted records and leftovers", () => {
     )
   )
 
-  it.live("opening a root fails with the name of a process that keeps exchanging names in it", () =>
+  it.live("opening a root fails with the name of a process that keeps changing files in it", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root), Identity.self())
@@ -410,7 +410,7 @@ describe("untrusted records and leftovers", () => {
     )
   )
 
-  it.live("opening a root waits for a process that finishes its exchange", () =>
+  it.live("opening a root waits for a process that finishes its transaction", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root), Identity.self())
@@ -460,7 +460,7 @@ describe("untrusted records and leftovers", () => {
     ["is gone with its directory", (_, staging) => Fs.rmSync(staging, { recursive: true })]
   ]
   for (const [claim, change] of changes) {
-    it.live(`a staged entry that ${claim} is not put in place, and nothing else changes`, () =>
+    it.live(`a staged entry that ${claim} is not published, and nothing else changes`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const [before, after] = [tree({ a: file("1") }), tree({ a: file("2"), d: tree({ f: file("3") }) })]
@@ -727,7 +727,7 @@ const dice = (seed: number) => (): number => {
 // restoreKilled.test.ts also kills restores through the layer.
 const kills = soak ? 500 : 6
 
-describe("a process that is killed while it exchanges trees", () => {
+describe("a process that is killed while it replaces one tree by another", () => {
   it.live(
     `leaves one whole tree or the other after the next start, ${kills} times`,
     () =>
@@ -780,7 +780,7 @@ describe.runIf(isRoot)("a process of another user", () => {
   const nobody = 65534
   const give = (path: string): void => void execFileSync("chown", ["-hR", `${nobody}:${nobody}`, path])
 
-  it.live("exchanges its own read-only directories there and back, the root included", () =>
+  it.live("replaces its own read-only directories and restores them, the root included", () =>
     inRoot((root) =>
       Effect.promise(async () => {
         Fs.chmodSync(join(root, ".."), 0o755)
@@ -794,7 +794,7 @@ describe.runIf(isRoot)("a process of another user", () => {
     )
   )
 
-  it.live("gets AccessDenied for the directories of others, and changes nothing", () =>
+  it.live("gets AccessDenied for directories of other users, and changes nothing", () =>
     inRoot((root) =>
       Effect.promise(async () => {
         Fs.chmodSync(join(root, ".."), 0o755)

@@ -55,9 +55,9 @@ const refused = <E>(port: Backend, root: string, goal: TransactionGoal<E>) =>
     return failure
   })
 
-describe("an exchange", () => {
+describe("a change of one tree into another", () => {
   it.effect.prop(
-    "in memory turns any tree into any other",
+    "in memory works for any two trees",
     [trees, trees],
     ([before, after]) =>
       Effect.gen(function* () {
@@ -70,7 +70,7 @@ describe("an exchange", () => {
   )
 
   it.live.prop(
-    "on a host turns any tree into any other, and keeps the inodes of equal entries",
+    "on a host works for any two trees, and keeps the inodes of equal entries",
     [trees, trees],
     ([before, after]) =>
       Effect.scoped(
@@ -144,7 +144,7 @@ describe("an exchange", () => {
     )
   )
 
-  it.live("handles names that are no text", () =>
+  it.live("handles names that are not UTF-8", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* onHost(tree({}))
@@ -215,7 +215,7 @@ describe("a transaction fails and changes nothing for", () => {
     )
   }
 
-  it.live("content that fails, with the failure of its source, at once or in the middle of the stream", () =>
+  it.live("content whose source fails, at once or in the middle of the stream, with the failure of the source", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* onHost(before)
@@ -331,10 +331,10 @@ const combinators: ReadonlyArray<readonly [name: string, (before: Tree) => Effec
   ]
 ]
 
-describe("an exchange on combinators", () => {
+describe("a change of one tree into another, on combinators,", () => {
   for (const [name, prepare] of combinators) {
     it.effect.prop(
-      `turns any tree into any other on ${name}`,
+      `works for any two trees on ${name}`,
       [trees, trees],
       ([before, after]) =>
         Effect.gen(function* () {
@@ -357,7 +357,7 @@ describe("an exchange on combinators", () => {
   })
 
   it.effect.prop(
-    "turns any tree with a mount into any other, without hidden names on either side",
+    "works for any two trees with a mount, and leaves hidden names on neither side",
     [trees, trees, trees, trees],
     ([one, two, three, four]) =>
       Effect.gen(function* () {

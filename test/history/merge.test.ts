@@ -90,7 +90,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("settled for one side still merges everything else, even within the files", () =>
+  it.effect("with conflicts resolved for one side merges everything else, even within the files", () =>
     Effect.gen(function* () {
       const ours = yield* merging(...conflicting, { conflicts: "ours" })
       assert.deepStrictEqual(yield* contents(ours), { a: "0\n2\nX\n", b: "B\n", c: "C\n" })

@@ -114,7 +114,7 @@ describe("mergeText", () => {
     ])
   })
 
-  it("settles a conflict for one side and still merges the rest", () => {
+  it("resolves a conflict for one side and merges the other changes", () => {
     const three = [bytes("a\nb\nc\n"), bytes("A\nb\nX\n"), bytes("a\nb\nY\n")] as const
     const [ours, theirs] = [runAtOnce(mergeText(...three)), runAtOnce(mergeText(...three, "theirs"))]
     assert.strictEqual(ours._tag === "Conflicts" && latin1(ours.bytes), "A\nb\nX\n")

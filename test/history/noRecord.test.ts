@@ -12,7 +12,7 @@ import { file, look, plant, tree } from "./exchanging.ts"
 const script = fileURLToPath(new URL("../agent/changesKilled.ts", import.meta.url))
 
 it.live.skipIf(process.platform === "win32")(
-  "a change that cannot be recorded is refused with advice and changes nothing",
+  "a change of several files that cannot be recorded is refused with advice and changes nothing",
   () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -67,7 +67,7 @@ const openings: ReadonlyArray<readonly [claim: string, open: (root: string) => E
   ]
 ]
 
-describe("a planted directory that looks like a transaction's", () => {
+describe("a planted directory that looks like one of a transaction", () => {
   for (const [whose, planted] of forgeries) {
     for (const [when, open] of openings) {
       it.live(`of ${whose} is ignored when ${when}`, () =>

@@ -425,7 +425,7 @@ describe("rollback", () => {
     ["deleting", { allowDelete: false }]
   ]
   for (const [what, options] of forbidden) {
-    it.effect(`is refused first of all where ${what} is not permitted`, () =>
+    it.effect(`is refused before any other check if ${what} is not permitted`, () =>
       Effect.gen(function* () {
         const { directory, store: writer, top } = yield* ready
         const { archivePath } = yield* writer.snapshot("s")
@@ -496,7 +496,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
     })
   )
 
-  it.effect("follows links, and changes nothing for a path that is missing, no file or no archive", () =>
+  it.effect("follows links, and changes nothing for a path that is missing, not a file or not an archive", () =>
     Effect.gen(function* () {
       const { fs, store, top } = yield* ready
       const { archivePath } = yield* store.snapshot("s")
@@ -678,7 +678,7 @@ describe("the content of a snapshot", () => {
     })
   )
 
-  it.effect("fails for a damaged archive instead of being absent", () =>
+  it.effect("fails to be read from a damaged archive instead of being reported as absent", () =>
     Effect.gen(function* () {
       const { store } = yield* ready
       const { archivePath } = yield* store.snapshot("s")

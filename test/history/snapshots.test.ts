@@ -391,7 +391,7 @@ describe("snapshots refuse", () => {
     })
   )
 
-  it.live("the whole machine, a home directory and its parents, unless asked", () =>
+  it.live("the whole machine, a home directory and its parents, unless anyRoot is set", () =>
     Effect.gen(function* () {
       const gitDir = join(yield* directory, "store")
       const above = yield* directory

@@ -112,7 +112,7 @@ for (const [level, make] of walks) {
       { arbitrary: { runs: 60 } }
     )
 
-    it.effect("agree for every kind, every mode and names that are no text", () =>
+    it.effect("agree for every kind, every mode and names that are not UTF-8", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         Fs.mkdirSync(join(root, "d"))
@@ -315,7 +315,7 @@ describe("the history of a host", () => {
     })
   )
 
-  it.effect("is absent if the path of the root is no text", () =>
+  it.effect("is absent if the path of the root is not UTF-8", () =>
     Effect.gen(function* () {
       const base = yield* directory
       Fs.mkdirSync(bytesIn(base, 0x61, 0xff))

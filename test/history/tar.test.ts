@@ -226,7 +226,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("holds no name that stands for bytes that are no text, at import or export", () =>
+  it.effect("holds no escaped form of a name that is not UTF-8, at import or export", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write("a\ufffd", "x")

@@ -37,8 +37,8 @@ const colliding = (rounds: number): ReadonlyArray<string> => {
 }
 const hostile = colliding(6)
 
-describe("the children of a directory in memory", () => {
-  it("the hostile names are 64 different names with one hash", () => {
+describe("the entries of a directory in memory", () => {
+  it("64 different names share one hash in this test", () => {
     assert.strictEqual(new Set(hostile).size, 64)
     assert.strictEqual(new Set(hostile.map((name) => item(name).hash)).size, 1)
   })

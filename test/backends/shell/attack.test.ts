@@ -101,30 +101,28 @@ for (const kind of shells) {
     )
 
     // Only with one shell: it takes a while to kill a stopped shell.
-    it.live.runIf(kind === dash)(
-      "is killed after the patience has passed, when it is stopped and its caller was interrupted",
-      () =>
-        Effect.scoped(
-          Effect.gen(function* () {
-            const mark = join(yield* directory, "stopped")
-            const functions = 'halt() { : >"$1"; kill -STOP $$; }'
-            let kills = 0
-            const counted = Effect.map(start(kind, { functions }), ({ stderr, stdin, stdout }) => ({
-              stderr,
-              stdin,
-              stdout,
-              killInside: Effect.sync(() => void kills++)
-            }))
-            const scope = yield* Scope.make()
-            const session = yield* Scope.provide(makeSession(counted, { interruptTimeoutMillis: 20 }), scope)
-            const asking = yield* Effect.forkChild(session.request({ call: "halt", arguments: [mark], repeats: false }))
-            while (!Fs.existsSync(mark)) yield* Effect.sleep(5)
-            yield* Fiber.interrupt(asking)
-            assert.strictEqual((yield* session.request({ call: "discard", arguments: [mark], repeats: true })).status, 0)
-            yield* Scope.close(scope, Exit.void)
-            assert.strictEqual(kills, 1)
-          })
-        )
+    it.live.runIf(kind === dash)("is killed after the interrupt timeout if it is stopped and its caller was interrupted", () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const mark = join(yield* directory, "stopped")
+          const functions = 'halt() { : >"$1"; kill -STOP $$; }'
+          let kills = 0
+          const counted = Effect.map(start(kind, { functions }), ({ stderr, stdin, stdout }) => ({
+            stderr,
+            stdin,
+            stdout,
+            killInside: Effect.sync(() => void kills++)
+          }))
+          const scope = yield* Scope.make()
+          const session = yield* Scope.provide(makeSession(counted, { interruptTimeoutMillis: 20 }), scope)
+          const asking = yield* Effect.forkChild(session.request({ call: "halt", arguments: [mark], repeats: false }))
+          while (!Fs.existsSync(mark)) yield* Effect.sleep(5)
+          yield* Fiber.interrupt(asking)
+          assert.strictEqual((yield* session.request({ call: "discard", arguments: [mark], repeats: true })).status, 0)
+          yield* Scope.close(scope, Exit.void)
+          assert.strictEqual(kills, 1)
+        })
+      )
     )
 
     it.live("is replaced when it waits silently for a FIFO: the request fails with Timeout, and the next one succeeds", () =>

@@ -74,7 +74,7 @@ exit $e
 
   describe.skipIf(lacks !== undefined)(`a listing by ${shell.name} beside another program${lacks ?? ""}`, () => {
     for (let nth = 1; nth <= 2; nth++) {
-      live(`returns one whole tree when a directory is replaced at look ${nth} of a walk`, ({ beside, fs }) =>
+      live(`returns one whole tree when a directory is replaced before stat call ${nth} of a walk`, ({ beside, fs }) =>
         Effect.gen(function* () {
           beside(`{ [ $n != ${nth} ] || ${exchange}; }`)
           assert.deepStrictEqual(yield* walk("d")(fs), ["d/sub", "d/sub/3.txt"])
@@ -82,7 +82,7 @@ exit $e
       )
     }
 
-    live("contains a directory that was away only for a moment", ({ beside, fs }) =>
+    live("contains a directory that was moved away only for a moment", ({ beside, fs }) =>
       Effect.gen(function* () {
         const whole = yield* walk(".")(fs)
         for (let nth = 1; nth <= 3; nth++) {
@@ -146,7 +146,7 @@ exit $e
       })
     )
 
-    live("silently leaves out files that come and go all the time", ({ beside, fs, root }) =>
+    live("silently leaves out files that are created and removed all the time", ({ beside, fs, root }) =>
       Effect.gen(function* () {
         Fs.writeFileSync(join(root, "temporary-0"), "")
         beside("rm -f temporary-*", ": >temporary-$n")

@@ -264,7 +264,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
-  it.effect("loses nothing when the new pack cannot be put in place", () =>
+  it.effect("loses nothing when the new pack cannot be moved into place", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const expected = yield* many(store, 4, random(17))

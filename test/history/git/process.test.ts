@@ -274,7 +274,7 @@ describe("a run of git", () => {
     )
   }
 
-  it.effect("tells a missing store from a missing git", () =>
+  it.effect("distinguishes a missing store from a missing git", () =>
     pretended(answering("true"), (git, base) =>
       Effect.gen(function* () {
         Fs.renameSync(join(base, "bin", "git"), join(base, "bin", "gone"))

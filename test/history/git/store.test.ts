@@ -224,7 +224,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     )
   }
 
-  it.effect("is refused if it is a link or no directory", () =>
+  it.effect("is refused if it is a link or not a directory", () =>
     Effect.gen(function* () {
       const base = yield* directory
       yield* open(join(base, "store"))
@@ -283,7 +283,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.effect("has as snapshots only its well-formed references to commits", () =>
+  it.effect("lists only well-formed references to commits as snapshots", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: id, id: own } = yield* snapshot(store, { a: "1" })
@@ -304,7 +304,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.effect("reports a snapshot that is no commit of ours as damaged, and still lists the others", () =>
+  it.effect("reports a reference to a commit that this library did not make as damaged, and lists the other snapshots", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: id, id: intact } = yield* snapshot(store, { a: "1" })

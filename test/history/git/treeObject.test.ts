@@ -94,7 +94,7 @@ describe("directories as git trees", () => {
   })
 
   it.prop(
-    "come back with all names, kinds, modes and ids",
+    "are decoded with all names, kinds, modes and ids",
     [entries, mode],
     ([entries, mode]) => {
       const { body, modes } = encodeTree(entries, mode)
@@ -123,7 +123,7 @@ describe("directories as git trees", () => {
   }
 
   it.prop(
-    "that are damaged are corrupt, or decode to exactly what would be encoded again",
+    "that are damaged are corrupt, or decode to a tree with exactly this encoding",
     [entries, mode, mutation, oneOf([true, false])],
     ([entries, mode, mutation, inModes]) => {
       const whole = encodeTree(entries, mode)
@@ -262,7 +262,7 @@ describe("snapshots as commits", () => {
     ))
 
   const text = Arbitrary.map(Arbitrary.schema(Schema.String), (text) => text.toWellFormed().replaceAll("\0", "\n"))
-  it.prop("come back as they were, to the millisecond", [text, between(0, 2 ** 43)], ([message, createdAt]) => {
+  it.prop("are decoded unchanged, with times to the millisecond", [text, between(0, 2 ** 43)], ([message, createdAt]) => {
     const commit = { tree: idA, createdAt, message }
     assert.deepStrictEqual(Result.getOrThrow(decodeCommit(encodeCommit(commit))), commit)
   })
