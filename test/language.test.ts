@@ -118,12 +118,12 @@ describe("the comments of src", () => {
     .map((file) => `src/${file}`)
     .sort()
 
-  it("are plain", () => {
+  it("begin as the glossary says, and have no long sentences", () => {
     const marks = files.flatMap((file) => marksOf(file, readFileSync(join(root, file), "utf8")))
     assert.deepStrictEqual(marks, [])
   })
 
-  it("are found, each with its line", () => {
+  it("are found by the check, each with its line", () => {
     const long = `// ${"word ".repeat(maxWords + 1)}`
     const text = [
       "/** What is returned. */",

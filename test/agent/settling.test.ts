@@ -10,7 +10,7 @@ import { runTransaction } from "../../src/history/transaction.ts"
 import { Recovery, type TransactionOutcome } from "../../src/port/hostRoots.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { allKinds, goalOf, look, plant, unlike } from "../history/exchanging.ts"
+import { allKinds, goalOf, look, plant, unlike } from "../history/transactionTrees.ts"
 import { call } from "./looking.ts"
 
 const list = seven.find(({ name }) => name === "list_directory" || name === "ls")!

@@ -11,7 +11,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { runTransaction } from "../../src/history/transaction.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { file, goalOf, look, plant, tree, type Tree } from "../history/exchanging.ts"
+import { file, goalOf, look, plant, tree, type Tree } from "../history/transactionTrees.ts"
 import { type Kept, recordsOf, write } from "../history/records.ts"
 import { shell, type Ran } from "./terminal.ts"
 

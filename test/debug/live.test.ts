@@ -14,7 +14,7 @@ import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { runTransaction } from "../../src/history/transaction.ts"
-import { file, goalOf, plant, tree } from "../history/exchanging.ts"
+import { file, goalOf, plant, tree } from "../history/transactionTrees.ts"
 import { type Kept, recordsOf, write } from "../history/records.ts"
 import { directory, dump, filesystem, listening, served } from "./support.ts"
 

@@ -9,7 +9,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { runTransaction } from "../../src/history/transaction.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { Recovery } from "../../src/port/hostRoots.ts"
-import { goalOf, look, type Tree, unlike } from "./exchanging.ts"
+import { goalOf, look, type Tree, unlike } from "./transactionTrees.ts"
 import { writeOut } from "../writeOut.ts"
 
 export interface Orders {

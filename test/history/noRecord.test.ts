@@ -7,7 +7,7 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { before } from "../agent/changesKilled.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { file, look, plant, tree } from "./exchanging.ts"
+import { file, look, plant, tree } from "./transactionTrees.ts"
 
 const script = fileURLToPath(new URL("../agent/changesKilled.ts", import.meta.url))
 

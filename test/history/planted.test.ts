@@ -15,7 +15,7 @@ import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import * as Names from "../runtime/names.ts"
-import { file, look, plant as seed, tree } from "./exchanging.ts"
+import { file, look, plant as seed, tree } from "./transactionTrees.ts"
 import type { Orders } from "./killed.ts"
 
 const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }

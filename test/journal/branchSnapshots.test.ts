@@ -82,7 +82,7 @@ describe("snapshots over a branch", () => {
     }).pipe(Effect.provide(Snapshots.layerArchive), Effect.provide(behind(oneLink)))
   )
 
-  it.live("and strict archives hold links that stay inside", () =>
+  it.live("and strict archives contain links that stay inside the root", () =>
     Effect.gen(function* () {
       const bytes = yield* Stream.runFold(
         Stream.unwrap(Effect.map(Filesystem, (fs) => exportZipOf(fs, { strict: true }))),

@@ -89,7 +89,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("makes readers fail with compacted for removed positions, except from the beginning", () =>
+  it.effect("makes readers of removed positions fail with `compacted`, except readers from the beginning", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path)

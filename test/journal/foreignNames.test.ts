@@ -32,7 +32,7 @@ const fromElsewhere = Effect.fnUntraced(function* (journal: Files): Effect.fn.Re
 const names = [".~fsa-a.tmp", Names.forged(Names.dead()), Names.forged(Names.elsewhere, "exchange")]
 
 for (const name of names) {
-  describe(`a stranger's file called ${name.replace(/[0-9a-z]{6,}/g, "…")}`, () => {
+  describe(`a file of another program called ${name.replace(/[0-9a-z]{6,}/g, "…")}`, () => {
     it.effect("is listed by changes when it is removed or moved", () =>
       Effect.gen(function* () {
         const fs = yield* another()
@@ -136,7 +136,7 @@ describe("a journal of another installation", () => {
     })
   )
 
-  it.effect("with a refused request for such a name hides nothing", () =>
+  it.effect("with a refused request for a temporary name hides no entry", () =>
     Effect.gen(function* () {
       const name = Names.forged(Names.elsewhere)
       const fs = yield* another()

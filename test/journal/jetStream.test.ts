@@ -382,7 +382,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("in a later version is told from damage", () =>
+    it.live("in the format of a later version is distinguished from damage", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -502,7 +502,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("are arrays of their own, and no views of the buffer that receives messages", () =>
+    it.live("are arrays of their own, not views of the buffer that receives messages", () =>
       Effect.gen(function* () {
         const { contents } = yield* open(fresh())
         const read = yield* contents.get(yield* contents.put(bytes(10_000)))

@@ -100,7 +100,7 @@ describe("a request without a leaf", () => {
     )
   }
 
-  it.effect("fails as Unavailable in a branch, even from a leaf of the thirteen kinds", () =>
+  it.effect("fails as Unavailable in a branch, even if leaves have only the basic kinds of entry", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "alpha" })
@@ -120,7 +120,7 @@ describe("a request without a leaf", () => {
     )
   )
 
-  it.effect("is an IoError with the reason for a client of the eleven kinds of fault", () =>
+  it.effect("is an IoError with the reason for a client with only the basic kinds of fault", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "alpha" })
@@ -134,7 +134,7 @@ describe("a request without a leaf", () => {
     )
   )
 
-  it.effect("is answered once by leaves with different graces", () =>
+  it.effect("is answered once by leaves with different grace periods", () =>
     Effect.forEach([250, 1_000, 2_000, 5_001, 12_000], (late) =>
       Effect.forEach([0, 1_000, 10_000], (grace) =>
         Effect.forEach([0, 1_000, 10_000], (other) =>
@@ -216,7 +216,7 @@ describe("a killed leaf without a successor", () => {
     )
   )
 
-  it.effect("leaves an announced change in doubt, because the leaf of the root has other files", () =>
+  it.effect("has an announced change reported as of unknown outcome, because the leaf of the root has other files", () =>
     journaled(
       Effect.gen(function* () {
         const root = yield* memory()
@@ -233,7 +233,7 @@ describe("a killed leaf without a successor", () => {
     )
   )
 
-  it.effect("has its request answered by a later leaf if its journal failed", () =>
+  it.effect("whose journal had failed has its request answered by a later leaf", () =>
     Effect.scoped(
       journaled(
         Effect.gen(function* () {

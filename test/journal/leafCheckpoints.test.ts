@@ -69,7 +69,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is not made by a leaf of the thirteen kinds, but used by one", () =>
+  it.effect("is used, but never made, by a leaf with only the basic kinds of entry", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })

@@ -120,7 +120,7 @@ describe("around", () => {
     })
   )
 
-  it.effect("sees no request without a function for requests, but each operation", () =>
+  it.effect("sees each operation, and no request, if it has no function for requests", () =>
     Effect.gen(function* () {
       const base = wholly(yield* InMemory.make({ tree }))
       assert.includeMembers([...base.perform!.tags], Object.keys(changesOf(base)))

@@ -375,7 +375,7 @@ describe("a transaction", () => {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live(`expires and lists no snapshot by its own one, by ${kind}`, () =>
+    it.live(`takes a snapshot that is not listed and displaces no other, by ${kind}`, () =>
       Effect.gen(function* () {
         const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
         const session = yield* Session.make({ slices: [Note] })

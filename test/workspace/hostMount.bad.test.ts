@@ -78,7 +78,7 @@ describe("a mount from outside of the allowed roots", () => {
     })
   )
 
-  it.live("is refused when an allowed root is no directory, whatever is mounted", () =>
+  it.live("is refused when an allowed root is not a directory, whatever is mounted", () =>
     Effect.gen(function* () {
       const top = yield* machine({ "root/in": "in", file: "" })
       const root = join(top, "root")
@@ -166,7 +166,7 @@ describe("a mount over its budget", () => {
   )
 })
 
-describe("an entry that is no regular file or has an invalid name", () => {
+describe("an entry that is not a regular file or has an invalid name", () => {
   it.live("is never opened: a FIFO is skipped and reported, and refused as a source", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a" })
@@ -263,7 +263,7 @@ describe("a source that changes while it is copied", () => {
       ["changed"]
     ],
     [
-      "is exchanged for a link to outside",
+      "is replaced by a link to outside",
       (root) => {
         Fs.rmSync(join(root, "d/big"))
         Fs.symlinkSync(join(root, "../secret"), join(root, "d/big"))
@@ -271,7 +271,7 @@ describe("a source that changes while it is copied", () => {
       ["changed", "missing"]
     ],
     [
-      "lies in a directory that is exchanged for a link to outside",
+      "lies in a directory that is replaced by a link to outside",
       (root) => {
         Fs.renameSync(join(root, "d"), join(root, "gone"))
         Fs.symlinkSync(join(root, "../other"), join(root, "d"))

@@ -382,7 +382,7 @@ describe("a dump beside other files", () => {
     })
   )
 
-  it.effect("refuses to replace a .jsonl that is no dump", () =>
+  it.effect("refuses to replace a .jsonl that is not a dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -511,7 +511,7 @@ describe("a dump is refused", () => {
     ["has NUL bytes at its end", `${good.join("\n")}\n${"\0".repeat(4096)}`, 5],
     ["has NUL bytes in it", good.join("\n").replace('"c"', '"\0"'), 3],
     ["has an item that does not fit", good.join("\n").replace('["c"]', "[3]"), 3],
-    ["has bytes that are no text", Buffer.concat([Buffer.from(`${good[0]}\n`), Buffer.from([0x22, 0xc3, 0x28, 0x22])]), 2]
+    ["has bytes that are not UTF-8", Buffer.concat([Buffer.from(`${good[0]}\n`), Buffer.from([0x22, 0xc3, 0x28, 0x22])]), 2]
   ]
   for (const [what, text, at] of damaged) {
     it.effect(`that ${what}, as corrupt, with the line number`, () =>

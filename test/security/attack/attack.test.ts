@@ -54,7 +54,7 @@ describe.runIf(canPlay)("PosixHost under attack", () => {
         all.push(...tallies)
       }, timeoutOf(act))
 
-      it("makes the wanted number of attempts during swaps", () => {
+      it("is attacked the required number of times during swaps", () => {
         assert.deepStrictEqual(
           tallies.map(({ operation }) => operation),
           act.operations.map(({ name }) => name)

@@ -21,7 +21,7 @@ import * as SnapshotStore from "../../src/history/SnapshotStore.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { hydrate } from "../../src/workspace/HostMount.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { bytesOf, file, link, look, p, plant, tree, type Tree, unlike } from "./exchanging.ts"
+import { bytesOf, file, link, look, p, plant, tree, type Tree, unlike } from "./transactionTrees.ts"
 import { opening, recordsOf, write } from "./records.ts"
 import * as Request from "../../src/port/Request.ts"
 

@@ -1,6 +1,6 @@
 /**
- * The examples of the seed specifications for snapshots and archives, and their claims in prose. Each runs on every
- * kind of snapshot store, or every backend, for which it makes sense.
+ * The usual steps of a program with snapshots and archives: write, snapshot, change, restore. Each step runs on every kind
+ * of snapshot store, or on every backend, for which it makes sense.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -16,7 +16,7 @@ import type { Fault } from "../../src/model/FsError.ts"
 import { type Backend, portable } from "../../src/port/Backend.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 import { host, memory, p } from "../agent/changing.ts"
-import { type Act, disturbed } from "./exchanging.ts"
+import { type Act, disturbed } from "./moves.ts"
 import { scoped, start } from "./workers.ts"
 
 const treeOf = (name: string): Files => ({

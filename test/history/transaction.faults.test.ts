@@ -11,7 +11,7 @@ import { runTransaction } from "../../src/history/transaction.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { faulty, type Planned, renameless, type Step } from "../../src/testing/Faults.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { allKinds, goalOf, look, lookIn, plant, plantIn, type Tree, unlike } from "./exchanging.ts"
+import { allKinds, goalOf, look, lookIn, plant, plantIn, type Tree, unlike } from "./transactionTrees.ts"
 
 const every: ReadonlyArray<Step> = [
   "Stat",

@@ -18,7 +18,7 @@ import * as Transactions from "../../src/runtime/transactions.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { failing, systemError } from "../backends/posixFailures.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { allKinds, file, goalOf, look, plant, tree, type Tree, unlike } from "./exchanging.ts"
+import { allKinds, file, goalOf, look, plant, tree, type Tree, unlike } from "./transactionTrees.ts"
 import type { Orders, Recovered } from "./killed.ts"
 import { type Kept, opening, openingWith, recordsDirectory, recordsOf, recovered, write } from "./records.ts"
 

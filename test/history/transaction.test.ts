@@ -35,7 +35,7 @@ import {
   tree,
   trees,
   unlike
-} from "./exchanging.ts"
+} from "./transactionTrees.ts"
 
 const runs = process.env["FS_ALGEBRA_SOAK"] === undefined ? 60 : 2000
 
