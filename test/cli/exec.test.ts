@@ -247,11 +247,11 @@ describe("exec", () => {
   )
   it.effect.each([
     ["without an image", ["exec", "--", "x"], /--image IMAGE/],
-    ["with two", ["exec", "--image", "a", "--rootfs", "b", "--", "x"], /--image IMAGE/],
+    ["with two images", ["exec", "--image", "a", "--rootfs", "b", "--", "x"], /--image IMAGE/],
     ["without a command", ["exec", "--image", "a"], /command/],
-    ["with a variable that is none", ["exec", "--image", "a", "--env", "A", "--", "x"], /NAME=VALUE/],
-    ["with no processes", ["exec", "--image", "a", "--pids", "0", "--", "x"], /at least 1/],
-    ["with no time", ["exec", "--image", "a", "--timeout", "0", "--", "x"], /less than 1/]
+    ["with an invalid variable", ["exec", "--image", "a", "--env", "A", "--", "x"], /NAME=VALUE/],
+    ["with a limit of 0 processes", ["exec", "--image", "a", "--pids", "0", "--", "x"], /at least 1/],
+    ["with a timeout of 0", ["exec", "--image", "a", "--timeout", "0", "--", "x"], /less than 1/]
   ] as const)("reports wrong usage %s and runs nothing", ([, args, message]) =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(args)

@@ -128,10 +128,10 @@ describe("wrong usage", () => {
     ["an unknown flag", ["ls", "--lnog"], "--long"],
     ["a missing argument", ["grep"], "pattern"],
     ["a flag without its value", ["edit", "f", "--old"], "old"],
-    ["a number that is none", ["tree", "--depth", "two"], "depth"],
+    ["an invalid number", ["tree", "--depth", "two"], "depth"],
     ["a negative number", ["tree", "--depth", "-1"], "below 0"],
-    ["a range the wrong way round", ["cat", "f", "--lines", "5:2"], "5:2"],
-    ["an argument too many", ["edit", "f", "c", "--old", "a", "--new", "b"], "c"]
+    ["a reversed range", ["cat", "f", "--lines", "5:2"], "5:2"],
+    ["an additional argument", ["edit", "f", "c", "--old", "a", "--new", "b"], "c"]
   ] as const)("by %s ends with 2 and is reported on standard error", ([, args, said]) =>
     Effect.gen(function* () {
       const ran = yield* usage(...args)

@@ -119,8 +119,8 @@ describe.runIf(hasGit)("snapshot", () => {
     ["a state directory", []],
     ["--store", ["--store", "root/store"]],
     ["--store through a link", ["--store", "way/store"]],
-    ["--store at a link that leads nowhere yet", ["--store", "dangling"]],
-    ["--store behind a link of the root", ["--store", "root/back/store"]]
+    ["--store at a dangling link", ["--store", "dangling"]],
+    ["--store behind a link in the root", ["--store", "root/back/store"]]
   ] as const)("refuses %s inside of the root, and suggests another", ([, args]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -400,9 +400,9 @@ describe.runIf(hasGit)("restore", () => {
     })
   )
   it.live.each([
-    ["a path outside", ["latest", "../x"], 2],
-    ["a path that is neither here nor there", ["latest", "a.txt", "nope"], 3],
-    ["too long a path", ["latest", "x".repeat(300)], 8]
+    ["a path outside of the root", ["latest", "../x"], 2],
+    ["a path that is neither in the tree nor in the snapshot", ["latest", "a.txt", "nope"], 3],
+    ["a path that is too long", ["latest", "x".repeat(300)], 8]
   ] as const)("changes nothing for %s", ([, args, code]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)

@@ -542,10 +542,10 @@ describe("an entry in the tree with a name that claims had in older versions", (
   const plants: ReadonlyArray<readonly [what: string, plant: (at: string) => void]> = [
     ["a file", (at) => Fs.writeFileSync(at, "x")],
     ["a link to the file itself", (at) => Fs.symlinkSync("f", at)],
-    ["a link that leads nowhere", (at) => Fs.symlinkSync("nowhere", at)],
+    ["a dangling link", (at) => Fs.symlinkSync("nowhere", at)],
     ["a FIFO", (at) => execFileSync("mkfifo", [at])],
     [
-      "a directory with an entry of the year 2040",
+      "a directory with an entry that is dated in the year 2040",
       (at) => {
         Fs.mkdirSync(at)
         const entry = join(at, `${Identity.self()}.0123456789ab.0.claim`)
@@ -553,7 +553,7 @@ describe("an entry in the tree with a name that claims had in older versions", (
         Fs.utimesSync(entry, 2_208_988_800, 2_208_988_800)
       }
     ],
-    ["a directory that nobody may read", (at) => Fs.mkdirSync(at, { mode: 0 })],
+    ["an unreadable directory", (at) => Fs.mkdirSync(at, { mode: 0 })],
     [
       "a directory with ten thousand entries",
       (at) => {

@@ -209,13 +209,13 @@ const give = (...paths: ReadonlyArray<string>): void => void execFileSync("chown
 
 const scenes: ReadonlyArray<Scene> = [
   {
-    name: "a tree of somebody else's",
+    name: "a tree of another user",
     prepare: () => {},
     possible: new RegExp(`^(${reading.map(({ name }) => name).join("|")})$`)
   },
   {
     // Moving a directory needs write access to it. A stream is staged beside the file that it is appended to.
-    name: "a directory that may not be written to, with files of one's own",
+    name: "a directory without write permission that contains files of the user",
     prepare: (root) => {
       give(root)
       Fs.chmodSync(join(root, "d"), 0o555)
@@ -226,7 +226,7 @@ const scenes: ReadonlyArray<Scene> = [
     )
   },
   {
-    name: "a file that may not be read",
+    name: "a file without read permission",
     prepare: (root) => {
       give(root)
       Fs.chmodSync(join(root, "d/f"), 0o000)
@@ -235,7 +235,7 @@ const scenes: ReadonlyArray<Scene> = [
       /^(exists|stat.*|list|walk|glob.*|grep.*|readLink|create.*|overwrite(,| of what| through).*|replace.*|append to what is not there.*|copy of a link|move.*|delete.*|mkdir.*|symlink|setAttributes)$/
   },
   {
-    name: "a directory that may not be entered",
+    name: "a directory without search permission",
     prepare: (root) => {
       give(root)
       Fs.chmodSync(join(root, "d"), 0o000)
@@ -245,7 +245,7 @@ const scenes: ReadonlyArray<Scene> = [
   }
 ]
 
-describe.runIf(needs("changes by other users", () => isRoot, "it needs root to become somebody else"))(
+describe.runIf(needs("changes by other users", () => isRoot, "it needs root to become another user"))(
   "a process of another user",
   () => {
     it.live("gets AccessDenied permission for every change that POSIX denies, and changes nothing", () =>

@@ -32,7 +32,7 @@ const extension = JSON.stringify({ manifest_version: 3, name: "An extension", ve
 const theirs: ReadonlyArray<readonly [what: string, content: string | Uint8Array]> = [
   ["of a browser extension", extension],
   ["of a web application", JSON.stringify({ name: "App", start_url: "/", icons: [] })],
-  ["that is no JSON", "{"],
+  ["that is not JSON", "{"],
   ["that is a list", "[]"],
   ["that is null", "null"],
   ["that is not UTF-8", Buffer.from([0x22, 0xff, 0x22])],

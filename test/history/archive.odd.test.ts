@@ -286,20 +286,20 @@ describe("an archive with forged verbatim entries", () => {
   )
 
   const hostile: ReadonlyArray<readonly [what: string, parts: ReadonlyArray<{ name: string; content?: string }>]> = [
-    ["a path that climbs", [{ name: `verbatim/f/${hex("../x")}` }]],
-    ["a path that climbs inside", [{ name: `verbatim/f/${hex("good/../../x")}` }]],
+    ["a path above the root", [{ name: `verbatim/f/${hex("../x")}` }]],
+    ["a path that climbs above the root by inner segments", [{ name: `verbatim/f/${hex("good/../../x")}` }]],
     ["an absolute path", [{ name: `verbatim/f/${hex("/etc/x")}` }]],
     ["an empty path", [{ name: "verbatim/f/" + hex("") }]],
-    ["a dot", [{ name: `verbatim/f/${hex(".")}` }]],
+    ["a dot as path", [{ name: `verbatim/f/${hex(".")}` }]],
     ["an empty segment", [{ name: `verbatim/f/${hex("a//b")}` }]],
     ["a NUL", [{ name: `verbatim/f/${hex("a\0b")}` }]],
-    ["a key that climbs", [{ name: `verbatim/f/${hex(`\0${hex("..")}`)}` }]],
+    ["a key for the parent directory", [{ name: `verbatim/f/${hex(`\0${hex("..")}`)}` }]],
     ["a key with a slash", [{ name: `verbatim/f/${hex(`\0${hex("a/\xff")}`)}` }]],
-    ["a path that is no text", [{ name: "verbatim/f/ff" }]],
-    ["upper case, another spelling of the same", [{ name: "verbatim/f/6A" }]],
+    ["a path that is not UTF-8", [{ name: "verbatim/f/ff" }]],
+    ["a path in upper-case hexadecimal", [{ name: "verbatim/f/6A" }]],
     ["an unknown kind", [{ name: `verbatim/x/${hex("a")}` }]],
     ["a parent that is a file", [{ name: `verbatim/f/${hex("good/below")}` }]],
-    ["a parent that is not there", [{ name: `verbatim/f/${hex("no/below")}` }]],
+    ["a missing parent", [{ name: `verbatim/f/${hex("no/below")}` }]],
     [
       "a parent that is a link",
       [
@@ -307,8 +307,8 @@ describe("an archive with forged verbatim entries", () => {
         { name: `verbatim/f/${hex("out/passwd")}`, content: "x" }
       ]
     ],
-    ["a place that is taken", [{ name: `verbatim/f/${hex("good")}`, content: "x" }]],
-    ["a link to nothing", [{ name: `verbatim/l/${hex("l")}`, content: "" }]],
+    ["a path that exists already", [{ name: `verbatim/f/${hex("good")}`, content: "x" }]],
+    ["a link with an empty target", [{ name: `verbatim/l/${hex("l")}`, content: "" }]],
     ["a link with a NUL", [{ name: `verbatim/l/${hex("l")}`, content: "a\0b" }]],
     ["a link that is too long", [{ name: `verbatim/l/${hex("l")}`, content: "x".repeat(5000) }]],
     ["a directory with content", [{ name: `verbatim/d/${hex("d")}`, content: "x" }]],

@@ -116,17 +116,17 @@ describe("a strict export refuses what an import would refuse", () => {
     readonly [title: string, reason: string, plant: (fs: Filesystem.Algebra) => Effect.Effect<unknown, unknown>]
   > = [
     ["a backslash in a name", "name", (fs) => fs.write("a\\b", "x")],
-    ["a name that is a drive elsewhere", "name", (fs) => fs.write("c:/x", "x")],
-    ["names that differ in case alone", "duplicate", (fs) => Effect.andThen(fs.write("d/a", "1"), fs.write("d/A", "2"))],
-    ["directories that differ in case alone", "duplicate", (fs) => Effect.andThen(fs.write("d/x", "1"), fs.write("D/y", "2"))],
+    ["a name that is a drive on Windows", "name", (fs) => fs.write("c:/x", "x")],
+    ["names that differ only in case", "duplicate", (fs) => Effect.andThen(fs.write("d/a", "1"), fs.write("d/A", "2"))],
+    ["directories that differ only in case", "duplicate", (fs) => Effect.andThen(fs.write("d/x", "1"), fs.write("D/y", "2"))],
     [
-      "names that differ in normal form alone",
+      "names that differ only in Unicode normalization",
       "duplicate",
       (fs) => Effect.andThen(fs.write("\u00e9", "1"), fs.write("e\u0301", "2"))
     ]
   ]
   for (const [title, reason, plant] of rows) {
-    it.effect(`${title}: ${reason}, before the first byte`, () =>
+    it.effect(`${title} (as ${reason}, before the first byte)`, () =>
       Effect.gen(function* () {
         const fs = yield* memory()
         yield* fs.write("aaa", "first")

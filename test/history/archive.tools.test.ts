@@ -287,7 +287,7 @@ print(sum(os.lstat(os.path.join(d, f)).st_size for d, ds, fs in os.walk(sys.argv
   )
 
   for (const [title, flags] of [
-    ["as it does by itself", []],
+    ["with its default options", []],
     ["stored", ["-0"]],
     ["with 64-bit fields", ["-fz"]],
     ["without extra fields", ["-X"]],

@@ -30,13 +30,13 @@ const on = <E>(layer: Layer.Layer<Filesystem, E>, change: (self: Algebra) => Eff
 
 const filesystems: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Filesystem, unknown>]> = [
   ["memory", Filesystems.inMemory],
-  ["memory where case does not distinguish", Filesystems.caseless],
+  ["memory that ignores case", Filesystems.caseless],
   ["memory without accelerations", on(InMemory.layer(), ({ port }) => Effect.succeed(make(portable(port))))],
   ["a host", posixHost],
-  ["a host that is looked at twice", Filesystems.checkedHost],
-  ["a host by a link", Filesystems.linkedRoot],
+  ["a host with checks on every call", Filesystems.checkedHost],
+  ["a host through a link", Filesystems.linkedRoot],
   ["effect's FileSystem", Filesystems.nodeFileSystem],
-  ["effect's FileSystem of ours", Filesystems.thereAndBack],
+  ["effect's FileSystem over our own", Filesystems.thereAndBack],
   ...Filesystems.combinators,
   ...Filesystems.passThrough,
   [

@@ -47,8 +47,8 @@ const forgeries: ReadonlyArray<readonly [claim: string, planted: Planted]> = [
   ["an unknown process", { owner: "a-1-1", journal: "journal", text: journal }],
   ["a dead process", { owner: dead(), journal: "journal", text: journal }],
   ["this process", { owner: Identity.self(), journal: "journal", text: journal }],
-  ["a dead process that was going back", { owner: dead(), journal: "journal.back", text: journal }],
-  ["a dead process that was done", { owner: dead(), journal: "journal.done", text: journal }],
+  ["a dead process that was rolling back", { owner: dead(), journal: "journal.back", text: journal }],
+  ["a dead process that had finished", { owner: dead(), journal: "journal.done", text: journal }],
   ["a dead process, with garbage as the journal", { owner: dead(), journal: "journal", text: "{ not JSON" }]
 ]
 

@@ -297,21 +297,21 @@ describe("the directory of a store", () => {
   const refused: ReadonlyArray<readonly [what: string, prepare: (top: string) => string, isOfRoot?: boolean]> = [
     ["a link", (top) => (Fs.mkdirSync(join(top, "real")), Fs.symlinkSync("real", join(top, "l")), join(top, "l"))],
     [
-      "a link with a slash behind it",
+      "a link with a trailing slash",
       (top) => (Fs.mkdirSync(join(top, "real")), Fs.symlinkSync("real", join(top, "l")), `${top}/l/`)
     ],
     ["climbing", (top) => `${top}/a/../b`],
-    ["a link that leads nowhere", (top) => (Fs.symlinkSync("nowhere", join(top, "l")), join(top, "l"))],
+    ["a dangling link", (top) => (Fs.symlinkSync("nowhere", join(top, "l")), join(top, "l"))],
     ["a file", (top) => (Fs.writeFileSync(join(top, "f"), ""), join(top, "f"))],
     ["below a file", (top) => (Fs.writeFileSync(join(top, "f"), ""), join(top, "f/store"))],
     ["writable for everybody", (top) => (Fs.mkdirSync(join(top, "d")), Fs.chmodSync(join(top, "d"), 0o1777), join(top, "d"))],
     [
-      "somebody else's",
+      "owned by another user",
       (top) => (Fs.mkdirSync(join(top, "d")), Fs.chownSync(join(top, "d"), 65534, 65534), join(top, "d")),
       true
     ],
     ["relative", () => "store"],
-    ["no text", () => 1 as never],
+    ["a number", () => 1 as never],
     ["a path with NUL", (top) => `${top}/a\0b`]
   ]
   for (const [what, prepare, isOfRoot] of refused) {

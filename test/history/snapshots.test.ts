@@ -29,7 +29,7 @@ const { Snapshots: Service } = Snapshots
 
 const kinds: Record<string, SnapshotLayer> = {
   memory: Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer())),
-  "memory where case does not distinguish": Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ caseInsensitive: true }))),
+  "memory that ignores case": Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ caseInsensitive: true }))),
   "a host, by git": Snapshots.layer.pipe(Layer.provideMerge(host)),
   "a host, by archives": Snapshots.layerArchive.pipe(Layer.provideMerge(host)),
   "a combinator": Snapshots.layer.pipe(

@@ -49,10 +49,7 @@ const way = (name: string, layer: Kept, isRun = true): Way => ({ name, layer, is
 
 const ways: ReadonlyArray<Way> = [
   way("in memory", Layer.provideMerge(Snapshots.layer, InMemory.layer())),
-  way(
-    "in memory where case does not distinguish",
-    Layer.provideMerge(Snapshots.layer, InMemory.layer({ caseInsensitive: true }))
-  ),
+  way("in memory that ignores case", Layer.provideMerge(Snapshots.layer, InMemory.layer({ caseInsensitive: true }))),
   way("on a host, by git", Layer.provideMerge(Snapshots.layer, host), hasGit),
   way("on a host, by archives", Layer.provideMerge(Snapshots.layerArchive, host)),
   way("in a subdirectory of a host", Layer.provideMerge(Snapshots.layer, inSubdirectory(host))),

@@ -90,17 +90,17 @@ const broken = (
 
 const ways: ReadonlyArray<readonly [claim: string, planned: Pick<Planned, "fault" | "when">]> = [
   ["fails", { fault: { _tag: "IoError", code: "EIO", detail: "planned" } }],
-  ["is done but says that it failed", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
+  ["reports a failure after it has succeeded", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
   ["is denied", { fault: { _tag: "AccessDenied", why: "permission" } }],
-  ["finds no space", { fault: { _tag: "DiskFull" } }],
+  ["fails with DiskFull", { fault: { _tag: "DiskFull" } }],
   ["dies", { fault: "die" }],
   ["is interrupted", { fault: "hang" }],
-  ["is interrupted when it has been done", { fault: "hang", when: "after" }]
+  ["is interrupted after it has succeeded", { fault: "hang", when: "after" }]
 ]
 
 for (const [name, ground, stride] of [
   ["in memory", memory, 1],
-  ["in memory where only copying moves", copied, process.env["FS_ALGEBRA_SOAK"] === undefined ? 3 : 1],
+  ["in memory without a rename", copied, process.env["FS_ALGEBRA_SOAK"] === undefined ? 3 : 1],
   ["on a host", host, process.env["FS_ALGEBRA_SOAK"] === undefined ? 5 : 1]
 ] as const) {
   describe(`a change of many files ${name}, when one step`, () => {

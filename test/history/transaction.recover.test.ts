@@ -96,11 +96,11 @@ const inRoot = <A, E>(use: (root: string) => Effect.Effect<A, E, Scope.Scope>) =
 
 describe("the disk of a process that ends before any of its calls", () => {
   for (const [claim, from, to] of [
-    ["there", before, after],
-    ["and back", after, before]
+    ["from one tree to another", before, after],
+    ["in the reverse direction", after, before]
   ] as const) {
     it.live(
-      `is the whole old tree or becomes the whole new one, with no hidden names, ${claim}`,
+      `is the whole old tree or becomes the whole new one, with no hidden names (${claim})`,
       () =>
         Effect.scoped(
           Effect.gen(function* () {
@@ -189,24 +189,24 @@ describe("the recovery of a killed process, after other programs have changed fi
     })
   }
   const cases: ReadonlyArray<readonly [claim: string, change: (root: string) => void, expected: (tree: Tree) => Tree]> = [
-    ["nothing, and all is new", () => {}, (tree) => tree],
+    ["none were made, and the new tree is complete", () => {}, (tree) => tree],
     [
-      "a file that was to change has other content",
+      "a file that the transaction changes has other content",
       (root) => Fs.writeFileSync(join(root, "changed"), "mine"),
       (found) => ({ ...found, entries: { ...found.entries, changed: file("mine") } })
     ],
     [
-      "a file that was to change is gone",
+      "a file that the transaction changes is missing",
       (root) => Fs.rmSync(join(root, "removed")),
       ({ entries: { removed: _, ...entries }, mode }) => ({ mode, entries })
     ],
     [
-      "something stands where something new was to come",
+      "a directory has the path of a new directory",
       (root) => Fs.mkdirSync(join(root, "z")),
       (found) => ({ ...found, entries: { ...found.entries, z: tree({}) } })
     ],
     [
-      "a file was added deep in a directory that was to go",
+      "a file was added deep in a directory that the transaction removes",
       (root) => Fs.writeFileSync(join(root, "goes/e/mine"), "mine"),
       (found) => ({
         ...found,
@@ -214,12 +214,12 @@ describe("the recovery of a killed process, after other programs have changed fi
       })
     ],
     [
-      "a file was edited in a directory in whose place a file was to stand",
+      "a file was edited in a directory that the transaction replaces by a file",
       (root) => Fs.writeFileSync(join(root, "turns/f"), "mine"),
       (found) => ({ ...found, entries: { ...found.entries, turns: tree({ f: file("mine") }) } })
     ],
     [
-      "a file that was to go has other content",
+      "a file that the transaction removes has other content",
       (root) => Fs.writeFileSync(join(root, "d/gone"), "mine"),
       (found) => ({
         ...found,
@@ -227,7 +227,7 @@ describe("the recovery of a killed process, after other programs have changed fi
       })
     ],
     [
-      "a file of no concern was made",
+      "a file that the transaction does not touch was created",
       (root) => Fs.writeFileSync(join(root, "d/mine"), "mine"),
       (found) => ({
         ...found,
@@ -256,12 +256,12 @@ describe("the recovery of a killed process, after other programs have changed fi
   }
 
   const displaced: ReadonlyArray<readonly [claim: string, instead: (path: string) => void]> = [
-    ["nothing stands", () => {}],
-    ["a file stands", (path) => Fs.writeFileSync(path, "mine")],
-    ["a link stands that leads to it", (path) => Fs.symlinkSync("mine", path)]
+    ["its path is free", () => {}],
+    ["a file has its path", (path) => Fs.writeFileSync(path, "mine")],
+    ["a link to it has its path", (path) => Fs.symlinkSync("mine", path)]
   ]
   for (const [claim, instead] of displaced) {
-    it.live(`waits for a directory that must receive an entry: ${claim} in its place`, () =>
+    it.live(`waits until a directory that must receive an entry is back: ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const from = tree({ a: file("1"), d: tree({ gone: file("1"), turns: tree({}) }) })
@@ -455,9 +455,9 @@ describe("untrusted records and leftovers", () => {
       }
     ],
     ["has other permission bits", (_, staging) => Fs.chmodSync(join(staging, "new/0"), 0o755)],
-    ["has other content in a directory", (_, staging) => Fs.writeFileSync(join(staging, "new/1/f"), "forged")],
-    ["has more in a directory", (_, staging) => Fs.writeFileSync(join(staging, "new/1/g"), "forged")],
-    ["is gone with its directory", (_, staging) => Fs.rmSync(staging, { recursive: true })]
+    ["is a directory with a changed file", (_, staging) => Fs.writeFileSync(join(staging, "new/1/f"), "forged")],
+    ["is a directory with an additional file", (_, staging) => Fs.writeFileSync(join(staging, "new/1/g"), "forged")],
+    ["is missing together with its directory", (_, staging) => Fs.rmSync(staging, { recursive: true })]
   ]
   for (const [claim, change] of changes) {
     it.live(`a staged entry that ${claim} is not published, and nothing else changes`, () =>
@@ -552,13 +552,13 @@ describe("untrusted records and leftovers", () => {
   )
 
   for (const [claim, where] of [
-    ["a directory of it", (root: string) => root],
-    ["what holds it", (root: string) => join(root, "..")]
+    ["a directory in that root", (root: string) => root],
+    ["the parent directory of that root", (root: string) => join(root, "..")]
   ] as const) {
     it.live(`an unfinished change in a root is finished when another process opens ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
-          const outer = claim === "a directory of it" ? join(root, "d") : where(root)
+          const outer = claim === "a directory in that root" ? join(root, "d") : where(root)
           const [before, after] = [tree({ d: tree({ a: file("1") }) }), tree({ d: tree({ a: file("2") }), b: file("3") })]
           yield* left(root, 1, before, after)
           assert.strictEqual(yield* recovered(outer), "finished")
@@ -585,25 +585,25 @@ describe("untrusted records and leftovers", () => {
   const bodyOf = (...lines: ReadonlyArray<unknown>): string => lines.map(line).join("") + end
   const bad: ReadonlyArray<readonly [claim: string, body: string]> = [
     ["is empty", ""],
-    ["has lost its end", bodyOf(region, step).slice(0, -4)],
-    ["has lost its last line", line(region) + line(step)],
-    ["is no JSON", "{ not JSON\n"],
+    ["is truncated within its last line", bodyOf(region, step).slice(0, -4)],
+    ["is truncated before its last line", line(region) + line(step)],
+    ["is not JSON", "{ not JSON\n"],
     ["names a path out of the root", bodyOf(region, { ...step, path: "../outside" })],
     ["names an absolute path", bodyOf(region, { ...step, path: "/etc/passwd" })],
-    ["names a path that climbs within", bodyOf(region, { ...step, path: "x/../../outside" })],
+    ["names a path that climbs above the root by inner segments", bodyOf(region, { ...step, path: "x/../../outside" })],
     ["names the root as a path", bodyOf(region, { ...step, path: "." })],
     ["names a region out of the root", bodyOf(region, { ...region, index: 1, path: ".." })],
-    ["names a region that is not there", bodyOf(region, { ...step, region: 1 })],
+    ["names a missing region", bodyOf(region, { ...step, region: 1 })],
     ["names another root", bodyOf(region, { ...step, root: 1 })],
     ["has no region", bodyOf(step)],
     ["has a slot that is a path", bodyOf(region, { ...step, slot: "../../outside" })],
-    ["has a slot that is no whole number", bodyOf(region, { ...step, slot: 0.5 })],
-    ["stages something without a digest", bodyOf(region, { ...step, digest: undefined })],
+    ["has a slot that is not an integer", bodyOf(region, { ...step, slot: 0.5 })],
+    ["stages an entry without a digest", bodyOf(region, { ...step, digest: undefined })],
     [
-      "has a mode with more than permissions",
+      "has a mode with more than permission bits",
       bodyOf(region, { _tag: "mode", root: 0, path: "a", kind: "file", was: 0, becomes: 0o4755, opens: false })
     ],
-    ["has a kind that is none", bodyOf(region, { ...step, next: "other" })]
+    ["has an unknown kind", bodyOf(region, { ...step, next: "other" })]
   ]
   for (const [claim, body] of bad) {
     it.live(`a record that ${claim} is moved aside, and nothing else changes`, () =>

@@ -193,12 +193,12 @@ describe("a transaction fails and changes nothing for", () => {
   const after = tree({ d: file("flat"), f: file("content") })
 
   const contents: ReadonlyArray<readonly [claim: string, given: Uint8Array | Stream.Stream<Uint8Array>]> = [
-    ["bytes that are too few", bytesOf("conten")],
-    ["bytes that are too many", bytesOf("content!")],
-    ["bytes of the same number that are others", bytesOf("contenT")],
+    ["too few bytes", bytesOf("conten")],
+    ["too many bytes", bytesOf("content!")],
+    ["other bytes of the same number", bytesOf("contenT")],
     ["a stream that ends too early", Stream.make(bytesOf("con"), bytesOf("ten"))],
     ["a stream that never ends", Stream.forever(Stream.succeed(bytesOf("content")))],
-    ["a stream of others", Stream.make(bytesOf("con"), bytesOf("tent".toUpperCase()))],
+    ["a stream of other bytes", Stream.make(bytesOf("con"), bytesOf("tent".toUpperCase()))],
     ["an empty stream", Stream.empty]
   ]
   for (const [claim, given] of contents) {
@@ -231,14 +231,14 @@ describe("a transaction fails and changes nothing for", () => {
   )
 
   const stands: ReadonlyArray<readonly [claim: string, path: string, before: Tree, after: Tree]> = [
-    ["in the place of something new", "new", tree({}), tree({ new: file("1") })],
-    ["in a directory that goes", "d/x", tree({ d: tree({}) }), tree({})],
-    ["deep in a directory that goes", "d/e/x", tree({ d: tree({ e: tree({ f: file("") }) }) }), tree({ f: file("") })],
-    ["in a directory in whose place a file is to stand", "d/x", tree({ d: tree({}) }), tree({ d: file("") })],
-    ["in the place of a file", "f", tree({ f: file("1") }), tree({ f: file("2") })]
+    ["at the path of a new file", "new", tree({}), tree({ new: file("1") })],
+    ["in a directory that is removed", "d/x", tree({ d: tree({}) }), tree({})],
+    ["deep in a directory that is removed", "d/e/x", tree({ d: tree({ e: tree({ f: file("") }) }) }), tree({ f: file("") })],
+    ["in a directory that is replaced by a file", "d/x", tree({ d: tree({}) }), tree({ d: file("") })],
+    ["at the path of a replaced file", "f", tree({ f: file("1") }), tree({ f: file("2") })]
   ]
   for (const [claim, path, before, after] of stands) {
-    for (const what of ["a FIFO", "a file that no tree has"]) {
+    for (const what of ["a FIFO", "a file that is in neither tree"]) {
       it.live(`${what} ${claim}`, () =>
         Effect.scoped(
           Effect.gen(function* () {
@@ -303,7 +303,7 @@ const combinators: ReadonlyArray<readonly [name: string, (before: Tree) => Effec
       })
   ],
   [
-    "an overlay over it all",
+    "an overlay over the tree",
     (before) =>
       Effect.gen(function* () {
         const [upper, lower] = [yield* InMemory.make(), yield* InMemory.make()]
@@ -320,7 +320,7 @@ const combinators: ReadonlyArray<readonly [name: string, (before: Tree) => Effec
       })
   ],
   [
-    "a port that moves nothing out of its directory",
+    "a port that cannot move entries out of their directory",
     (before) =>
       Effect.gen(function* () {
         const port = yield* InMemory.make()

@@ -255,7 +255,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("that fails leaves the old pair and nothing else", () =>
+  it.effect("that fails leaves the old dump complete and nothing else", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")

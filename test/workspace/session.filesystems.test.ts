@@ -233,12 +233,12 @@ describe("a filesystem that is opened again on its session", () => {
 
 describe("a session without a tree", () => {
   const emptied: ReadonlyArray<readonly [what: string, back: (session: Session.Operations) => Effect.Effect<void, unknown>]> = [
-    ["a rollback to before it did", (session) => session.rollback("before")],
+    ["a rollback to before the filesystem existed", (session) => session.rollback("before")],
     ["a reset", (session) => session.reset],
-    ["setting none", (session) => session.set(InMemory.State)]
+    ["setting its slice to no items", (session) => session.set(InMemory.State)]
   ]
   for (const [what, back] of emptied) {
-    it.effect(`by ${what}, saves the tree that its filesystem shows`, () =>
+    it.effect(`after ${what} saves the tree that its filesystem shows`, () =>
       Effect.gen(function* () {
         const path = join(yield* fastDirectory, "s.json")
         const session = yield* Session.make()
