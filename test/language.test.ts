@@ -1,6 +1,7 @@
 /**
- * Comments in src are plain English. No doc comment begins with a pronoun or a clause, and that of a function begins with a
- * verb in the third person. No sentence is too long. The rules and the words are in src/guides/glossary.md.
+ * Comments in src are plain English. No doc comment begins with a pronoun or a clause, and the doc comment of a
+ * function begins with a verb in the third person. No sentence is too long. The rules and the words are in
+ * src/guides/glossary.md.
  */
 import { assert, describe, it } from "@effect/vitest"
 import type { ts as compiler } from "@ts-morph/common"

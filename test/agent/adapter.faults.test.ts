@@ -1,6 +1,6 @@
 /**
- * Injects one fault at each step of a call. The session and the files must both be unchanged, or both changed as the
- * tool does.
+ * Injects one fault at each step of a call. Afterwards the session and the files are either both unchanged, or both in
+ * the state that the tool leaves.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"

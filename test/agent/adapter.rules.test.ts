@@ -1,4 +1,7 @@
-/** The rules of a run: whose session it is, the order of checks, policies, checkpoints, budgets and its end. */
+/**
+ * The rules of a run: the choice of the session, the order of checks, policies, checkpoints, budgets, and the end of
+ * the run.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,4 +1,4 @@
-/** Checks the answers to awkward requests, and that their advice can help. */
+/** The answers of tools to unusual requests, and the advice in these answers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as tools from "../../src/agent/tools.ts"

@@ -1,4 +1,4 @@
-/** Filesystems of every kind with the same tree, and pictures of the trees that tools and changes leave. */
+/** Filesystems of every kind with the same tree, and summaries of the trees that tools and changes leave. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { createHash } from "node:crypto"

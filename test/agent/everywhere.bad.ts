@@ -1,4 +1,4 @@
-/** Rows about settings, about read-only filesystems, and about input that is wrong for every tool. */
+/** Table rows for settings, for read-only filesystems, and for input that every tool refuses. */
 import { type Files, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 

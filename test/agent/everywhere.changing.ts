@@ -1,4 +1,4 @@
-/** Rows of removing, moving, copying and making directories. */
+/** Table rows for removing, moving and copying entries and for making directories. */
 import { directory, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row, without } from "./everywhereRun.ts"
 import { climbs, isRoot, text, work } from "./everywhere.trees.ts"

@@ -1,4 +1,4 @@
-/** Rows of writing and editing: bytes outside of a match stay, and a failure changes nothing. */
+/** Table rows for writing and editing: bytes outside of a match stay, and a failed call changes nothing. */
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 import { climbs, escapes, text, utf16, work } from "./everywhere.trees.ts"

@@ -1,4 +1,4 @@
-/** Rows of the tools that list, stat and read, including their answers for empty results. */
+/** Table rows for the tools that list, stat and read, including empty results. */
 import { type Files } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"

@@ -1,4 +1,4 @@
-/** Rows of glob and grep: their matches, the skipped files they report, and their next pages. */
+/** Table rows for glob and grep: matches, skipped files and further pages. */
 import { type Files } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 import { encodings, project } from "./everywhere.trees.ts"

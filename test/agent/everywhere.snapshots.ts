@@ -1,4 +1,4 @@
-/** Rows of the snapshot tools, whose answers are the same with snapshots in memory, in git and in archives. */
+/** Table rows for the snapshot tools, whose answers are the same with snapshots in memory, in git and in archives. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 

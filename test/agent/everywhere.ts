@@ -1,6 +1,4 @@
-/**
- * One table for every filesystem: calls, their answers, and the files afterwards, which must be the same everywhere.
- */
+/** Runs one table of tool calls on every filesystem. Answers and resulting files must be the same everywhere. */
 import { NodeFileSystem } from "@effect/platform-node"
 import { assert } from "@effect/vitest"
 import * as Context from "effect/Context"

@@ -1,4 +1,4 @@
-/** Servers over standard input, some as processes: floods, interruptions, kills, and the paths that answers show. */
+/** MCP servers over standard input, some as processes: floods of messages, interruptions, kills, and the paths in answers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

@@ -1,7 +1,4 @@
-/**
- * Checks the answers of apply_patch on every backend, its refusals, and that a random patch is applied as a whole or
- * not at all.
- */
+/** The answers and refusals of apply_patch on every backend. A random patch is applied as a whole or not at all. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

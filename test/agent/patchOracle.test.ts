@@ -1,7 +1,6 @@
 /**
- * Compares with other tools. A diff of two trees turns one into the other, whoever wrote it. Where a file has changed
- * since the diff,
- * the result must be that of `git apply` or GNU patch.
+ * Compares apply_patch with git and GNU patch. A diff of two trees must turn the old tree into the new one, whichever
+ * program wrote the diff. If a file changed after the diff, the result must be that of `git apply` or GNU patch.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

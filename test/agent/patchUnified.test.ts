@@ -1,4 +1,4 @@
-/** Unified diffs as git, GNU diff and models write them. `patchOracle.test.ts` compares their results with git. */
+/** Unified diffs in the forms of git, GNU diff and language models. `patchOracle.test.ts` compares results with git. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { type Files, picture } from "../../src/testing/Files.ts"

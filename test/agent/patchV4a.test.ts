@@ -1,8 +1,6 @@
 /**
- * The patch format with an envelope. The first table holds the examples of OpenAI's cookbook (GPT-4.1 prompting guide)
- * and of the
- * instructions, parser tests and scenarios of codex's apply_patch. The second table holds the patches that we refuse,
- * some of which codex
+ * The V4A patch format. The first table has the examples of OpenAI's cookbook (GPT-4.1 prompting guide) and of codex's
+ * apply_patch: its instructions, parser tests and scenarios. The second table has refused patches, some of which codex
  * accepts.
  */
 import { assert, describe, it } from "@effect/vitest"

@@ -1,4 +1,4 @@
-/** Warnings of prompts whose files no tool can reach, and the tools that reach them. */
+/** Warnings for prompts with files that no tool can reach, and the tools that reach such files. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"

@@ -1,4 +1,4 @@
-/** The services that tools need appear in the types of everything that holds tools, and are available in every call. */
+/** The services that tools need: they appear in the types of runs, sections and prompts, and every call can use them. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import * as Context from "effect/Context"

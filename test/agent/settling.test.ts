@@ -1,4 +1,4 @@
-/** The answers of tools over a directory in which another process was killed while the tools were in use. */
+/** The answers of tools in a directory in which another process was killed during a tool call. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { join } from "node:path"

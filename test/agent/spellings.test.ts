@@ -1,4 +1,4 @@
-/** Calls as models phrase them that know the tools of other suites, with the expected results. */
+/** Calls by models that know the tools of other suites, with the expected results. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { define } from "../../src/agent/definition.ts"

@@ -1,4 +1,4 @@
-/** The command line with a real container: the effects of exec, the leftovers, and the tools of an agent. */
+/** The command line with a real container: the effects of exec, its leftovers, and the tools of an agent. */
 import { afterAll, assert, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"

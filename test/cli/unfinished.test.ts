@@ -1,6 +1,6 @@
 /**
- * Commands over a directory in which a process was killed during a change of several files, and over a directory that
- * an attacker prepared.
+ * Commands in a directory in which a process was killed while it changed several files, and in a directory that an
+ * attacker prepared.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

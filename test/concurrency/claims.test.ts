@@ -1,7 +1,4 @@
-/**
- * The claim of a process on a file, as other processes see it: while the process runs, while it is stopped, and after it was
- * killed.
- */
+/** The claim of a process on a file, as other processes observe it while that process runs, is stopped, or has been killed. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

@@ -1,6 +1,6 @@
 /**
- * Another program moves or exchanges a directory before every primitive call of a read. The read must return one consistent
- * tree, report what it skipped, or fail. It must never return a part silently.
+ * Another program moves or replaces a directory before every primitive call of a read. The read must return one
+ * consistent tree, report skipped files, or fail. It must never return a part silently.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Fs from "node:fs"

@@ -1,6 +1,6 @@
 /**
- * Checks the guide to writing a backend. Its program is a file here that is compiled, linted and held to every law; the
- * claims of the guide are tested.
+ * Checks the guide to writing a backend. Its example is a file of this repository that is compiled, linted and tested
+ * against every law. Other tests check the statements of the guide.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"

@@ -1,7 +1,4 @@
-/**
- * The examples of the specifications as programs that run. The expected results are those of the specifications, and
- * otherwise the semantics of this project.
- */
+/** Programs with tools, sessions, archives and virtual filesystems, as a user writes them, with their expected results. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"

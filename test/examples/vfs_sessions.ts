@@ -1,6 +1,6 @@
 /**
- * Files and sessions: a filesystem whose state is in the session moves with it; one whose state is elsewhere is
- * captured on request. Sections give both the same seven tools.
+ * Files and sessions. A filesystem whose state is in the session is rolled back with it; the state of other filesystems
+ * is captured on request. Sections give both the same seven tools.
  */
 import { NodeServices } from "@effect/platform-node"
 import * as Effect from "effect/Effect"

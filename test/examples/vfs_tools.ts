@@ -1,6 +1,6 @@
 /**
- * The virtual filesystem of a session and its four tools: its text in a prompt, its state in the session, and rollback,
- * reset and foreign sessions.
+ * The virtual filesystem of a session and its four tools: its text in a prompt, its state in the session, rollback,
+ * reset, and calls from other sessions.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** The example program for readers: its results, its output, and that it runs. */
+/** The example program: its results, its output, and its run as a process. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"

@@ -1,5 +1,6 @@
 /**
- * Entries that an import would refuse. Archives for others omit and report them; our own archives keep them unchanged.
+ * Entries that an import refuses. Plain archives omit and report them; archives of snapshots, sessions and dumps keep
+ * them unchanged.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Trees with awkward names and contents, and a form that compares trees of any origin. */
+/** Trees with unusual names and contents, and a common form in which trees of all backends can be compared. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"

@@ -1,6 +1,6 @@
 /**
- * Two processes on one root and one store. Each sees the snapshots of both, and nothing in the store may be lost. Two
- * concurrent restores have no order, so either tree may result, but never a mixture.
+ * Two processes with one root and one store. Each sees the snapshots of both, and nothing in the store may be lost. Two
+ * concurrent restores may leave either tree, but never a mixture.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * Stops a process before each of its calls, for every operation that changes several files at once. The next opening of
- * the directory must find the whole old tree or the whole new one, without leftovers.
+ * Stops a process before each of its calls, for every operation that changes several files at once. The next process
+ * that opens the directory must find the whole old tree or the whole new one, without leftovers.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Directories of a stranger in a workspace that look like those of our transactions. */
+/** Directories in a workspace that other programs made and that look like directories of our transactions. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

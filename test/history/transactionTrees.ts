@@ -1,4 +1,4 @@
-/** Trees as plain values, with helpers that plant and read them without the code under test. */
+/** Trees as plain values. Helpers write and read them on disk without the code under test. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

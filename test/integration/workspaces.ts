@@ -1,4 +1,4 @@
-/** The five kinds of workspace for an agent, with the kit of tools for each. */
+/** The five kinds of workspace for an agent, each with its kit of tools. */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"

@@ -1,4 +1,4 @@
-/** Foreign files whose names look like the temporary names of this library, in journals of changes to them. */
+/** Files of other programs whose names look like temporary names of this library, in journals that record their changes. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

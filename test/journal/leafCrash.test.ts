@@ -1,6 +1,6 @@
 /**
- * A leaf that is killed between any two of its appends, and its successor. Each request has files of its own, so its
- * result is visible, and its one answer must match that result.
+ * A leaf that is killed between any two of its appends, and the leaf that follows it. Each request has its own files,
+ * so its effect is visible, and its single answer must match that effect.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** The messages for users of journals: stated once, in words, and with advice. */
+/** The error messages of journals: each says what failed once, and what to do. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,6 +1,6 @@
 /**
- * Names that every JavaScript object has (`constructor`, `__proto__`, …), from files, models, users or foreign data. None may
- * be confused with an entry of a table, and none may be lost.
+ * Names of members that every JavaScript object has (`constructor`, `__proto__`, …), from files, models, users or other
+ * data. None of these names may be lost, or be taken for an entry of a lookup table.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"

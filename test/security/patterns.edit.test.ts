@@ -1,7 +1,6 @@
 /**
- * The explanation of a failed edit and the diff of an edit take time in proportion to the file, whatever it contains. Some
- * tests count steps. The others run in a separate process under a watchdog, at sizes for which anything worse than a small
- * multiple of the length takes hours.
+ * The explanation of a failed edit, and the diff of an edit, take time in proportion to the file. Some tests count
+ * steps. The others run in a separate process under a watchdog, with inputs for which a slower algorithm takes hours.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"

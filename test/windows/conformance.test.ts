@@ -1,7 +1,7 @@
 /**
- * Runs the laws, random programs and some facts in a Windows Node under Wine (engine.ts), and compares the verdicts with those
- * in this process. wine.ts lists the defects of Wine. Sharing and reserved names, which Wine does not enforce, are tested on a
- * simulated disk (test/backends/windows).
+ * Runs the laws, random programs and some facts in a Windows Node under Wine (engine.ts), and compares the results with
+ * those in this process. wine.ts lists the defects of Wine. Sharing and reserved names, which Wine does not enforce,
+ * are tested on a simulated disk (test/backends/windows).
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

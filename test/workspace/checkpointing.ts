@@ -1,4 +1,4 @@
-/** Sessions with filesystems, pictures of their whole state, and faults at any step of a call. */
+/** Sessions with filesystems, summaries of their whole state, and faults at any step of a call. */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

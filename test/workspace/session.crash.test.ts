@@ -1,5 +1,5 @@
 /**
- * Dumps that end early: with their process at every changing system call, by interruption at every step, and beside
+ * Dumps that end early, because their process ends at a system call or because they are interrupted at a step, and
  * concurrent dumps.
  */
 import { assert, describe, it } from "@effect/vitest"

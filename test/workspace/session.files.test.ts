@@ -1,4 +1,4 @@
-/** The files of a session: their publication, their mounts, and files that a session does not own. */
+/** The files of a session: how changes are published, mounts, and files outside of the session. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"

@@ -1,4 +1,4 @@
-/** The directory of a session removes directories that become empty. Changes of several files must cope with that. */
+/** The directory of a session removes directories that become empty. Changes of several files must work nevertheless. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

@@ -1,6 +1,6 @@
 /**
- * Tests docker with a program of that name. It records its arguments and plays the engine with the shell of this machine. The
- * program contains nothing; it only kills processes that carry the given mark.
+ * Tests docker with a script of that name, which records its arguments and runs commands in a shell of this machine.
+ * The script isolates nothing; it only kills processes that carry the given mark.
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"

@@ -1,6 +1,6 @@
 /**
- * Another program moves or replaces a directory between the shell's reading of names and its stat of them. The read returns one
- * whole tree or fails; it never returns a part silently. Only removed entries are left out silently.
+ * Another program moves or replaces a directory after the shell has read its names and before the stat of these names.
+ * The read returns one complete tree or fails; only removed entries may be missing.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

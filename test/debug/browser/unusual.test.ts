@@ -1,4 +1,4 @@
-/** Tests the page with unusual names, long messages and a long journal. */
+/** The page with unusual names, long messages and a long journal. */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
