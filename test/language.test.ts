@@ -13,7 +13,7 @@ import { type SourceFile, ts } from "./documentation/typescript.ts"
 /** The largest number of words in a sentence. */
 const maxWords = 30
 
-/** The openings that make a reader look for the noun. */
+/** The first words of a comment that refer to a noun elsewhere. */
 const banned =
   /^(?:What|Whatever|Who|Whoever|Whose|Where|Wherever|How|Why|Which|Whichever|That|Those|These|This|They|Them|It|Its|All that|All of|As|So|Such|None|Nothing|One that|One of|Both|Neither|Same|The same|Ones)\b/
 

@@ -39,7 +39,7 @@ const occurrences = (text: string, part: string): ReadonlyArray<number> => {
 }
 
 /**
- * Computes the expected result from the specification. Each text occurs exactly once in the original file, unless the edit
+ * Computes the expected result independently. Each text occurs exactly once in the original file, unless the edit
  * replaces all; no two
  * matches overlap. Returns `undefined` when that does not hold. Every character is marked with the edit that replaces
  * it.

@@ -206,7 +206,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("create no name behind a link that is too long for the limits", () =>
+  it.live("create nothing behind a link whose target has a name over the limits", () =>
     Effect.gen(function* () {
       const long = { ...files, far: link("x".repeat(81)) }
       const fs = yield* memory(long)

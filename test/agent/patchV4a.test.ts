@@ -368,7 +368,7 @@ describe("patches in the V4A format", () => {
   for (const [claim, files, patch, message] of bad) {
     it.effect(`are refused without a change: ${claim}`, () =>
       Effect.gen(function* () {
-        // A valid section before the invalid one is not applied either.
+        // A valid section before the invalid section is not applied either.
         const more = patch.includes("File:") ? "*** Begin Patch\n*** Add File: before\n+x\n" : "$&"
         const after = yield* patched(files, patch.replace("*** Begin Patch\n", more))
         assert.isFalse(after.success)

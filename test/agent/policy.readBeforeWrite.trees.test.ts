@@ -253,7 +253,7 @@ describe("a write into a directory between the check of a call and the call", ()
             Effect.as(Effect.orDie(fs.write("d/new.txt", "theirs", { mode: "create" })), true)
           )
           const { call } = yield* session(fs, Layer.merge(Policy.readBeforeWrite, approving))
-          // Reads are approved in the same way, so the file comes then too.
+          // Approval of a read creates the file too, so remove it again.
           for (const path of ["d/c.txt", "d/e/f.txt"]) {
             yield* call("read_file", { path })
             yield* fs.delete("d/new.txt")

@@ -52,7 +52,7 @@ const named = { ns: "tests", key: "needing" }
 const text = { title: "Outside", template: "" }
 const adapter = Adapter.make("test")
 
-/** Accepts only an effect that needs no services except a scope; the next functions do so for their types. */
+/** Accepts only an effect that needs no services except a scope. The next functions do the same for other types. */
 const scoped = (_: Effect.Effect<unknown, unknown, Scope.Scope>) => undefined
 const piped = (_: Effect.Effect<void, unknown, Stdio.Stdio>) => undefined
 const routed = (_: Layer.Layer<never, unknown, HttpRouter.HttpRouter>) => undefined

@@ -360,7 +360,7 @@ describe("cutting a stream", () => {
   })
 })
 
-describe("programs that really run", () => {
+describe("real programs in a sandbox", () => {
   const place = Effect.acquireRelease(
     Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "fs-algebra-sandbox-")))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
@@ -445,7 +445,7 @@ describe("eval", () => {
     })
   )
 
-  it.effect("runs a line of sh too", () =>
+  it.effect("runs code of the language sh too", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       yield* ask(evaluate, { code: "echo a", language: "sh" }, layer)

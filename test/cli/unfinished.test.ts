@@ -49,7 +49,7 @@ const moments = Effect.gen(function* () {
   return { top, all }
 })
 
-/** Runs a command over a directory of the machine, as a terminal does. */
+/** Runs a command over a directory on disk, as a terminal does. */
 const typed = (root: string, args: ReadonlyArray<string>, input?: string): Effect.Effect<Ran> =>
   Effect.flatMap(shell({}), ({ run }) =>
     run([...args, "--root", root], {

@@ -100,7 +100,7 @@ const isSoak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 /** Returns both options in the soak, and otherwise one of them, alternately. */
 const inTurn = <A>(both: ReadonlyArray<A>, turn: number): ReadonlyArray<A> => (isSoak ? both : [both[turn % both.length]!])
 
-describe("a search by workers gives the same answers as a search by the seven primitives", () => {
+describe("a search by workers gives the same answers as a search by the port's primitive calls", () => {
   for (const seed of isSoak ? [1, 2, 3] : [2]) {
     it.live(`for walks and globs, tree ${seed}`, () =>
       Effect.gen(function* () {
@@ -150,7 +150,7 @@ describe("a search by workers gives the same answers as a search by the seven pr
     )
   }
 
-  it.live("for all pages of a search together", () =>
+  it.live("for a search that is read page by page", () =>
     Effect.gen(function* () {
       const { fast, plain } = yield* both(4)
       const whole = yield* plain.grep("foo|é", { maxMatches: Number.POSITIVE_INFINITY })

@@ -14,7 +14,7 @@ import { suite } from "../../src/testing/Suite.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import * as Request from "../../src/port/Request.ts"
 
-/** Returns the port with `look`, built from its single calls. Every `declines`-th look is declined. */
+/** Returns the port with requests of type `Look`, built from its single calls. Every `declines`-th request is declined. */
 const looking = (port: Backend, onLook: () => void = () => {}, declines = 0): Backend => {
   let looks = 0
   const look = Effect.fnUntraced(function* (path: FsPath): Effect.fn.Return<Option.Option<ReadonlyArray<Seen>>, Fault> {

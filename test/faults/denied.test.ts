@@ -288,7 +288,7 @@ describe.runIf(needs("changes by other users", () => isRoot, "it needs root to b
       )
     )
 
-    it.live("creates files of its own in a sticky directory, and cannot replace or remove files of others", () =>
+    it.live("creates files in a sticky directory, and cannot replace or remove files of other users", () =>
       Effect.scoped(
         Effect.gen(function* () {
           const root = yield* directory

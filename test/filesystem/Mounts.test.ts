@@ -251,7 +251,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("can be watched by any spelling if case does not matter in one of them", () =>
+  it.effect("can be watched by a path in any case if one of them is case-insensitive", () =>
     Effect.gen(function* () {
       const outer = yield* InMemory.make({ tree: { dir: {} } })
       const caseless = yield* memory({ caseInsensitive: true })

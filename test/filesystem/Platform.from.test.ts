@@ -91,7 +91,7 @@ describe("the root of Platform.fromFileSystem", () => {
 })
 
 describe("the translation of a PlatformError", () => {
-  // The table of behaviours.md.
+  // Error codes of Node and the faults that they stand for.
   const byCode: ReadonlyArray<readonly [code: string, expected: object]> = [
     ["ENOENT", { _tag: "NotFound" }],
     ["EEXIST", { _tag: "AlreadyExists" }],

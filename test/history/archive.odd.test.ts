@@ -35,7 +35,7 @@ const randomOf = (seed: number) => () => {
 const oddNames = ["Readme", "c:", "back\\slash", "e\u0301", "\ufb01le"] as const
 const oddTargets = ["/bin/busybox", "../../../outside", "back\\slash", "c:/x"] as const
 
-/** The planted paths: sound ones, and odd ones without those below an odd directory. */
+/** The planted paths: valid paths, and odd paths that are not below an odd directory. */
 interface Grown {
   readonly sound: Set<string>
   readonly odd: Set<string>
@@ -61,7 +61,7 @@ const grow = Effect.fnUntraced(function* (fs: Algebra, seed: number, top = ""): 
       const other = at === "" ? first : `${at}/${first}`
       if (!sound.has(other)) yield* fs.write(other, "the first of two")
       if (!isBelowOdd) sound.add(other)
-      // The first by code point is the sound one.
+      // Of two equal names, the first by code point is valid.
       if (other > path) continue
     }
     const makesLink = isOdd && !hasOddName
@@ -75,7 +75,7 @@ const grow = Effect.fnUntraced(function* (fs: Algebra, seed: number, top = ""): 
   return { sound, odd }
 })
 
-/** Returns the whole tree as a capture sees it, with the keys of names that are no text. */
+/** Returns the whole tree as a capture sees it, with the keys of names that are not UTF-8. */
 const pictureOf = (fs: Algebra): Effect.Effect<unknown, unknown> =>
   Effect.map(scan(fs.port), ({ tree }) => {
     const out: Record<string, unknown> = {}
@@ -167,7 +167,7 @@ const kinds = [
   ["an overlay", overlaid]
 ] as const
 
-describe("our own archives bring back every entry, including odd ones:", () => {
+describe("our own archives restore every entry, even if an import would refuse it:", () => {
   for (const [kind, make] of kinds) {
     it.live(`layerArchive over ${kind}`, () =>
       Effect.gen(function* () {
@@ -203,7 +203,7 @@ describe("our own archives bring back every entry, including odd ones:", () => {
         yield* spoil(fs)
         assert.strictEqual(yield* store.rollback("s"), fileCount)
         assert.deepStrictEqual(yield* pictureOf(fs), before)
-        // An import treats the file as an archive of a stranger and applies the strict rules.
+        // An import treats the file as an archive of another program and applies the strict rules.
         const other = yield* memory
         yield* Archive.importArchiveOf(other, archivePath)
         for (const path of grown.odd) assert.isFalse(yield* other.exists(path), path)

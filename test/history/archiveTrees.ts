@@ -26,7 +26,7 @@ export const shapeOf = Effect.fnUntraced(function* (fs: Algebra) {
   return out as Shape
 })
 
-/** Returns the shape of a directory of the machine, read by Node. */
+/** Returns the shape of a directory on disk, read by Node. */
 export const shapeOnDisk = (top: string): Shape => {
   const out: Record<string, readonly [string, number | undefined, string]> = {}
   const visit = (at: string, path: string): void => {

@@ -57,8 +57,8 @@ const combinators: Readonly<Record<string, readonly [history: "kept" | "dropped"
 
 const memory = Effect.map(Effect.orDie(InMemory.make({ tree: { d: { f: "1" } } })), Filesystem.make)
 
-describe("history", () => {
-  it("is declared for every combinator", () => {
+describe("the history capability of a port", () => {
+  it("is tested for every combinator", () => {
     const made = [...Object.keys(Decorator), "mount", "overlay", "fromFileSystem"]
     assert.includeMembers(Object.keys(combinators), made)
     assert.includeMembers(Object.keys(Mounts), ["mount"])

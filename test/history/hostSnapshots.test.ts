@@ -213,7 +213,7 @@ describe("the stamps that a store keeps for the next process", () => {
     })
   )
 
-  /** Seals that a stranger can make: a checksum, and a code of the right length made with another key. */
+  /** Signatures that another program can make: a checksum, and a signature of the right length with another key. */
   const seals: Record<string, (text: string) => string> = {
     "a checksum": (text) => createHash("sha256").update(text).digest("hex"),
     "the code of another installation": (text) => {

@@ -53,7 +53,7 @@ const watching = (port: Backend, visit: Effect.Effect<void>): Backend => {
 
 const version = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-/** Marks the atomic change. Everything before it is preparation. */
+/** Marks the atomic change. All calls before it are preparation. */
 interface Aim {
   <A, E, R>(change: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
 }
@@ -129,7 +129,7 @@ const ways: ReadonlyArray<Way> = [
   }
 ]
 
-/** The place of the changed filesystem within the root. */
+/** The directory of the changed filesystem within the root. */
 const places: ReadonlyArray<readonly [claim: string, inside: string, over: (fs: Algebra) => Effect.Effect<Algebra, unknown>]> =
   [
     ["", "", Effect.succeed],

@@ -236,7 +236,7 @@ describe("a capture", () => {
 })
 
 describe("restoring", () => {
-  it.effect("by paths brings back the times of the restored entries and updates those of their directories", () =>
+  it.effect("by paths restores the times of the given entries and updates the times of their directories", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ d: { e: { f: "1" } }, kept: "k" })
       const history = historyOf(port)
@@ -295,7 +295,7 @@ describe("restoring", () => {
     })
   )
 
-  it.effect("brings back the spelling of names where case does not distinguish them", () =>
+  it.effect("restores the case of names in a case-insensitive tree", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ Dir: { File: "1" } }, { caseInsensitive: true })
       const history = historyOf(port)

@@ -182,7 +182,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("reads content by the name of each side where case does not distinguish", () =>
+  it.effect("reads content by the name of each side in a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const result = yield* merging(
         { "src/a": "1\n2\n3\n", "src/b": "1" },

@@ -450,7 +450,7 @@ describe("mergeTrees", () => {
     }
   })
 
-  it("never gives a directory two names that differ only in case where case does not distinguish", () => {
+  it("never gives a directory two names that differ only in case in a case-insensitive filesystem", () => {
     const next = random(26)
     const spelled = (entries: Flat, spell: (path: string) => string): Flat =>
       new Map([...entries].map(([path, blob]) => [next(3) === 0 && !path.endsWith("/") ? spell(path) : path, blob]))

@@ -38,7 +38,7 @@ const project: Files = {
 }
 const [projectFiles, projectBytes] = [5, 15 + 1 + 2 + 0 + 11]
 
-/** Returns a filesystem with the project, and a directory for the store that does not exist yet. */
+/** Returns a filesystem with files, and the path of a store that does not exist yet. */
 const ground = Effect.gen(function* () {
   const top = yield* fastDirectory
   const fs = make(yield* InMemory.make())

@@ -304,7 +304,7 @@ for (const [level, make] of walks) {
   })
 }
 
-describe("the history of a host", () => {
+describe("the history capability of a host directory", () => {
   it.effect("has the root with all links resolved", () =>
     Effect.gen(function* () {
       const base = yield* directory

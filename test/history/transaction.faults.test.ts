@@ -47,7 +47,7 @@ const memory: Make = Effect.gen(function* () {
   return { ...inMemory, port, look: Effect.orDie(lookIn(port)) }
 })
 
-/** A memory in which every rename fails with EXDEV, so that everything is copied. */
+/** A filesystem in memory in which every rename fails with EXDEV, so that entries are copied. */
 const copied: Make = Effect.map(memory, (ground) => ({ ...ground, port: renameless(make(ground.port)).port }))
 
 const host: Make = Effect.gen(function* () {
@@ -82,7 +82,7 @@ const broken = (
       }
       const exit = yield* Fiber.await(fiber)
       const tree = yield* look
-      // An exchange may be complete when the interruption arrives, and still ends as interrupted.
+      // A transaction may be complete when the interruption arrives, and still ends as interrupted.
       const isNew = Exit.isSuccess(exit) || (planned.fault === "hang" && unlike(tree, after).length === 0)
       return { isNew, wrong: unlike(tree, isNew ? after : before) }
     })

@@ -29,7 +29,7 @@ const { after, before } = allKinds()
 
 const hidden = (root: string): ReadonlyArray<string> => Fs.readdirSync(root).filter((name) => name.startsWith(".~fsa-"))
 
-/** Copies the disk before each changing call of an exchange and after the last one. */
+/** Copies the disk before each changing call of a transaction and after the last call. */
 const moments = (before: Tree, after: Tree, visit: (copy: string, moment: number) => Effect.Effect<void>) =>
   Effect.gen(function* () {
     const top = yield* fastDirectory

@@ -46,7 +46,7 @@ const onHost = (before: Tree) =>
     return { root, port: yield* PosixHost.make({ root }) }
   })
 
-/** Returns the failure of an exchange, which must leave every entry unchanged, hidden or not. */
+/** Returns the failure of a transaction, which must leave every entry unchanged, hidden or not. */
 const refused = <E>(port: Backend, root: string, goal: TransactionGoal<E>) =>
   Effect.gen(function* () {
     const before = [look(root), identities(root)]
@@ -123,7 +123,7 @@ describe("a change of one tree into another", () => {
     )
   )
 
-  it.live("leaves entries alone that are in neither tree, such as FIFOs, files and hidden names of others", () =>
+  it.live("keeps entries that are in neither tree, such as FIFOs, files and hidden names of other programs", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const before = tree({ d: tree({ f: file("1") }), g: file("g") })
@@ -386,7 +386,7 @@ describe("a change of one tree into another, on combinators,", () => {
     })
   )
 
-  it.effect("changes the case of names where case does not distinguish them", () =>
+  it.effect("changes the case of names in a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true })
       const before = tree({ File: file("1"), Dir: tree({ f: file("2") }), x: tree({ Y: link("a") }) })

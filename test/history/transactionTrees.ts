@@ -66,7 +66,7 @@ const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
   return out
 }
 
-/** Returns the goal of an exchange between two trees. Every second file comes as a stream. */
+/** Returns the goal of a transaction that turns one tree into another. Every second file comes as a stream. */
 export const goalOf = (before: Tree, after: Tree): TransactionGoal<never> => {
   let given = 0
   return {

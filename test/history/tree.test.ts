@@ -44,7 +44,7 @@ describe("trees", () => {
     assert.deepStrictEqual(out, tree({ a: { x: "old" } }))
   })
 
-  it("graft matches other spellings where case does not distinguish them", () => {
+  it("graft matches names in another case in a case-insensitive tree", () => {
     const [now, then] = [tree({ Dir: { "New.txt": "new" } }), tree({ dir: { "new.TXT": "old" } })]
     assert.deepStrictEqual(grafted(now, then, ["DIR/NEW.txt"], false), tree({ dir: { "new.TXT": "old" } }))
     assert.strictEqual(grafted(now, then, ["DIR/NEW.txt"], true), now)

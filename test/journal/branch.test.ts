@@ -643,7 +643,7 @@ const held = (): number => {
 }
 const size = (process.env["FS_ALGEBRA_SOAK"] === "1" ? 1024 : 32) * MiB
 
-/** Returns bytes of which no part of the file repeats another. */
+/** Returns bytes without repeated parts. */
 const noise = (total: number): Stream.Stream<Uint8Array> =>
   Stream.map(Stream.rechunk(Stream.range(0, total / MiB - 1), 1), (index) => {
     const bytes = new Uint8Array(MiB)

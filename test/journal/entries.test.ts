@@ -12,10 +12,10 @@ const encode = Schema.encodeUnknownSync(json)
 const decode = Schema.decodeUnknownSync(json)
 const through = (entry: unknown): unknown => decode(JSON.parse(JSON.stringify(encode(entry))))
 
-/** The thirteen kinds of the seed, by direction. */
+/** The thirteen basic kinds of entry, by direction. */
 const efferent = ["FileRead", "FileWrite", "FileWriteChunk", "FileList", "FileDelete", "FileStat"]
 const afferent = ["FileContent", "FileContentChunk", "FileWritten", "FileListing", "FileDeleted", "FileMetadata", "FileFault"]
-/** Requests and answers beyond the thirteen kinds. */
+/** The additional kinds of entry: pairs of request and answer. */
 const pairs: ReadonlyArray<readonly [string, string]> = [
   ["FileMakeDirectory", "FileDirectoryMade"],
   ["FileMove", "FileMoved"],

@@ -40,7 +40,7 @@ const idsOf = (path: string) =>
     })
   )
 
-/** Returns a disk with room for so many bytes; `free` gives it more. */
+/** Returns a disk with space for `room` bytes; `free` adds space. */
 const small = (room: number) => {
   let left = room
   const take = (bytes: Uint8Array): Uint8Array => {

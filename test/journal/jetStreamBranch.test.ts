@@ -18,7 +18,7 @@ describeNats("a Branch and a Leaf on a JetStream", () => {
   })
 
   let names = 0
-  /** The caller and the leaf have a connection each, as on two machines. */
+  /** The caller and the leaf have separate connections, as on two machines. */
   const layer = Layer.suspend(() => {
     const journal = () => JetStream.layer({ servers: server.url, name: `laws-${names}` })
     names++

@@ -30,7 +30,7 @@ const killed = async (victim: Child): Promise<void> => {
   const { errors, signal } = await victim.ended
   assert.strictEqual(signal, "SIGKILL", errors)
 }
-/** Waits until the process has printed so many characters after its first. */
+/** Waits until the process has printed `count` characters after its first one. */
 const heard = (victim: Child, count: number) =>
   Effect.promise(async () => {
     await victim.dots(count)

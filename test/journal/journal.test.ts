@@ -119,7 +119,7 @@ describe("a signal", () => {
     })
   )
 
-  it.effect("does not run a waiting fiber within wake", () =>
+  it.effect("does not run a waiting fiber during the call of wake", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       let ran = false

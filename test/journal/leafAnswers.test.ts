@@ -73,7 +73,7 @@ describe("the basic kinds of entry", () => {
   const [path, content, isFinal] = ["/a.txt", "aGVsbG8=", true]
   const modified = "2026-01-25T00:00:00.000Z"
 
-  // The fields of the seed in JSON, required and optional.
+  // The documented fields in JSON: required, then optional.
   for (const [_tag, must, may] of [
     ["FileRead", { path }, { offset: 1, length: 2 }],
     ["FileWrite", { path, content, createMode: "create" }, {}],
@@ -112,7 +112,7 @@ describe("the basic kinds of entry", () => {
 })
 
 describe("the basic kinds of fault", () => {
-  // The faults of a disk and their kinds, in the words of the seed's table.
+  // The faults of a disk and their documented kinds.
   const reported: ReadonlyArray<readonly [Fault, Entry.FaultKind]> = [
     [{ _tag: "NotFound" }, "NotFound"],
     [{ _tag: "AlreadyExists" }, "AlreadyExists"],
@@ -125,7 +125,7 @@ describe("the basic kinds of fault", () => {
     [{ _tag: "IoError", code: "EIO", detail: "the disk is broken" }, "IoError"],
     [{ _tag: "PathTooLong", detail: "too long" }, "PathTooLong"],
     [{ _tag: "Timeout", detail: "too slow" }, "Timeout"],
-    // Faults without a kind among the eleven (C-23).
+    // Faults without a basic kind of their own (C-23).
     [{ _tag: "Unavailable", detail: "nobody there" }, "IoError"],
     [{ _tag: "LimitExceeded", limit: "maxFileSize", allowed: 1, actual: 2 }, "IoError"]
   ]

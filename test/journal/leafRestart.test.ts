@@ -207,7 +207,7 @@ interface Case {
   readonly met: Omit<Partial<Entry.FileStarted>, "_tag" | "correlationId" | "instance">
   /** The tree at the restart. */
   readonly now: InMemory.Tree
-  /** The true answer, or that the change was not made, or that nobody can tell. */
+  /** The true answer, "not made", or "unclear" if the tree does not show whether the change was made. */
   readonly is: Record<string, unknown> | "not made" | "unclear"
 }
 

@@ -229,7 +229,7 @@ describe("a request that the leaf has abandoned", () => {
 })
 
 describe("a file that another program has open", () => {
-  /** Returns how often the operation was tried, and the answer, if it is busy so many times. */
+  /** Returns the number of attempts of an operation that is busy `times` times, and the answer. */
   const tried = (step: Operation["_tag"], times: number, intent: Entry.Efferent, lockedRetries?: number) =>
     journaled(
       Effect.gen(function* () {

@@ -26,7 +26,7 @@ import * as Session from "../../src/workspace/Session.ts"
 import * as VfsState from "../../src/workspace/VfsState.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 
-/** The fault at a step; `after` means once the work of the step is done. */
+/** The fault at a step. "after" means that the step has succeeded before it fails. */
 export type Way = "fails" | "fails after" | "dies" | "hangs" | "hangs after"
 
 export interface Stepper {

@@ -17,7 +17,7 @@ const Log = Slice.make("Log", Schema.Struct({ n: Schema.Int, text: Schema.String
 const Plan = Slice.make("Plan", Schema.String, { initial: ["think"], reduce: Slice.replaceLatest })
 const slices = [Notes, Log, Plan]
 
-/** The content of a file in the format of the specification. */
+/** The content of a file in the documented format. */
 const example = {
   schemaVersion: 1,
   sessionId: "mine",

@@ -209,7 +209,7 @@ describe("the record of a file", () => {
       const [value] = yield* session.all(VfsState.VirtualFileSystem)
       yield* fs.write("a", "2")
       yield* fs.write("b", "1")
-      // Looked at only now.
+      // Compare only now, after the later changes.
       assert.deepStrictEqual(
         value!.files.map(({ path, version }) => [path, version]),
         [[["a"], 1]]

@@ -79,7 +79,7 @@ const bytes = Arbitrary.map(
   (parts) => Buffer.concat(parts)
 )
 
-/** Returns the key of a name that is no text, as a host's port has it. */
+/** Returns the key that a host's port gives a name that is not UTF-8. */
 const keyOf = (name: Buffer) => `\0${name.toString("hex")}`
 const key = Arbitrary.map(
   Arbitrary.filter(

@@ -386,7 +386,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("are removed once", () =>
+  it.effect("are removed only once", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { id } = yield* snapshot(store, { a: "1" })
