@@ -55,7 +55,7 @@ const serving = Effect.fnUntraced(function* (options: McpServer.HttpOptions = {}
 })
 
 describe("sessions over HTTP", () => {
-  it.effect("are limited in number; a new one ends the one that was idle for longest", () =>
+  it.effect("are limited in number; a new session ends the session that was idle for longest", () =>
     Effect.gen(function* () {
       const { begin, ping } = yield* serving({ maxSessions: 3 })
       const ids: Array<string> = []
@@ -100,7 +100,7 @@ describe("sessions over HTTP", () => {
     })
   )
 
-  it.effect("do not end during a request; a new one is refused with 503 while all are busy", () =>
+  it.effect("do not end during a request; a new session is refused with 503 while all are busy", () =>
     Effect.gen(function* () {
       const [started, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = Tool.make({

@@ -426,7 +426,7 @@ describe("messages over standard input", () => {
     }
   })
 
-  it("are dropped while they arrive when they are too long, and the next one is read", () => {
+  it("that are too long are dropped while they arrive, and the next message is read", () => {
     const lines = Lines.make(1000)
     const part = encoder.encode("x".repeat(600))
     assert.deepStrictEqual([...lines.push(part), ...lines.push(part), ...lines.push(part)], [])
@@ -453,7 +453,7 @@ describe("messages over standard input", () => {
     params: { protocolVersion: "2025-11-25", capabilities: { roots: {} }, clientInfo: { name: "t", version: "1" } }
   })
 
-  it.live("are answered once each, also after invalid ones, and the server ends at the end of the input", () =>
+  it.live("are answered once each, even after invalid messages, and the server ends at the end of the input", () =>
     Effect.gen(function* () {
       const list = '{"jsonrpc":"2.0","id":"l","method":"tools/list"}'
       const out = yield* served([initialize, "garbage", '{"jsonrpc":"2.0","id":7,"method":"nope"}', list])

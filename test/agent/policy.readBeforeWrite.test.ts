@@ -83,7 +83,7 @@ for (const [name, ground] of [
       )
     }
 
-    it.effect("allows new files, and counts what the session has written as read", () =>
+    it.effect("allows new files, and counts files that the session has written as read", () =>
       Effect.gen(function* () {
         const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         const steps: ReadonlyArray<readonly [string, object]> = [

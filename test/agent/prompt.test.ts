@@ -106,7 +106,7 @@ describe("Prompt.make", () => {
     )
   }
 
-  it.effect("refuses equal keys of sibling sections, and accepts them elsewhere", () =>
+  it.effect("refuses equal keys of sibling sections, and accepts equal keys of other sections", () =>
     Effect.gen(function* () {
       const error = yield* refused({ ...base, sections: [section("one"), section("two"), section("one")] })
       assert.strictEqual(error.reason, "duplicateKey")

@@ -173,22 +173,24 @@ const promptOf = Prompt.make({ ...named, sections: [nested], overrides: { tide: 
 const low = Effect.provideService(Tide, "low")
 
 describe("a tool that needs a service", () => {
-  it.effect("gets it from where the run was made, in sections at any depth and with an overridden description", () =>
-    Effect.gen(function* () {
-      const run = yield* Adapter.run(adapter, yield* promptOf, { session: yield* makeSession }).pipe(sun, low)
-      assert.deepStrictEqual(
-        run.tools.map(({ definition }) => definition.description),
-        ["Says what its service says.", "Needs nothing.", "Tells the tide."]
-      )
-      assert.strictEqual((yield* run.call("weather", {})).message, "sun")
-      assert.strictEqual((yield* run.call("tide", {})).message, "low")
-      const kit = yield* Adapter.toolkit(run)
-      const answers = yield* Stream.runCollect(yield* kit.handle("weather", {}))
-      assert.deepStrictEqual(
-        answers.map(({ result }) => result),
-        [{ message: "sun", success: true, value: {} }]
-      )
-    })
+  it.effect(
+    "gets it from the context in which the run was made, in sections at any depth and with an overridden description",
+    () =>
+      Effect.gen(function* () {
+        const run = yield* Adapter.run(adapter, yield* promptOf, { session: yield* makeSession }).pipe(sun, low)
+        assert.deepStrictEqual(
+          run.tools.map(({ definition }) => definition.description),
+          ["Says what its service says.", "Needs nothing.", "Tells the tide."]
+        )
+        assert.strictEqual((yield* run.call("weather", {})).message, "sun")
+        assert.strictEqual((yield* run.call("tide", {})).message, "low")
+        const kit = yield* Adapter.toolkit(run)
+        const answers = yield* Stream.runCollect(yield* kit.handle("weather", {}))
+        assert.deepStrictEqual(
+          answers.map(({ result }) => result),
+          [{ message: "sun", success: true, value: {} }]
+        )
+      })
   )
 
   it.effect("gets it in a clone of the prompt and in a scripted run", () =>

@@ -142,7 +142,7 @@ for (const [name, layer] of kinds) {
       }).pipe(provided)
     )
 
-    it.live("restore all files, keep the replaced ones, and say how to undo the restore", () =>
+    it.live("restore all files, save the replaced files, and say how to undo the restore", () =>
       Effect.gen(function* () {
         const { diff, memory, restore, take } = session()
         const fs = yield* Filesystem

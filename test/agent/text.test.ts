@@ -116,7 +116,7 @@ describe("fit", () => {
     )
   }
 
-  it("is used to cut a text at a line, and the last line says so", () => {
+  it("cuts a text at a line end, and adds a line that says so", () => {
     const settings = { budget: 25, measure: measures.characters }
     assert.strictEqual(
       joinFitting(["12345", "67890"], settings, () => "rest"),

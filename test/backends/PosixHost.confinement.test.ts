@@ -186,7 +186,7 @@ const swap = (root: string, outside: string) => {
 }
 
 describe.each(walks)("%s: a directory that is swapped for a link while a file is created in it", (level, make) => {
-  it.effect("still receives the file, and no content is written outside the root", () =>
+  it.effect("still gets the file, and no content is written outside the root", () =>
     Effect.gen(function* () {
       for (const mode of ["create", "replace", "append"] as const) {
         for (const content of [bytes("mine"), Stream.make(bytes("mine"))]) {

@@ -79,7 +79,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a dangling link is NotFound, and one that links to a file is NotADirectory", () =>
+  it.effect("that is a dangling link is NotFound, and a link to a file is NotADirectory", () =>
     Effect.gen(function* () {
       const top = yield* directory
       Fs.symlinkSync("nowhere", join(top, "dangling"))
@@ -377,7 +377,7 @@ describe("options", () => {
     // Also syncs the parent of each created, moved or removed entry, and both parents of a move.
     ["full", "d fd fd fd fd ffd dd d fd d d"]
   ] as const) {
-    it.effect(`durability ${durability} changes no result and no file, only what is synced to the disk`, () =>
+    it.effect(`durability ${durability} changes no result and no file; it only determines the syncs to disk`, () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({ durability })
         const synced: Array<string> = []
@@ -483,7 +483,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("keeps the text of links, also of dangling ones, and refuses to read an entry that is not a link", () =>
+  it.effect("keeps the text of links, even of dangling links, and refuses to read an entry that is not a link", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       yield* port.links!.make(p("l"), "../no/where/ä")
@@ -658,22 +658,24 @@ describe("a disk that ignores the case of names", () => {
     )
   }
 
-  it.effect("is recognised, treats all spellings as one file, and respells a name by a rename without loss", () =>
-    Effect.gen(function* () {
-      const root = yield* directory
-      Fs.writeFileSync(join(root, "readme"), "text")
-      yield* caseless(root)
-      const port = yield* PosixHost.make({ root })
-      assert.isFalse(port.info.caseSensitive)
-      assert.strictEqual(yield* readAll(port, p("ReadMe")), "text")
-      assert.strictEqual((yield* faultOf(write(port, "README", bytes("x"), "create")))._tag, "AlreadyExists")
-      yield* port.rename(p("readme"), p("README"), { replace: false })
-      yield* port.rename(p("README"), p("Readme"), { replace: true })
-      assert.strictEqual(yield* readAll(port, p("readme")), "text")
-      yield* port.makeDirectory(p("dir"))
-      assert.strictEqual((yield* faultOf(port.rename(p("dir"), p("DIR/inner"), { replace: false })))._tag, "InvalidArgument")
-      assert.deepStrictEqual(tree(root), { dir: "directory", readme: "text" })
-    })
+  it.effect(
+    "is recognised, treats names in any case as one file, and changes the case of a name by a rename without loss",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* directory
+        Fs.writeFileSync(join(root, "readme"), "text")
+        yield* caseless(root)
+        const port = yield* PosixHost.make({ root })
+        assert.isFalse(port.info.caseSensitive)
+        assert.strictEqual(yield* readAll(port, p("ReadMe")), "text")
+        assert.strictEqual((yield* faultOf(write(port, "README", bytes("x"), "create")))._tag, "AlreadyExists")
+        yield* port.rename(p("readme"), p("README"), { replace: false })
+        yield* port.rename(p("README"), p("Readme"), { replace: true })
+        assert.strictEqual(yield* readAll(port, p("readme")), "text")
+        yield* port.makeDirectory(p("dir"))
+        assert.strictEqual((yield* faultOf(port.rename(p("dir"), p("DIR/inner"), { replace: false })))._tag, "InvalidArgument")
+        assert.deepStrictEqual(tree(root), { dir: "directory", readme: "text" })
+      })
   )
 
   it.effect("is distinguished from a case-sensitive disk by the existing names, without writing", () =>

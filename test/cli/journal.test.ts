@@ -261,7 +261,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("prints contents with --contents, also those in separate files, and otherwise only their sizes", () =>
+  it.live("prints contents with --contents, even those in separate files, and only their sizes otherwise", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)

@@ -99,7 +99,7 @@ describe("roots of the client without --root", () => {
   )
 
   it.live(
-    "are skipped with a reason: the machine, a home or a directory around it, a missing directory, a file, another URI",
+    "are skipped with a reason if they are the whole machine, a home or its parent, missing, a file, or another URI",
     () =>
       Effect.gen(function* () {
         const { add, env, home, top } = yield* machine

@@ -349,7 +349,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
 })
 
 describe.runIf(hasGit)("restore", () => {
-  it.live("restores changed and removed files, removes added ones, and can be undone", () =>
+  it.live("restores changed and removed files, removes added files, and can be undone", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)

@@ -516,7 +516,7 @@ describe("a claim that cannot be made", () => {
   )
 
   it.runIf(isRoot || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined)(
-    "because another user holds one is made anyway, so users do not wait for each other",
+    "because another user holds a claim is made anyway, so users do not wait for each other",
     async () => {
       const root = scratch()
       Fs.chmodSync(root, 0o1777)
@@ -534,7 +534,7 @@ describe("a claim that cannot be made", () => {
   )
 })
 
-describe("an entry in the tree with a name that claims had in older versions", () => {
+describe("an entry in the tree whose name older versions used for claims", () => {
   const name = `.~fsa-claim-${createHash("sha256").update("f").digest("hex").slice(0, 18)}.tmp`
   const plants: ReadonlyArray<readonly [what: string, plant: (at: string) => void]> = [
     ["a file", (at) => Fs.writeFileSync(at, "x")],

@@ -102,7 +102,7 @@ const begin = Effect.fnUntraced(function* (make: Make) {
 
 describe.each(filesystems)("%s", (name, make, oracle) => {
   it.live.prop(
-    "runs concurrent calls with the same result as one after another in the order of their start",
+    "gives concurrent calls the results of the same calls one after another, in the order of their start",
     [Program],
     ([all]) =>
       Effect.gen(function* () {

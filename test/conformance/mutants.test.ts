@@ -118,7 +118,7 @@ describe("mutants", () => {
   })
 
   it.live(
-    "include one that breaks each law",
+    "include a mutant for each law that breaks it",
     () =>
       Effect.gen(function* () {
         const unbroken = yield* without(subjects, (subject) =>

@@ -229,7 +229,7 @@ describe("a search by workers gives the same answers as a search by the port's p
     }).pipe(Effect.scoped)
   )
 
-  it.live.skipIf(process.platform !== "linux")("with few descriptors and several searches at once", () =>
+  it.live.skipIf(process.platform !== "linux")("for several searches at once with few descriptors", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       for (let i = 0; i < 700; i++) {
@@ -242,7 +242,7 @@ describe("a search by workers gives the same answers as a search by the port's p
     }).pipe(Effect.scoped)
   )
 
-  it.live("and does not fail while another program changes the tree", () =>
+  it.live("and continues while another program changes the tree", () =>
     Effect.gen(function* () {
       const { fast, root } = yield* both(6, { ...shape, strange: false })
       const change = Effect.gen(function* () {

@@ -205,7 +205,7 @@ describe("several edits", () => {
     }
   })
 
-  it("change nothing if one of them does not match, and the error names that one", () => {
+  it("change nothing if one edit does not match, and the error names that edit", () => {
     const fault = refused("one two", [
       { oldText: "one", newText: "1" },
       { oldText: "three", newText: "3" }

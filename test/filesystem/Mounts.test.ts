@@ -199,7 +199,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("support links and attributes only if they do so alone", () =>
+  it.effect("support links and attributes only if they support them without the mount", () =>
     Effect.gen(function* () {
       const plain = make({
         ...(yield* InMemory.make({ tree: { f: "f", l: { link: "f" } } })),

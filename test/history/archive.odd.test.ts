@@ -95,7 +95,7 @@ const pictureOf = (fs: Algebra): Effect.Effect<unknown, unknown> =>
 const seeds = Array.from({ length: 12 }, (_, i) => i + 1)
 
 describe("an export of a tree with odd entries", () => {
-  it.effect("omits and reports exactly these, and the rest is imported", () =>
+  it.effect("omits and reports exactly the odd entries, and the other entries can be imported", () =>
     Effect.gen(function* () {
       let odd = 0
       for (const seed of seeds) {

@@ -100,7 +100,7 @@ describe.runIf(hasGit)("two processes with one root and one store", () => {
 
   // KNOWN TO FAIL: the processes share no lock, so both report success and leave a mixture.
   it.live(
-    "that restore two snapshots concurrently leave one whole tree, or the restore that fails reports it",
+    "that restore two snapshots concurrently leave one whole tree, or one restore reports its failure",
     () =>
       Effect.gen(function* () {
         const here = yield* place

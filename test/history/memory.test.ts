@@ -205,7 +205,7 @@ for (const folds of [false, true]) {
 const fresh = (tree: InMemory.Tree, options?: InMemory.InMemoryOptions) => Effect.orDie(InMemory.make({ tree, ...options }))
 
 describe("a capture", () => {
-  it.effect("belongs to its filesystem: another one refuses it and changes nothing", () =>
+  it.effect("belongs to its filesystem: another filesystem refuses it and changes nothing", () =>
     Effect.gen(function* () {
       const one = yield* fresh({ a: "1" })
       const other = yield* fresh({ b: "2" }, { caseInsensitive: true })

@@ -168,7 +168,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     ["an object", { toString: () => "s" }]
   ]
   for (const [what, id] of refusedIds) {
-    it.effect(`is refused for an id that is ${what}, and no such id is found`, () =>
+    it.effect(`is refused for an id that is ${what}, and no snapshot with that id is found`, () =>
       Effect.gen(function* () {
         const { fs, store, top } = yield* ready
         yield* store.snapshot("there")

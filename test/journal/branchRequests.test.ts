@@ -260,7 +260,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails as closed when the scope of its branch ends, as do later ones", () =>
+  it.effect("fails as closed when the scope of its branch ends, as do later requests", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { asking } = yield* Scope.provide(begin(), scope)

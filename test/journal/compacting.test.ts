@@ -113,7 +113,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("makes an undo to a removed position NotRecorded, and permits later ones", () =>
+  it.effect("makes an undo to a removed position NotRecorded, and permits an undo to later positions", () =>
     Effect.gen(function* () {
       const path = fresh()
       const fs = yield* recordedInto(path)

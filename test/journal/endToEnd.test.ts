@@ -81,7 +81,7 @@ const raw = (spell: string, parameters: unknown, correlationId: string) =>
 
 const read = (path: string) => Effect.map(Spells.call("read_file", { path }), ({ content }) => content)
 
-describe.each(kinds)("spell, branch, leaf and result over $name", (kind) => {
+describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
   it.effect("read_file returns text as text and other content as base64", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Spells.call("read_file", { path: "a.txt" }), {
@@ -244,7 +244,7 @@ describe.each(kinds)("spell, branch, leaf and result over $name", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("an unknown spell is UnknownSpell, and the fault names the known ones", () =>
+  it.effect("an unknown spell is UnknownSpell, and the fault names the known spells", () =>
     Effect.gen(function* () {
       for (const spell of ["fireball", "", "toString", "__proto__"]) {
         const answer = yield* Spells.cast(raw(spell, {}, `id of ${spell}`))

@@ -249,7 +249,7 @@ describeNats("JetStream", () => {
   })
 
   describe("a lost server", () => {
-    it.live("that returns loses and repeats no answered append, and tails continue", () =>
+    it.live("that comes back has lost and repeated no confirmed append, and tails continue", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("survives", { servers: own.url })
@@ -322,7 +322,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that does not return makes every call unavailable after the timeout", () =>
+    it.live("that does not come back makes every call unavailable after the timeout", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("lost", { servers: own.url, timeout: "200 millis" })
@@ -652,7 +652,7 @@ describeNats("JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an interrupted append is complete or absent, and later ones keep their order", () =>
+  it.live("an interrupted append is complete or absent, and later appends keep their order", () =>
     Effect.gen(function* () {
       const journal = yield* open(fresh())
       for (const round of numbers(1, 20)) {

@@ -676,7 +676,7 @@ describe("a write in parts", () => {
 })
 
 describe("a leaf over a case-insensitive disk (C-41)", () => {
-  it.effect("times out a request behind one that hangs under another spelling of the path", () =>
+  it.effect("times out a request behind a request that hangs on the same path in another case", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })

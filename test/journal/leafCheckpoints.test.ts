@@ -204,7 +204,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is made beside those of another installation", () =>
+  it.effect("is made beside the checkpoints of another installation", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -235,7 +235,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is found behind forged ones", () =>
+  it.effect("is found behind forged checkpoints", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })

@@ -74,7 +74,7 @@ describe("a write in parts", () => {
       )
     )
 
-    it.effect(`follows its mode, and concurrent ones do not interfere (${name})`, () =>
+    it.effect(`follows its mode, and concurrent writes do not interfere (${name})`, () =>
       journaled(
         Effect.gen(function* () {
           const self = yield* fs

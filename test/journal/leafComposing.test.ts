@@ -83,7 +83,7 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect("shows the prefixes beside the entries of the root leaf, and instead of entries with the same names", () =>
+  it.effect("shows the prefixes beside the entries of the root leaf; a prefix hides an entry of the same name", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory({ tree: { alpha: "hidden", own: "o" } }), { extended: true })

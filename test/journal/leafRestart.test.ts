@@ -675,7 +675,7 @@ describe("a leaf that replaces another", () => {
 })
 
 describe("a leaf that shuts down", () => {
-  it.effect("answers the requests that it has begun, and leaves later ones to the next leaf", () =>
+  it.effect("answers the requests that it has begun, and leaves later requests to the next leaf", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()

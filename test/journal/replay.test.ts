@@ -495,7 +495,7 @@ describe("Replay.changes and filters", () => {
     yield* fs.delete("d/a")
   })
 
-  it.effect("list each change with its outcome, and unanswered ones last", () =>
+  it.effect("list each change with its outcome, and unanswered changes last", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       yield* session(journal)

@@ -93,7 +93,7 @@ describe("around", () => {
     })
   )
 
-  it.effect("passes each request as data, and the operations of those that are declined", () =>
+  it.effect("passes each request as data, and the operations of each declined request", () =>
     Effect.gen(function* () {
       const base = wholly(yield* InMemory.make({ tree }))
       const seen: Array<string> = []

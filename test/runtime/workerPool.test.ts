@@ -222,7 +222,7 @@ describe("the worker pool", () => {
     })
   })
 
-  it("fails the file at which a worker died, and does the worker's other work elsewhere", async () => {
+  it("fails the file at which a worker died, and gives the worker's other files to another worker", async () => {
     const workers = make(1, mortal)
     await using(workers, { a: "foo", die: "foo" }, async (base) => {
       const answers = await Promise.all([

@@ -109,7 +109,7 @@ describe("the explanation of a failed edit is bounded:", () => {
     }
   })
 
-  it("it compares look-alikes beside such a run, and the run itself", () => {
+  it("it compares look-alikes beside a long run of combining marks, and the run itself", () => {
     const marks = "\u0301".repeat(2000)
     assert.match(fault(`a “b” a${marks} “c”\n`, { oldText: `a "b" a${marks} "c"\n` }), /only in characters that look alike/)
     assert.notMatch(fault(`a${marks}\n`, { oldText: `a${marks}\u0301\n` }), /look alike/)

@@ -140,7 +140,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
       for (const { name } of laws) assert.deepStrictEqual(outcome("InMemory", name), expected.get(name))
     })
 
-    it("WindowsHost has the abilities of PosixHost, except for case, ends of names, attributes, watching, FIFOs, and links, which Wine lacks", async () => {
+    it("WindowsHost has the abilities of PosixHost, except for the known differences of Windows and Wine", async () => {
       assert.deepStrictEqual(await unlike(), [
         "absolute links",
         "absolute texts",

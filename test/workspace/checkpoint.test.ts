@@ -314,7 +314,7 @@ describe("a transaction", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("inside of another one rolls back only its own changes", () =>
+  it.effect("inside of another transaction rolls back only its own changes", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* one.checkpoint.transaction(

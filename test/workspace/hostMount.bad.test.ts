@@ -25,7 +25,7 @@ const mountError = (reason: string, hostPath: string): object => ({ _tag: "Mount
 const has = (error: object, part: object, message?: string): void => assert.deepInclude({ ...error }, part, message)
 
 describe("a mount from outside of the allowed roots", () => {
-  it.live("is refused by name, by a common prefix, by a link, and when nothing is allowed", () =>
+  it.live("is refused, whether it is named directly, by a common prefix or by a link, and if nothing is allowed", () =>
     Effect.gen(function* () {
       const top = yield* machine({
         "a/b/in": "in",
@@ -167,7 +167,7 @@ describe("a mount over its budget", () => {
 })
 
 describe("an entry that is not a regular file or has an invalid name", () => {
-  it.live("is never opened: a FIFO is skipped and reported, and refused as a source", () =>
+  it.live("is never opened: a FIFO is skipped and reported, and a FIFO as source is refused", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a" })
       execFileSync("mkfifo", [join(root, "d/pipe")])

@@ -96,7 +96,7 @@ describe("a filesystem in a session", () => {
   )
 
   it.effect.prop(
-    "shows its session's item after each step of a random program, and another session can take over the item",
+    "equals its session's item after each step of a random program, and another session can start from the item",
     { steps: Programs.program, isCaseless: Schema.Boolean },
     ({ isCaseless, steps }) =>
       Effect.scoped(
@@ -272,7 +272,7 @@ describe("a filesystem in a session", () => {
 
 describe("two filesystems in one session", () => {
   it.effect.prop(
-    "behave as one: random steps on either give the same results",
+    "behave as one filesystem: random steps on either give the same results",
     { steps: Arbitrary.array(Arbitrary.all([Programs.step, Arbitrary.schema(Schema.Boolean)]), { maxLength: 24 }) },
     ({ steps }) =>
       Effect.scoped(
@@ -328,7 +328,7 @@ describe("two filesystems in one session", () => {
 })
 
 describe("the case rule of a filesystem in a session", () => {
-  it.effect("must match the tree of the session, or the call fails and names the argument", () =>
+  it.effect("must match the tree of the session; otherwise the call fails and names the argument", () =>
     Effect.scoped(
       Effect.gen(function* () {
         for (const caseInsensitive of [true, false]) {
@@ -464,7 +464,7 @@ describe("a tree in JSON", () => {
     })
   )
 
-  it.effect("omits writes in progress, and keeps other files with such names", () =>
+  it.effect("omits writes in progress, and keeps other files with names like temporary names", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const { port } = yield* opened(session)

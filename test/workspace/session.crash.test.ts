@@ -224,7 +224,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("may replace another one between a reader's reads of the two files", () =>
+  it.effect("may replace another dump between a reader's reads of the two files", () =>
     Effect.gen(function* () {
       const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
       yield* dump(yield* pair("one"), top)

@@ -397,20 +397,22 @@ describe("a dump beside other files", () => {
     })
   )
 
-  it.effect("keeps other files in a leftover of its own name, and does not follow a link of that name", () =>
-    Effect.gen(function* () {
-      const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
-      const { filesystem, session } = yield* pair("one")
-      const dead = Names.dead()
-      const [full, led] = [Names.signed(dead, kindOf("abc")), Names.signed(dead, kindOf("abc"))]
-      Fs.mkdirSync(join(top, full, "d"), { recursive: true })
-      for (const name of ["notes.txt", "archive"]) Fs.writeFileSync(join(top, full, name), "mine")
-      Fs.writeFileSync(join(elsewhere, "archive"), "mine")
-      Fs.symlinkSync(elsewhere, join(top, led))
-      yield* Session.dumpSessionTree(session, top, { filesystem })
-      assert.deepStrictEqual(names(join(top, full)), ["d", "notes.txt"])
-      assert.strictEqual(Fs.readFileSync(join(elsewhere, "archive"), "utf8"), "mine")
-    })
+  it.effect(
+    "keeps files of other programs in a leftover of a dump, and does not follow a link with the name of a leftover",
+    () =>
+      Effect.gen(function* () {
+        const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
+        const { filesystem, session } = yield* pair("one")
+        const dead = Names.dead()
+        const [full, led] = [Names.signed(dead, kindOf("abc")), Names.signed(dead, kindOf("abc"))]
+        Fs.mkdirSync(join(top, full, "d"), { recursive: true })
+        for (const name of ["notes.txt", "archive"]) Fs.writeFileSync(join(top, full, name), "mine")
+        Fs.writeFileSync(join(elsewhere, "archive"), "mine")
+        Fs.symlinkSync(elsewhere, join(top, led))
+        yield* Session.dumpSessionTree(session, top, { filesystem })
+        assert.deepStrictEqual(names(join(top, full)), ["d", "notes.txt"])
+        assert.strictEqual(Fs.readFileSync(join(elsewhere, "archive"), "utf8"), "mine")
+      })
   )
 })
 
@@ -543,7 +545,7 @@ describe("a dump is refused", () => {
     })
   )
 
-  it.effect("when its archive is missing, another one or damaged, and nothing changes then", () =>
+  it.effect("when its archive is missing, damaged or of another dump, and nothing changes", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")

@@ -125,7 +125,7 @@ describe("the files of a session", () => {
     })
   )
 
-  it.live("must have ASCII names, whatever the source's path is", () =>
+  it.live("must have ASCII names, even if the path of the source has other characters", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "größe/a.md": "a", "größe/é/b.md": "b" })
       const allowedRoots = [root]

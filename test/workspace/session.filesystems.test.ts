@@ -160,7 +160,7 @@ describe("an interruption", () => {
 })
 
 describe("a filesystem that is opened again on its session", () => {
-  it.effect("can be opened while the last one closes, by the holder of the session's lock", () =>
+  it.effect("can be opened by the holder of the session's lock while the last filesystem closes", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -181,7 +181,7 @@ describe("a filesystem that is opened again on its session", () => {
     })
   )
 
-  it.effect("can be closed by the holder of the session's lock, also when it was opened under an earlier lock", () =>
+  it.effect("can be closed by the holder of the session's lock, even if it was opened under an earlier lock", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const place = yield* ground

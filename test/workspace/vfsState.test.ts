@@ -120,7 +120,7 @@ describe("the record of a file", () => {
   }
 
   it.effect(
-    "has the encoding utf-8 after an append of text, binary after one of bytes, and none after one to a foreign file",
+    "has the encoding utf-8 after an append of text, binary after an append of bytes, and none for a file of another program",
     () =>
       Effect.gen(function* () {
         const { fs, session, state } = yield* workspace()

@@ -56,7 +56,7 @@ describe("the entries of a directory in memory", () => {
   })
 
   it.effect.prop(
-    "equal a Map after the same steps, and captured ones never change",
+    "equal a Map after the same steps, and captured entries never change",
     [Arbitrary.array(Step, { minLength: 100, maxLength: 300 })],
     ([steps]) =>
       Effect.sync(() => {

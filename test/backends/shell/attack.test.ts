@@ -75,7 +75,7 @@ for (const kind of shells) {
 
     for (const name of ["..", ".", "../../etc/passwd", "a/b"]) {
       live(
-        `rejects the listed name ${name}, which would lead elsewhere when joined to a path`,
+        `rejects the listed name ${name}, which would lead to another directory when joined to a path`,
         `list() { printf '%s//\\n' '81a4 0 0 ./${name}'; }`,
         function* (port) {
           const { _tag } = yield* Effect.flip(port.list(p(".")))
@@ -125,22 +125,24 @@ for (const kind of shells) {
       )
     )
 
-    it.live("is replaced when it waits silently for a FIFO: the request fails with Timeout, and the next one succeeds", () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const fifo = join(yield* directory, "fifo")
-          execFileSync("mkfifo", [fifo])
-          const functions = 'hush() { read -r _x <"$1"; }; tell() { sleep 0.1; echo; sleep 0.1; echo; sleep 0.1; }'
-          const session = yield* makeSession(start(kind, { functions }), { silence: 200 })
-          const fault = yield* Effect.flip(session.request({ call: "hush", arguments: [fifo], repeats: true }))
-          assert.strictEqual(fault._tag, "Timeout")
-          // A shell with some output may take as long as it needs.
-          assert.strictEqual(
-            (yield* session.request({ call: "tell", arguments: [], repeats: false })).output.toString(),
-            "\n\n"
-          )
-        })
-      )
+    it.live(
+      "is replaced when it waits silently for a FIFO: the request fails with Timeout, and the next request succeeds",
+      () =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const fifo = join(yield* directory, "fifo")
+            execFileSync("mkfifo", [fifo])
+            const functions = 'hush() { read -r _x <"$1"; }; tell() { sleep 0.1; echo; sleep 0.1; echo; sleep 0.1; }'
+            const session = yield* makeSession(start(kind, { functions }), { silence: 200 })
+            const fault = yield* Effect.flip(session.request({ call: "hush", arguments: [fifo], repeats: true }))
+            assert.strictEqual(fault._tag, "Timeout")
+            // A shell with some output may take as long as it needs.
+            assert.strictEqual(
+              (yield* session.request({ call: "tell", arguments: [], repeats: false })).output.toString(),
+              "\n\n"
+            )
+          })
+        )
     )
 
     it.live("reads many small pieces of a large file in few requests, with the right content", () =>

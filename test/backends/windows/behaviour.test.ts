@@ -163,7 +163,7 @@ const reserved: ReadonlyArray<string> = [
   "PROGRA~1.TXT"
 ]
 
-describe("a path that Windows would read as another one", () => {
+describe("a path that Windows would read as another path", () => {
   const primitives: ReadonlyArray<(port: Port, path: string) => Effect.Effect<unknown, Fault>> = [
     (port, path) => port.stat(p(path)),
     (port, path) => port.list(p(path)),

@@ -483,7 +483,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
 })
 
 describe.runIf(hasGit)("leftovers in a store", () => {
-  it.effect("are removed when they are old or belong to no living process, and young ones stay", () =>
+  it.effect("are removed if they are old or belong to no living process, and young leftovers stay", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, { a: "1" })

@@ -459,7 +459,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("whose index cannot be put in place leave no file", () =>
+  it.live("whose index cannot be moved into place leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const blocked = `${yield* usual}.idx`
@@ -510,7 +510,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     "detail" in fault &&
     String(fault.detail).includes("the disk is full (ENOSPC)")
 
-  it.live("that fills with added objects fail at once and at the end, and leave no file", () =>
+  it.live("that is full of added objects fail at once and at the end, and leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)
@@ -523,7 +523,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     }).pipe(Effect.scoped)
   )
 
-  it.live("that fills during a stream keep their other objects", () =>
+  it.live("that becomes full during a stream keep their other objects", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)
@@ -534,7 +534,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     }).pipe(Effect.scoped)
   )
 
-  it.live("that fills while they finish leave no file", () =>
+  it.live("that becomes full while they finish leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)

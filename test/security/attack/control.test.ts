@@ -51,7 +51,7 @@ describe.runIf(canPlay)("the attack catches", () => {
     assert.deepStrictEqual(await uncaught(realpath, deep, onPort, "escape"), [])
   })
 
-  it("the service on such a port", minutes, async () => {
+  it("the service on a port that resolves links, compares, and uses what it resolved", minutes, async () => {
     assert.deepStrictEqual(await uncaught(prefix, absolute, named(onService, /readString|list|sink|delete$/), "escape"), [])
   })
 
