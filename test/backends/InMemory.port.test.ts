@@ -351,7 +351,7 @@ describe("open", () => {
     ["replaced by a rename", (port: Backend) => port.rename(at("full/inner"), at("file"), { replace: true })],
     ["given another mode", (port: Backend) => port.attributes!.set(at("file"), { mode: 0o600 })]
   ] as const) {
-    it.effect(`keeps reading the content of its stat when the file is ${what}`, () =>
+    it.effect(`keeps reading the opened content when the file is ${what}`, () =>
       Effect.gen(function* () {
         const port = yield* sample
         const handle = yield* port.open(at("file"))
@@ -363,7 +363,7 @@ describe("open", () => {
       })
     )
   }
-  it.effect("gives handles opened between appends the content each one opened", () =>
+  it.effect("gives each handle that was opened between appends the content at its opening", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const handles = []

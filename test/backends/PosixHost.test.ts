@@ -181,7 +181,7 @@ describe("the root", () => {
     removeTree: performed(port, { _tag: "RemoveTree", path: p("f") })
   })
 
-  it.effect("removed while in use makes every call Unavailable", () =>
+  it.effect("that is removed while in use makes every call Unavailable", () =>
     Effect.gen(function* () {
       for (const [level, make] of walks) {
         const { port, root } = yield* host(undefined, make)
@@ -198,7 +198,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("renamed while in use is followed, even if another directory takes its name", () =>
+  it.effect("that is renamed while in use is followed, even if another directory takes its name", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "a/b"), { recursive: true })
@@ -217,7 +217,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("renamed or replaced makes every call Unavailable under best-effort confinement until it is back", () =>
+  it.effect("that is renamed or replaced makes every call Unavailable under best-effort confinement until it is back", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host(undefined, checked)
       yield* write(port, "f", bytes("x"), "create")
@@ -505,7 +505,7 @@ describe("metadata", () => {
 describe("names", () => {
   const odd = [Buffer.from([0x62, 0x61, 0x64, 0xff]), Buffer.from([0x62, 0x61, 0x64, 0xfe]), Buffer.from("line\nbreak\\")]
 
-  it.effect("that no path can express are listed as not addressable and are reached by their keys", () =>
+  it.effect("that no path can express are listed as not addressable, and calls reach them by their keys", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (const name of odd) Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), name]), name.toString("hex"))
@@ -622,7 +622,7 @@ describe("listing", () => {
     })
   )
 
-  it.effect("of a large directory is complete, with and without names that are not text", () =>
+  it.effect("of a large directory is complete, with and without names that are not UTF-8", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const names = Array.from({ length: 5000 }, (_, i) => `some-longer-name-of-a-file-${i}`)

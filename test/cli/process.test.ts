@@ -88,7 +88,7 @@ const project = {
 }
 
 describe("the program", () => {
-  it.live("gives the tour without arguments, changes nothing and prints ASCII only", () =>
+  it.live("shows the tour without arguments, changes nothing and prints ASCII only", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const before = yield* fingerprint(root)
@@ -113,7 +113,7 @@ describe("the program", () => {
       assert.deepStrictEqual(yield* fingerprint(root), before)
     }).pipe(Effect.scoped)
   )
-  it.live("gives the tour in an empty directory too", () =>
+  it.live("shows the tour in an empty directory too", () =>
     Effect.gen(function* () {
       const root = yield* directory({})
       const ran = yield* run(root, ["tour"])
@@ -123,7 +123,7 @@ describe("the program", () => {
       assert.deepStrictEqual(yield* fingerprint(root), [])
     }).pipe(Effect.scoped)
   )
-  it.live("gives the tour as JSON, one step per line", () =>
+  it.live("prints the tour as JSON, one step per line", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const { out } = yield* run(root, ["tour", "--json"])

@@ -108,7 +108,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(inMemoryDatabase)
   )
 
-  it.effect("is right that an archive with links needs links, and one without does not", () =>
+  it.effect("is right that only an archive with links needs a filesystem with links", () =>
     Effect.gen(function* () {
       const packed = (tree: InMemory.Tree) =>
         Effect.map(InMemory.make({ tree }), (backend) => Archive.exportZipOf(Filesystem.make(backend)))

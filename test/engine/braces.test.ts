@@ -238,7 +238,7 @@ describe("a backslash makes the next character literal", () => {
   })
 })
 
-describe("strict compilation rejects a pattern that may not mean what it seems to mean:", () => {
+describe("strict compilation rejects a pattern with a surprising meaning:", () => {
   const rows: ReadonlyArray<readonly [pattern: string, detail: RegExp]> = [
     ["src\\gen", /"\\g" is the sign/],
     ["C:\\work", /"\\w" is the sign/],

@@ -70,7 +70,7 @@ describe("an edit", () => {
     assert.strictEqual(once(`${text}here\n`, "here", "there"), `${text}there\n`)
   })
 
-  it("replaces from the left, without overlap", () => {
+  it("replaces matches from the left, without overlap", () => {
     assert.strictEqual(once("aaa", "aa", "b", "all"), "ba")
     assert.strictEqual(once("aaa", "aa", "b"), "ba")
     assert.strictEqual(once("aaaa", "aa", "b", "all"), "bb")

@@ -230,7 +230,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("reads an open file up to its size when it was opened", () =>
+  it.effect("reads an open file up to the size that it had when it was opened", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode()
       Fs.writeFileSync(join(root, "a"), "old")

@@ -222,7 +222,7 @@ const formats = [
 describe("any tree", () => {
   for (const [format, out, back] of formats) {
     it.effect.prop(
-      `comes back through ${format} except for the skipped entries, and with strict completely or not at all`,
+      `is restored from ${format} except for skipped entries; with strict, completely or not at all`,
       { entries: Named, files: Arbitraries.files },
       ({ entries, files }) =>
         Effect.gen(function* () {

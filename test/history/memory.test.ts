@@ -141,7 +141,7 @@ const change = (port: Backend, { isChmod, mode, path, step }: Change): Effect.Ef
 for (const folds of [false, true]) {
   for (const isWatched of [false, true]) {
     it.effect.prop(
-      `each capture comes back after any changes, whole and by paths${folds ? ", without case" : ""}${isWatched ? ", and watchers see it" : ""}`,
+      `each capture can be restored after any changes, as a whole and by paths${folds ? ", in a case-insensitive tree" : ""}${isWatched ? ", and watchers see it" : ""}`,
       [Arbitrary.array(Moment, { maxLength: 8 })],
       ([moments]) =>
         Effect.gen(function* () {
@@ -220,7 +220,7 @@ describe("a capture", () => {
     })
   )
 
-  it.effect("is the same object as the previous capture if nothing changed", () =>
+  it.effect("is the same object as the previous capture if nothing has changed", () =>
     Effect.gen(function* () {
       const history = historyOf(yield* fresh({ a: { b: "1" } }))
       assert.strictEqual((yield* history.capture).root, (yield* history.capture).root)

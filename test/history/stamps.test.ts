@@ -222,7 +222,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("of a directory that is replaced during the listing are empty or of the new one", () =>
+    it.effect("of a directory that is replaced during the listing are empty or belong to the new directory", () =>
       Effect.gen(function* () {
         const root = yield* directory
         Fs.mkdirSync(join(root, "d"))
@@ -247,7 +247,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("of a directory that is moved away are of the opened one, or of its replacement", () =>
+    it.effect("of a directory that is moved away belong to the opened directory or to its replacement", () =>
       Effect.gen(function* () {
         const root = yield* directory
         Fs.mkdirSync(join(root, "d"))

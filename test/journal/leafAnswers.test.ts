@@ -715,7 +715,7 @@ describe("a leaf over a case-insensitive disk (C-41)", () => {
 })
 
 describe("chunks of an extended leaf", () => {
-  it.effect("have the metadata of the file only in the first one", () =>
+  it.effect("have the metadata of the file only in the first chunk", () =>
     serving(memory(), { extended: true, streamingThreshold: 4, chunkSize: 4 }, ({ askAll }, self) =>
       Effect.gen(function* () {
         yield* self.write("f", "0123456789")

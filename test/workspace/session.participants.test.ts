@@ -177,7 +177,7 @@ describe("a participant of a session", () => {
         )
       )
 
-      it.effect(`leaves no capture, and keeps the old snapshot, when the capture of participant ${at} ${fault}`, () =>
+      it.effect(`keeps the old snapshot and no new capture when the capture of participant ${at} ${fault}`, () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fakes, seen, session } = yield* ground

@@ -88,7 +88,7 @@ describe("a saved session", () => {
     })
   )
 
-  it.effect("distinguishes an emptied slice from one with its initial items", () =>
+  it.effect("distinguishes an emptied slice from a slice with its initial items", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const session = yield* Session.make({ slices })

@@ -84,7 +84,7 @@ for (const kind of shells) {
       )
     }
 
-    live("stats a file whose time is beyond all dates", "", function* (port, at) {
+    live("stats a file whose time is out of the range of dates", "", function* (port, at) {
       Fs.writeFileSync(join(at, "file"), "x")
       execFileSync("touch", ["-d", "@99999999999999", join(at, "file")])
       // Some disks store another time instead, so only the size is compared.

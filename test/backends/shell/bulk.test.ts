@@ -161,7 +161,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("list a large directory in a call of its own, and also one with a write in progress", () =>
+    it.live("list a large directory, or a directory with a write in progress, in a separate call", () =>
       Effect.gen(function* () {
         const { asked, fast, root, slow } = yield* bench(session)
         Fs.mkdirSync(join(root, "large"))

@@ -60,7 +60,7 @@ describe("the git that is run", () => {
     ["empty", ""],
     ["a dot", "."]
   ]) {
-    it.effect(`is never one from a PATH entry that is ${what}, wherever the process is`, () =>
+    it.effect(`is never a program from a PATH entry that is ${what}, whatever the working directory is`, () =>
       Effect.gen(function* () {
         const base = yield* directory
         const trap = pretend(base, "bin", `touch ${base}/executed`)
@@ -77,7 +77,7 @@ describe("the git that is run", () => {
     )
   }
 
-  it.effect("is never one in a directory to avoid, not even through a link", () =>
+  it.effect("is never a program in a directory to avoid, not even through a link", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const workspace = join(base, "workspace")
@@ -221,7 +221,7 @@ describe("a run of git", () => {
     )
   )
 
-  it.effect("passes many megabytes through, from a buffer or a stream", () =>
+  it.effect("transfers many megabytes, from a buffer or a stream", () =>
     pretended(answering("exec cat"), (git) =>
       Effect.gen(function* () {
         const bytes = Buffer.alloc(30_000_000, "0123456789\n")

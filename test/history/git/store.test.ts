@@ -61,7 +61,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.effect("has whole files when the system writes only a few bytes at a time", () =>
+  it.effect("has complete files even if the system writes only a few bytes at a time", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const { writeSync } = NodeFs
