@@ -94,7 +94,7 @@ describe("interrupted and killed servers", () => {
     })
   )
 
-  it.live("leave changes that the next server finishes or undoes before it lists the files", () =>
+  it.live("leave unfinished changes, which the next server finishes or undoes before it lists the files", () =>
     Effect.gen(function* () {
       const root = yield* directory
       for (const [path, text] of Object.entries(before)) {

@@ -341,7 +341,7 @@ describe("a request that no leaf serves", () => {
     )
   )
 
-  it.effect("is served by a leaf that starts in time, and by no other", () =>
+  it.effect("is served by a leaf that starts in time, and by no other leaf", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "a" })
@@ -359,7 +359,7 @@ describe("a request that no leaf serves", () => {
     )
   )
 
-  it.effect("is answered by the first leaf if another starts too late", () =>
+  it.effect("is answered by the first leaf if another leaf starts too late", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "a" })

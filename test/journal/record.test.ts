@@ -233,7 +233,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("makes no change that cannot be recorded, and says so", () =>
+  it.effect("refuses a change that cannot be recorded, and the error says so", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", "d/e": "two" })

@@ -372,7 +372,7 @@ describe("a directory", () => {
     })
   )
 
-  it.effect("that the machine deletes partly keeps the records of the remaining files only", () =>
+  it.effect("that another program deletes partly keeps the records of the remaining files only", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       for (const path of ["d/a", "d/b", "d/c", "d/e/f"]) yield* fs.write(path, "x")
