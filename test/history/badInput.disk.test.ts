@@ -147,7 +147,6 @@ describe.runIf(ready)("the disk of a store", () => {
     })
   )
 
-  // KNOWN TO FAIL: forgetting first writes a note, which does not fit on the full disk.
   it.live("has space again after a snapshot is forgotten on a full disk", () =>
     Effect.gen(function* () {
       const { first, here, one, room, second } = yield* twoOnFull
@@ -159,7 +158,6 @@ describe.runIf(ready)("the disk of a store", () => {
     })
   )
 
-  // KNOWN TO FAIL: our own git processes keep the removed packs open until the layer ends.
   it.live("has space again as soon as forgotten snapshots are collected, while the layer still runs", () =>
     Effect.gen(function* () {
       const { first, here, room, second } = yield* twoOnFull

@@ -98,7 +98,6 @@ describe.runIf(hasGit)("two processes with one root and one store", () => {
     120_000
   )
 
-  // KNOWN TO FAIL: the processes share no lock, so both report success and leave a mixture.
   it.live(
     "that restore two snapshots concurrently leave one whole tree, or one restore reports its failure",
     () =>
