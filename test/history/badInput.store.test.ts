@@ -239,7 +239,7 @@ const lockCases: ReadonlyArray<readonly [what: string, lock: (here: Place, state
   ["all packed references", ({ gitDir }) => join(gitDir, "packed-refs.lock")]
 ]
 
-describe.runIf(hasGit)("a lock on", () => {
+describe.runIf(hasGit)("a lock file for", () => {
   for (const [what, lockOf] of lockCases) {
     it.live(`${what} does not block snapshot and restore, and makes forget fail as unavailable with the name of the lock`, () =>
       Effect.gen(function* () {

@@ -499,20 +499,20 @@ describe("a dump is refused", () => {
   const good = [line("a"), line("b", "a"), line("c", "b"), line("d", "a")]
   const damaged: ReadonlyArray<readonly [what: string, text: string | Uint8Array, at: number]> = [
     ["is empty", "", 1],
-    ["is a newline", "\n", 1],
-    ["is cut in a line", good.join("\n").slice(0, -9), 4],
-    ["is cut in its first line", good[0]!.slice(0, 20), 1],
+    ["is only a newline", "\n", 1],
+    ["is truncated within a line", good.join("\n").slice(0, -9), 4],
+    ["is truncated within its first line", good[0]!.slice(0, 20), 1],
     ["has an empty line", [good[0], "", good[1]].join("\n"), 2],
     ["has a session twice", [...good, line("b", "c")].join("\n"), 5],
     ["has its first session twice", [line("a"), line("a", "a")].join("\n"), 2],
     ["has a child before its parent", [line("a"), line("c", "b"), line("b", "a")].join("\n"), 2],
-    ["has a child of itself", [line("a"), line("b", "b")].join("\n"), 2],
+    ["has a session that is its own child", [line("a"), line("b", "b")].join("\n"), 2],
     ["has an unknown parent", [...good, line("e", "z")].join("\n"), 5],
     ["begins with a child", good.slice(1).join("\n"), 1],
     ["has two roots", [...good, line("e")].join("\n"), 5],
     ["has NUL bytes at its end", `${good.join("\n")}\n${"\0".repeat(4096)}`, 5],
     ["has NUL bytes in it", good.join("\n").replace('"c"', '"\0"'), 3],
-    ["has an item that does not fit", good.join("\n").replace('["c"]', "[3]"), 3],
+    ["has an item that violates its schema", good.join("\n").replace('["c"]', "[3]"), 3],
     ["has bytes that are not UTF-8", Buffer.concat([Buffer.from(`${good[0]}\n`), Buffer.from([0x22, 0xc3, 0x28, 0x22])]), 2]
   ]
   for (const [what, text, at] of damaged) {
