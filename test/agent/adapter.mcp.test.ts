@@ -61,7 +61,7 @@ describe("a prompt served to the official client", () => {
     })
   })
 
-  it.live("passes the scripts of an ordinary MCP server over stdio, and ends when the client hangs up", () =>
+  it.live("passes the client scripts for MCP servers over stdio, and ends when the client disconnects", () =>
     Effect.gen(function* () {
       const prompt = yield* promptOf([yield* onDisk], { name: "The Workshop" })
       const session = yield* makeSession

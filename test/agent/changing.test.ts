@@ -411,7 +411,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("remembers the version of what it wrote, and tools forget files that are moved or removed", () =>
+  it.live("records the version that it wrote, and the session forgets files that tools move or remove", () =>
     Effect.gen(function* () {
       const fs = yield* host({ a: "1\n", b: "1\n" })
       const seen = Memory.make()

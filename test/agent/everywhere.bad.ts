@@ -1,4 +1,4 @@
-/** Rows about settings, about read-only filesystems, and about input that is wrong for every tool. */
+/** Table rows for settings, for read-only filesystems, and for input that every tool refuses. */
 import { type Files, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 
@@ -55,7 +55,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a budget counts what the caller measures",
+    name: "a budget counts in the unit of the caller's measure",
     tree: { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" },
     settings: { budget: 4, measure: (text) => text.split("\n").length },
     calls: [
@@ -66,7 +66,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a read-only filesystem is read, and every change is refused",
+    name: "tools read a read-only filesystem, and refuse every change of it",
     tree: { ...files, link: link("a.txt") },
     readOnly: true,
     calls: [

@@ -1,4 +1,4 @@
-/** Rows of removing, moving, copying and making directories. */
+/** Table rows for removing, moving and copying entries and for making directories. */
 import { directory, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row, without } from "./everywhereRun.ts"
 import { climbs, isRoot, text, work } from "./everywhere.trees.ts"
@@ -90,7 +90,7 @@ const transferring: ReadonlyArray<Row> = [
     }
   },
   {
-    name: "move and copy replace an entry only with overwrite, and only one of the same kind",
+    name: "move and copy replace an entry only with overwrite, and only by an entry of the same kind",
     tree: { ...work, other: directory },
     calls: [
       fails(

@@ -1,4 +1,4 @@
-/** Rows of writing and editing: bytes outside of a match stay, and a failure changes nothing. */
+/** Table rows for writing and editing: bytes outside of a match stay, and a failed call changes nothing. */
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 import { climbs, escapes, text, utf16, work } from "./everywhere.trees.ts"
@@ -83,7 +83,7 @@ const ofWriting: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "x\ny", "d/b.txt": "z", o: "o", p: "p" }
   },
   {
-    name: "write_file writes through a link, also to a missing target, and never out of the root",
+    name: "write_file writes through a link, even to a missing target, and never out of the root",
     tree: work,
     calls: [
       ok("write_file", { path: "link", content: "x", mode: "overwrite" }, /^wrote link: 1 byte/, { path: "link" }),

@@ -1,5 +1,6 @@
 /**
- * Rows of the four-tool kit. Listings show sizes, versions and times; a version is shown by its first twelve digits.
+ * Table rows for the kit of four tools. Listings show sizes, versions and times, and a version is shown by its first
+ * twelve digits.
  */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"

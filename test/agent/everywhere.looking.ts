@@ -1,4 +1,4 @@
-/** Rows of the tools that list, stat and read, including their answers for empty results. */
+/** Table rows for the tools that list, stat and read, including empty results. */
 import { type Files } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
@@ -70,7 +70,7 @@ const listing: ReadonlyArray<Row> = [
     calls: [ok("ls", { path: null }, "the root is empty", { path: ".", entries: [] })]
   },
   {
-    name: "ls continues after a name, whether that exists or not",
+    name: "ls continues after a name, whether the name exists or not",
     tree: { a: "1", b: "2", c: "3" },
     calls: [
       ok("ls", { after: "a" }, "b (1 byte)\nc (1 byte)\n0 directories, 3 files", { truncated: false }),

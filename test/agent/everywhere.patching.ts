@@ -1,4 +1,4 @@
-/** Rows of patches in both formats: a patch is applied as a whole or not at all. */
+/** Table rows for patches in both formats: a patch is applied as a whole or not at all. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row, without } from "./everywhereRun.ts"

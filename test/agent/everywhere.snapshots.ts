@@ -1,4 +1,4 @@
-/** Rows of the snapshot tools, whose answers are the same with snapshots in memory, in git and in archives. */
+/** Table rows for the snapshot tools, whose answers are the same with snapshots in memory, in git and in archives. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 
@@ -102,7 +102,7 @@ export const snapshots: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "restoring some paths keeps the others, and removes given paths that the snapshot lacks",
+    name: "a restore of some paths keeps other paths, and removes the given paths that the snapshot lacks",
     tree: files,
     few: true,
     snapshots: true,

@@ -215,7 +215,7 @@ describe("read_file", () => {
   )
 
   it.effect.prop(
-    "keeps every message within the budget, except one that shows a single character of a line",
+    "keeps every message within the budget, except a message that shows a single character of a line",
     [text, int(60, 4000)],
     ([text, budget]) =>
       Effect.gen(function* () {
@@ -243,7 +243,7 @@ describe("read_file", () => {
   it.effect.each([
     ["utf-8", utf8(`é\n${"😀x".repeat(1000)}\r\nb`)],
     ["utf-16le", new Uint8Array(Buffer.from(`\uFEFFé\n${"😀x".repeat(1000)}\r\nb`, "utf16le"))]
-  ] as const)("names the bytes that hold the rest of a shortened line, in %s", ([encoding, bytes]) =>
+  ] as const)("names the range of bytes that continues a shortened line, in %s", ([encoding, bytes]) =>
     Effect.gen(function* () {
       const { message, value } = yield* call(readFile, { path: "a" })
       assert.strictEqual(value.encoding, encoding)
@@ -390,7 +390,7 @@ describe("ls", () => {
     })
   )
 
-  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, which is no directory", ([path]) =>
+  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, which is not a directory", ([path]) =>
     Effect.gen(function* () {
       const result = yield* call(ls, { path })
       assert.isFalse(result.success)

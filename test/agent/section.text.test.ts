@@ -61,24 +61,24 @@ describe("the text of a section", () => {
   }
 
   for (const [name, make] of kinds.slice(0, 3)) {
-    it.live(`of ${name} covers the guidance that the specification lists`, () =>
+    it.live(`of ${name} covers the required guidance`, () =>
       Effect.gen(function* () {
         const { text } = yield* said(yield* make)
         hears(
           text,
-          // 1 and 2: it starts empty, and mounts are configuration
+          // The workspace starts empty, and mounts are configuration.
           /starts empty/,
           /write_file/,
           /mounted was chosen before.*cannot bring in/,
-          // 3: list narrowly before reading
+          // List a few entries before reading.
           /Look before you read.*(Ask for those that matter|Ask narrowly)/,
-          // 4: read, and change the version that was read
+          // Read a file before changing it, and give its version.
           /read_file.*before you change it.*version/,
-          // 5: short whole files, small binaries, appends for logs
+          // Write short files as a whole, small binaries, and logs by appends.
           /whole files.*short.*Binary.*little.*Append.*logs/,
-          // 6: delete what is finished with
+          // Delete files that are no longer needed.
           /Remove what you are finished with.*(rm|delete_file)/,
-          // 7: no mirrors, and the size limit
+          // Do not copy whole repositories, and respect the size limit.
           /Do not copy whole repositories.*48,000 characters/
         )
       }).pipe(Effect.scoped)
@@ -195,7 +195,7 @@ describe("the digest of a workspace", () => {
   const dispatched = (own: Effect.Success<ReturnType<typeof session>>, text: string, section = "workspace") =>
     own.dispatch(Section.WorkspaceDigest, { section, text })
 
-  it.live("is the newest one of its section in the session; without one the text says how to explore", () =>
+  it.live("is the newest digest of its section in the session; without a digest the text says how to explore", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const made = yield* Section.WorkspaceSection({ session: own })

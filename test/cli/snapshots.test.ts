@@ -119,8 +119,8 @@ describe.runIf(hasGit)("snapshot", () => {
     ["a state directory", []],
     ["--store", ["--store", "root/store"]],
     ["--store through a link", ["--store", "way/store"]],
-    ["--store at a link that leads nowhere yet", ["--store", "dangling"]],
-    ["--store behind a link of the root", ["--store", "root/back/store"]]
+    ["--store at a dangling link", ["--store", "dangling"]],
+    ["--store behind a link in the root", ["--store", "root/back/store"]]
   ] as const)("refuses %s inside of the root, and suggests another", ([, args]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -161,7 +161,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.strictEqual(Schema.decodeUnknownSync(Schema.toCodecJson(SnapshotError))(error).reason, "io")
     })
   )
-  it.live("leaves a directory that is no store unchanged", () =>
+  it.live("leaves a directory that is not a store unchanged", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const other = join(here.top, "other")
@@ -291,7 +291,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
       assert.include(ran.err, "fs-algebra restore latest src --root root")
     })
   )
-  it.live("that fits several is refused, and all of them are shown", () =>
+  it.live("that matches several snapshots is refused with a list of them", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const [one, two] = [yield* take(here, "--tag", "same"), yield* take(here, "--tag", "same")]
@@ -304,7 +304,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 2)
     })
   )
-  it.live("is a whole tag before it is a prefix of an id", () =>
+  it.live("refers to the snapshot with that tag rather than to an id with that prefix", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
@@ -349,7 +349,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
 })
 
 describe.runIf(hasGit)("restore", () => {
-  it.live("restores changed and removed files, removes added ones, and can be undone", () =>
+  it.live("restores changed and removed files, removes added files, and can be undone", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -369,7 +369,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.deepStrictEqual(picture(here.root), changed)
     })
   )
-  it.live("reports the same with --dry-run, and changes nothing", () =>
+  it.live("reports the same changes with --dry-run, and makes none", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -400,9 +400,9 @@ describe.runIf(hasGit)("restore", () => {
     })
   )
   it.live.each([
-    ["a path outside", ["latest", "../x"], 2],
-    ["a path that is neither here nor there", ["latest", "a.txt", "nope"], 3],
-    ["too long a path", ["latest", "x".repeat(300)], 8]
+    ["a path outside of the root", ["latest", "../x"], 2],
+    ["a path that is neither in the tree nor in the snapshot", ["latest", "a.txt", "nope"], 3],
+    ["a path that is too long", ["latest", "x".repeat(300)], 8]
   ] as const)("changes nothing for %s", ([, args, code]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -659,7 +659,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.strictEqual(done(yield* here.run(["diff", "--names"])), String.raw`A	\xff\x22\x0a` + "\n")
     })
   )
-  it.live("ends quietly when its reader has gone", () =>
+  it.live("ends quietly when its reader has exited", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       yield* take(here)

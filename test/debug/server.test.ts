@@ -714,7 +714,7 @@ describe("a response", () => {
         onEndpoint: ({ endpoint }) => void routes.push(`${endpoint.method} ${endpoint.path.replace(/:(\w+)/g, "{$1}")}`)
       })
       assert.sameMembers(described, routes)
-      // The routes that the page and specification 002 need.
+      // The routes that the page uses.
       assert.includeMembers(described, [
         "GET /api/meta",
         "GET /api/sessions",

@@ -142,7 +142,7 @@ describe("ignore", () => {
     )
   })
 
-  layer(Layer.effect(Git, makeGit(true)))("beside git where case does not distinguish", (it) => {
+  layer(Layer.effect(Git, makeGit(true)))("beside git with core.ignoreCase", (it) => {
     // When git ignores case, it never matches a capital letter after a backslash or in a set.
     const plain = parts.filter((part) => !part.includes("\\") && !part.includes("["))
     it.effect.prop(

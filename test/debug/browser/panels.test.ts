@@ -1,4 +1,4 @@
-/** The views beside the files in a real browser, over dumps with known contents. */
+/** The views beside the file view, in a real browser, over dumps with known contents. */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { complaintsOf, desk, hasChromium, launch, phone, soon } from "./chromium.ts"

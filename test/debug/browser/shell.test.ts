@@ -391,7 +391,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
     }
   })
 
-  it("reports what could not be read until it is dismissed, and shows the rest", async () => {
+  it("reports unreadable data until the message is dismissed, and shows the other data", async () => {
     const directory = emptyDirectory()
     const path = await dump(directory, "half", { "a.txt": "a" })
     Fs.writeFileSync(path.replace(/\.jsonl$/, ".fs.zip"), "no archive at all")
