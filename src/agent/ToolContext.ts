@@ -12,7 +12,7 @@ import type { BudgetTracker, RunContext } from "./model.ts"
 export { type BudgetTracker, type RunContext as Operations, ToolContext } from "./model.ts"
 
 /**
- * The options of `make`; each optional part defaults to none.
+ * The options of `make`. Each property that is optional here defaults to `Option.none()`.
  *
  * @since 0.1.0
  */
@@ -56,7 +56,7 @@ export const budget = (limit: number): Effect.Effect<BudgetTracker, InvalidArgum
     return Effect.succeed({
       limit,
       left: Effect.sync(() => left),
-      // An invalid amount, such as NaN or a negative number, changes nothing.
+      // An invalid amount, such as NaN or a negative number, does not change the budget.
       spend: (amount) => Effect.sync(() => void (left = amount >= left ? 0 : amount > 0 ? left - amount : left))
     })
   })

@@ -9,8 +9,8 @@ import type { Call, ToolFailure } from "./definition.ts"
 import { deepestExistingDirectory, suggestPaths, toolArgumentName } from "./toolPath.ts"
 
 /**
- * The step budget of a comparison, whose cost is lines times differences. Beyond this budget more lines are reported as changed
- * than were.
+ * The step budget of a comparison, whose cost is the number of lines times the number of differences. Beyond the budget, the
+ * comparison reports too many lines as changed.
  */
 const maxSteps = 4_000_000
 const maxEdits = 2000
@@ -22,7 +22,8 @@ interface Range {
 }
 
 /**
- * Returns the changed ranges, 1-based and inclusive. For lines that were only removed, the range is the line at that position.
+ * Returns the changed ranges, 1-based and inclusive. The range of a pure removal is the line at the position of the removed
+ * lines.
  */
 const rangesOf = function* (before: string, after: string): Steps<ReadonlyArray<Range>> {
   const number = makeLineNumbering()
@@ -84,7 +85,7 @@ const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
 const fourKitTools: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
 const toolsOfBothKits: ReadonlySet<string> = new Set(["read_file", "write_file"])
 
-/** Returns the advice to list a directory. It must name only a tool that is offered, and the two kits share names. */
+/** Returns the advice to list a directory. The advice must name a tool of the kit in use, and the two kits share names. */
 const adviseListing = ({ tool }: Call, directory: string): string =>
   fourKitTools.has(tool)
     ? `Call list_directory with ${quotePath(directory)} to see its entries.`
@@ -194,7 +195,7 @@ const describeChangedLines = ({ expected, path }: Conflict, { filesystem, memory
   )
 }
 
-/** Tests whether this session has seen the version. A version that it has never seen may never have existed. */
+/** Tests whether this session has seen the version. A version that no read returned may never have existed. */
 const isKnown = (version: string, input: string, { memory }: CallKnowledge): boolean => {
   const path = FsPath.parse(input)
   return memory.textOf(version) !== undefined || (typeof path === "string" && memory.seen(path) === version)
@@ -355,7 +356,9 @@ const failureTable: Table = {
 
 const endWithFullStop = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
 
-/** Describes a failure outside the table, from a tool written for another version of this package or without its types. */
+/**
+ * Describes a failure with an unknown tag. A tool written for another version of this package, or without types, may fail so.
+ */
 const unknown = (failure: unknown, call: Call): FailureText => {
   const { message } = Object(failure) as { readonly message?: unknown }
   const reason = typeof message === "string" && message.trim() !== "" ? message : "it gave no reason"

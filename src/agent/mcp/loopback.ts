@@ -1,6 +1,6 @@
 /**
- * Admits only requests from this machine, and from browsers only pages of this server. The Host and Origin headers expose DNS
- * rebinding and pages of other sites.
+ * Admits only requests from this machine. Among web pages, only pages of this server may send requests. The Host and Origin
+ * headers reveal DNS rebinding and pages of other sites.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"

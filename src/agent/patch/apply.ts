@@ -1,6 +1,6 @@
 /**
- * Context lines are only compared, so they keep their bytes. Added lines end as in the patch if patch and file agree on line
- * endings, and otherwise as the lines that they replace or follow.
+ * Applies a patch to the text of a file. Context lines keep the bytes of the file. If the patch and the file agree on line
+ * endings, added lines end as in the patch. Otherwise they end as the lines that they replace or follow.
  */
 import type { Replacement } from "../../engine/diff.ts"
 import { explainAbsent } from "../../engine/nearest.ts"
@@ -8,8 +8,8 @@ import { maxUnitsPerStep, runAtOnce, type Steps, unitsPerItem } from "../../runt
 import { type Refused, refused } from "../definition.ts"
 import { type FilePatch, type Hunk, type Line, newLines, oldLines, quoted } from "./parse.ts"
 
-// Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely, and is built only when
-// the level before has found nothing.
+// Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely, and is built only after the
+// previous level has found nothing.
 
 /**
  * The looseness of a comparison. 0: exact; 1: ignores line endings; 2: also ignores blanks at the end of a line; 3: also
@@ -109,13 +109,13 @@ const linesOf = function* (text: string, byteOrderMark: "apart" | "within" = "ap
   }
 }
 
-// Finds the place of a hunk. The stated place wins if its lines stand there. Otherwise the hunk goes to the one place that
-// has its lines, or of several to the one nearest to the stated place. Two equally good places are ambiguous. A hunk is
-// always below the one before.
+// Finds the place of a hunk. The line number in the hunk applies if the lines of the hunk are there. Otherwise the place that
+// has the lines is chosen; among several places, the one nearest to the line number. Two equally near places are ambiguous. A
+// hunk is always below the previous hunk.
 //
 // A unified diff comes from a program, and may differ from the file only in line endings. In the other form, which models
-// write, blanks at the end of lines may differ. If that finds nothing, blanks at their beginning may differ too. An `@@`
-// line must stand above the place and selects the first place below it.
+// write, blanks at the end of lines may differ. If nothing is found, blanks at the beginning of lines may differ too. An `@@`
+// line must occur above the place, and selects the first place below that line.
 
 type HunkPlace =
   | { readonly _tag: "At"; readonly line: number; readonly level: Level }
@@ -125,8 +125,8 @@ type HunkPlace =
 
 interface Finder {
   /**
-   * Finds the place of a hunk. Lines before `from` belong to earlier hunks. `shift` is how far below their stated places those
-   * hunks were found.
+   * Finds the place of a hunk. Lines before `from` belong to earlier hunks. `shift` is the number of lines between the line
+   * numbers in those hunks and the places that were found.
    */
   readonly find: (hunk: Hunk, from: number, shift: number) => Steps<HunkPlace>
 }
@@ -171,7 +171,7 @@ interface ComparisonCount {
 const makeLineSearch = (index: Index, lines: ReadonlyArray<Line>, comparisons: ComparisonCount): LineSearch => {
   const ids = lines.map(({ lacksNewline: open, text }) => index.idOf(text, open === true))
   if (ids.includes(-1)) return emptySearch
-  // Search by the rarest line, which has the fewest places to try.
+  // Search for the rarest line of the hunk, because it has the fewest places to try.
   let rarestLine = 0
   for (let at = 1; at < ids.length; at++) if (index.countOf(ids[at]!) < index.countOf(ids[rarestLine]!)) rarestLine = at
   const places = index.places(ids[rarestLine]!)
@@ -243,8 +243,8 @@ const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): R
 const anchorLineCost = 10
 
 /**
- * Returns every line that an anchor may mean: an equal line, else one equal but for blanks around it, else one that begins with
- * it.
+ * Returns every line that an anchor may mean: the equal lines; if there are none, lines that differ only in surrounding blanks;
+ * if there are none, lines that begin with the anchor.
  */
 const anchorLines = (lines: Lines, comparisons: ComparisonCount) => {
   const known = new Map<string, ArrayLike<number>>()
@@ -532,7 +532,7 @@ const textAsFile = (lines: Lines, run: LineReplacement, marksEnd: boolean): stri
   const { added, from, to } = run
   const lackedFinalNewline = lines.count > 0 && lines.lineEnding(lines.count - 1) === ""
   const reachesEnd = to === lines.count && lackedFinalNewline
-  // The added lines follow a last line that has no newline and stays.
+  // The added lines follow a last line that has no newline and is not removed.
   let out = reachesEnd && from === to && added.length > 0 ? modelEnding(lines, run, 0) : ""
   for (const [index, { lacksNewline: open, text }] of added.entries()) {
     const isOpen = marksEnd ? open === true : reachesEnd && index === added.length - 1

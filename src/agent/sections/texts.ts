@@ -104,7 +104,7 @@ export const vfs = ({ toolNames, limits, mounted }: Facts): string =>
     mountsParagraph(mounted)
   )
 
-/** Describes a workspace. `directory` is its path on the machine, for agents that work on it without our tools. */
+/** Describes a workspace. `directory` is its path on the machine, for agents that use other tools than ours. */
 export const workspace = (
   { toolNames, limits, mounted }: Facts,
   directory: string | undefined,

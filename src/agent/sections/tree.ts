@@ -13,7 +13,7 @@ export interface SectionAtDepth<R> {
 export const flatten = <R>(sections: ReadonlyArray<Section<R>>, depth = 0): ReadonlyArray<SectionAtDepth<R>> =>
   sections.flatMap((section) => [{ section, depth }, ...flatten(section.children, depth + 1)])
 
-/** Returns the section with other children. Reads only known fields, because any object may be a section. */
+/** Returns a copy of the section with other children. Copies only the known fields, because any object may be a section. */
 const withChildren = <R>(section: Section<R>, children: ReadonlyArray<Section<R>>): Section<R> => {
   const { template } = section
   return {
@@ -64,7 +64,7 @@ const keyPattern = /^[a-z][a-z0-9_.-]{0,63}$/
 
 const maxTitleLength = 200
 
-/** A title without characters that would end the line of its heading. */
+/** Matches a title without characters that would end the line of the heading. */
 const titlePattern = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u
 
 const isKey = (key: unknown): boolean => typeof key === "string" && keyPattern.test(key)

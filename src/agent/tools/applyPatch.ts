@@ -12,8 +12,8 @@ import { type FilePatch, parse, sendAgainAdvice } from "../patch/parse.ts"
 import { joinFitting } from "../text/fit.ts"
 import { formatCount as plural } from "../../model/words.ts"
 
-// Computes the effect of a patch on the tree before anything is changed. A later section of a file works on the result of
-// an earlier one; a name that appears or disappears twice is refused.
+// Computes the effect of a patch on the tree before any change. If the patch has several sections for a file, each works on the
+// result of the section before it. A path that is added or removed twice is refused.
 
 interface Section {
   readonly patch: FilePatch
@@ -61,7 +61,7 @@ const read = (call: Call, path: FsPath): Effect.Effect<File, FsError> =>
 const readIfExists = (call: Call, path: FsPath): Effect.Effect<File | undefined, FsError> =>
   Effect.catch(read(call, path), (error) => (error._tag === "NotFound" ? Effect.undefined : Effect.fail(error)))
 
-/** Refuses a symlink: its content would be read from the target, but the link itself moved or removed. */
+/** Refuses a symlink. The patch would read the content of the link's target, but would move or remove the link itself. */
 const refuseLink = Effect.fnUntraced(function* (call: Call, path: FsPath, what: string): Effect.fn.Return<void, ToolFailure> {
   const { isSymlink } = yield* call.filesystem.stat(path)
   if (isSymlink !== true) return
@@ -221,8 +221,8 @@ const planPatch = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the largest patch, in UTF-16 units. Parsing blocks the event loop until it ends. Limits that allow larger writes than
- * an agent's also allow larger patches.
+ * Returns the largest size of a patch, in UTF-16 units. Parsing a patch blocks the event loop. Settings that allow larger
+ * writes also allow larger patches.
  */
 const maxPatchLength = ({ settings }: Call): number => Math.max(250_000, 5 * settings.limits.maxFileSize)
 
@@ -332,7 +332,7 @@ export const applyPatch = define({
   touches: ({ patch }, call) => Effect.map(sectionsOf(patch, call), (sections) => sections.flatMap(touchesOf)),
   handle: Effect.fnUntraced(function* ({ patch }, call) {
     const sections = yield* sectionsOf(patch, call)
-    // If another writer changes a file in between, plan again.
+    // If another writer changes a file before the commit, compute the changes again.
     const attempt = Effect.flatMap(planPatch(call, sections), (outcomes) =>
       Effect.map(applyOutcomes(call, outcomes), (changed) => ({ outcomes, changed }))
     )

@@ -27,7 +27,7 @@ interface Params extends Partial<Replacement> {
 interface FileEdits {
   readonly path: FsPath
   readonly edits: ReadonlyArray<Edit>
-  /** The model's names for the edits, such as `edits[3].`; empty for a single edit. */
+  /** The prefix of each edit's arguments in messages, such as `edits[3].`; empty for a single edit. */
   readonly names: ReadonlyArray<string>
   readonly ifMatch: string | undefined
 }
@@ -57,7 +57,7 @@ const ambiguousVersion = refused(
   "Put if_match into the edits of that file."
 )
 
-/** The largest number of edits in a call. Each costs some microseconds during which no other call can run. */
+/** The largest number of edits in a call. Each edit blocks other calls for some microseconds. */
 const maxEdits = 5000
 
 const tooManyEdits = (count: number): Refused =>
@@ -157,7 +157,7 @@ const coreReferences = /^(?:edits\[\d+\] and edits\[\d+\] overlap|it does not oc
 
 const withModelNumbers = (error: InvalidArgument, { names }: FileEdits, tool: string): InvalidArgument => {
   const modelName = (index: string): string => (names[Number(index)] ?? "").replace(/\.$/, "")
-  // Rewrite only the core's own references; elsewhere `edits[n]` may be text of the file.
+  // Rewrite only the references that the engine adds, because `edits[n]` may also occur in quoted text of the file.
   const detail = error.detail.replace(coreReferences, (text) =>
     text.replace(/edits\[(\d+)\]/g, (_, index: string) => modelName(index))
   )
@@ -244,12 +244,12 @@ const editAll = Effect.fnUntraced(function* (
   })
 })
 
-/** Makes all edits or none. Each edit is searched for in the text before any edit. */
+/** Makes all edits or none. Each old text is searched for in the original text of the file. */
 const editFiles = (call: Call, files: ReadonlyArray<FileEdits>): Effect.Effect<ReadonlyArray<EditedFile>, FsError> => {
   const [only] = files
   if (files.length === 1) return Effect.map(editOne(call, only!), (edited) => [edited])
   const hasPrecondition = (path: string): boolean => files.some((file) => file.path === path && file.ifMatch !== undefined)
-  // Without `if_match` for the file, a conflict is retried on the current content.
+  // If the call has no `if_match` for the file, retry after a conflict with the current content.
   return Effect.retry(editAll(call, files), {
     times: 4,
     while: (error) => error._tag === "Conflict" && !hasPrecondition(error.path)

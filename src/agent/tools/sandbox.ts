@@ -9,8 +9,8 @@ import { root } from "../../model/FsPath.ts"
 import { type Answer, type Call, define, optional, refused, type ToolFailure, type Touch } from "../definition.ts"
 import { listed } from "../../model/words.ts"
 
-// Accepts environment variables from models. The schema announces a list, because a strict schema cannot name unknown
-// keys. An object by name is accepted too, because many models send one.
+// Accepts environment variables from models. The schema announces a list of names and values, because a strict schema cannot
+// describe unknown keys. An object with the variables as keys is accepted too, because many models send one.
 
 const Variables = Schema.Array(
   Schema.Struct({
@@ -43,7 +43,7 @@ const Value = Schema.Struct({
   truncated: Schema.Boolean
 })
 
-/** The touches of a program: it may change any file, so a caller without access to all files may not run one. */
+/** The touches of a program. A program may change any file, so a call without access to all files is refused. */
 const touchesEverything: ReadonlyArray<Touch> = [
   { access: "write", path: root },
   { access: "delete", path: root }

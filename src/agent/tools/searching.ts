@@ -75,7 +75,7 @@ export const skippedOf = ({ binary, ignored, tooLarge, unreadable, unreadablePat
   unreadable_paths: unreadablePaths
 })
 
-/** Trims a pattern, because spaces around it come from the model. A mount point at its start stands for the root. */
+/** Trims a pattern, because models add blanks around patterns, and removes a mount point at its beginning. */
 export const globOf = (pattern: string, mountPoint: MountPoint): string => withoutMount(pattern.trim(), mountPoint)
 
 const maxNamedPaths = 3

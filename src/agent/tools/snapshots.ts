@@ -1,4 +1,6 @@
-/** The snapshot tools. A restore keeps the current state first, and its answer says how to restore that state. */
+/**
+ * The snapshot tools. A restore first takes a snapshot of the current state, and its result says how to return to that state.
+ */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -45,7 +47,8 @@ export const snapshotParameter = Schema.String.annotate({
 })
 
 /**
- * Finds a snapshot by a unique beginning of its id, by a unique tag, or by "latest". The call's own checkpoint does not count.
+ * Finds a snapshot by a unique beginning of its id, by a unique tag, or by "latest". The checkpoint of the current call is
+ * ignored.
  */
 export const chooseSnapshot = Effect.fnUntraced(function* (
   snapshots: Operations,
@@ -127,7 +130,7 @@ const letters = { added: "A", modified: "M", removed: "D" } as const
 export const Change = Schema.Struct({ path: Schema.String, change: Schema.Literals(["added", "modified", "removed"]) })
 export type Change = typeof Change.Type
 
-/** Formats a path. A name that is not valid text is kept by its bytes, and shown as hexadecimal escapes. */
+/** Formats a path. The bytes of a name that is not valid text are shown as hexadecimal escapes. */
 const printablePath = (path: string): string =>
   path
     .split("/")

@@ -46,10 +46,7 @@ interface Transfer {
   readonly forgetsSource: boolean
 }
 
-/**
- * Refuses if a directory is at the destination. The directory is neither replaced nor emptied: the file was perhaps meant to go
- * into it.
- */
+/** Refuses the call if the destination of a file is a directory, because the model may have meant to put the file into it. */
 const refuseDirectoryTarget = Effect.fnUntraced(function* (
   error: FsError,
   { filesystem }: Call,
@@ -80,7 +77,8 @@ const makeTransferHandler = ({ pastVerb, forgetsSource, run }: Transfer) =>
     )
     const { memory } = call
     memory.forget(to)
-    // If the source is not at the remembered version, neither is the copy, so the versions can be carried over.
+    // Carry the remembered version over to the copy. If the source has changed, the copy does not have that version either, and
+    // a later change is refused.
     memory.carry(from, to)
     if (forgetsSource) memory.forget(from)
     return { message: `${pastVerb} ${from} to ${to}: ${describeAmount(transferred)}`, value: transferred }

@@ -47,7 +47,7 @@ const bytesOf = (text: string): Uint8Array | undefined => {
 
 const sniffedBytes = 64 * 1024
 
-/** Drops the last character, which may be cut in the middle. */
+/** Drops the last character, which may be incomplete. */
 const withoutLastCharacter = (bytes: Uint8Array): Uint8Array => {
   let end = bytes.length
   while (end > bytes.length - 4 && end > 0 && (bytes[end - 1]! & 0xc0) === 0x80) end--
@@ -123,7 +123,7 @@ export const deleteFile = define({
   })
 })
 
-/** The number of files whose versions are listed; each version costs a read of the file. */
+/** The largest number of files whose versions are listed. Each version costs a read of the file. */
 const maxVersions = 500
 
 interface FoundEntry {
@@ -132,7 +132,10 @@ interface FoundEntry {
   readonly stat?: FileStat
 }
 
-/** Ignores errors about a single entry: one that disappears meanwhile or may not be read still has its name. */
+/**
+ * Turns an error about a single entry into `undefined`. An entry that was removed meanwhile or may not be read is listed by its
+ * name only.
+ */
 const orUnknown = <A>(effect: Effect.Effect<A, StatError | StreamError>) =>
   Effect.catchIf(
     effect,
@@ -218,7 +221,7 @@ const base64LineWidth = 100
 
 const splitBase64 = (text: string): ReadonlyArray<string> => text.match(new RegExp(`.{1,${base64LineWidth}}`, "g")) ?? []
 
-/** Splits a text into lines. A line break at the end starts no further line. */
+/** Splits a text into lines. A line break at the end does not begin another line. */
 const linesOf = (text: string): ReadonlyArray<string> => {
   const all = text.split("\n").map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line))
   return text === "" || text.endsWith("\n") ? all.slice(0, -1) : all

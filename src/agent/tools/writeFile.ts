@@ -1,4 +1,4 @@
-/** Writes a whole file. The default mode only creates new files, so that a wrong name destroys nothing. */
+/** Writes a whole file. The default mode only creates new files, so that a wrong path does not overwrite a file. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { WriteMode } from "../../model/Entry.ts"
