@@ -1,4 +1,4 @@
-/** The advice for every filesystem error: the message says what happened, this table says what to do next. */
+/** The advice for every filesystem error. The message of an error says what happened; the advice says what to do next. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
@@ -113,7 +113,8 @@ const adviceByReason: Readonly<Record<JournalError["reason"], readonly [code: nu
 }
 
 /**
- * Advises how to keep the sound part. The first line of the file is a header, so this number of lines ends before the position.
+ * Returns advice on how to keep the undamaged entries. The first line of the file is a header, so the first `position` lines
+ * contain the entries before the position.
  */
 export const soundPartHint = (position: number): string =>
   `The entries before it are undamaged: head -n ${position} of the file is a journal of them.`
@@ -154,7 +155,7 @@ export const notRecorded = ({ _tag, detail, message, operation, path }: NotRecor
     code: exitCodeOf("NotFound")
   })
 
-/** The operation in an error about the root itself, raised before there is a filesystem. */
+/** The operation in errors about the root directory, which occur before the filesystem is open. */
 export const openOperation = "open"
 
 const accessDeniedAdvice: Readonly<Record<FsError.AccessDenied["why"], string>> = {

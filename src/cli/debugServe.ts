@@ -62,8 +62,8 @@ const debugComplaint =
     })
 
 /**
- * Opens the snapshots of the root once their store exists. Viewing does not create a store, and the first snapshot may be taken
- * meanwhile.
+ * Opens the snapshots of the root once their store exists. Viewing does not create a store, but another command may create it
+ * while the server runs.
  */
 const snapshotsOf = Effect.fnUntraced(function* (store: string | undefined) {
   const { backend } = yield* Settings

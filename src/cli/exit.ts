@@ -1,4 +1,4 @@
-/** The exit codes, their meanings and the errors that end with them; used by the help, the errors and the tests. */
+/** The exit codes, their meanings, and the errors for each. The help, the error reports and the tests use this table. */
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -51,7 +51,9 @@ export class Complaint extends Data.TaggedError("Complaint")<{
 export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: usageErrorCode })
 
-/** Makes an error about a path of the machine. The usual advice suggests names below the root, which would mislead there. */
+/**
+ * Makes an error about a path of the machine. It has a hint of its own, because the usual advice suggests names below the root.
+ */
 export const hostPathError = (tag: FsError["_tag"], operation: string, path: string, what: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: tag, operation, path }, message: `"${path}" ${what}`, hint, code: exitCodeOf(tag) })
 
@@ -65,7 +67,10 @@ const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<n
         systemErrorCode
       )
 
-/** Finds a failed output among the defects: effect/cli prints help and versions, and its printers cannot fail. */
+/**
+ * Finds a failed write to the output among the defects. The printers of effect/cli cannot fail, so a failed write of the help
+ * or the version is a defect.
+ */
 const findOutputFailure = ({ reasons }: Cause.Cause<unknown>): OutputFailed | undefined =>
   reasons
     .filter(Cause.isDieReason)
@@ -73,8 +78,8 @@ const findOutputFailure = ({ reasons }: Cause.Cause<unknown>): OutputFailed | un
     .find((defect): defect is OutputFailed => defect instanceof OutputFailed)
 
 /**
- * Converts the outcome of a command to its exit code. Other typed failures are errors of usage that effect/cli has reported. An
- * interruption stays an interruption.
+ * Converts the outcome of a command to its exit code. A typed failure other than `Quit` is a usage error, which effect/cli has
+ * reported. An interruption stays an interruption.
  */
 export const ended =
   (screen: ScreenShape) =>

@@ -123,7 +123,7 @@ export const port = (name: string, description: string): Flag.Flag<number> =>
     )
   )
 
-/** Makes a flag for a loopback address; the server cannot listen on another, so the network never reaches it. */
+/** Makes a flag for a loopback address. No other address is allowed, so the server is not reachable from the network. */
 export const ownAddress = (description: string): Flag.Flag<"127.0.0.1" | "::1" | undefined> =>
   undefinedWhenAbsent(
     Flag.Literals("host", ["127.0.0.1", "::1"]).pipe(

@@ -1,4 +1,4 @@
-/** Runs the tour: each step runs the code that it shows, on a copy in memory, and prints the result and the time. */
+/** Runs the tour. Each step runs the code that it shows, on an in-memory copy, and prints the result and the time. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -14,7 +14,7 @@ import { type OutputFailed, Screen } from "./screen.ts"
 import { program as installed, Settings } from "./settings.ts"
 import { copyInMemory } from "./workspace.ts"
 
-/** The files of a demonstration, for a directory without suitable files. */
+/** The files for a tour of a directory without suitable files. */
 const demonstration: Readonly<Record<string, string>> = {
   "README.md": "# Greeter\n\nSays hello, in whatever language it is asked to.\n\nTODO: say goodbye, too.\n",
   "src/greet.ts": "export const greet = (name: string): string => `Hello, ${name}!`\n",
@@ -62,13 +62,13 @@ interface Passage {
 const maxEditableBytes = 64 * 1024
 const maxCandidateFiles = 200
 
-/** Tests whether a line is long enough to be unique and short enough to show. */
+/** Tests whether a line is long enough to be distinctive and short enough to show. */
 const isShowable = (line: string): boolean => line.trim().length >= 3 && line.length <= 100 && printableName(line) === line
 
 const findUniqueLine = (text: string): string | undefined =>
   text.split(/\r?\n/).find((line) => isShowable(line) && text.split(line).length === 2)
 
-/** Finds a passage, preferably in README.md, else in the first text file that has one. */
+/** Finds a passage to edit in README.md or, if there is none, in the first text file that has one. */
 const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: ReadonlyArray<GlobMatch>) {
   const small = files.filter(({ sizeBytes }) => (sizeBytes ?? 0) <= maxEditableBytes)
   const candidates = [...small.filter(({ path }) => path === "README.md"), ...small].slice(0, maxCandidateFiles)
@@ -80,7 +80,7 @@ const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: Readonl
   return undefined
 })
 
-/** Returns the path with a typing error: the last two letters before the extension are swapped, or one is added. */
+/** Returns a misspelled path. The last two letters before the extension are swapped, or one letter is added. */
 const misspell = (path: FsPath.FsPath): string => {
   const ending = extension(path)
   const stem = path.slice(0, path.length - ending.length)
@@ -168,7 +168,7 @@ const firstItems = <A>(items: ReadonlyArray<A>, maxItems: number, line: (item: A
 const failureOf = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsError | undefined, never, R> =>
   Effect.match(self, { onFailure: (error) => error, onSuccess: () => undefined })
 
-/** The bounds of the copy, because a tour of a home directory must end and fit in memory. */
+/** The limits of the copy. Even the files of a home directory must be copied in short time and fit into memory. */
 const upTo = { files: 20_000, bytes: 256 * 1024 * 1024 }
 
 const writeDemonstration = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, directory: string) {

@@ -1,6 +1,6 @@
 /**
- * The HTTP API of a debug view as data: the routes, their parameters and their answers. The server, the OpenAPI description at
- * `/openapi.json` and a client (`HttpApiClient.make(Api)`) are made from it.
+ * The definition of the HTTP API of a debug view: the routes, their parameters and their responses. The server, the OpenAPI
+ * description at `/openapi.json` and clients (`HttpApiClient.make(Api)`) use this definition.
  *
  * @since 0.1.0
  */
@@ -213,7 +213,7 @@ const journal = HttpApiGroup.make("journal")
   )
 
 /**
- * All routes. They are for programs of the same machine: the server answers 403 if `Host` or `Origin` has another name.
+ * All routes. Only programs on the same machine may use them: the server answers 403 if `Host` or `Origin` has another name.
  *
  * @since 0.1.0
  */

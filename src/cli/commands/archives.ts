@@ -1,4 +1,4 @@
-/** Replaces the whole tree by an archive. A slip could destroy much, so the current tree is first kept as a snapshot. */
+/** Exports the tree to an archive, and imports an archive. An import replaces the whole tree, so it first takes a snapshot. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -31,8 +31,8 @@ import {
 } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
-// Finds the archive of a command: a file of the machine, relative to the working directory and not to the root, or a
-// standard stream. The format follows from the name or a flag.
+// Resolves the archive argument of a command. The argument is a standard stream, or a file of the machine, relative to the
+// working directory and not to the root. A flag or the file extension determines the format.
 
 type Format = "zip" | "tar"
 
@@ -54,7 +54,7 @@ const formatOf = (file: string, givenFormat: Format | undefined): Effect.Effect<
   return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Give its format: --format zip or --format tar."))
 }
 
-/** Tests for a compressed tar, which can be read but not written. */
+/** Tests whether the file name is that of a compressed tar, which can be imported but not exported. */
 const isCompressed = (file: string): boolean => /\.(tgz|tar\.gz)$/i.test(file)
 
 const archiveError = (tag: "NotFound" | "AlreadyExists" | "NotAFile", file: string, what: string, hint: string): Complaint =>
@@ -245,7 +245,7 @@ const replaceTree = Effect.fnUntraced(function* (fs: Algebra, file: string, form
   return yield* format === "zip" ? importZipOf(fs, bytes) : importTarOf(fs, bytes)
 })
 
-/** Fails before anything is imported, and names the flag to import without a snapshot. */
+/** Fails because the safety snapshot failed. The hint names the flag to import without a snapshot. */
 const failSnapshot = (error: SnapshotError | Complaint) =>
   Effect.gen(function* () {
     const { command, root } = yield* Settings
@@ -263,7 +263,7 @@ const importWithSnapshot = <R>(options: StoreOptions, file: string, body: Effect
       const tag = safetyTag("importing", printableName(file).slice(0, 200).toWellFormed())
       const safety = yield* snapshots.snapshot({ tag }).pipe(showing("Taking a snapshot of the current files"))
       const short = shortIds(yield* snapshots.list)(safety)
-      // A failed import has changed nothing, so its snapshot is not needed.
+      // A failed import has changed nothing, so remove its snapshot.
       const files = yield* Effect.tapError(body, () => Effect.ignore(snapshots.forget(safety)))
       return { files, safety, remark: `the previous files are kept as ${short}; undo this with ${line("restore", short)}` }
     })

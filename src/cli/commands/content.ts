@@ -14,7 +14,7 @@ import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { refuseFlags, subcommand } from "../subcommand.ts"
 
-/** The size of the beginning that is tested for binary content, as in searches. */
+/** The number of bytes at the beginning of a file that are tested for binary content, as in searches. */
 const sniffedBytes = 8192
 
 const refuseBinary = Effect.fnUntraced(function* (fs: Algebra, path: string) {

@@ -25,12 +25,12 @@ import { Settings } from "../settings.ts"
 import { chooseSnapshot, latest, noSnapshots, type Store, withExistingStore } from "../snapshotStore.ts"
 import { refuseFlags, subcommand } from "../subcommand.ts"
 
-// Writes one change in the format of `git diff` and `git apply`. Text is one character per byte, so that content of any
-// encoding stays exact; only terminals and JSON get it decoded.
+// Formats one change as a git patch. Content is a string with one character per byte, so that text in any encoding is preserved
+// exactly. Only output for terminals and JSON is decoded.
 
 const maxComparedBytes = 8 * 1024 * 1024
 
-/** The size of the beginning that git tests for binary content. */
+/** The number of bytes at the beginning of a file that git tests for binary content. */
 const sniffedBytes = 8000
 
 interface Side {
@@ -41,7 +41,7 @@ interface Side {
 }
 
 interface Patch {
-  /** The text; empty for directories, which git does not track. */
+  /** The content as text; empty for directories, which git does not track. */
   readonly text: string
   readonly linesAdded: number
   readonly linesRemoved: number
@@ -124,7 +124,7 @@ const formatSameKind = (path: string, before: Side | undefined, after: Side | un
     return { ...counted, isBinary: true, text: isSame ? headerLines : `${headerLines}Binary files ${from} and ${to} differ\n` }
   }
   const hunks = hunksOf(latin1(old), latin1(now))
-  // A name with a space gets a tab after it; otherwise `patch` reads the part after the space as a date.
+  // A tab must follow a name with a space, or `patch` would read the part after the space as a date.
   const tab = rawName.includes(" ") ? "\t" : ""
   const names = `--- ${from}${before === undefined ? "" : tab}\n+++ ${to}${after === undefined ? "" : tab}\n`
   return {
@@ -139,7 +139,7 @@ const emptyPatch: Patch = { text: "", linesAdded: 0, linesRemoved: 0, isBinary: 
 
 const isContent = (side: Side | undefined): side is Side => side !== undefined && side.kind !== "directory"
 
-/** Formats a change. A change of kind becomes a deletion and an addition, as in git. */
+/** Formats a change. A change from one kind of entry to another becomes a deletion and an addition, as in git. */
 const patchOf = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
   const [old, now] = [isContent(before) ? before : undefined, isContent(after) ? after : undefined]
   if (old === undefined && now === undefined) return emptyPatch
@@ -166,7 +166,7 @@ const Difference = Schema.Struct({
 interface Compared {
   readonly change: typeof Change.Type
   readonly patch: Patch
-  /** True if only a directory changed, which git does not show. */
+  /** True if the entry is a directory. git does not show changes of directories. */
   readonly isDirectory: boolean
 }
 

@@ -100,8 +100,8 @@ const formatCounts = ({ bytes, directories, files }: TransferResult): string =>
   ].join(", ")
 
 /**
- * Returns the destination of each source. Fails, before anything has changed, if several sources have no target directory or
- * have the same destination.
+ * Returns the destination of each source. Fails before any change if there are several sources and the target is not a
+ * directory, or if two sources have the same destination.
  */
 const resolveDestinations = Effect.fnUntraced(function* (
   fs: Algebra,

@@ -47,7 +47,7 @@ const makeStreams = Effect.fnUntraced(function* (readsInput: boolean, isCollecte
   const failed = yield* Deferred.make<never, OutputFailed | IoError>()
   let endsLine = true
   const onOutput: ExecOptions["onOutput"] = (bytes, stream) => {
-    // Stop as a command does whose reader has gone: wait here until the failure ends the command.
+    // The reader of the output has gone. Wait here until the reported failure interrupts the command.
     if (stream === "stdout") {
       return Effect.catch(screen.write(bytes), (error) => Effect.andThen(Deferred.fail(failed, error), Effect.never))
     }

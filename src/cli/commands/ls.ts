@@ -72,17 +72,15 @@ edit and rm compares, so that no change of others is overwritten.`,
   })
 )
 
-// Draws everything below a directory. A branch can be drawn only when its last entry is known, so a terminal shows the
-// tree at the end. Programs get the entries line by line.
+// Draws everything below a directory. The line to an entry depends on whether the entry is the last in its directory, so the
+// tree is drawn when all entries are known. With --json the entries are written one by one.
 
 const branchStrokes = (isTerminal: boolean) =>
   isTerminal
     ? { item: "├── ", last: "└── ", through: "│   ", empty: "    " }
     : { item: "|-- ", last: "`-- ", through: "|   ", empty: "    " }
 
-/**
- * Draws the entries, which are in path order. The last entry that names a directory as its parent is therefore its last child.
- */
+/** Draws the entries, which are in path order. The last entry with a given parent is therefore the last in that directory. */
 const drawTree = (look: TextStyle, isTerminal: boolean, base: FsPath.FsPath, entries: ReadonlyArray<GlobMatch>): string => {
   const stroke = branchStrokes(isTerminal)
   const lastChild = new Map<string, string>()
@@ -138,7 +136,7 @@ Entries that were left out or cannot be read are counted at the end.`,
     const base = stat.path
     const shown: Array<GlobMatch> = []
     const skippedFiles = skipped.makeCollector()
-    // Exclude deeper levels: excluded directories are not entered, so the walk ends there.
+    // Exclude deeper levels, because the walk does not enter excluded directories.
     const deeperExcludes = depth === undefined ? [] : [Array.from({ length: depth + 1 }, () => "*").join("/")]
     const matches = fs.globStream("*", {
       path,

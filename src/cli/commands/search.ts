@@ -28,7 +28,7 @@ const reportContinuation = Effect.fnUntraced(function* (
 ) {
   if (!result.truncated) return
   const { yellow } = errorStyle(yield* Screen)
-  // Without a cursor, the same command without --max returns the rest.
+  // If the result has no cursor, no --after can continue the search.
   const continueHint = result.next === undefined || max === 0 ? "" : `; continue with --after ${quote(result.next)}`
   yield* writeRemark(`${yellow("more:")} there are more results than --max allows${continueHint}`, {
     truncated: true,
@@ -36,8 +36,8 @@ const reportContinuation = Effect.fnUntraced(function* (
   })
 })
 
-// Formats matches: on a terminal grouped by file with line numbers, in a pipe one per line with path, line and text.
-// Shared context lines are shown once, and gaps are marked.
+// Formats matches. A terminal shows them grouped by file with line numbers. A pipe gets one line for each match, with path,
+// line number and text. Shared context lines are shown once, and gaps are marked.
 
 interface MatchFormat {
   readonly head: (path: string, isFirst: boolean, hasContext: boolean) => string
@@ -46,7 +46,8 @@ interface MatchFormat {
 }
 
 /**
- * Arranges matches and context. Lines after a match are held back until the next match is known, because it may be among them.
+ * Arranges matches and context lines in order. The lines after a match are kept until the next match is known, because that
+ * match may be one of them.
  */
 const arrangeMatches = (
   matchFormat: MatchFormat,
@@ -108,7 +109,7 @@ const formatPiped = (look: TextStyle): ListFormat<GrepMatch> =>
 const emphasizeMatch = (look: TextStyle, text: string, start: number, end: number): string =>
   look.text(text.slice(0, start)) + look.red(look.bold(look.text(text.slice(start, end)))) + look.text(text.slice(end))
 
-/** The longest line to show, in rows of the terminal; a longer one is cut to the part around its match. */
+/** The largest number of terminal rows for one line. A longer line is cut to the part around its match. */
 const maxRowsPerLine = 4
 
 const cutAroundMatch = (look: TextStyle, { lineContent, matchEnd, matchStart }: GrepMatch, columns: number): string => {
@@ -200,7 +201,10 @@ matches names at any depth, one with / starts at --path; * stays within a name, 
 
 const FileMatches = Schema.Struct({ path: GrepMatch.fields.path, matches: Schema.Int })
 
-/** Counts the matches of each file. Matches arrive file by file, so a file is complete when the next one begins. */
+/**
+ * Counts the matches of each file. Matches arrive file by file, so a count is complete when the first match of another file
+ * arrives.
+ */
 const countPerFile = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) =>
   matches.pipe(
     Stream.groupAdjacentBy((match) => match.path),
@@ -305,7 +309,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
       const page = yield* firstMatches(fs, pattern, { ...options, maxMatches: max }, bases).pipe(searching)
       yield* print(Stream.fromArray(page.matches))
       yield* skipped.report(page.skipped)
-      // Without path order no cursor can tell which matches were returned.
+      // If matches are not in path order, no cursor can describe which matches were returned.
       yield* reportContinuation(isNested ? { truncated: page.truncated } : page, max)
     }
     if (screen.isTerminal && !json && totals.matches > 0) yield* screen.warn(errorStyle(screen).dim(formatTotals()))

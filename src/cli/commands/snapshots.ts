@@ -33,7 +33,7 @@ const DescribedSnapshot = Schema.Struct({
   ...FilesystemSnapshot.fields,
   files: Schema.Int,
   bytes: Schema.Int,
-  /** The number of FIFOs, sockets and devices, which snapshots do not hold. */
+  /** The number of FIFOs, sockets and devices, which snapshots cannot contain. */
   skipped: Count,
   filesChanged: Count,
   linesAdded: Count,
@@ -62,7 +62,7 @@ const formatNumbers = (details: Details): string => {
 
 const maxTagCharacters = 1000
 
-/** Reports entries that snapshots cannot hold, because a restore does not bring them back. */
+/** Reports the number of entries that a snapshot does not contain. A restore cannot bring these entries back. */
 const reportSkipped = Effect.fnUntraced(function* (skipped: number) {
   const { yellow } = errorStyle(yield* Screen)
   yield* writeRemark(`${yellow("skipped:")} ${humanise.whole(skipped)} that snapshots cannot hold (FIFOs, sockets, devices)`, {
@@ -141,7 +141,7 @@ const show = Effect.fnUntraced(function* ({ directory, snapshots }: Store, max: 
   const { json } = yield* Settings
   const short = shortIds(all)
   const newest = all.toReversed().slice(0, max)
-  // Process them one by one and show each at once: counting the changes compares two trees.
+  // Process the snapshots one by one and show each at once, because counting changes compares two trees and takes time.
   const details = Stream.mapEffect(Stream.fromIterable(newest), (snapshot) => snapshots.details(snapshot))
   if (json) return yield* listLines(DescribedSnapshot, Stream.map(details, describeSnapshot), () => "")
   yield* listLines(Schema.Any, details, (look, item: Details) => formatRow(look, short(item.snapshot), item))
@@ -289,7 +289,7 @@ const checkPathsExist = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns a hint if the text is an existing path: the user probably left out the snapshot id. */
+/** Returns a hint if the text is an existing path, because the user has probably omitted the snapshot id. */
 const suggestPathHint = ({ line }: Store, text: string) =>
   Effect.gen(function* () {
     if (text === "") return undefined

@@ -58,7 +58,7 @@ const makeEmptyDirectory = (directory: string, place: string): Effect.Effect<str
     }
   })
 
-/** Writes the whole tree or nothing: a failure removes the directories that were made. */
+/** Writes the whole tree or nothing. A failure also removes the directories that were created. */
 const writeTree = Effect.fnUntraced(function* (tree: Algebra, directory: string) {
   const screen = yield* Screen
   const open = yield* HostOpener

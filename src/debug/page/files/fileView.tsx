@@ -25,7 +25,7 @@ import { childrenOf, type Node, resolved } from "./tree.ts"
 
 type Part = NonNullable<FileContent["part"]>
 
-/** Returns the part that the address names: `part`, or the part with `line`. If they differ, `line` wins. */
+/** Returns the part that the address selects with `part` or `line`. If the two disagree, `line` has priority. */
 const partAsked = (part: Part | undefined): number | undefined => {
   const { line, part: asked } = place.value.params
   if (part !== undefined && line !== undefined) return partOfLine(part.first_lines, Number(line))
@@ -89,7 +89,7 @@ const table = () => import("./table.tsx").then(({ Table }) => Table)
 const history = () => import("../panels/index.ts").then(({ History }) => History)
 const json = () => import("./json.ts")
 
-/** The sizes above which a form is used only on request, because its layout takes seconds. */
+/** The sizes above which a form of display is used only on request, because its layout takes seconds. */
 const maxAutomaticBytes: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000, table: 8_000_000 }
 
 const Crumbs = ({ path }: { readonly path: string }) => {
@@ -306,7 +306,7 @@ const Body = ({ isRaw, file, form }: { readonly file: FileContent; readonly form
   return <Code name={file.path} text={file.content} firstLine={file.part?.first_lines[file.part.number]} />
 }
 
-/** The requested part, or the line while the parts are still unknown. */
+/** The requested part, or the requested line while the parts are unknown. */
 interface RequestedPart {
   readonly path: string
   readonly part?: number | undefined
@@ -331,14 +331,14 @@ const useFile = (path: string) => {
         if (!isMissing(error)) throw error
         if (part === undefined) return { path, file: undefined }
       }
-      // The file may have become shorter than the part.
+      // The file may have been shortened, and no longer have the part.
       go(hereWith({ part: undefined, line: undefined }), { replace: true })
       setKeptRequest({ path })
       return undefined
     },
     [path, at.value, version.value, part, part === undefined ? line : undefined]
   )
-  // Ignore an answer for another file.
+  // Ignore a response for another file.
   const value = asked.value?.path === path ? asked.value : undefined
   const loadedPart = value?.file?.part
   const next = partAsked(loadedPart)
@@ -502,7 +502,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
   )
 }
 
-/** The largest number of entries to draw. More would be slow, and the filter finds them better. */
+/** The largest number of entries to render. A longer list would be slow, and the filter finds entries faster. */
 const maxListedEntries = 500
 
 const formatFileCount = (files: number): string => `${files.toLocaleString("en")} ${files === 1 ? "file" : "files"}`

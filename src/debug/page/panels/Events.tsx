@@ -25,7 +25,7 @@ import { escapeLine, escapeText, formatAbsolute, formatCount, formatDuration, fo
 const fieldOf = (item: unknown, name: string): unknown =>
   typeof item === "object" && item !== null && name in item ? (item as Readonly<Record<string, unknown>>)[name] : undefined
 
-/** Links to the difference between the snapshot before this call and the one after it. */
+/** Links to the comparison of the snapshots before and after this call. */
 const ChangedLink = ({ callId }: { readonly callId: string }) => {
   const all = snapshots.value
   const place = all.findIndex(({ call_id }) => call_id === callId)
@@ -112,7 +112,7 @@ const isWithin = (event: Event, [from, to]: Span): boolean => {
   return millis !== undefined && millis >= from && millis <= to
 }
 
-/** Filters the events, but not by the span, because the time line shows all of them. */
+/** Filters the events, but not by the selected span, because the time line shows the events outside the span too. */
 const filtered = (events: ReadonlyArray<Event>, { outcome, session, text, tool }: EventFilter): ReadonlyArray<Event> => {
   const searchText = text.trim().toLowerCase()
   return events.filter(

@@ -13,7 +13,7 @@ import { escapeLine } from "./words.ts"
 
 const isImage = ({ content, media_type }: FileContent): boolean => content !== null && media_type.startsWith("image/")
 
-/** Returns the base64 of the content. An image in a text format (SVG) is encoded as UTF-8 first. */
+/** Returns the content in base64. An image in a text format (SVG) is encoded as UTF-8 first. */
 const base64Of = ({ content, encoding }: FileContent): string => {
   if (encoding === "base64") return content ?? ""
   let binary = ""
@@ -119,10 +119,10 @@ const sidesOf = async (
   return { before, after }
 }
 
-/** The largest sum of both texts to compare, in characters. Larger ones take too long. */
+/** The largest total length of the two compared texts, in characters. A comparison of longer texts takes too long. */
 const maxComparedCharacters = 3_000_000
 
-/** The explanation for binary content: empty, because the content itself is shown. */
+/** The explanation for binary content. It is empty, because the content is shown instead. */
 const noExplanation = ""
 
 const whyNotComparable = ({ after, before }: Sides): string | undefined => {
@@ -216,7 +216,7 @@ export const FileDiff = ({
   readonly to: string | undefined
   readonly mode: Mode
   readonly onMode: ((mode: Mode) => void) | undefined
-  /** Called to go beyond the last change (1) or the first (-1). */
+  /** Runs when the user goes past the last change (1) or before the first change (-1). */
   readonly onPast: (by: 1 | -1) => void
 }) => {
   const {
@@ -238,7 +238,7 @@ export const FileDiff = ({
   const [before, after] = [sides?.before?.content ?? "", sides?.after?.content ?? ""]
   const isShown = sides !== undefined && obstacle === undefined && before !== after
   const isOneSided = entry.change === "added" || entry.change === "deleted"
-  // A file on one side only has nothing to compare with.
+  // A file that exists on one side only cannot be shown side by side.
   const shownMode: Mode = isOneSided ? "unified" : mode
 
   useLayoutEffect(() => {

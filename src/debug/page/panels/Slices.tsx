@@ -10,7 +10,7 @@ import { escapeLine, formatCount } from "./words.ts"
 
 const pageSize = 50
 
-/** The length from which an item is folded at first, in characters of JSON. */
+/** The length of an item's JSON, in characters, from which the item is folded at first. */
 const foldedCharacters = 1200
 
 const lengthOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
@@ -115,9 +115,7 @@ interface Line {
   readonly slice?: SliceInfo
 }
 
-/**
- * Lists the sessions below their parents, each followed by its slices. A session in a circle of parents is listed as a root.
- */
+/** Lists each session below its parent, followed by its slices. A session in a cycle of parents is listed as a root. */
 const linesOf = (sessions: ReadonlyArray<SessionInfo>, slices: ReadonlyArray<SliceInfo>): ReadonlyArray<Line> => {
   const ids = new Set(sessions.map(({ session_id }) => session_id))
   const byParent = Map.groupBy(sessions, ({ parent_id }) => (parent_id !== null && ids.has(parent_id) ? parent_id : null))
