@@ -75,7 +75,7 @@ const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effe
     sectionsWithoutTools(sections),
     (section) =>
       Effect.logWarning(
-        `fs-algebra: no tool of the prompt "${key}" works on the files of the section "${section.key}"; give the section tools, such as Section.sevenTools, or \`toolsElsewhere: true\` if others bring them`
+        `fs-algebra: no tool of the prompt "${key}" works on the files of the section "${section.key}"; give the section tools, such as Section.sevenTools, or set \`toolsElsewhere: true\` if tools outside the section work on its files`
       ),
     { discard: true }
     // Log to standard error, because a server may use standard output for its protocol.

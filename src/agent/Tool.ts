@@ -49,7 +49,7 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
   readonly needsFilesystem?: boolean | undefined
   /**
    * Example arguments, in the form that a model sends. At least one example is required if the tool has mandatory parameters.
-   * @default one without arguments
+   * @default one example without arguments
    */
   readonly examples?: ReadonlyArray<Schema.Struct<Params>["Encoded"]> | undefined
   /**

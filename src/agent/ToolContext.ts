@@ -49,7 +49,7 @@ export const make = (options: Options): RunContext =>
 export const budget = (limit: number): Effect.Effect<BudgetTracker, InvalidArgument> =>
   Effect.suspend(() => {
     if (typeof limit !== "number" || !(limit >= 0)) {
-      const detail = "it must be a number from 0 on"
+      const detail = "the limit must be a number of at least 0"
       return Effect.fail(new InvalidArgument({ operation: "ToolContext.budget", path: root, argument: "limit", detail }))
     }
     let left = limit

@@ -94,7 +94,7 @@ const addToTree = Effect.fnUntraced(function* (
       pathNode.pathChange.path === pathChange.path
         ? quoted(pathChange.path)
         : `${quoted(pathNode.pathChange.path)} and ${quoted(pathChange.path)}`
-    return yield* Effect.fail(invalid(`${both}: one file is changed twice; combine both changes`))
+    return yield* Effect.fail(invalid(`${both}: one file would be changed twice; combine both changes`))
   }
   if (pathNode === rootNode || (pathNode.stat !== undefined && pathNode.stat.kind !== "file"))
     return yield* Effect.fail(notAFile)
@@ -307,8 +307,9 @@ const applyAll = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes all changes or none. The path of a written file follows links as in a write, and that of a removed file as in a delete.
- * Missing directories are created and no directory is removed. The caller must check how much may be written.
+ * Makes all changes or none. The path of a written file follows links as a write does. The path of a removed file follows links
+ * as a delete does. Missing directories are created, and no directory is removed. The limits on the size of a write are not
+ * checked here, so the caller must check them.
  *
  * Fails with Conflict for a file at another version, InvalidArgument for two changes of one file, NotAFile, NotADirectory, and
  * the errors of a write or a delete. After a failure nothing has changed.
@@ -340,5 +341,8 @@ export const applyChanges = (
  */
 export const recoverChanges = ({ port }: Algebra): Effect.Effect<void> =>
   Effect.catch(withExclusiveLock(port, recoverTransactions(port)), (fault) =>
-    Effect.logWarning("fs-algebra: the unfinished change of a killed process could not be completed", fault)
+    Effect.logWarning(
+      "fs-algebra: the unfinished change of a killed process could not be completed or undone; the next change of several files tries again",
+      fault
+    )
   )

@@ -81,7 +81,7 @@ export interface Attachment {
 /** A tool: its name, its description for a model, its parameters, and its handler. */
 export interface Definition<Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R> {
   readonly name: Name
-  /** 1 to 200 printable characters. */
+  /** The description for a model: 1 to 200 printable characters on one line. */
   readonly description: string
   readonly parameters: Schema.Struct<Params>
   readonly value: Value
@@ -92,7 +92,7 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   readonly does: "reads" | "adds" | "changes"
   readonly idempotent: boolean
   /**
-   * True if calls without a filesystem are refused. If false, the tool still runs without one, and every operation on
+   * True if calls without a filesystem are refused. If false, the tool runs without a filesystem, and every operation on
    * `Call.filesystem` fails with Unavailable. @default true
    */
   readonly needsFilesystem?: boolean | undefined
@@ -146,10 +146,10 @@ export const define = <const Name extends string, Params extends Schema.Struct.F
   definition: Definition<Name, Params, Value, R>
 ): Definition<Name, Params, Value, R> => {
   const { description, examples, name, parameters } = definition
-  if (!isName(name)) throw new Error(`${JSON.stringify(name)} is not a valid tool name`)
+  if (!isName(name)) throw new Error(`${JSON.stringify(name)} is not a valid tool name: ${nameRule}`)
   if (!descriptionPattern.test(description))
     throw new Error(`the description of ${name} must have 1 to 200 printable characters`)
-  if (examples.length === 0) throw new Error(`${name} has no example`)
+  if (examples.length === 0) throw new Error(`the tool ${name} must have at least one example`)
   const decode = Schema.decodeUnknownSync(parameters as unknown as Schema.Codec<unknown>, { onExcessProperty: "error" })
   for (const example of examples) {
     try {

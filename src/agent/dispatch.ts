@@ -312,7 +312,7 @@ const withoutLongMessage = ({ message, ...result }: Result.ToolResult<unknown>):
 })
 
 const unfinishedResult = (cause: Cause.Cause<never>): Result.ToolResult<never> =>
-  Result.error(Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call ended in a defect of the program.")
+  Result.error(Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call ended with a defect of the program.")
 
 export const told = <V, R>(
   call: { readonly tool: string; readonly callId: string; readonly params: object },

@@ -220,8 +220,8 @@ export interface RunOptions {
   /** @default no bound */
   readonly budgetTracker?: BudgetTracker | undefined
   /**
-   * The checkpoints of this run. One is taken before each tool that may change something, with the id `pre:<tool>:<call id>`.
-   * If the tool fails, dies or is interrupted, the checkpoint is rolled back and forgotten. A rollback restores the
+   * The checkpoints of this run. A checkpoint with the id `pre:<tool>:<call id>` is taken before each call that may change
+   * something. If the tool fails, dies or is interrupted, the checkpoint is rolled back and forgotten. A rollback restores the
    * checkpoint's session and the filesystem of its snapshots. @default none
    */
   readonly checkpoint?: Checkpoint.Operations | undefined

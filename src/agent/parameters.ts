@@ -517,11 +517,11 @@ const faultOf = (
   if (message === unexpectedMark) {
     const known = namesAt(definition, path.slice(0, -1))
     const instead = suggestedName(String(path.at(-1)), known)
-    const hint = instead === undefined ? `; it takes ${listed(known)}` : `; did you mean ${JSON.stringify(instead)}?`
+    const hint = instead === undefined ? `; the parameters are ${listed(known)}` : `; did you mean ${JSON.stringify(instead)}?`
     return `${quoted(String(path.at(-1)))} is not a parameter${hint}`
   }
   if (path.length === 1 && namesAt(definition, []).length === 0)
-    return `${quoted(place)} is not a parameter; the tool takes none`
+    return `${quoted(place)} is not a parameter; the tool has no parameters`
   const expected = cutName(describeType(message.replace(/^Expected /, "").replace(/, got [^]*$/, "")))
   return before === undefined
     ? `${JSON.stringify(place)} must be ${expected}, and was ${describeSent(value)}`

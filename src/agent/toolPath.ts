@@ -69,7 +69,12 @@ export const make =
     const relativePath = withoutMount(input.trim(), mountPoint).replace(/^\/+/, "")
     if (input.trim() === "" && options.blank !== "root") {
       return Effect.fail(
-        new InvalidArgument({ operation: tool, path: input, argument: options.argument ?? "path", detail: "must not be blank" })
+        new InvalidArgument({
+          operation: tool,
+          path: input,
+          argument: options.argument ?? "path",
+          detail: "it must not be blank"
+        })
       )
     }
     const path = relativePath === "" ? FsPath.root : FsPath.parse(relativePath, policy)

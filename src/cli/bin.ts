@@ -16,7 +16,7 @@ const { engines, version } = JSON.parse(readFileSync(new URL("../../package.json
 
 if (isTooOld(process.version, engines.node)) {
   process.stderr.write(
-    `error: fs-algebra needs Node ${engines.node}, and this is ${process.version}\nhint:  Install a newer Node.\n`
+    `error: fs-algebra needs Node ${engines.node}, but this is ${process.version}\nhint:  Install a newer Node.\n`
   )
   process.exit(9)
 }
@@ -56,7 +56,7 @@ const compileCache = (): string | undefined => {
   }
 }
 
-// Enable the cache before anything large is loaded: it halves the time until the first line.
+// Enable the cache before large modules are loaded. The cache halves the time until the first line of output.
 const cache = compileCache()
 if (cache !== undefined) NodeModule.enableCompileCache(cache)
 

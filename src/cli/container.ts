@@ -33,7 +33,7 @@ const failInvalidOption = (argument: string, detail: string) =>
 export const hardlinksUnsupported = (where: string): Complaint =>
   usage(
     `--hardlinks reject cannot be enforced ${where}`,
-    "Leave out --hardlinks reject, and make sure that no file below the root has a second name (hard link)."
+    "Omit --hardlinks reject, and make sure that no file below the root has several hard links."
   )
 
 /**

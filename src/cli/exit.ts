@@ -16,7 +16,7 @@ export const exitCodes: ReadonlyArray<ExitCode> = [
   { code: 1, meaning: "nothing was found (glob, grep), or the journal is damaged (journal verify)", tags: [] },
   { code: 2, meaning: "wrong usage, or an invalid argument or path", tags: ["InvalidArgument", "InvalidPath"] },
   { code: 3, meaning: "there is no such file, directory, snapshot or record", tags: ["NotFound"] },
-  { code: 4, meaning: "it exists already", tags: ["AlreadyExists"] },
+  { code: 4, meaning: "the file or directory exists already", tags: ["AlreadyExists"] },
   { code: 5, meaning: "access denied", tags: ["AccessDenied"] },
   { code: 6, meaning: "the file does not have the expected version", tags: ["Conflict"] },
   {
@@ -26,9 +26,9 @@ export const exitCodes: ReadonlyArray<ExitCode> = [
   },
   { code: 8, meaning: "too large, too long, or no space left", tags: ["LimitExceeded", "PathTooLong", "DiskFull"] },
   { code: 9, meaning: "the system failed, took too long or is not available", tags: ["IoError", "Timeout", "Unavailable"] },
-  { code: 10, meaning: "this backend cannot do that", tags: ["Unsupported"] },
+  { code: 10, meaning: "the backend does not support the operation", tags: ["Unsupported"] },
   { code: 70, meaning: "a bug in fs-algebra", tags: [] },
-  { code: 130, meaning: "interrupted; nothing was left half done", tags: [] }
+  { code: 130, meaning: "interrupted; a change that had begun was completed or undone", tags: [] }
 ]
 
 export const nothingFoundCode = 1
@@ -62,7 +62,7 @@ const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<n
     ? Effect.succeed(0)
     : Effect.as(
         screen.warn(
-          `error: the answer could not be written, ${error.detail} (${error.code})\nhint:  Check the file or pipe that the output goes to.`
+          `error: the output could not be written, ${error.detail} (${error.code})\nhint:  Check the file or pipe that the output goes to.`
         ),
         systemErrorCode
       )

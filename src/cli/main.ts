@@ -60,8 +60,8 @@ const showTour = reported(
 const tour = Command.make("tour", {}, () => showTour).pipe(
   described({
     summary: "Show the features on the files of this directory",
-    description: `Load the directory into memory, without files that git ignores, and show on the copy, with timings: list, glob, grep,
-an edit and its difference, a conflict, a typed failure. Nothing on disk is touched.`,
+    description: `Load the directory into memory, without files that git ignores, and show the features on this copy, with timings: list,
+glob, grep, an edit and its difference, a conflict, a typed failure. Nothing on disk is changed.`,
     examples: [
       ["", "On the current directory"],
       ["--root ~/src/project", "On another one"]
@@ -85,7 +85,7 @@ export const command = baseCommand.pipe(
   described({
     summary: "Files of a directory, on the disk or in memory",
     description: `List, read, search and change the files of one directory. No path and no link leads out of it.
-The commands work on the disk, or on a copy in memory that leaves the disk untouched.`,
+The commands work on the disk, or on a copy in memory that leaves the disk unchanged.`,
     examples: [
       ["", "The tour: the features, shown on the files of this directory"],
       ["tree", "The files of this directory"],
@@ -93,7 +93,7 @@ The commands work on the disk, or on a copy in memory that leaves the disk untou
       ["edit README.md --old teh --new the --all --dry-run", "Show a change before it is made"],
       ["snapshot --tag 'works'", "Keep everything as it is; restore brings it back"],
       ["rm -r src --backend memory", "Try something on a copy"],
-      ["tree --backend memory --mount ../shared:lib", "With other files in it"],
+      ["tree --backend memory --mount ../shared:lib", "On a copy with additional files"],
       ["exec --image debian -- make test", "Run something in a container that has this directory, and no network"],
       ["--completions bash > ~/.local/share/bash-completion/completions/fs-algebra", "Complete with Tab"]
     ]

@@ -135,7 +135,7 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
     if (listed === "late") {
       return yield* opened(
         [],
-        unavailableLayer("the client has not listed its roots yet; allow it to, or give this server a --root")
+        unavailableLayer("the client has not listed its roots yet; allow the client to list them, or give this server a --root")
       )
     }
     const found = rootsOf(listed, input.anyRoot)

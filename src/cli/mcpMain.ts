@@ -40,7 +40,7 @@ export const refusalOf = (path: string, given: string | undefined): Complaint | 
   const root = given === undefined ? "the current directory" : `the root ${JSON.stringify(given)}`
   const message = `${root} is ${width}${path === given ? "" : `, ${path}`}: an agent could read and change everything in it`
   const hint =
-    "Give the absolute path of one project: --root /path/to/project. A client may start its servers anywhere, so a relative path need not lead to the project. --any-root serves it all the same."
+    "Give the absolute path of one project: --root /path/to/project. A client may start its servers anywhere, so a relative path may lead elsewhere. --any-root allows such a root."
   return new Complaint({ error: { _tag: "RootRefused", root: path, width }, message, hint, code: exitCodeOf("AccessDenied") })
 }
 

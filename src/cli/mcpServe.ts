@@ -107,12 +107,10 @@ const canRemove = (tool: AnyDefinition | { readonly name: string }): boolean =>
   ["rm", "delete_file", "move", "shell", "eval"].includes(tool.name)
 
 const whyUnavailable = (tool: AnyDefinition, input: McpServeInput, backend: string): string | undefined => {
-  if (input.readOnly && tool.does !== "reads") return "it changes files, and --read-only offers no such tool"
-  if (!input.deletes && canRemove(tool)) return "it may remove files, and --no-delete offers no such tool"
-  if (isSnapshotTool(tool) && input.snapshots === false) return "--no-snapshots leaves out all tools for snapshots"
-  return isSandboxTool(tool) && backend !== "container"
-    ? "it runs in a container, and there is none without --backend container"
-    : undefined
+  if (input.readOnly && tool.does !== "reads") return "it changes files, which --read-only forbids"
+  if (!input.deletes && canRemove(tool)) return "it may remove files, which --no-delete forbids"
+  if (isSnapshotTool(tool) && input.snapshots === false) return "it needs snapshots, which --no-snapshots forbids"
+  return isSandboxTool(tool) && backend !== "container" ? "it runs in a container, which needs --backend container" : undefined
 }
 
 const wrongTool = (name: string, message: string, hint: string) =>
@@ -132,8 +130,8 @@ const chooseTools = Effect.fnUntraced(function* (input: McpServeInput, backend: 
     if (why !== undefined) {
       return yield* wrongTool(
         name,
-        `there would be no tool ${JSON.stringify(name)}: ${why}`,
-        `Leave ${name} out of --tools, or that flag.`
+        `cannot offer the tool ${JSON.stringify(name)}: ${why}`,
+        `Omit ${name} from --tools, or change that flag.`
       )
     }
   }

@@ -73,9 +73,9 @@ const adviceByReason: Readonly<Record<HostMount.MountError["reason"], readonly [
   outside: [exitCodeOf("AccessDenied"), "A store of snapshots must not be changed; mount something else."],
   missing: [exitCodeOf("NotFound"), "A SOURCE is relative to the current directory; if its name has a colon, give a TARGET."],
   invalid: [usageErrorCode, "Give --mount SOURCE:TARGET, with a TARGET below the root."],
-  budget: [exitCodeOf("LimitExceeded"), "Mount a part of it."],
+  budget: [exitCodeOf("LimitExceeded"), "Mount a part of that directory."],
   unreadable: [exitCodeOf("AccessDenied"), "Check the permissions of that file, or mount a part without it."],
-  changed: [systemErrorCode, "Try again when no program writes to it."]
+  changed: [systemErrorCode, "Try again when no program writes to that file."]
 }
 
 const complaintOf = (error: HostMount.MountError): Complaint => {

@@ -19,7 +19,7 @@ export interface ScreenShape {
   readonly stateDirectory?: string | undefined
   readonly isTerminal: boolean
   readonly isInteractive: boolean
-  /** True if standard error is a terminal that can be drawn on. */
+  /** True if standard error is a terminal that can show a status line. */
   readonly showsProgress: boolean
   readonly colors: boolean
   readonly errorColors: boolean

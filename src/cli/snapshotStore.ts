@@ -187,7 +187,7 @@ const ambiguousError = (all: All, found: All, text: string): Complaint => {
         `${short(snapshot)}${snapshot.tag === undefined ? "" : ` (${snapshot.tag})`}, ${humanise.time(snapshot.createdAt)}`
     )
   const message = `"${text}" matches ${found.length} snapshots`
-  const hint = `Say which: ${found.length > shown.length ? "…; " : ""}${shown.map(printableName).join("; ")}`
+  const hint = `Give more of the id: ${found.length > shown.length ? "…; " : ""}${shown.map(printableName).join("; ")}`
   return usage(message, hint)
 }
 

@@ -29,7 +29,7 @@ export const baseCommand = Command.make(program).pipe(
       // An unset variable in a client's configuration becomes a blank value, which is not a directory.
       Flag.filter(
         (root) => root.trim() !== "",
-        () => "a directory, not blank; leave it out for the current one"
+        () => "a directory, not blank; omit --root for the current directory"
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)

@@ -46,7 +46,7 @@ const shown = HttpApiGroup.make("shown")
   )
   .add(
     HttpApiEndpoint.post("reload", "/api/reload", { success: Model.Meta, error: failures }).annotateMerge(
-      documented("Reload", "Reads the source again. The answer is that of /api/meta, with another generation.")
+      documented("Reload", "Reads the source again. The response is that of /api/meta, with a new generation.")
     )
   )
   .add(
@@ -157,13 +157,16 @@ const filesystem = HttpApiGroup.make("filesystem")
   )
   .add(
     get("diff", "/api/filesystem/diff", {
-      query: { ...at, with: optionalText("The tree before: an id of /api/snapshots. Default: the current tree of the source") },
+      query: {
+        ...at,
+        with: optionalText("The tree to compare with: an id of /api/snapshots. Default: the current tree of the source")
+      },
       success: Model.Diff,
       error: failures
     }).annotateMerge(
       documented(
         "Differences",
-        "The changes from `with` to `at` in path order. A file with the same content under another name is renamed."
+        "The changes from `with` to `at` in path order. A file with the same content under another name is reported as renamed."
       )
     )
   )

@@ -56,7 +56,7 @@ export interface Watch {
 
 /** Watches a filesystem. If watching fails, there are no events, but requests still return the current state. */
 export const watchFiles = (fs: Algebra): Watch => {
-  if (fs.port.watch === undefined) return { events: [], problem: () => `${fs.name} does not watch` }
+  if (fs.port.watch === undefined) return { events: [], problem: () => `${fs.name} cannot be watched` }
   let problem: string | undefined
   const events = Stream.suspend(() => {
     problem = undefined

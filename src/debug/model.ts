@@ -125,7 +125,7 @@ export const EventPage = Schema.Struct({ total: Count, offset: Count, items: Sch
 export type EventPage = typeof EventPage.Type
 
 /**
- * A dump of the served directory. Lists are newest first.
+ * A dump of the served directory. Lists begin with the newest dump.
  *
  * @since 0.1.0
  */
@@ -298,7 +298,7 @@ export const HistoryItem = Schema.Struct({
   tool: Schema.optionalKey(Schema.String),
   call_id: Schema.optionalKey(Schema.String),
   session_id: Schema.optionalKey(Schema.String),
-  /** The index in `/api/events`. */
+  /** The index of the event in `/api/events`. */
   event_index: Schema.optionalKey(Count),
   position: Schema.optionalKey(Count),
   correlation_id: Schema.optionalKey(Schema.String),

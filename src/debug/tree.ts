@@ -69,7 +69,7 @@ const collectByStamps = Effect.fnUntraced(function* (history: DirectoryHistory, 
       level,
       (here) =>
         Effect.matchEffect(history.listStamped(here), {
-          // List a directory that is unreadable or was removed meanwhile by its name only.
+          // A directory that is unreadable or was removed meanwhile is listed by its name only.
           onFailure: (fault) =>
             here === FsPath.root ? Effect.fail(toUnreadableError(promote(fault, "debug", here))) : Effect.succeed([]),
           onSuccess: (children) =>

@@ -156,7 +156,9 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
     const watch = Live.watchFiles(filesystem)
     const watchProblems = (): ReadonlyArray<string> => {
       const problem = watch.problem()
-      return problem === undefined ? [] : [`Changes of the files are not told, reload to see them: ${problem}.`]
+      return problem === undefined
+        ? []
+        : [`Changes of files are not shown as they happen, so reload the page to see them: ${problem}.`]
     }
 
     return {

@@ -62,7 +62,7 @@ describe("arguments that do not decode", () => {
     ["a similar name of other tools", { uri: "a" }, ['"uri" is not a parameter; did you mean "path"?', '"path" is missing']],
     ["a name of other tools beside the right one", { path: "a", filePath: "b" }, ['did you mean "path"?']],
     ["a misspelled name", { pth: "a" }, ['"pth" is not a parameter; did you mean "path"?']],
-    ["a name without a similar one", { path: "a", zzzzzz: 1 }, ["it takes path, content, count, mode and edits"]],
+    ["a name without a similar one", { path: "a", zzzzzz: 1 }, ["the parameters are path, content, count, mode and edits"]],
     [
       "a misspelled name in a list",
       { edits: [{ path: "a", odl_string: "x" }], path: "a" },

@@ -47,7 +47,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   [v4a("*** Update File: ../x", "@@", "-x", "+z"), /^"\.\.\/x" is not a valid path/],
   [v4a("*** Add File: ../x", "+z"), /^"\.\.\/x" is not a valid path/],
   [v4a("*** Add File: main.ts/x", "+z"), /"main\.ts(\/x)?" is not a directory/],
-  [v4a("*** Update File: out", "@@", "-secret", "+z"), /^"out" leads through a link out of the root/],
+  [v4a("*** Update File: out", "@@", "-secret", "+z"), /^"out" leads out of the root through a link/],
   [v4a("*** Delete File: link"), /^link is a link, and a patch removes only files\. /],
   [v4a("*** Add File: n", "+x", "*** Delete File: n"), /^n is added, removed or moved more than once/],
   [v4a("*** Add File: n", "x"), /^Line 3 of the patch must begin with \+/],
@@ -65,7 +65,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   [unified("diff --git a/bin.dat b/bin.dat", "Binary files a/bin.dat and b/bin.dat differ"), /binary content/],
   [
     unified("--- a/main.ts", "+++ /dev/null", "@@ -1 +0,0 @@", "-import a"),
-    /^main\.ts .* is to be removed, but 5 of its lines are not in the patch/
+    /^The patch cannot remove main\.ts .* because 5 of its lines are not in the patch/
   ],
   [{}, /"patch" is missing/],
   [{ ptach: "x" }, /"ptach" is not a parameter; did you mean "patch"\?/],

@@ -240,12 +240,12 @@ const bad: ReadonlyArray<Refused> = [
     diff("--- a/x", "+++ b/y", "@@ -1 +1 @@", "-1", "+2"),
     /^Line 1 .* names two files, "x" and "y".*rename from/
   ],
-  ["a hunk that is cut off", { x: "1\n2\n3\n" }, diff(...head, "@@ -1,3 +1,3 @@", "-1", "+one", " 2"), /^Line 3 .* cut off/],
+  ["a hunk that is cut off", { x: "1\n2\n3\n" }, diff(...head, "@@ -1,3 +1,3 @@", "-1", "+one", " 2"), /^Line 3 .* truncated/],
   [
     "a line that is none, in a hunk",
     { x: "1\n2\n" },
     diff(...head, "@@ -1,2 +1,2 @@", "-1", "+one", "2"),
-    /^Line 6 .* neither a space, - nor \+: "2"/
+    /^Line 6 .* does not begin with a space, - or \+: "2"/
   ],
   [
     "a line that is none, below one",
@@ -306,7 +306,7 @@ const bad: ReadonlyArray<Refused> = [
     "a file that is removed but has more lines",
     { x: "1\n2\n3\n" },
     diff("--- a/x", "+++ /dev/null", "@@ -1,2 +0,0 @@", "-1", "-2"),
-    /^x \(line 1 of the patch\) is to be removed, but 1 of its lines are not in the patch, the first of them "3"/
+    /^The patch cannot remove x \(line 1 of the patch\), because 1 of its lines are not in the patch\. The first of these lines is "3"/
   ],
   ["a new file that is there", { x: "1\n" }, diff("--- /dev/null", "+++ b/x", "@@ -0,0 +1 @@", "+2"), /^x exists already/],
   [
@@ -331,19 +331,19 @@ const bad: ReadonlyArray<Refused> = [
     "lines below one without a newline",
     { x: "1" },
     diff(...head, "@@ -1 +1,2 @@", " 1", "\\ No newline at end of file", "+2"),
-    /^Line 3 .* lines follow one that has no newline/
+    /^Line 3 .* lines follow a line without a newline/
   ],
   [
     "lines put in as the end of the file, elsewhere",
     { x: "1\n2\n" },
     diff(...head, "@@ -1,0 +2 @@", "+x", "\\ No newline at end of file"),
-    /it adds lines below line 1 and says that these are the end of the file, and the file has 2 lines/
+    /it adds lines below line 1 as the end of the file, but the file has 2 lines/
   ],
   [
     "lines put in below the end",
     { x: "1\n" },
     diff(...head, "@@ -7,0 +8 @@", "+2"),
-    /it adds lines below line 7, and the file has 1 line/
+    /it adds lines below line 7, but the file has 1 line/
   ],
   [
     "past the end of the file",

@@ -264,7 +264,7 @@ const bad: ReadonlyArray<Refused> = [
     "a line that is none",
     { a: "x\n" },
     v4a("*** Update File: a", "@@", "-x", "y"),
-    /^Line 5 .* neither a space, - nor \+: "y"/
+    /^Line 5 .* does not begin with a space, - or \+: "y"/
   ],
   ["a line of a new file without +", {}, v4a("*** Add File: a", "+x", "y"), /^Line 4 of the patch must begin with \+/],
   ["an empty line of a new file", {}, v4a("*** Add File: a", "+x", "", "+y"), /^Line 4 of the patch is empty/],
@@ -286,7 +286,7 @@ const bad: ReadonlyArray<Refused> = [
     "a line of @@ that is not there",
     { a: "x\n" },
     v4a("*** Update File: a", "@@ g", "-x", "+z"),
-    /no line is "g", which its @@ names/
+    /its @@ line names "g", but there is no such line/
   ],
   [
     "old lines above the line of @@",
@@ -316,7 +316,7 @@ const bad: ReadonlyArray<Refused> = [
     "a file that is there cannot be added",
     { a: "x\n" },
     v4a("*** Add File: a", "+y"),
-    /^a exists already, .*Use \*\*\* Update File/
+    /^a exists already, .*Change this file with \*\*\* Update File/
   ],
   [
     "nor can it be moved to",

@@ -77,7 +77,13 @@ describe("the usage sketch of the tool suite", () => {
         sections: [behaviour, vfs]
       })
       const { text, tools } = yield* Prompt.render(prompt)
-      for (const part of ["## Behaviour", "stage edits", "## Virtual Filesystem Tools", "starts empty", "`docs/a.md`"]) {
+      for (const part of [
+        "## Behaviour",
+        "stage edits",
+        "## Virtual Filesystem Tools",
+        "contains only the mounted files",
+        "`docs/a.md`"
+      ]) {
         assert.include(text, part)
       }
       assert.notInclude(text, "a.png")

@@ -66,18 +66,18 @@ describe("the text of a section", () => {
         const { text } = yield* said(yield* make)
         hears(
           text,
-          // 1 and 2: it starts empty, and mounts are configuration
-          /starts empty/,
+          // 1 and 2: it is empty at the beginning, and mounts are configuration
+          /empty at the beginning|only the mounted files/,
           /write_file/,
-          /mounted was chosen before.*cannot bring in/,
+          /mounted files were chosen before.*cannot mount/,
           // 3: list narrowly before reading
-          /Look before you read.*(Ask for those that matter|Ask narrowly)/,
+          /Look before you read.*(List only the directories that matter|Keep searches narrow)/,
           // 4: read, and change the version that was read
           /read_file.*before you change it.*version/,
           // 5: short whole files, small binaries, appends for logs
-          /whole files.*short.*Binary.*little.*Append.*logs/,
+          /whole files.*short.*[Bb]inary.*small.*Append.*logs/,
           // 6: delete what is finished with
-          /Remove what you are finished with.*(rm|delete_file)/,
+          /Remove files that you no longer need.*(rm|delete_file)/,
           // 7: no mirrors, and the size limit
           /Do not copy whole repositories.*48,000 characters/
         )
@@ -289,7 +289,7 @@ describe("the text for a model", () => {
       for (const made of [yield* Section.VfsSection(), yield* Section.VfsToolsSection()]) {
         const { parameters } = made.tools.find(({ name }) => name === "write_file")!
         const canBinary = Object.hasOwn(parameters.fields, "encoding")
-        assert.strictEqual(/Binary content is possible/.test(yield* said(made)), canBinary, made.key)
+        assert.strictEqual(/Write binary content only if/.test(yield* said(made)), canBinary, made.key)
       }
     }).pipe(Effect.scoped, Effect.orDie)
   )

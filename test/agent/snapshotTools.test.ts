@@ -260,7 +260,7 @@ describe("the id of a snapshot", () => {
       for (const [tool, input] of tools) {
         const result = yield* invokeUnknown(tool, input, { memory: Memory.make() }) as Effect.Effect<ToolResult<Value>>
         assert.isFalse(result.success)
-        assert.include(result.message, "No snapshots are kept here")
+        assert.include(result.message, "Snapshots are not available")
       }
     }).pipe(Effect.provide(InMemory.layer()))
   )

@@ -65,7 +65,7 @@ const noSuchTool = (name: string, known: ReadonlyArray<string>): Refused => {
 }
 
 const wrongSession: Refused = refused(
-  "The call belongs to another session than the tool, so nothing was done.",
+  "The tool belongs to another session than this call, so it was not run.",
   "Call the tools of your own session."
 )
 
@@ -85,7 +85,7 @@ const callIsUnderWay = (callId: string): Refused =>
 
 const noFilesystemInPrompt: Refused = refused(
   "No filesystem available.",
-  "Go on without files; the prompt must have a section with a filesystem for this tool."
+  "Go on without files, and tell the user: the prompt needs a section with a filesystem for this tool."
 )
 
 /**
@@ -94,7 +94,7 @@ const noFilesystemInPrompt: Refused = refused(
 const filesystemNotReady = ({ title }: Pick<Section, "title">, { _tag }: SectionError): Refused =>
   refused(
     `The filesystem of ${JSON.stringify(title)} could not be prepared (${_tag}).`,
-    "Try once more; if that does not help, go on without it and tell the user."
+    "Try once more; if it fails again, go on without these files and tell the user."
   )
 
 // Chooses the filesystem of a section's tools: the filesystem of the section or, if it has none, of the prompt's workspace. A
@@ -233,7 +233,7 @@ const resultOf = (exit: Exit.Exit<CallResult>): Effect.Effect<CallResult> =>
 
 const asSentence = (text: string): string => {
   const words = text.trim()
-  return words === "" ? "The tool has failed." : /[.!?]$/.test(words) ? words : `${words}.`
+  return words === "" ? "The tool failed and gave no reason." : /[.!?]$/.test(words) ? words : `${words}.`
 }
 
 const begin = (
@@ -317,7 +317,11 @@ const checkCheckpointSession = ({ checkpoint, session }: RunOptions): Effect.Eff
   checkpoint === undefined || checkpoint.session === session
     ? Effect.void
     : Effect.fail(
-        new SessionError({ operation: "Adapter.run", reason: "invalid", detail: "the checkpoint belongs to another session" })
+        new SessionError({
+          operation: "Adapter.run",
+          reason: "invalid",
+          detail: "the checkpoint of the run belongs to another session"
+        })
       )
 
 /**

@@ -17,7 +17,9 @@ export const hosts = (port: number): ReadonlyArray<string> => [
 
 export const origins = (port: number): ReadonlyArray<string> => hosts(port).map((host) => `http://${host}`)
 
-const forbidden = HttpServerResponse.text("Forbidden: this server is for programs of this machine.\n", { status: 403 })
+const forbidden = HttpServerResponse.text("Forbidden: this server accepts requests only from programs on this machine.\n", {
+  status: 403
+})
 
 export const layer = (port: number): Layer.Layer<never, never, HttpRouter.HttpRouter> => {
   const [allowedHosts, allowedOrigins] = [hosts(port), origins(port)]

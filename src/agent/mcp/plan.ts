@@ -80,7 +80,9 @@ const sendNotices = (server: McpServer.McpServer["Service"]): Effect.Effect<void
       Stream.map(changed),
       Stream.flattenIterable,
       Stream.runForEach((uri) => server.notifications["notifications/resources/updated"]({ uri })),
-      Effect.catchCause((cause) => Effect.logDebug("changes are not watched", cause))
+      Effect.catchCause((cause) =>
+        Effect.logDebug("fs-algebra: changes of files cannot be watched, so clients get no notices of them", cause)
+      )
     )
   )
 

@@ -167,15 +167,15 @@ const lineOf = (text: string, bytes: number): Line => {
   if (parsed === undefined) return badLine(-32700, "Parse error: a line must be one JSON-RPC message")
   const { value } = parsed
   if (isTooDeep(value))
-    return badLine(-32600, `Invalid Request: it is nested deeper than ${maxNestingDepth} levels`, idOf(value))
+    return badLine(-32600, `Invalid Request: the message is nested deeper than ${maxNestingDepth} levels`, idOf(value))
   // The version of the protocol determines whether batches are allowed. The items of a batch are always checked here.
   const fault = Array.isArray(value)
     ? value
-        .map((item: unknown) => (isRecord(item) ? protocolFault(item) : "it is not an object"))
+        .map((item: unknown) => (isRecord(item) ? protocolFault(item) : "the message is not an object"))
         .find((why) => why !== undefined)
     : isRecord(value)
       ? protocolFault(value)
-      : "it is not an object"
+      : "the message is not an object"
   if (fault !== undefined) {
     return badLine(-32600, `Invalid Request: ${fault}`, idOf(value))
   }

@@ -357,7 +357,7 @@ const refuseHunk = (hunkContext: Where, why: string, advice: string): Refused =>
 const tooMuch = (hunkContext: Where): Refused =>
   refuseHunk(
     hunkContext,
-    "too many places resemble its lines, so the search for the right one was stopped",
+    "its lines resemble too many places in the file, so the search for the right place was stopped",
     "Nothing was changed. Send fewer hunks at a time, with lines of context that are rare in the file, or overwrite the file."
   )
 
@@ -408,15 +408,15 @@ const misplaced = function* (hunkContext: Where, anchor?: string): Steps<Refused
     const below = hunkContext.from === 0 ? "" : ` below line ${hunkContext.from}, where the hunk before it ends`
     return refuseHunk(
       hunkContext,
-      `no line${below} is ${quoted(anchor)}, which its @@ names`,
+      `its @@ line names ${quoted(anchor)}, but there is no such line${below}`,
       readAgain(hunkContext, hunkContext.from + 1)
     )
   }
   if (old.length === 0) {
     const place = hunk.linesAbove === undefined ? "in the file" : `below line ${hunk.linesAbove + hunkContext.shift}`
     const above = hunkContext.from > 0 ? `the hunk before it ends at line ${hunkContext.from} and ` : ""
-    const end = hunk.lines.some(({ lacksNewline: open }) => open) ? " and says that these are the end of the file" : ""
-    const what = `it adds lines ${place}${end}, and ${above}the file has ${count} lines`
+    const end = hunk.lines.some(({ lacksNewline: open }) => open) ? " as the end of the file" : ""
+    const what = `it adds lines ${place}${end}, but ${above}the file has ${count} lines`
     return refuseHunk(hunkContext, what, readAgain(hunkContext, Math.max(1, count)))
   }
   const foundLine = yield* findAnywhere(hunkContext, asRemovedLines(old))
@@ -438,7 +438,7 @@ const misplaced = function* (hunkContext: Where, anchor?: string): Steps<Refused
   }
   const statedPlace = describeStatedPlace(hunkContext)
   const oldText = old.map((line) => line.text).join("\n")
-  const why = `${statedPlace === undefined ? "" : `${statedPlace}; `}its text was looked for, and ${yield* explainAbsent(text, oldText)}`
+  const why = `${statedPlace === undefined ? "" : `${statedPlace}; `}its old text was not found: ${yield* explainAbsent(text, oldText)}`
   return refuseHunk(hunkContext, why, readAgain(hunkContext, lineToRead(hunkContext, why)))
 }
 
@@ -452,7 +452,7 @@ const lineToRead = (hunkContext: Where, why: string): number => {
 export const refuseRemainingLines = (path: string, patch: FilePatch, text: string): Refused => {
   const { lineText: body, count } = runAtOnce(linesOf(text))
   return refused(
-    `${path} (line ${patch.patchLine} of the patch) is to be removed, but ${count} of its lines are not in the patch, the first of them ${quoted(body(0))}.`,
+    `The patch cannot remove ${path} (line ${patch.patchLine} of the patch), because ${count} of its lines are not in the patch. The first of these lines is ${quoted(body(0))}.`,
     `Nothing was changed. Read ${path} again, and remove it with *** Delete File in a *** Begin Patch, or with rm.`
   )
 }

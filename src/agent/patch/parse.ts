@@ -49,7 +49,7 @@ const misformed = ({ patchLine, lines }: Hunk): Refused | undefined => {
   for (const skipped of ["+", "-"]) {
     const side = lines.filter(({ sign }) => sign !== skipped)
     if (side.some(({ lacksNewline }, index) => lacksNewline === true && index < side.length - 1)) {
-      return refuseLine(patchLine, "begins a hunk in which lines follow one that has no newline at its end")
+      return refuseLine(patchLine, "begins a hunk in which other lines follow a line without a newline at its end")
     }
   }
   return undefined
@@ -205,7 +205,7 @@ const isHunkEnd = (lines: ReadonlyArray<string>, at: number, remaining: Remainin
 const refuseCutOff = (at: number, old: number, now: number): Refused =>
   refuseLine(
     at,
-    `begins a hunk with fewer lines than its header states (${old} old, ${now} new), so the patch may have been cut off`,
+    `begins a hunk with fewer lines than its header states (${old} old, ${now} new), so the patch may be truncated`,
     "Nothing was changed; send the whole patch again, complete and with the right numbers."
   )
 
@@ -228,7 +228,7 @@ const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk
     if (isFull && isEmpty(line) && next > checkedUntil && (checkedUntil = continuationIndex(lines, next)) === -1) break
     if (!signs.has(sign)) {
       if (isFull) break
-      return refuseLine(next + 1, `is in a hunk and begins with neither a space, - nor +: ${quoted(line)}`)
+      return refuseLine(next + 1, `is in a hunk and does not begin with a space, - or +: ${quoted(line)}`)
     }
     body.push({ sign: sign as Sign, text: isEmpty(line) ? line : line.slice(1) })
     if (sign !== "+") remaining.old--
@@ -262,12 +262,12 @@ const kinds: Readonly<Record<string, string>> = { 120: "a symbolic link", 160: "
 
 const faultOfMode = (mode: string): string | undefined => {
   const kind = kinds[mode.trim().slice(0, 3)]
-  return kind === undefined ? undefined : `makes or changes ${kind}, and only files can be patched`
+  return kind === undefined ? undefined : `creates or changes ${kind}, but only files can be patched`
 }
 
 const ignore = (): undefined => undefined
-const binaryFault = (): string => "is a change of binary content, and only text can be patched"
-const copyFault = (): string => "copies a file; copy it first, and patch the copy as any other file"
+const binaryFault = (): string => "changes binary content, but only text can be patched"
+const copyFault = (): string => "copies a file; copy the file first, and then patch the copy"
 
 const readRename =
   (side: "from" | "to") =>
@@ -313,7 +313,7 @@ const gitHeaders: ReadonlyArray<Header> = [
 
 const unsupportedLines: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
   [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one side"],
-  [/^\*{15}$/, "belongs to a context diff; send a unified one"],
+  [/^\*{15}$/, "belongs to a context diff; send a unified diff"],
   [/^(?:GIT binary patch|Binary files .* differ)$/, binaryFault()]
 ]
 
@@ -369,7 +369,7 @@ const faultOf = ({ at, from, isRename, to }: FileHeader): Refused | undefined =>
   return refuseLine(
     at,
     `names two files, ${quoted(from)} and ${quoted(to)}`,
-    "Nothing was changed; name one, or, to move a file, put `diff --git a/old b/new`, `rename from old` and `rename to new` there."
+    "Nothing was changed. Name one file; to move a file, use the lines `diff --git a/old b/new`, `rename from old` and `rename to new`."
   )
 }
 
@@ -472,7 +472,7 @@ const add: Section = (lines, at, to) => {
     else if (line.startsWith("\\") && content.length > 0) content.push({ ...content.pop()!, lacksNewline: true })
     else if (!isBlank(line)) return refuseLine(next + 1, `must begin with +, like every line of an added file: ${quoted(line)}`)
     else if (lines[next + 1]?.startsWith("+") === true)
-      return refuseLine(next + 1, "is empty; write an empty line of a new file as +")
+      return refuseLine(next + 1, "is empty; begin every line of a new file with +, even an empty one")
   }
   const hunks = content.length === 0 ? [] : [{ patchLine: at + 2, lines: content, anchors: [], isAtEnd: false }]
   const fault = hunks.length === 0 ? undefined : misformed(hunks[0]!)
@@ -497,7 +497,7 @@ const readHunkLines = (lines: ReadonlyArray<string>, from: number): Parsed<Reado
     if (line === "" || line === "\r") body.push({ sign: " ", text: line })
     else if (signs.has(line[0]!)) signedCount = body.push({ sign: line[0] as Sign, text: line.slice(1) })
     else if (line.startsWith("\\") && signedCount > 0) body[signedCount - 1] = { ...body[signedCount - 1]!, lacksNewline: true }
-    else return refuseLine(next + 1, `is in a hunk and begins with neither a space, - nor +: ${quoted(line)}`)
+    else return refuseLine(next + 1, `is in a hunk and does not begin with a space, - or +: ${quoted(line)}`)
   }
   return { value: body.slice(0, signedCount), next }
 }
@@ -551,7 +551,7 @@ const readSection = (lines: ReadonlyArray<string>, at: number): Parsed<FilePatch
   const found = sections.find(([marker]) => line.startsWith(marker))
   if (found === undefined) {
     const markers = sections.map(([marker]) => `${marker} path`).join(", ")
-    return refuseLine(at + 1, `should be one of ${markers}, and is ${quoted(line)}`)
+    return refuseLine(at + 1, `should be one of ${markers}, but is ${quoted(line)}`)
   }
   const [marker, section] = found
   const path = line.slice(marker.length).trim()
@@ -562,7 +562,7 @@ const parseV4a = (all: ReadonlyArray<string>, first: number): ReadonlyArray<File
   let last = all.length - 1
   while (last > first && isWrapper(all[last]!)) last--
   if (all[last]!.trim() !== endMarker)
-    return refuseLine(all.length, `ends the patch without ${endMarker}, so that it may have been cut off`)
+    return refuseLine(all.length, `ends the patch without ${endMarker}, so the patch may be truncated`)
   const lines = all.slice(0, last)
   const patches: Array<FilePatch> = []
   for (let at = first + 1; at < lines.length;) {
@@ -578,7 +578,7 @@ const parseV4a = (all: ReadonlyArray<string>, first: number): ReadonlyArray<File
   return patches
 }
 
-const formsAdvice = "A patch is either *** Begin Patch with its file sections and *** End Patch, or a unified diff."
+const formsAdvice = "A patch is either a unified diff, or begins with *** Begin Patch and ends with *** End Patch."
 
 /**
  * The structural lines of a patch. If all structural lines end in a CR, the CRs are line endings of the patch and not content

@@ -337,8 +337,8 @@ const pastParticiples: Readonly<Record<Touch["access"], string>> = { read: "read
 
 const refusalOf = ({ access, path }: Touch): Refused =>
   refused(
-    `${path === FsPath.root ? "The root, with everything below it," : JSON.stringify(path)} may not be ${pastParticiples[access]}: a policy forbids it.`,
-    "Go on without it, or ask the user; another tool will not reach it either."
+    `${path === FsPath.root ? "The root, with everything below it," : JSON.stringify(path)} may not be ${pastParticiples[access]}, because a policy forbids it.`,
+    "Go on without this path, or ask the user; other tools cannot access it either."
   )
 
 /**

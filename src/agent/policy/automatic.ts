@@ -107,7 +107,7 @@ const appendText = <V>(result: ToolResult<V>, text: string) =>
     const message =
       settings.measure(whole) <= settings.budget
         ? whole
-        : joinFitting([text, ...result.message.split("\n")], settings, (shown) => `[cut: ${shown - 1} lines of the answer]`)
+        : joinFitting([text, ...result.message.split("\n")], settings, (shown) => `[cut: ${shown - 1} lines of the result]`)
     return { ...result, message }
   })
 
@@ -148,7 +148,7 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
           if (own.isFirst && first !== undefined) first.isReported = true
           return yield* appendText(
             result,
-            describeOutcome(own.outcome, "this call, which failed after it had changed some", undo)
+            describeOutcome(own.outcome, "this call, which failed after it had changed some files", undo)
           )
         }
         const { snapshot } = own.outcome

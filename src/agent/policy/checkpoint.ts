@@ -36,7 +36,7 @@ export interface StateKeeper<T> {
 
 const saveFailed = ({ detail }: Failed) =>
   Result.error(
-    `No checkpoint could be taken, and nothing was changed: ${detail}. Tell the user; nothing can be changed safely.`
+    `The call was not run, because no checkpoint could be taken: ${detail}. Tell the user that changes are not safe now.`
   )
 
 const restoreFailed = (message: string, { detail }: Failed, name: string) =>

@@ -10,7 +10,10 @@ import { type AnyDefinition, type Refused, refused, type Touch } from "../defini
 import type { Memory } from "../memory.ts"
 
 const deadlineRefusal = (at: DateTime.Utc): Refused =>
-  refused(`The time for calling tools was over at ${DateTime.formatIso(at)}.`, "Call no more tools; answer with what you know.")
+  refused(
+    `The deadline for tool calls has passed (${DateTime.formatIso(at)}).`,
+    "Call no more tools; answer with what you know."
+  )
 
 const remainingMillis = (at: DateTime.Utc): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now) => at.epochMilliseconds - now)

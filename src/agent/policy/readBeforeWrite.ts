@@ -287,14 +287,14 @@ const onlyCreates = ({ params, tool }: Invocation, { access }: Touch): boolean =
 const adviseReading = ({ isKept }: Memory, advice: string): string =>
   isKept
     ? advice
-    : "This client has no session in which a file counts as read. Ask the user to do it, or to connect with a version of the protocol that has sessions."
+    : "This client has no session, so no file counts as read. Ask the user to make the change, or to connect with a version of the protocol that has sessions."
 
 type Finding = "free" | "unread" | Refused
 
 const refuseTooMany = (path: string): Refused =>
   refused(
-    `${quotePath(path)} holds more than ${maxJudgedEntries.toLocaleString("en")} entries, too many to tell whether each file was read, and nothing was changed.`,
-    "Take smaller directories below it one by one, or ask the user to do it."
+    `${quotePath(path)} holds more than ${maxJudgedEntries.toLocaleString("en")} entries, which are too many to check whether each file was read. Nothing was changed.`,
+    "Process the directories below it one by one, or ask the user to do it."
   )
 
 const judgeDirectory = (invocation: Invocation, path: FsPath.FsPath): Effect.Effect<Finding> =>
@@ -305,8 +305,11 @@ const judgeDirectory = (invocation: Invocation, path: FsPath.FsPath): Effect.Eff
     const rest = count - named.length
     const others = rest === 0 ? [] : [named.length === 0 ? `${rest} that cannot be shown` : plural(rest, "other")]
     return refused(
-      `${quotePath(path)} holds files not read in this session as they are now: ${listed([...named.map(quotePath), ...others])}. Nothing was changed.`,
-      adviseReading(invocation.memory, "Read each with read_file first, then do this again; or ask the user to do it.")
+      `${quotePath(path)} contains files whose current version was not read in this session: ${listed([...named.map(quotePath), ...others])}. Nothing was changed.`,
+      adviseReading(
+        invocation.memory,
+        "Read each of these files with read_file, then call the tool again; or ask the user to do it."
+      )
     )
   })
 
@@ -332,7 +335,7 @@ const unread = (paths: ReadonlyArray<string>, memory: Memory): Refused => {
   const [have, them] = paths.length === 1 ? ["has", "it"] : ["have", "them"]
   return refused(
     `${names} ${have} not been read in this session, and nothing was changed.`,
-    adviseReading(memory, `Read ${them} with read_file first, then do this again.`)
+    adviseReading(memory, `Read ${them} with read_file, then call the tool again.`)
   )
 }
 

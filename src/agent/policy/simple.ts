@@ -57,7 +57,7 @@ export const approval = <R = never>(
             : Effect.fail(
                 refused(
                   `${invocation.tool} was not approved${answer === false ? "" : `: ${answer.reason}`}.`,
-                  "Do not try it again in the same way; ask the user what to do instead."
+                  "Do not repeat the same call; ask the user what to do instead."
                 )
               )
         )

@@ -24,7 +24,7 @@ import { overrideFault, type Overrides, withOverride } from "./tree.ts"
 // Makes a value at its first use and keeps it until the scope ends. A failed or interrupted attempt releases its resources, and
 // the next use tries again.
 
-const scopeEnded = new Unavailable({ operation: "Section", path: root, detail: "the scope of its section has ended" })
+const scopeEnded = new Unavailable({ operation: "Section", path: root, detail: "the scope of the section is closed" })
 
 const failIfClosed =
   (scope: Scope.Scope) =>
@@ -33,7 +33,7 @@ const failIfClosed =
       scope.state._tag === "Closed" ? Effect.fail(scopeEnded) : effect
     )
 
-/** Memoizes the value, which is made in the context of the caller of `memoized`, not in the context of its first use. */
+/** Memoizes a value. The value is made in the context in which `memoized` runs, not in the context of its first use. */
 const memoized = <A, E, R>(
   make: Effect.Effect<A, E, R>
 ): Effect.Effect<Effect.Effect<A, E | Unavailable>, never, R | Scope.Scope> =>
@@ -65,7 +65,7 @@ const failure = ({ code }: { readonly [detail: string]: unknown }): IoError =>
   new IoError({
     operation: "Section",
     path: root,
-    detail: "no temporary directory can be made",
+    detail: "cannot create a temporary directory",
     ...(typeof code === "string" && { code })
   })
 

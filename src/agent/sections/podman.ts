@@ -71,7 +71,7 @@ const containerOptions = (options: AnyOptions, strategy: Strategy): Container.Co
 
 const planContainer = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strategy) {
   if (options.hostDirectory !== undefined && isMounting(options)) {
-    const detail = "nothing can be mounted into an existing directory; leave out either hostDirectory or mounts"
+    const detail = "nothing can be mounted into an existing directory; omit either hostDirectory or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
   }
   const { plan } = yield* Effect.promise(() => import("../../backends/container/options.ts"))

@@ -215,7 +215,7 @@ export const WorkspaceSection = Effect.fnUntraced(function* <
   C extends Section<unknown> = Section
 >(options: WorkspaceOptions<T, C> = {}): Effect.fn.Return<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> {
   if (options.root !== undefined && isMounting(options)) {
-    const detail = "nothing can be mounted into an existing directory; leave out either root or mounts"
+    const detail = "nothing can be mounted into an existing directory; omit either root or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
   }
   const previews = yield* planMounts(options)

@@ -31,7 +31,7 @@ export const excerpt = (text: string, width: number = maxLineLength, from = 0): 
   return { shown, start, end, isCut: true }
 }
 
-/** Formats a line as ` 7 | text`, with a 1-based number. The mark distinguishes a match from the lines around it. */
+/** Formats a line as `   7 | text`, with a 1-based number. The mark distinguishes a match from the lines around it. */
 export const numberLine = (line: number, text: string, mark: "|" | "-" = "|"): string =>
   `${String(line).padStart(4)} ${mark} ${text}`
 

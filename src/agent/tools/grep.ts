@@ -178,8 +178,11 @@ const parameters = Schema.Struct({
   pattern: Schema.String.annotate({ description: "JavaScript regular expression, matched line by line" }),
   path: optional(Schema.String, "Directory or file to search. Default: the root"),
   glob: optional(Schema.String, "Only files that match, such as *.ts"),
-  mode: optional(Schema.Literals(["matches", "files", "count"]), "Lines, paths of files, or matches by file. Default matches"),
-  max_matches: Searching.maxMatches(agent.maxGrepMatches, "matches, or files by mode"),
+  mode: optional(
+    Schema.Literals(["matches", "files", "count"]),
+    "The kind of result: lines, paths of files, or counts by file. Default matches"
+  ),
+  max_matches: Searching.maxMatches(agent.maxGrepMatches, "matches; in the other modes, of files"),
   ignore_case: optional(Schema.Boolean, "Default false"),
   literal: optional(Schema.Boolean, "The pattern is plain text"),
   whole_word: optional(Schema.Boolean, "Default false"),
@@ -235,7 +238,8 @@ const regexSigns = /[\\^$.*+?()[\]{}|]/
 
 const noMatchHint = ({ options, path, pattern }: Search, skipped: GrepResult["skipped"]): string => {
   const { glob, literal } = options
-  const literalHint = literal !== true && regexSigns.test(pattern) ? "; to find the pattern as it stands, set literal=true" : ""
+  const literalHint =
+    literal !== true && regexSigns.test(pattern) ? "; to find the pattern as plain text, set literal=true" : ""
   const isPathRepeated = path !== root && typeof glob === "string" && glob.startsWith(`${path}/`)
   return `${Searching.ignoredHint(skipped)}${literalHint}${isPathRepeated ? `; glob is relative to ${path}` : ""}`
 }

@@ -101,7 +101,7 @@ const restOfLine = (window: Window, lines: ReadonlyArray<Line>): string => {
     cut.length === 1 ? `line ${first} is cut` : `${plural(cut.length, "line")} are cut, the first is line ${first}`
   return bytes === undefined
     ? cutDescription
-    : `${cutDescription}; its rest: encoding="base64", offset=${bytes.offset}, limit=${bytes.length} (bytes)`
+    : `${cutDescription}; to read the rest of that line: encoding="base64", offset=${bytes.offset}, limit=${bytes.length} (bytes)`
 }
 
 const footer = (window: Window, lines: ReadonlyArray<Line>): string => {
@@ -121,7 +121,7 @@ const render = (window: Window, lines: ReadonlyArray<Line>): string =>
 const emptyMessage = ({ path, totalLines }: Window, requestedOffset: number): string =>
   totalLines === 0
     ? `${path} is empty`
-    : `no lines from offset ${requestedOffset} on: ${path} has ${plural(totalLines, "line")}`
+    : `there are no lines from offset ${requestedOffset}: ${path} has ${plural(totalLines, "line")}`
 
 const valueOf = (window: Window, lines: ReadonlyArray<Line>): Page["value"] => {
   const { endsWithNewline, offset, totalLines } = window
@@ -217,7 +217,7 @@ const bytesPage = (
   const emptyMessage =
     sizeBytes === 0
       ? `${path} is empty`
-      : `no bytes from offset ${requestedOffset} on: ${path} has ${plural(sizeBytes, "byte")}`
+      : `there are no bytes from offset ${requestedOffset}: ${path} has ${plural(sizeBytes, "byte")}`
   return { message: lengthOf(groups) === 0 ? emptyMessage : render(groups), value: valueOf(groups) }
 }
 
@@ -367,8 +367,8 @@ const refuseBinary = (path: FsPath, sizeBytes: number, media: MediaType | undefi
 
 const refuseTooLarge = (path: FsPath, actual: number, allowed: number): ToolFailure =>
   refused(
-    `${path} has ${size(actual)}, and at most ${size(allowed)} are read as text.`,
-    'Read a part of its bytes with encoding="base64", offset and limit in bytes.'
+    `${path} has ${size(actual)}, but a text of at most ${size(allowed)} can be read.`,
+    'Read a part of its bytes with encoding="base64", and with offset and limit in bytes.'
   )
 
 const readOther = Effect.fnUntraced(function* (
@@ -424,7 +424,7 @@ const windowOfParams = (
   const start = line > 0 ? line - 1 : line
   return offset === undefined || offset === start
     ? Effect.succeed({ offset: start, limit })
-    : Effect.fail(invalid("line", `offset ${offset} is line ${offset + 1}; give one of the two`, call, path))
+    : Effect.fail(invalid("line", `offset ${offset} means line ${offset + 1}; give only one of the two`, call, path))
 }
 
 const maxShownBase64 = 4000

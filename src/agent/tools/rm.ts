@@ -138,7 +138,7 @@ export const removeDirectory = (
 }
 
 const describeRemoval = (path: FsPath.FsPath, { deleted, directories, files }: Removed): string => {
-  if (deleted === 0) return `nothing removed: there is no ${path}`
+  if (deleted === 0) return `nothing was removed, because ${path} does not exist`
   if (directories === 0) return `removed ${path}`
   if (files === 0 && directories === 1) return `removed ${path}, an empty directory`
   return `removed ${path} with everything in it: ${plural(directories, "directory", "directories")}, ${plural(files, "file")}`

@@ -10,9 +10,9 @@ import { withToolNames } from "../toolPath.ts"
 const parameters = Schema.Struct({
   from: Schema.String.annotate({ description: "File or directory, relative to the root" }),
   to: Schema.String.annotate({
-    description: "The whole new path, not a directory to put it in. Missing directories are made"
+    description: "The complete new path, not a directory to put the source into. Missing directories are created"
   }),
-  overwrite: optional(Schema.Boolean, "Let a file replace a file, or a directory an empty one")
+  overwrite: optional(Schema.Boolean, "Replace an existing file, or an empty directory")
 })
 
 const value = Schema.Struct({ files: Schema.Int, directories: Schema.Int, bytes: Schema.Int })
@@ -124,7 +124,7 @@ export const move = define({
 
 export const mkdir = define({
   name: "mkdir",
-  description: "Make a directory and the missing ones above it. An existing one is no error.",
+  description: "Make a directory and its missing parents. An existing directory is not an error.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "Directory, relative to the root" })
   }),

@@ -128,7 +128,7 @@ const footer = ({ ignored, isComplete, unreadable }: ReadTree, shown: ChosenEntr
     shown.count === 0 ? `${path === root ? "the root" : path} is empty` : formatCounts(countsOf(shownEntries(shown))),
     namePaths("ignored", ignored),
     namePaths("unreadable", unreadable),
-    isComplete ? "" : `only the first ${maxReadEntries} entries were looked at`
+    isComplete ? "" : `only the first ${maxReadEntries} entries were read`
   ]
     .filter((part) => part !== "")
     .join("; ")

@@ -312,7 +312,7 @@ const versionOf = Effect.fnUntraced(function* (
   if (requested === undefined) return undefined
   if (mode === "create") {
     return yield* Effect.fail(
-      invalid(call, path, "if_version", 'a file that is to be created has no version; send mode "overwrite" or "append"')
+      invalid(call, path, "if_version", 'a new file has no version yet; send mode "overwrite" or "append"')
     )
   }
   const trimmedVersion = requested.trim()
@@ -330,12 +330,9 @@ export const writeFile = define({
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "The file, relative to the root." }),
     content: Schema.String.annotate({ description: 'The text; with encoding "binary" base64.' }),
-    mode: optional(
-      Mode,
-      "create fails where there is a file; overwrite and append make one where there is none. Default: create."
-    ),
-    encoding: optional(Encoding, "The encoding of the content. Default: utf-8; for append, that of the file."),
-    if_version: optional(Schema.String, "Write only if this is still the version of the file, as read_file has shown it.")
+    mode: optional(Mode, "create fails if the file exists; overwrite and append create a missing file. Default: create."),
+    encoding: optional(Encoding, "The encoding of the content. Default: utf-8; for append, the encoding of the file."),
+    if_version: optional(Schema.String, "Write only if the file still has this version, which read_file shows.")
   }),
   value: Schema.Struct({
     path: Schema.String,

@@ -279,7 +279,7 @@ const printStat = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Com
   if (rows.length > 0) yield* screen.write(statTable(shown, rows))
 })
 
-/** Names changes of directories on standard error, because git's format cannot show them. */
+/** Lists the changed directories on standard error, because git's format cannot show them. */
 const reportDirectories = Effect.fnUntraced(function* (directories: ReadonlyArray<string>) {
   if (directories.length === 0) return
   const screen = yield* Screen
@@ -287,7 +287,7 @@ const reportDirectories = Effect.fnUntraced(function* (directories: ReadonlyArra
   const some = directories.slice(0, 3).map((path) => name(formatPath(path)))
   const rest = directories.length > some.length ? ", …" : ""
   const what = humanise.count(directories.length, "directory")
-  yield* screen.warn(dim(`${what} added, removed or with another mode, which --names shows: ${some.join(", ")}${rest}`))
+  yield* screen.warn(dim(`${what} added, removed or changed in mode (--names shows each): ${some.join(", ")}${rest}`))
 })
 
 const print = Effect.fnUntraced(function* (
@@ -320,8 +320,9 @@ export const diff = subcommand(
   {
     summary: "Show the changes since a snapshot",
     description: `Show the differences between a snapshot and the current files, or between two snapshots, in the format of git diff,
-which git apply reads. Of binary files and files over 8 MiB it shows only that they differ; directories only with --names.
-An ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists them.`,
+which git apply reads. For binary files, and files over 8 MiB, it shows only that they differ. Directories are shown
+only with --names.
+ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists the ids.`,
     examples: [
       ["", "All changes since the newest snapshot"],
       ["3fa91c02 latest --stat", "The number of changed lines between two snapshots"],

@@ -51,11 +51,11 @@ export const stat = subcommand(
   "stat",
   {
     summary: "Show the kind, size, times and version of a path",
-    description: `Kind, size, permissions, times and, of a file, its version: the SHA-256 of its bytes, which --if-match of write,
-edit and rm compares, so that no change of others is overwritten.`,
+    description: `Show the kind, size, permissions and times of a path and, for a file, its version. The version is the SHA-256 of the
+bytes. The flag --if-match of write, edit and rm compares the version, so that no change of others is overwritten.`,
     examples: [
       ["README.md", "A file"],
-      ["--json README.md | jq -r .version", "Its version alone"]
+      ["--json README.md | jq -r .version", "Only its version"]
     ]
   },
   { paths: flags.paths("The files or directories") },
@@ -114,8 +114,8 @@ export const tree = subcommand(
   "tree",
   {
     summary: "Draw the tree of a directory",
-    description: `Draw everything below a directory, with sizes, hidden files too, but without files that git ignores.
-Entries that were left out or cannot be read are counted at the end.`,
+    description: `Draw everything below a directory, with sizes. Hidden files are included, but not the files that git ignores.
+The last line counts the entries that were left out or cannot be read.`,
     examples: [
       ["", "The project without the files that git ignores"],
       ["src --depth 2", "Two levels of one directory"],
@@ -227,12 +227,12 @@ export const ls = subcommand(
   "ls",
   {
     summary: "List a directory",
-    description: `List directories in the order of their names, hidden ones too, and the files given. Directories end in /.
-On a terminal with sizes; into a pipe one name a line and nothing else, unless --long.`,
+    description: `List files and the entries of directories in the order of their names, including hidden entries. Directories end in /.
+A terminal also shows sizes. A pipe gets one name per line and nothing else, unless --long is given.`,
     examples: [
       ["", "The entries of the root"],
       ["src --long", "With permissions, sizes, times and the targets of links"],
-      ["--json | jq -r .path", "For a program: one JSON document a line"]
+      ["--json | jq -r .path", "For a program: one JSON document per line"]
     ]
   },
   {

@@ -144,14 +144,14 @@ export const glob = subcommand(
   "glob",
   {
     summary: "Find paths by pattern",
-    description: `Find files by glob, in the order of their paths, hidden ones too, without those git ignores. A pattern without /
-matches names at any depth, one with / starts at --path; * stays within a name, ** crosses directories, {a,b} and
-[a-z] choose. Quote patterns, or the shell expands them first.`,
+    description: `Find files by glob, in the order of their paths, including hidden files but not the files that git ignores. A pattern
+without / matches names at any depth; a pattern with / starts at --path. * matches within a name, ** crosses
+directories, {a,b} and [a-z] match alternatives. Quote patterns, or the shell expands them first.`,
     examples: [
       ["'*.ts'", "By name, at any depth"],
       ["'src/**/*.ts' -x '*.test.ts'", "By path, without tests"],
       ["'**/node_modules' --kinds directory --no-ignore", "Directories, also those that git ignores"],
-      ["'*' --max 100 --json", "The first hundred, as JSON"]
+      ["'*' --max 100 --json", "The first hundred matches, as JSON"]
     ]
   },
   {
@@ -235,9 +235,9 @@ export const grep = subcommand(
   "grep",
   {
     summary: "Find lines by regular expression",
-    description: `Find the lines that match a JavaScript regular expression, in the order of paths and lines. Hidden files are searched;
-binary ones and what git ignores are not, unless a path names them. Skipped files are counted at the end.
-On a terminal grouped by file, into a pipe as path:line:text. A pattern that begins with - goes after --.`,
+    description: `Find the lines that match a JavaScript regular expression, in the order of paths and lines. Hidden files are searched.
+Binary files and files that git ignores are not, unless a path names them. The last line counts the skipped files.
+A terminal shows matches grouped by file; a pipe gets path:line:text. A pattern that begins with - goes after --.`,
     examples: [
       ["'TODO|FIXME'", "In all files that git does not ignore"],
       ["-i readme docs README.md --glob '*.md' -C 2", "In some files of a directory and one more, with two lines around"],
@@ -251,7 +251,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
     glob: flags.repeated("glob", "GLOB", "Only files that match; !GLOB excludes (may be repeated)").pipe(Flag.withAlias("g")),
     exclude: flags.exclude,
     gitignore: flags.gitignore,
-    ignoreCase: flags.toggle("ignore-case", "Ignore upper and lower case").pipe(Flag.withAlias("i")),
+    ignoreCase: flags.toggle("ignore-case", "Ignore the difference between upper and lower case").pipe(Flag.withAlias("i")),
     literal: flags.toggle("literal", "The pattern is plain text").pipe(Flag.withAlias("F")),
     wholeWord: flags.toggle("word", "Only whole words").pipe(Flag.withAlias("w")),
     context: flags.natural("context", "N", "Lines to show before and after each match").pipe(Flag.withAlias("C")),
@@ -318,7 +318,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
     if (!rest.literal && pattern.includes(String.raw`\|`)) {
       const meant = pattern.replaceAll(String.raw`\|`, "|")
       yield* writeRemark(
-        String.raw`${errorStyle(screen).yellow("note:")}  \| is the character |; for either of two write ${quote(meant)}`,
+        String.raw`${errorStyle(screen).yellow("note:")}  \| matches the character |; for alternatives write ${quote(meant)}`,
         {
           note: String.raw`\| is the character |`,
           meant

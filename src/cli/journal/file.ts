@@ -17,7 +17,7 @@ export const checkPosition = Effect.fnUntraced(function* (journal: Scrivener<Ent
   if (position <= last) return last
   return yield* usage(
     `there is no position ${position}: the journal has ${humanise.count(last, "entry")}`,
-    "List them with journal show; 0 is before the first."
+    "List the entries with journal show; position 0 is before the first entry."
   )
 })
 

@@ -84,7 +84,7 @@ export interface ReplayOptions {
 
 export const replay = Effect.fnUntraced(function* ({ file, into, to }: ReplayOptions) {
   if (into?.trim() === "")
-    return yield* usage("the name of the directory is blank", "Name one that is empty or does not exist yet.")
+    return yield* usage("the name of the directory is blank", "Name a directory that is empty or does not exist yet.")
   const journal = yield* openForReading(file)
   const last = yield* checkPosition(journal, to ?? 0)
   const position = to ?? last

@@ -156,7 +156,7 @@ export const undo = Effect.fnUntraced(function* ({ dryRun, file, paths: given, t
     (look) =>
       `${formatSomeChanges(look, changes, dryRun)}${
         changes.length === 0
-          ? `It is already as at position ${look.yellow(`${to}`)}`
+          ? `The files are already as at position ${look.yellow(`${to}`)}`
           : `${dryRun ? "Would undo" : "Undid"} the changes after position ${look.yellow(`${to}`)}, ${formatChangeCounts(changes)}`
       }\n`
   )

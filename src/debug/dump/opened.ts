@@ -186,13 +186,13 @@ const sessionsIn = (lines: string): Effect.Effect<Sessions> =>
           () =>
             void problems.push(
               problem._tag === "Overlong"
-                ? `line ${problem.line}: it is longer than ${maxTextBytes} bytes, the largest line of a session`
+                ? `line ${problem.line}: the line is longer than ${maxTextBytes} bytes, the limit for a line of a session`
                 : promote(problem, "debug", lines).message
             )
         )
       )
     )
-    if (all.length === 0 && problems.length === 0) problems.push("there is nothing in it")
+    if (all.length === 0 && problems.length === 0) problems.push("the file is empty")
     return { all, problems }
   })
 
@@ -216,7 +216,7 @@ const describeProblem = (problem: Problem, path: string): string => {
   if (problem instanceof SessionError) return problem.detail
   if (problem instanceof ArchiveError) return problem.message
   return problem._tag === "Replaced"
-    ? "it was replaced several times while it was read; try again"
+    ? "the dump was replaced several times during the read; try again"
     : promote(problem as Fault, "debug", path).message
 }
 
@@ -254,7 +254,7 @@ export const open = (place: Place): Effect.Effect<OpenDump, never, Scope.Scope> 
       archiveProblem,
       sessionProblems: sessions.problems,
       problems: [
-        ...sessions.problems.map((problem) => `The sessions are not all there: ${problem}.`),
+        ...sessions.problems.map((problem) => `Some sessions cannot be shown: ${problem}.`),
         ...(archiveProblem === undefined ? [] : [`The files cannot be shown: ${archiveProblem}.`])
       ]
     }

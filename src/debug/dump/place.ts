@@ -132,7 +132,7 @@ export const find = (path: string): Effect.Effect<Place, DebugError> =>
     (place) => {
       if (place === "other") {
         return Effect.fail(
-          makeDebugError("invalid", `${JSON.stringify(path)} is no dump: it ends neither in .jsonl nor in .fs.zip`, path)
+          makeDebugError("invalid", `${JSON.stringify(path)} is not a dump: its name ends in neither .jsonl nor .fs.zip`, path)
         )
       }
       if (place === undefined) {
@@ -155,7 +155,7 @@ const isInvalidRequest = (path: string): boolean =>
  */
 export const findBelow = (directory: string, path: string): Effect.Effect<Place, DebugError> => {
   const shown = JSON.stringify(path.slice(0, 200))
-  const forbiddenError = makeDebugError("forbidden", `${shown} does not lie in the directory that is shown`)
+  const forbiddenError = makeDebugError("forbidden", `${shown} is outside the served directory`)
   if (isInvalidRequest(path)) return Effect.fail(forbiddenError)
   const file = resolve(directory, path)
   if (!file.startsWith(directory.endsWith(sep) ? directory : directory + sep)) return Effect.fail(forbiddenError)

@@ -1,6 +1,6 @@
 /**
  * Wraps all routes: checks access, adds common headers, and turns failures below `/api` into JSON. Only programs on this
- * machine may send requests. Among web pages, only pages of this server may.
+ * machine may send requests. Among web pages, only pages of this server may send requests.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -72,7 +72,7 @@ const isRouteless = (error: unknown): boolean =>
 const answerApi = <R>(api: Handler<R>) =>
   Effect.catch(Effect.map(api, asJson), (error) =>
     isRouteless(error)
-      ? Effect.succeed(failureResponse(404, "NotFound", "this route does not exist; /openapi.json lists all routes"))
+      ? Effect.succeed(failureResponse(404, "NotFound", "there is no such route; /openapi.json lists all routes"))
       : Effect.succeed(failureResponse(400, "BadRequest", "the request cannot be read"))
   )
 

@@ -70,7 +70,9 @@ export const headers = (nonce: string): Readonly<Record<string, string>> => ({
 
 export const makeNonce = (): string => randomBytes(16).toString("base64")
 
-const notBuilt = HttpServerResponse.text("The page has not been built. The API is there: see /openapi.json.\n", { status: 500 })
+const notBuilt = HttpServerResponse.text("The page has not been built. The API is available: see /openapi.json.\n", {
+  status: 500
+})
 
 export const servePageFile = (path: string, nonce: string): Effect.Effect<HttpServerResponse.HttpServerResponse | undefined> =>
   Effect.gen(function* () {

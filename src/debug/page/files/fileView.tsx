@@ -222,7 +222,7 @@ const Picture = ({ file, type }: { readonly file: FileContent; readonly type: st
             src={url}
             alt={escapeName(file.path)}
             onLoad={({ currentTarget: { naturalHeight, naturalWidth } }) =>
-              setSize({ url, text: naturalWidth > 0 ? `${naturalWidth} × ${naturalHeight}` : "no size of its own" })
+              setSize({ url, text: naturalWidth > 0 ? `${naturalWidth} × ${naturalHeight}` : "no fixed size" })
             }
             onError={() => setSize({ url, text: "" })}
           />
@@ -247,12 +247,12 @@ const Binary = ({ file }: { readonly file: FileContent }) => {
           <strong>{file.media_name}</strong>, {bytes(file.size_bytes)} ({file.media_type}). It is neither text nor an image that
           can be shown.
         </p>
-        {file.content === null ? <p>It is too large to be shown.</p> : null}
+        {file.content === null ? <p>The content is too large to be shown.</p> : null}
       </div>
       {file.content === null ? null : (
         <>
           <p class="dim binary-title">
-            {file.size_bytes > hexBytes ? `The first ${hexBytes.toLocaleString("en")} bytes` : "All of its bytes"}
+            {file.size_bytes > hexBytes ? `The first ${hexBytes.toLocaleString("en")} bytes` : "All bytes"}
           </p>
           <pre class="hex" aria-label="Bytes in hexadecimal">
             {text}
@@ -392,7 +392,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
         </div>
         <div class="file-tools">
           {formNames === undefined ? null : (
-            <div class="segments" role="group" aria-label="How it is shown">
+            <div class="segments" role="group" aria-label="Form of display">
               {formNames.map((way, index) => (
                 <button
                   key={way}
@@ -472,7 +472,9 @@ export const FileView = ({ path }: { readonly path: string }) => {
           ) : asked.value === undefined ? null : file === undefined || form === undefined ? (
             <Empty title="There is no such file">
               <p>
-                {at.value === undefined ? "It is not among these files, or not any more." : "It is not there at this snapshot."}
+                {at.value === undefined
+                  ? "The path does not exist, or was removed."
+                  : "The path does not exist in this snapshot."}
               </p>
               {at.value === undefined ? null : (
                 <a class="button" href={hereWith({ at: undefined })}>
@@ -570,7 +572,7 @@ export const DirectoryView = ({ node }: { readonly node: Node }) => {
       <div class="scroll directory-body" tabIndex={0}>
         {node.path === "" ? <Facts /> : null}
         {children.length === 0 ? (
-          <Empty title="Nothing is in it" />
+          <Empty title="This directory is empty" />
         ) : (
           <ul class="listing">
             {children.slice(0, maxListedEntries).map((child) => (
@@ -589,7 +591,7 @@ export const DirectoryView = ({ node }: { readonly node: Node }) => {
         )}
         {children.length > maxListedEntries ? (
           <p class="dim listing-more">
-            and {(children.length - maxListedEntries).toLocaleString("en")} more, which the tree and its filter show.
+            and {(children.length - maxListedEntries).toLocaleString("en")} more; the tree and its filter show them.
           </p>
         ) : null}
         {readme === undefined ? null : <Readme node={readme} />}

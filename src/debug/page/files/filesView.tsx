@@ -86,7 +86,7 @@ const Divider = () => {
 const archiveProblem = (): string | undefined =>
   meta.value?.problems.find((problem) => problem.startsWith("The files cannot be shown"))
 
-/** The row height; touch needs more space than a pointer. */
+/** The height of a row. Touch input needs higher rows than a mouse. */
 const rowHeight = matchMedia("(pointer: coarse)").matches ? 38 : 26
 
 const choose = (node: Node): void => {

@@ -153,13 +153,13 @@ const showImages = (root: ParentNode, path: string, signal: AbortSignal, made: A
       continue
     }
     if (isRemote(source)) {
-      if (/^https?:/i.test(source)) replaceImage(image, "an image from elsewhere, not loaded", source)
+      if (/^https?:/i.test(source)) replaceImage(image, "an external image, not loaded", source)
       else replaceImage(image, "an image that is not loaded")
       continue
     }
     const target = pathOf(path, source)
     if (target === undefined || shownTree.value?.tree.nodes.has(target) !== true) {
-      replaceImage(image, "an image that is not here")
+      replaceImage(image, "an image that does not exist")
       continue
     }
     void Api.file(target, at.value, signal).then(
@@ -171,7 +171,7 @@ const showImages = (root: ParentNode, path: string, signal: AbortSignal, made: A
         made.push(url)
         image.src = url
       },
-      () => signal.aborted || replaceImage(image, "an image that is not here")
+      () => signal.aborted || replaceImage(image, "an image that does not exist")
     )
   }
 }

@@ -32,7 +32,7 @@ const ChangedLink = ({ callId }: { readonly callId: string }) => {
   if (place < 0) return null
   return (
     <Fact name="Changed">
-      <a href={hrefOf("changes", "", { with: all[place]!.id, at: all[place - 1]?.id })}>what is different after it</a>
+      <a href={hrefOf("changes", "", { with: all[place]!.id, at: all[place - 1]?.id })}>differences after this call</a>
     </Fact>
   )
 }
@@ -68,16 +68,16 @@ const EventDetail = ({ event }: { readonly event: Event }) => {
           </Fact>
         )}
         {event.call_id === undefined ? null : <ChangedLink callId={event.call_id} />}
-        <Fact name="Kept in">
+        <Fact name="Recorded in">
           <a href={hrefOf("slices", event.slice, { session: event.session_id })}>{escapeLine(event.slice)}</a>{" "}
           <span class="faint">of session</span>{" "}
-          <a href={hrefOf("events", "", { session: event.session_id })} title="Events of this session alone">
+          <a href={hrefOf("events", "", { session: event.session_id })} title="Show only the events of this session">
             {escapeLine(event.session_id)}
           </a>
         </Fact>
       </Facts>
       {params === undefined ? null : <Json label="Parameters" value={params} open={4} />}
-      <Json label="All of the item" value={event.item} open={params === undefined ? 4 : 0} />
+      <Json label="The whole item" value={event.item} open={params === undefined ? 4 : 0} />
     </article>
   )
 }
@@ -235,7 +235,7 @@ export const Events = () => {
           </FilterChip>
         )}
         {span === undefined ? null : (
-          <FilterChip title="Show all of the time" onRemove={() => set({ from: undefined, to: undefined })}>
+          <FilterChip title="Show the whole time span" onRemove={() => set({ from: undefined, to: undefined })}>
             {formatDuration(span[1] - span[0])}
           </FilterChip>
         )}

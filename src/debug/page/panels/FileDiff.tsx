@@ -25,7 +25,7 @@ const Picture = ({ file }: { readonly file: FileContent }) => {
   const [size, setSize] = useState("")
   const [isTiny, setTiny] = useState(false)
   const [isBroken, setBroken] = useState(false)
-  if (isBroken) return <p class="notice">It cannot be shown: it is no {file.media_name} that this browser knows.</p>
+  if (isBroken) return <p class="notice">The browser cannot show this image ({file.media_name}).</p>
   return (
     <figure class="picture">
       <img
@@ -72,20 +72,20 @@ export const Content = ({ file }: { readonly file: FileContent }) => (
       <span>Content</span>
       <span class="faint">
         {file.media_name} · {bytes(file.size_bytes)}
-        {file.truncated ? " · the beginning of it" : ""}
+        {file.truncated ? " · only the beginning" : ""}
       </span>
     </figcaption>
     {isImage(file) ? <Picture file={file} /> : null}
     {file.content === null ? (
-      <p class="notice">It is too large to be shown.</p>
+      <p class="notice">The content is too large to be shown.</p>
     ) : file.encoding === "base64" ? (
       isImage(file) ? null : (
         <p class="notice">
-          {file.media_name}, {bytes(file.size_bytes)}: nothing to read.
+          {file.media_name}, {bytes(file.size_bytes)}, which is not text.
         </p>
       )
     ) : file.content === "" ? (
-      <p class="notice">It is empty.</p>
+      <p class="notice">The file is empty.</p>
     ) : (
       <Text path={file.path} text={file.content} />
     )}
@@ -127,11 +127,12 @@ const noExplanation = ""
 
 const whyNotComparable = ({ after, before }: Sides): string | undefined => {
   const all = [before, after].filter((side) => side !== undefined)
-  if (all.some(({ content }) => content === null)) return "It is too large to be compared here."
+  if (all.some(({ content }) => content === null)) return "The file is too large to be compared here."
   if (all.some(({ encoding }) => encoding === "base64")) return noExplanation
-  if (all.some(({ truncated }) => truncated)) return "It is too large to be compared here: only its beginning can be read."
+  if (all.some(({ truncated }) => truncated))
+    return "The file is too large to be compared here: only its beginning can be read."
   if (all.reduce((sum, { content }) => sum + content!.length, 0) > maxComparedCharacters)
-    return "It is too large to be compared here."
+    return "The file is too large to be compared here."
   return undefined
 }
 
@@ -144,7 +145,7 @@ const endingsOf = (text: string): string => {
 const describeOtherDifferences = ({ after, before }: Sides): ReadonlyArray<string> => {
   if (before === undefined || after === undefined) return []
   const remarks: Array<string> = []
-  if (before.kind !== after.kind) remarks.push(`It was ${before.kind}, and is ${after.kind}.`)
+  if (before.kind !== after.kind) remarks.push(`The kind changed from ${before.kind} to ${after.kind}.`)
   if (before.mode !== undefined && after.mode !== undefined && before.mode !== after.mode) {
     remarks.push(`Mode ${before.mode} → ${after.mode}.`)
   }
@@ -154,7 +155,7 @@ const describeOtherDifferences = ({ after, before }: Sides): ReadonlyArray<strin
   if (was !== is && was !== "none" && is !== "none") remarks.push(`Line endings: ${was} → ${is}.`)
   const [ended, ends] = [/[\r\n]$/.test(a), /[\r\n]$/.test(b)]
   if (a !== "" && b !== "" && ended !== ends)
-    remarks.push(ends ? "A newline at the end was added." : "The newline at the end is gone.")
+    remarks.push(ends ? "A newline at the end was added." : "The newline at the end was removed.")
   return remarks
 }
 
@@ -179,7 +180,7 @@ const Side = ({ file, name }: { readonly file: FileContent | undefined; readonly
   <section class="side" aria-label={name}>
     <h3 class="small-head">{name}</h3>
     {file === undefined ? (
-      <p class="notice">It was not there.</p>
+      <p class="notice">The file did not exist.</p>
     ) : isImage(file) ? (
       <Picture file={file} />
     ) : (
@@ -341,7 +342,7 @@ export const FileDiff = ({
               </button>
             </span>
             {onMode === undefined ? null : (
-              <span class="segments" role="group" aria-label="How it is compared">
+              <span class="segments" role="group" aria-label="Form of comparison">
                 <button type="button" aria-pressed={mode === "split"} onClick={() => onMode("split")}>
                   Split
                 </button>
@@ -368,7 +369,7 @@ export const FileDiff = ({
               {entry.kind === "directory"
                 ? "An empty directory."
                 : isMoved
-                  ? "It was moved, and its content is the same."
+                  ? "The file was moved, and its content is unchanged."
                   : isOneSided
                     ? "The file is empty."
                     : "The contents are the same."}

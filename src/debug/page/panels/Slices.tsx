@@ -215,8 +215,8 @@ export const Slices = () => {
       <Empty title="No sessions">
         <p>This view shows the slices of the sessions of a run, item by item.</p>
         <p>
-          {meta.value?.kind === "workspace" ? "A workspace has none. " : ""}
-          <code>Session.dumpSessionTree</code> writes a session down; <code>fs-algebra debug DUMP</code> shows it.
+          {meta.value?.kind === "workspace" ? "A workspace has no sessions. " : ""}
+          <code>Session.dumpSessionTree</code> writes sessions to a dump; <code>fs-algebra debug DUMP</code> shows it.
         </p>
       </Empty>
     )

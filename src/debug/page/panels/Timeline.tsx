@@ -178,7 +178,7 @@ export const Timeline = ({
       ref={element}
       role="img"
       aria-label={summaryText}
-      title={onSpan === undefined ? undefined : "Draw over it to see a span of time"}
+      title={onSpan === undefined ? undefined : "Drag over the columns to select a span of time"}
       onPointerDown={(event) => {
         if (event.button !== 0 || onSpan === undefined) return
         event.currentTarget.setPointerCapture(event.pointerId)
