@@ -98,7 +98,7 @@ export type Line =
   | { readonly _tag: "Bad"; readonly answer: string }
 
 /**
- * The largest line in bytes. A JSON escape needs up to six bytes per character, so this exceeds six times the largest write.
+ * The largest line, in bytes: six times the largest write, and some room. In JSON an escaped character needs up to six bytes.
  */
 export const maxLineBytes = 48 * 1024 * 1024
 

@@ -173,8 +173,8 @@ const NoEvents = () => (
   <Empty title="No events">
     <p>This view shows the tool calls of a session: the tool, the path, the outcome and the duration.</p>
     <p>
-      A session that holds the slice <code>ToolEvents.log</code> keeps it; <code>Session.dumpSessionTree</code> writes it down,
-      and <code>fs-algebra debug DUMP</code> shows it.
+      To record tool calls, add the slice <code>ToolEvents.log</code> to the session. <code>Session.dumpSessionTree</code>{" "}
+      writes the session to a dump, and <code>fs-algebra debug DUMP</code> shows the dump.
     </p>
   </Empty>
 )

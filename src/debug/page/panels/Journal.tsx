@@ -436,8 +436,8 @@ const NoJournal = () => (
   <Empty title="No journal">
     <p>This view shows the requests to the filesystem and the answers, live.</p>
     <p>
-      A filesystem under <code>Journal.record</code>, or the command with <code>--journal FILE</code>, keeps one;{" "}
-      <code>fs-algebra debug --journal FILE</code> shows it.
+      To record a journal, use <code>Journal.record</code> in a program, or <code>--journal FILE</code> with a command.{" "}
+      <code>fs-algebra debug --journal FILE</code> shows the journal.
     </p>
   </Empty>
 )

@@ -216,7 +216,7 @@ export const Slices = () => {
         <p>This view shows the slices of the sessions of a run, item by item.</p>
         <p>
           {meta.value?.kind === "workspace" ? "A workspace has no sessions. " : ""}
-          <code>Session.dumpSessionTree</code> writes sessions to a dump; <code>fs-algebra debug DUMP</code> shows it.
+          <code>Session.dumpSessionTree</code> writes sessions to a dump; <code>fs-algebra debug DUMP</code> shows the dump.
         </p>
       </Empty>
     )
@@ -232,7 +232,7 @@ export const Slices = () => {
           chosen === undefined ? (
             <Empty title={path === "" ? "Choose a slice" : "There is no such slice"}>
               <p>
-                A <em>state</em> slice has the current items, a <em>log</em> slice all items.
+                A <em>state</em> slice has only the current items; a <em>log</em> slice keeps all items.
               </p>
             </Empty>
           ) : (
