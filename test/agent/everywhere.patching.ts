@@ -26,7 +26,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   [{ patch: "" }, /^The patch is empty\. /],
   [{ patch: "  \n" }, /^The patch is empty\. /],
   [{ patch: "change the port" }, /^The patch names no file, so there is nothing to do\. /],
-  [{ patch: "*** Begin Patch\n*** Delete File: main.ts" }, /\*\*\* End Patch.*cut off/],
+  [{ patch: "*** Begin Patch\n*** Delete File: main.ts" }, /\*\*\* End Patch.*truncated/],
   [v4a(), /^The patch names no file/],
   [v4a("*** Update File: none.ts", "@@", "-x", "+y"), /^There is no file or directory "none\.ts"\. /],
   [v4a("*** Delete File: none.ts"), /^There is no file or directory "none\.ts"\. /],
@@ -38,7 +38,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   ],
   [
     v4a("*** Update File: main.ts", "@@ function close() {", "-  const port = 80", "+  const port = 82"),
-    /does not apply: no line is "function close\(\) \{"/
+    /does not apply: its @@ line names "function close\(\) \{", but there is no such line/
   ],
   [v4a("*** Update File: twice.txt", "@@", "-x", "+z"), /does not apply: its lines occur both at line 1 and at line 3/],
   [v4a("*** Update File: main.ts", "@@", " import a"), /changes nothing/],

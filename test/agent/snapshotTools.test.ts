@@ -172,7 +172,7 @@ for (const [name, layer] of kinds) {
         assert.isTrue((yield* restore({})).success)
         assert.isFalse(yield* fs.exists("new"))
         const again = yield* restore({ snapshot_id: "latest" })
-        assert.include(again.message, "nothing changed")
+        assert.include(again.message, "Nothing changed")
         assert.notProperty(again.value, "safety_snapshot_id")
       }).pipe(provided)
     )
