@@ -163,7 +163,7 @@ describe("a checkpoint", () => {
       yield* TestClock.adjust(1000)
       const { message, success } = yield* Fiber.join(fiber)
       assert.isFalse(success)
-      assert.include(message, "over")
+      assert.include(message, "passed")
       assert.deepStrictEqual(yield* picture, before)
     }).pipe(Effect.orDie)
   )

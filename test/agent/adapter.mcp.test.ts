@@ -151,9 +151,9 @@ describe("a served prompt", () => {
       yield* TestClock.adjust(1000)
       const late = yield* client.callTool({ name: "ls", arguments: {} })
       assert.isTrue(late.isError)
-      assert.include(text(late), "over")
+      assert.include(text(late), "passed")
       const uri = "workspace:///a.txt"
-      assert.include(JSON.stringify(yield* Effect.flip(client.readResource({ uri }))), "over")
+      assert.include(JSON.stringify(yield* Effect.flip(client.readResource({ uri }))), "passed")
     }).pipe(Effect.orDie)
   )
 

@@ -271,13 +271,13 @@ describe("a call that violates every check", () => {
       yield* told(/no tool "wrok"/, [], { context: foreign }, ["wrok", { n: "x" }])
       yield* told(/"n" must be/, [], { context: foreign }, ["work", { n: "x" }])
       yield* told(/another session/, [], { context: foreign })
-      yield* told(/time for calling tools was over/, [], { context: latePoor })
+      yield* told(/deadline for tool calls has passed/, [], { context: latePoor })
       yield* told(/budget of 0/, [], { context: poor })
       yield* told(/could not be prepared/, ["files"])
       is.ready = true
       yield* told(/not approved/, ["files", "policies"])
       is.approved = true
-      yield* told(/No checkpoint could be taken.*full/, ["files", "policies", "checkpoint"])
+      yield* told(/no checkpoint could be taken.*full/, ["files", "policies", "checkpoint"])
       is.room = true
       yield* told(/It did not work/, ["files", "policies", "checkpoint", "handler", "rollback"])
       is.able = true

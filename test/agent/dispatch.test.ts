@@ -66,7 +66,7 @@ describe("arguments that do not decode", () => {
     ],
     ["the name that another tool suite uses, beside the right one", { path: "a", filePath: "b" }, ['did you mean "path"?']],
     ["a misspelled name", { pth: "a" }, ['"pth" is not a parameter; did you mean "path"?']],
-    ["an unknown name", { path: "a", zzzzzz: 1 }, ["it takes path, content, count, mode and edits"]],
+    ["an unknown name", { path: "a", zzzzzz: 1 }, ["the parameters are path, content, count, mode and edits"]],
     [
       "a misspelled name in a list",
       { edits: [{ path: "a", odl_string: "x" }], path: "a" },

@@ -7,7 +7,7 @@ const files: Files = { "a.txt": "a\n", "d/b.ts": "b\n", "workspacex/c.ts": "c\n"
 const readOnly = /^"(.*)" may be read but not changed: this filesystem is read-only\. /
 const climbs = /is not a valid path: .*\. Give a path relative to the root/
 const tooLong = /is too long: .*\. Choose shorter names or fewer directories\./
-const blank = /^The argument path is invalid.*: must not be blank\. Correct path and call the tool again\.$/
+const blank = /^The argument path is invalid.*: it must not be blank\. Correct path and call the tool again\.$/
 
 /** Every tool that takes a path, with its other required arguments. */
 const withPath: Readonly<Record<string, object>> = {
@@ -127,10 +127,10 @@ export const bad: ReadonlyArray<Row> = [
     name: "snapshot tools fail where no snapshots are kept",
     tree: files,
     calls: [
-      fails("snapshot", {}, /^No snapshots are kept here\. /),
-      fails("snapshots", {}, /^No snapshots are kept here\. /),
-      fails("restore", { snapshot_id: "latest" }, /^No snapshots are kept here\. /),
-      fails("diff", { snapshot_id: "latest" }, /^No snapshots are kept here\. /)
+      fails("snapshot", {}, /^Snapshots are not available\. /),
+      fails("snapshots", {}, /^Snapshots are not available\. /),
+      fails("restore", { snapshot_id: "latest" }, /^Snapshots are not available\. /),
+      fails("diff", { snapshot_id: "latest" }, /^Snapshots are not available\. /)
     ]
   }
 ]

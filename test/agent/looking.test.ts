@@ -45,9 +45,13 @@ describe("read_file", () => {
     [
       "answers no lines past the end, but the total",
       { path: "a.txt", offset: 7 },
-      "no lines from offset 7 on: a.txt has 7 lines"
+      "there are no lines from offset 7: a.txt has 7 lines"
     ],
-    ["answers no lines far past the end", { path: "one", offset: 1e9 }, "no lines from offset 1000000000 on: one has 1 line"],
+    [
+      "answers no lines far past the end",
+      { path: "one", offset: 1e9 },
+      "there are no lines from offset 1000000000: one has 1 line"
+    ],
     ["says that an empty file is empty", { path: "empty" }, "empty is empty"],
     ["counts an empty line", { path: "newline" }, "   1 | \nlines 1-1 of 1"],
     ["treats a CR before a CRLF as text", { path: "crs" }, "   1 | \r\nlines 1-1 of 1"],
@@ -192,7 +196,7 @@ describe("read_file", () => {
   })
 
   const fromMessage = ({ message }: { readonly message: string }) => {
-    const offset = hint(message.replace(/\n[^\n]*its rest:[^\n]*$/, ""), "offset")
+    const offset = hint(message.replace(/\n[^\n]*rest of that line:[^\n]*$/, ""), "offset")
     return offset === undefined ? undefined : Number(offset)
   }
 
@@ -247,7 +251,7 @@ describe("read_file", () => {
     Effect.gen(function* () {
       const { message, value } = yield* call(readFile, { path: "a" })
       assert.strictEqual(value.encoding, encoding)
-      const [, offset, limit] = /its rest: encoding="base64", offset=(\d+), limit=(\d+)/.exec(message)!
+      const [, offset, limit] = /rest of that line: encoding="base64", offset=(\d+), limit=(\d+)/.exec(message)!
       const rest = yield* call(readFile, { path: "a", encoding: "base64", offset: Number(offset), limit: Number(limit) })
       const [, shown] = /\n {3}2 \| ([^]*?) \[cut: characters 1-(?:2000|1999) of 3000\]/.exec(message)!
       assert.strictEqual(

@@ -111,12 +111,15 @@ describe("apply_patch", () => {
       const trailing = yield* patched({ x: "1 \n2\n" }, v4a("*** Update File: x", "@@", " 1", "-2", "+two"))
       assert.include(trailing.message, "; hunk 1 matched line 1 except for blanks at line ends")
       const indented = yield* patched({ x: "  1\n" }, v4a("*** Update File: x", "@@", "-1", "+one"))
-      assert.include(indented.message, "; hunk 1 matched line 1 except for indentation, and was indented as the lines there")
+      assert.include(
+        indented.message,
+        "; hunk 1 matched line 1 except for indentation, so it was indented like the lines there"
+      )
       assert.deepStrictEqual(indented.becomes, picture({ x: "  one\n" }))
       const mixed = yield* patched({ x: "  1\n 2\n" }, v4a("*** Update File: x", "@@", "-1", "+one", " 2"))
-      assert.include(mixed.message, "check the indentation of what it put there")
+      assert.include(mixed.message, "check the indentation of the lines that it added")
       const mode = yield* patched({ x: "1\n" }, "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n")
-      assert.include(mode.message, "updated x (+0 -0); its permissions were left as they are")
+      assert.include(mode.message, "updated x (+0 -0); its permissions were not changed")
     })
   )
 

@@ -270,12 +270,12 @@ const bad: ReadonlyArray<Refused> = [
     diff("--- a/x", "+++ b/y", "@@ -1 +1 @@", "-1", "+2"),
     /^Line 1 .* names two files, "x" and "y".*rename from/
   ],
-  ["a truncated hunk", { x: "1\n2\n3\n" }, diff(...head, "@@ -1,3 +1,3 @@", "-1", "+one", " 2"), /^Line 3 .* cut off/],
+  ["a truncated hunk", { x: "1\n2\n3\n" }, diff(...head, "@@ -1,3 +1,3 @@", "-1", "+one", " 2"), /^Line 3 .* truncated/],
   [
     "a line without a prefix in a hunk",
     { x: "1\n2\n" },
     diff(...head, "@@ -1,2 +1,2 @@", "-1", "+one", "2"),
-    /^Line 6 .* neither a space, - nor \+: "2"/
+    /^Line 6 .* does not begin with a space, - or \+: "2"/
   ],
   [
     "a line without a prefix after a hunk",
@@ -336,7 +336,7 @@ const bad: ReadonlyArray<Refused> = [
     "the removal of a file that has more lines",
     { x: "1\n2\n3\n" },
     diff("--- a/x", "+++ /dev/null", "@@ -1,2 +0,0 @@", "-1", "-2"),
-    /^x \(line 1 of the patch\) is to be removed, but 1 of its lines are not in the patch, the first of them "3"/
+    /^The patch cannot remove x \(line 1 of the patch\), because 1 of its lines are not in the patch\. The first of these lines is "3"/
   ],
   [
     "a new file that exists already",
@@ -366,19 +366,19 @@ const bad: ReadonlyArray<Refused> = [
     "a line after a line without a newline",
     { x: "1" },
     diff(...head, "@@ -1 +1,2 @@", " 1", "\\ No newline at end of file", "+2"),
-    /^Line 3 .* lines follow one that has no newline/
+    /^Line 3 .* lines follow a line without a newline/
   ],
   [
     "lines that are added as the end of the file, but not at the end",
     { x: "1\n2\n" },
     diff(...head, "@@ -1,0 +2 @@", "+x", "\\ No newline at end of file"),
-    /it adds lines below line 1 and says that these are the end of the file, and the file has 2 lines/
+    /it adds lines below line 1 as the end of the file, but the file has 2 lines/
   ],
   [
     "lines that are added below the end of the file",
     { x: "1\n" },
     diff(...head, "@@ -7,0 +8 @@", "+2"),
-    /it adds lines below line 7, and the file has 1 line/
+    /it adds lines below line 7, but the file has 1 line/
   ],
   [
     "a hunk that extends past the end of the file",

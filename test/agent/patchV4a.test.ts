@@ -277,7 +277,7 @@ const bad: ReadonlyArray<Refused> = [
     "a line without a prefix",
     { a: "x\n" },
     v4a("*** Update File: a", "@@", "-x", "y"),
-    /^Line 5 .* neither a space, - nor \+: "y"/
+    /^Line 5 .* does not begin with a space, - or \+: "y"/
   ],
   ["a line of a new file without +", {}, v4a("*** Add File: a", "+x", "y"), /^Line 4 of the patch must begin with \+/],
   ["an empty line of a new file", {}, v4a("*** Add File: a", "+x", "", "+y"), /^Line 4 of the patch is empty/],
@@ -304,7 +304,7 @@ const bad: ReadonlyArray<Refused> = [
     "an @@ whose line does not occur",
     { a: "x\n" },
     v4a("*** Update File: a", "@@ g", "-x", "+z"),
-    /no line is "g", which its @@ names/
+    /its @@ line names "g", but there is no such line/
   ],
   [
     "old lines that occur only above the line that @@ names",
@@ -334,7 +334,7 @@ const bad: ReadonlyArray<Refused> = [
     "the addition of a file that exists",
     { a: "x\n" },
     v4a("*** Add File: a", "+y"),
-    /^a exists already, .*Use \*\*\* Update File/
+    /^a exists already, .*Change this file with \*\*\* Update File/
   ],
   [
     "a move to a file that exists",

@@ -58,7 +58,7 @@ for (const [name, ground] of [
           const before = yield* capture(fs.port)
           const refused = yield* call(tool, params)
           assert.isFalse(refused.success)
-          assert.match(refused.message, /"a\.txt" has not been read .* Read it with read_file first/)
+          assert.match(refused.message, /"a\.txt" has not been read .* Read it with read_file, then call/)
           assert.deepStrictEqual(yield* capture(fs.port), before)
           yield* call("read_file", { path: "a.txt", limit: 1 })
           const done = yield* call(tool, params)

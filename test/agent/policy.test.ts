@@ -338,7 +338,7 @@ describe("policies over a toolkit", () => {
         }
       }).pipe(Effect.provide(layer))
       assert.include(messages.denied, "policy")
-      assert.include(messages.unread, "read_file first")
+      assert.include(messages.unread, "with read_file")
       assert.include(messages.early, "mkdir needs ls first")
     })
   )

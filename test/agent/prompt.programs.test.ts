@@ -77,7 +77,13 @@ describe("a section with a session", () => {
         sections: [behaviour, vfs]
       })
       const { text, tools } = yield* Prompt.render(prompt)
-      for (const part of ["## Behaviour", "stage edits", "## Virtual Filesystem Tools", "starts empty", "`docs/a.md`"]) {
+      for (const part of [
+        "## Behaviour",
+        "stage edits",
+        "## Virtual Filesystem Tools",
+        "contains only the mounted files",
+        "`docs/a.md`"
+      ]) {
         assert.include(text, part)
       }
       assert.notInclude(text, "a.png")

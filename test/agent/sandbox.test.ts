@@ -439,7 +439,7 @@ describe("eval", () => {
     Effect.gen(function* () {
       const missing = { exitCode: 127, stderr: "sh: node: not found\n", stdout: "/usr/bin/python3\n/bin/sh\n" }
       const { message } = yield* answered(evaluate, { code: "1", language: "javascript" }, missing)
-      assert.match(message, /\nthe image has python and sh: give one of these as language$/)
+      assert.match(message, /\nthe image has python and sh: set language to one of these$/)
       const { message: ended } = yield* answered(evaluate, { code: "1" }, { exitCode: 1 })
       assert.notInclude(ended, "the image has")
     })

@@ -67,17 +67,17 @@ describe("the text of a section", () => {
         hears(
           text,
           // The workspace starts empty, and mounts are configuration.
-          /starts empty/,
+          /empty at the beginning|only the mounted files/,
           /write_file/,
-          /mounted was chosen before.*cannot bring in/,
+          /mounted files were chosen before.*cannot mount/,
           // List a few entries before reading.
-          /Look before you read.*(Ask for those that matter|Ask narrowly)/,
+          /Look before you read.*(List only the directories that matter|Keep searches narrow)/,
           // Read a file before changing it, and give its version.
           /read_file.*before you change it.*version/,
           // Write short files as a whole, small binaries, and logs by appends.
-          /whole files.*short.*Binary.*little.*Append.*logs/,
+          /whole files.*short.*[Bb]inary.*small.*Append.*logs/,
           // Delete files that are no longer needed.
-          /Remove what you are finished with.*(rm|delete_file)/,
+          /Remove files that you no longer need.*(rm|delete_file)/,
           // Do not copy whole repositories, and respect the size limit.
           /Do not copy whole repositories.*48,000 characters/
         )
@@ -289,7 +289,7 @@ describe("the text for a model", () => {
       for (const made of [yield* Section.VfsSection(), yield* Section.VfsToolsSection()]) {
         const { parameters } = made.tools.find(({ name }) => name === "write_file")!
         const canBinary = Object.hasOwn(parameters.fields, "encoding")
-        assert.strictEqual(/Binary content is possible/.test(yield* said(made)), canBinary, made.key)
+        assert.strictEqual(/Write binary content only if/.test(yield* said(made)), canBinary, made.key)
       }
     }).pipe(Effect.scoped, Effect.orDie)
   )

@@ -172,7 +172,7 @@ for (const [name, layer] of kinds) {
         assert.isTrue((yield* restore({})).success)
         assert.isFalse(yield* fs.exists("new"))
         const again = yield* restore({ snapshot_id: "latest" })
-        assert.include(again.message, "nothing changed")
+        assert.include(again.message, "Nothing changed")
         assert.notProperty(again.value, "safety_snapshot_id")
       }).pipe(provided)
     )
@@ -260,7 +260,7 @@ describe("the id of a snapshot", () => {
       for (const [tool, input] of tools) {
         const result = yield* invokeUnknown(tool, input, { memory: Memory.make() }) as Effect.Effect<ToolResult<Value>>
         assert.isFalse(result.success)
-        assert.include(result.message, "No snapshots are kept here")
+        assert.include(result.message, "Snapshots are not available")
       }
     }).pipe(Effect.provide(InMemory.layer()))
   )

@@ -87,7 +87,7 @@ describe("a flag without effect", () => {
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(["mcp", "--host", "::1"])
       assert.deepStrictEqual([code, out], [2, ""])
-      assert.match(err, /--host goes only with --http/)
+      assert.match(err, /--host requires --http/)
     })
   )
   it.effect.each([[["ls", "--image", "debian"]], [["cat", "a.txt", "--rootfs", "alpine", "--backend", "memory"]]])(

@@ -528,7 +528,7 @@ describe("journal replay and undo", () => {
       done(yield* here.run(["journal", "undo", "work", "--to", `${position}`]))
       assert.deepStrictEqual(picture(here.root), after)
       const again = yield* here.run(["journal", "undo", "work", "--to", `${position}`])
-      assert.match(done(again), /^It is already as at position \d+\n$/)
+      assert.match(done(again), /^The files are already as at position \d+\n$/)
     })
   )
 

@@ -130,7 +130,7 @@ describe("mcp", () => {
       )
       assert.notInclude(init.instructions, "Delete")
       assert.include(init.instructions, "Do not copy whole repositories")
-      assert.include((yield* asked([])).init.instructions, "Delete what you have made")
+      assert.include((yield* asked([])).init.instructions, "Delete files that you have created")
       for (const name of ["rm", "move"]) assert.notInclude(tools, name)
       assert.includeMembers(tools as Array<string>, ["write_file", "edit_file", "copy", "restore"])
       assert.isTrue(answers[0]!.result.isError)

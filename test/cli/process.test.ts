@@ -103,7 +103,7 @@ describe("the program", () => {
         "fs.edit",
         "Conflict",
         "NotFound",
-        "true: it is as it was",
+        "true: the file on disk is unchanged",
         "--help"
       ]) {
         assert.include(ran.out, said)

@@ -76,7 +76,10 @@ describe.runIf(hasGit)("snapshot", () => {
       execFileSync("mkfifo", [join(here.root, "pipe"), join(here.root, "src/pipe")])
       const ran = yield* here.run(["snapshot"])
       assert.match(done(ran), /\n5 files, /)
-      assert.strictEqual(ran.err, "skipped: 2 that snapshots cannot hold (FIFOs, sockets, devices)\n")
+      assert.strictEqual(
+        ran.err,
+        "skipped: 2 of the entries (FIFOs, sockets or devices), because snapshots cannot contain them\n"
+      )
       const { code, err, out } = yield* here.run(["snapshot", "--json"])
       assert.deepStrictEqual([code, JSON.parse(err)], [0, { skipped: 2 }])
       assert.strictEqual((JSON.parse(out) as Described).files, 5)
@@ -431,7 +434,7 @@ describe.runIf(hasGit)("restore", () => {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
       const ran = yield* here.run(["restore", "--verify"])
-      assert.strictEqual(done(ran), `It is already as in snapshot ${snapshotId.slice(0, 8)}\n`)
+      assert.strictEqual(done(ran), `The files are already as in snapshot ${snapshotId.slice(0, 8)}\n`)
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
@@ -593,7 +596,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.strictEqual(done(ran), "M\ta.txt\nA\tadded.txt\nM\tempty\nD\tsrc\nD\tsrc/main.ts\n")
       const patch = yield* here.run(["diff"])
       assert.notInclude(patch.out, "empty")
-      assert.include(patch.err, "2 directories added, removed or with another mode, which --names shows: empty, src\n")
+      assert.include(patch.err, "2 directories added, removed or changed in mode (--names shows each): empty, src\n")
       assert.deepStrictEqual(yield* here.json(["diff", "--names", "--path", "src/main.ts", "-p", "empty"]), [
         { _tag: "Modified", path: "empty" },
         { _tag: "Removed", path: "src/main.ts" }

@@ -385,7 +385,7 @@ describe("the choice of a dump", () => {
         [join(place, "none.jsonl"), "missing", /none\.jsonl/],
         [place, "missing", /there is no dump in .*: neither a \.jsonl nor a \.fs\.zip/],
         ["/dev/null", "invalid", /is neither a file nor a directory/],
-        [join(place, "a.txt"), "invalid", /a\.txt" is no dump: it ends neither in \.jsonl nor in \.fs\.zip/]
+        [join(place, "a.txt"), "invalid", /a\.txt" is not a dump: its name ends in neither \.jsonl nor \.fs\.zip/]
       ]
       Fs.writeFileSync(join(place, "a.txt"), "a\n")
       for (const [path, reason, message] of cases) {
@@ -396,7 +396,7 @@ describe("the choice of a dump", () => {
       Fs.writeFileSync(join(place, "empty.jsonl"), "")
       Fs.symlinkSync("a.txt", join(place, "named.jsonl"))
       assert.match((yield* Effect.flip(Dump.sessions(join(place, "named.jsonl")))).message, /not JSON/)
-      assert.match((yield* Effect.flip(Dump.sessions(join(place, "empty.jsonl")))).message, /there is nothing in it/)
+      assert.match((yield* Effect.flip(Dump.sessions(join(place, "empty.jsonl")))).message, /the file is empty/)
     })
   )
 

@@ -107,7 +107,10 @@ describe("the live events", () => {
           return { port, told }
         })
       const deaf = yield* problems(make({ ...inner.port, watch: undefined }))
-      assert.match((yield* deaf.told).join(), /^Changes of the files are not told, reload to see them: .* does not watch\.$/)
+      assert.match(
+        (yield* deaf.told).join(),
+        /^Changes of files are not shown as they happen, so reload the page to see them: .* cannot be watched\.$/
+      )
       let fails = true
       const detail = "no more watches"
       const watch = () => (fails ? Stream.fail({ _tag: "IoError" as const, code: "ENOSPC", detail }) : Stream.never)

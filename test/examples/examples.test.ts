@@ -323,12 +323,12 @@ describe("the virtual filesystem of a session", () => {
       tells(
         text,
         "Use the virtual filesystem to stage edits before applying them to the host workspace.",
-        /starts empty but for what is mounted.*`write_file`/,
-        /You cannot bring in anything else of the machine/,
+        /contains only the mounted files.*`write_file`/,
+        /You cannot mount other files of the machine/,
         /Look before you read: `list_directory`/,
         /`read_file` before you change it.*the version that you have read.*`if_version`/,
-        /Write whole files with `write_file`, and keep them short\. Binary.*Append to nothing but logs/,
-        /Remove what you are finished with, by `delete_file`/,
+        /Write whole files with `write_file`, and keep them short\. Write binary.*Append only to logs/,
+        /Remove files that you no longer need with `delete_file`/,
         /Do not copy whole repositories.*48,000 characters.*16 names.*80 characters/,
         "`docs/guide.md`"
       )
@@ -351,7 +351,7 @@ describe("the virtual filesystem of a session", () => {
       const { known, listed, text } = yield* Tools.withoutMountsItStartsEmpty
       assert.deepStrictEqual<unknown>(listed, { path: ".", directories: [], files: [] })
       assert.deepStrictEqual(known, {})
-      tells(text, /It starts empty: /)
+      tells(text, /It is empty at the beginning: /)
     })
   )
 
