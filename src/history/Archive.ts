@@ -77,10 +77,10 @@ const runAsCall = <A, E, R>(port: Backend, operation: string, self: Effect.Effec
  * @since 0.1.0
  */
 export interface ExportOptions {
-  /** Tests whether to skip a path with everything below it. @default no path */
+  /** Tests whether to skip a path with everything below it. @default nothing */
   readonly excludes?: ((path: FsPath) => boolean) | undefined
   /**
-   * Globs of paths to skip with everything below them. A glob with `!` includes paths again. Later globs win. @default no globs
+   * Globs of paths to skip with everything below them. A glob with `!` includes paths again. Later globs win. @default nothing
    */
   readonly exclude?: string | ReadonlyArray<string> | undefined
   /** Whether to fail with ArchiveError at an entry that every import would reject, instead of skipping it. @default false */

@@ -16,7 +16,7 @@ export interface ReplaceGoal<E> {
     path: FsPath,
     file: FileNode
   ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
-  /** The paths to replace, with everything below them. @default the whole tree */
+  /** The paths to replace, with everything below them. @default everything */
   readonly paths?: ReadonlyArray<FsPath> | undefined
   readonly dryRun?: boolean | undefined
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined

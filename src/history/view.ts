@@ -26,7 +26,7 @@ export interface TreeSource {
   /**
    * Converts an absolute target of a symlink to a relative one, as the captured filesystem does.
    *
-   * @default no absolute target leads into the tree
+   * @default none leads into the tree
    */
   readonly relative?: Links["relative"]
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, Fault>, Fault>

@@ -21,14 +21,14 @@ export interface SnapshotOptions {
   /**
    * The largest number of files. A larger tree fails with SnapshotError `budget`. Snapshots in memory have no such limit.
    *
-   * @default the value of the layer
+   * @default that of the layer
    */
   readonly maxFiles?: number | undefined
   /**
    * The largest total size of all files in bytes. A larger tree fails with SnapshotError `budget`. Snapshots in memory have no
    * such limit.
    *
-   * @default the value of the layer
+   * @default that of the layer
    */
   readonly maxBytes?: number | undefined
 }

@@ -41,7 +41,7 @@ export interface SnapshotProgress {
 export interface Retention {
   /** The number of newest snapshots to keep. @default all */
   readonly maxSnapshots?: number | undefined
-  /** The maximum age in milliseconds. The newest snapshot always stays. @default no maximum */
+  /** The maximum age in milliseconds. The newest snapshot always stays. @default any age */
   readonly maxAge?: number | undefined
   /**
    * The maximum size of the whole store in bytes. A larger store removes its oldest snapshots, but never the newest. Only for

@@ -61,7 +61,7 @@ export interface HostMount {
    * @default nothing
    */
   readonly exclude?: ReadonlyArray<string> | undefined
-  /** The largest total size of all files in bytes. 0 allows only empty files. @default no limit */
+  /** The largest total size of all files in bytes. 0 allows only empty files. @default no bound */
   readonly maxBytes?: number | undefined
   /** Whether to copy the targets of links inside the allowed root. @default false: links are skipped */
   readonly followSymlinks?: boolean | undefined
