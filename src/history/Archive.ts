@@ -72,7 +72,7 @@ const runAsCall = <A, E, R>(port: Backend, operation: string, self: Effect.Effec
   port.calls === undefined ? self : port.calls.effect({ operation, path: "." }, self)
 
 /**
- * Options of an export.
+ * The options of an export.
  *
  * @since 0.1.0
  */

@@ -248,7 +248,7 @@ const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefine
 const unreadableLink: Fault = {
   _tag: "IoError",
   code: "ENOTSUP",
-  detail: "it is a link, and this filesystem cannot read links"
+  detail: "the entry is a link, and this filesystem cannot read links"
 }
 
 const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, Fault> =>

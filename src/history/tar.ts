@@ -43,7 +43,7 @@ const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream
       })
     )
   }
-  // The file stays open while its entry is read.
+  // Keep the file open while its entry is read.
   return Stream.unwrap(
     Effect.flatMap(readContent(port, path), (content) =>
       tryArchive((): Stream.Stream<Entry> => {

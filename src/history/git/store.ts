@@ -75,7 +75,10 @@ const headText = "ref: refs/heads/snapshots\n"
 
 const description = "Snapshots of fs-algebra: each is a commit in refs/snapshots. Look with git log, ls-tree, diff and show.\n"
 
-/** The config file, written once. A later version with a different text must still accept this one. */
+/**
+ * The config file, which is written once. A later version of this library may write another text, but must still accept this
+ * text.
+ */
 const configText = `; A store of snapshots, made by fs-algebra. It is not used any more when anything in this file is changed.
 [core]
 	repositoryformatversion = 0

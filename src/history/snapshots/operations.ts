@@ -134,12 +134,12 @@ export interface Operations {
   /** The snapshots of this filesystem, in the order of creation. */
   readonly list: Effect.Effect<ReadonlyArray<FilesystemSnapshot>, SnapshotError>
   readonly forget: (snapshot: FilesystemSnapshot) => Effect.Effect<void, SnapshotError>
-  /** Runs the effect and excludes other writers meanwhile. Restores the tree if the effect fails, dies or is interrupted. */
+  /** Runs the effect while no other caller can write. Restores the tree if the effect fails, dies or is interrupted. */
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R>
   /**
-   * Runs the effect and excludes other writers meanwhile. The effect itself may write. Absent if the backend has no lock.
+   * Runs the effect while no other caller can write. The effect itself may write. Absent if the backend has no lock.
    *
    * @default no lock
    */

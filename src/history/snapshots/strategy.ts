@@ -53,11 +53,11 @@ export interface Retention {
 }
 
 /**
- * The options of a snapshot layer. Each strategy uses a part of them:
+ * The options of a snapshot layer. Not all strategies use all options:
  *
  * - git uses all of them
  * - archives ignore `onProgress` and `retention.maxBytes`
- * - memory uses `git`, `retention.maxSnapshots` and `retention.maxAge`
+ * - memory uses only `git`, `retention.maxSnapshots` and `retention.maxAge`
  *
  * @since 0.1.0
  */

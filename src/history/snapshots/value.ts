@@ -7,10 +7,10 @@ import * as Schema from "effect/Schema"
  * @since 0.1.0
  */
 export class FilesystemSnapshot extends Schema.Class<FilesystemSnapshot>("fs-algebra/FilesystemSnapshot")({
-  /** A UUID. */
+  /** The id of the snapshot, a UUID. */
   snapshotId: Schema.String,
   createdAt: Schema.DateTimeUtc,
-  /** 40 hexadecimal digits for git, `mem-<n>` for memory, `zip:<sha256>` for archives. */
+  /** The reference to the stored tree: 40 hexadecimal digits for git, `mem-<n>` for memory, `zip:<sha256>` for archives. */
   commitRef: Schema.String,
   /** The `info.root` of the filesystem. */
   rootPath: Schema.String,

@@ -139,7 +139,7 @@ export const make = (
       daemon,
       instance: leaf.instance,
       status: "Completed",
-      failure: "its process has ended",
+      failure: "the process of the leaf has ended",
       prefix,
       extended
     })
@@ -376,7 +376,7 @@ export const make = (
       if (isTerminal(entry)) {
         answered.add(entry.correlationId)
         const request = open.get(entry.correlationId)
-        // Keep a chunked write open if this leaf's fault was about another entry with the same id.
+        // A chunked write that this leaf serves stays open. The fault was about another entry with the same id.
         const staysOpen = request?.transfer !== undefined && request.isServing && isMine(request) && isAfterStart()
         if (!staysOpen) closeRequest(entry.correlationId)
       } else if (entry._tag === "FileStarted") {

@@ -123,9 +123,9 @@ export interface OpenRequest {
    * that served it.
    */
   since: number
-  /** True if the whole grace has passed without a leaf that serves the path. */
+  /** True if no leaf that serves the path has appeared within the grace. */
   isDue: boolean
-  /** The time in milliseconds that the request has waited for a superseded leaf to end. */
+  /** The time in milliseconds that the request has waited for the end of a replaced leaf. */
   waitedMillis: number
   /** The leaves that have served the request, in order. */
   readonly triedLeaves: Array<AnnouncedLeaf>

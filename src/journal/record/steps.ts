@@ -44,7 +44,9 @@ export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Ca
     correlationId,
     faultKind: "IoError",
     path,
-    message: Cause.hasInterrupts(cause) ? "it was interrupted before the change" : "it failed unexpectedly before the change"
+    message: Cause.hasInterrupts(cause)
+      ? "the call was interrupted before the change"
+      : "the call failed unexpectedly before the change"
   })
 
 export interface StepRecorder {

@@ -397,7 +397,7 @@ const pairOf = Effect.fnUntraced(function* (
   const attributes = attributesOf(beginning, now)
   if (before !== undefined && after?.kind === before.kind && after.kind !== "symlink") {
     if (after.mode === undefined && attributes?.mode.value !== undefined) {
-      return yield* Effect.fail(notRecorded("undo", path, "its previous permission bits were not recorded"))
+      return yield* Effect.fail(notRecorded("undo", path, "the previous permission bits were not recorded"))
     }
     if (after.kind === "file" && before.kind === "file" && after.id === before.id) {
       yield* planTime(finding, path, after.modifiedAt)
@@ -446,7 +446,7 @@ const directoryPair = Effect.fnUntraced(function* (
   const mode = past?.mode.value
   const restoresMode = hasOtherMode && mode !== undefined && stat.mode !== undefined
   if (hasOtherMode && mode === undefined && stat.mode !== undefined && finding.isSelected(path)) {
-    return yield* Effect.fail(notRecorded("undo", path, "its previous permission bits were not recorded"))
+    return yield* Effect.fail(notRecorded("undo", path, "the previous permission bits were not recorded"))
   }
   const drift = hasOtherMode ? yield* difference(finding, path, now) : undefined
   if (drift !== undefined) {

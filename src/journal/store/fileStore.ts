@@ -295,11 +295,12 @@ export const makeFollowing = <E, I>(
         attempt(operationFollowing, () => Fs.fstatSync(descriptor))
       ),
       ({ nlink, size }) => {
-        if (nlink === 0) return Effect.fail(failure("io", "its file was removed"))
+        if (nlink === 0) return Effect.fail(failure("io", "the file of the journal was removed"))
         if (state === undefined) return scanLock.withPermit(Effect.andThen(openPages, scanNew))
         // Compare only the end of complete groups, because a new append may have replaced an incomplete line.
         if (size === state.point.offset) return Effect.void
-        if (size < state.point.offset) return Effect.fail(failure("corrupt", "entries were removed from its file"))
+        if (size < state.point.offset)
+          return Effect.fail(failure("corrupt", "entries were removed from the file of the journal"))
         return scanLock.withPermit(scanNew)
       }
     )

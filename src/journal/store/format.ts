@@ -41,7 +41,7 @@ const laterVersionError = (position?: number): JournalError =>
   new JournalError({
     operation: "Journal.read",
     reason: "version",
-    detail: "it was written by a later version of fs-algebra; upgrade fs-algebra to read it",
+    detail: "the journal was written by a later version of fs-algebra; upgrade fs-algebra to read it",
     ...(position === undefined ? {} : { position })
   })
 
@@ -81,10 +81,12 @@ const parseHeader = (start: Uint8Array): Header | undefined | JournalError => {
   }
   const end = start.indexOf(10)
   const json = end < 0 ? undefined : parseJson(start.subarray(0, end))
-  if (json?.["format"] !== "fs-algebra/journal") return corruptError("it is not a journal of fs-algebra")
+  if (json?.["format"] !== "fs-algebra/journal") return corruptError("the file is not a journal of fs-algebra")
   const compacted = parseCompactedHeader(json, text.slice(0, end + 1))
   if (compacted !== undefined) return compacted
-  return isLaterVersion(json["v"]) && json["v"] !== 2 ? laterVersionError() : corruptError("it is not a journal of fs-algebra")
+  return isLaterVersion(json["v"]) && json["v"] !== 2
+    ? laterVersionError()
+    : corruptError("the file is not a journal of fs-algebra")
 }
 
 const chainHash = (previous: string, body: Uint8Array): string => sha256(Buffer.concat([Buffer.from(previous), body]))
@@ -155,7 +157,7 @@ const checkTail = (bytes: Uint8Array, position: number): JournalError | undefine
     ? corruptError(`entry ${position} does not end with a line feed`, position)
     : undefined
 
-/** A place between two groups. */
+/** A place in the file between two groups. */
 export interface Point {
   /** The position of the last entry before the point. */
   readonly position: number

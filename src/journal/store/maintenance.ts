@@ -254,7 +254,7 @@ const copy = (disk: Disk, from: number, to: number, start: number, end: number):
           }),
           (read) =>
             read === 0
-              ? Effect.fail(failure("corrupt", "entries were removed from its file"))
+              ? Effect.fail(failure("corrupt", "entries were removed from the file of the journal"))
               : Effect.andThen(Effect.yieldNow, next(at + read))
         )
   return Effect.suspend(() => next(start))

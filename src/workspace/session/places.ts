@@ -79,7 +79,7 @@ const removeQuietly = (path: string): void => {
   try {
     Fs.rmSync(path, { recursive: true, force: true })
   } catch {
-    // The next dump tries again.
+    // The next dump tries to remove the path again.
   }
 }
 
@@ -92,7 +92,7 @@ const removeLeftover = (path: string): void => {
     for (const name of Fs.readdirSync(path)) if (isDumpFile(name)) Fs.unlinkSync(join(path, name))
     Fs.rmdirSync(path)
   } catch {
-    // The next dump tries again.
+    // The next dump tries to remove the directory again.
   }
 }
 
