@@ -407,7 +407,7 @@ describe("journal verify", () => {
         const { err } = yield* here.run(args)
         assert.include(
           err,
-          'error: journal "later": it was written by a later version of fs-algebra; upgrade fs-algebra to read it\n'
+          'error: journal "later": the journal was written by a later version of fs-algebra; upgrade fs-algebra to read it\n'
         )
       }
       const lines = Fs.readFileSync(path, "utf8").split("\n")

@@ -406,7 +406,7 @@ describe("snapshots refuse", () => {
           Snapshots.layerGit({ gitDir, ...options }).pipe(Layer.provide(PosixHost.layer({ root, readOnly: true })))
         const error = yield* Effect.flip(Effect.provide(Effect.void, layer({})))
         assert.strictEqual(error._tag === "SnapshotError" && error.reason, "refused")
-        assert.match(error.message, /the root is (?:the whole machine|a .*home directory); capture it only with anyRoot/)
+        assert.match(error.message, /the root is (?:the whole machine|a .*home directory); set anyRoot to capture it anyway/)
       }
     })
   )
@@ -691,7 +691,7 @@ describe("snapshots", () => {
       yield* fs.symlink("link", "d")
       const taken = yield* snapshots.snapshot()
       const error = yield* Effect.flip(snapshots.restore(taken, { paths: ["link/f"] }))
-      assert.include(error.detail, '"link" is a link')
+      assert.include(error.detail, '"link" is a symlink')
       yield* snapshots.restore(taken, { paths: ["link"] })
     }).pipe(Effect.provide(layer))
   )

@@ -313,7 +313,7 @@ describe("a running covenant", () => {
       assert.include(defect.failure?.message, "a slip")
       const stray = yield* failing((correlationId) => Effect.succeed([new Sent({ correlationId }) as never]))
       assert.deepStrictEqual(stray.routed, [])
-      assert.include(stray.failure?.message, "Sent, which is not among its declared targets")
+      assert.include(stray.failure?.message, "Sent, which is not a declared target of the route")
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 

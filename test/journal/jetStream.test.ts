@@ -329,7 +329,7 @@ describeNats("JetStream", () => {
         yield* journal.append(entry(1))
         const ref = yield* journal.contents.put(new Uint8Array(5_000))
         yield* Effect.promise(own.kill)
-        assert.include((yield* Effect.flip(journal.append(entry(2)))).message, "not known")
+        assert.include((yield* Effect.flip(journal.append(entry(2)))).message, "it is unknown")
         const calls: Record<string, Effect.Effect<unknown, Journal.JournalError>> = {
           append: journal.append(entry(3)),
           last: journal.last,

@@ -708,7 +708,7 @@ describe("a leaf over a case-insensitive disk (C-41)", () => {
         yield* append(new Entry.FileStarted({ correlationId: intent.correlationId, instance, size: 1 }))
         const fs = yield* memory({ caseInsensitive: true, tree: { F: "x" } })
         yield* started(fs, { extended: true })
-        assert.include(messageOf(yield* answer(intent.correlationId)), "neither the old nor the new one")
+        assert.include(messageOf(yield* answer(intent.correlationId)), "neither the old state nor the new state")
       })
     )
   )

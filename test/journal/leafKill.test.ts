@@ -102,7 +102,7 @@ const examine = ({ entries, root }: Story, resume: "reads" | "all") => {
     }
     const isFault = answer._tag === "FileFault"
     const message = isFault ? answer.message : ""
-    const isUnclear = message.includes("neither the old nor the new one")
+    const isUnclear = message.includes("neither the old state nor the new state")
     const isRefused = message.includes("not executed")
     if (isUnclear) told.unclear++
     else if (message.includes("was not carried out")) told.notMade++

@@ -189,7 +189,7 @@ describe("a run of git", () => {
         const fault = yield* Effect.flip(git.run(["rev-parse"]))
         assert.deepStrictEqual(
           [fault.reason, fault.detail],
-          ["io", "git rev-parse ended with 128: fatal: it is [31m so hint: no"]
+          ["io", "git rev-parse exited with code 128: fatal: it is [31m so hint: no"]
         )
       })
     )
@@ -216,7 +216,7 @@ describe("a run of git", () => {
     pretended(answering("kill -KILL $$"), (git) =>
       Effect.gen(function* () {
         const fault = yield* Effect.flip(git.run(["rev-list"]))
-        assert.deepStrictEqual([fault.reason, fault.detail], ["io", "git rev-list was ended by SIGKILL"])
+        assert.deepStrictEqual([fault.reason, fault.detail], ["io", "git rev-list was killed by SIGKILL"])
       })
     )
   )
