@@ -8,7 +8,9 @@ export interface SearchPattern {
   readonly multiline: boolean
 }
 
-/** Literal texts, one of which every matching line contains. With `fold`, ASCII letters match in either case. */
+/**
+ * Literal texts. Every matching line contains at least one of them. With `fold`, ASCII letters match in either case.
+ */
 export interface Needles {
   readonly texts: ReadonlyArray<string>
   readonly fold: boolean
