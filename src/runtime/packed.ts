@@ -9,8 +9,8 @@ import type { LineMatch, SkipReason } from "../model/search.ts"
 
 export interface PackedMatches {
   /**
-   * Per file: the number of matching lines, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Shorter than the request
-   * after a withdrawal.
+   * Per file: the number of matching lines, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Shorter than the
+   * requested list of files if the request was cancelled.
    */
   readonly files: Int32Array<ArrayBuffer>
   /** Per match: line number, matchStart, matchEnd, and the end of its line in `bytes`. */
@@ -27,7 +27,7 @@ const reasons = ["binary", "tooLarge", "unreadable", "gone"] as const
 
 const noMatches: ReadonlyArray<LineMatch> = []
 
-/** Bytes decoded at a time; longer strings are many times slower to make. */
+/** The number of bytes decoded at a time. Creating longer strings is many times slower. */
 const maxDecodedBytes = 2 ** 15
 
 export interface Unpacking {
@@ -35,7 +35,7 @@ export interface Unpacking {
   readonly all: Array<FileFound>
 }
 
-/** Starts an incremental conversion. With `pathOf`, every match carries the path of its file. */
+/** Starts an incremental conversion of packed matches. With `pathOf`, every match contains the path of its file. */
 export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) => FsPath): Unpacking => {
   const { files, meta } = packed
   const { isAscii } = process.getBuiltinModule("node:buffer") as typeof NodeBuffer
