@@ -115,6 +115,8 @@ type Spawn = (command: string, args: ReadonlyArray<string>, options: SpawnOption
 const spawn: Spawn = (command, args, options) =>
   builtin<{ readonly spawn: Spawn }>("node:child_process").spawn(command, args, options)
 
+const identityOf = (): string => [process.geteuid?.(), process.getegid?.(), ...(process.getgroups?.() ?? [])].join()
+
 export const make = (size: number, program: SearchProgram, start: Spawn = spawn): SearchProcesses => {
   const { deserialize, serialize } = v8()
   const slots: Array<Slot> = []
@@ -123,6 +125,9 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
   let idleTimer: ReturnType<typeof setTimeout> | undefined
   /** The time before which no process is started, because a start has failed. */
   let retryTime = 0
+
+  /** The user and groups of the processes. Processes of another user must not read for this one. */
+  let identity = identityOf()
 
   const delayStarts = (): void => {
     retryTime = performance.now() + retryDelayMillis
@@ -215,10 +220,16 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
     // Without a free descriptor or memory, there is no process, and its streams are missing.
     if (child.pid === undefined) return end()
     for (const stream of [child.stdin!, child.stdout!, child.stdio[3]!]) stream.on("error", end)
-    child.stdout!.on(
-      "data",
-      makeFrameReader((body) => receive(slot, deserialize(body) as TreeReport))
-    )
+    const read = makeFrameReader((body) => receive(slot, deserialize(body) as TreeReport))
+    child.stdout!.on("data", (bytes: Buffer) => {
+      try {
+        read(bytes)
+      } catch {
+        // Another version of Node, installed since this process started, may write another format.
+        end()
+        child.kill("SIGKILL")
+      }
+    })
     if (program.text !== undefined) sendFrame(slot, Buffer.from(program.text))
     updateRef(slot)
   }
@@ -239,8 +250,8 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
   }
 
   const send = (search: RunningSearch, job: SearchJob): void => {
-    const ready = slots.filter(({ isReady }) => isReady)
-    const slot = ready.reduce((least, one) => (one.jobs.size < least.jobs.size ? one : least))
+    const [first, ...others] = slots.filter(({ isReady }) => isReady)
+    const slot = others.reduce((least, one) => (one.jobs.size < least.jobs.size ? one : least), first!)
     if (!slot.searches.has(search.number)) {
       slot.searches.add(search.number)
       order(slot, { _tag: "Begin", search: search.number, tree: search.tree, refuseHardlinks: search.refuseHardlinks })
@@ -263,6 +274,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
   return {
     areWarm: () => slots.some(({ isReady }) => isReady),
     begin: (tree, refuseHardlinks) => {
+      if (identity !== (identity = identityOf())) endAll()
       if (performance.now() > retryTime) for (let left = size - slots.length; left > 0; left--) open()
       if (slots.length === 0) return undefined
       scheduleEnd()

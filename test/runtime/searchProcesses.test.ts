@@ -76,6 +76,29 @@ describe("the pool of search processes", () => {
     assert.strictEqual(reports, 0)
   })
 
+  it("ends a process whose answer it cannot read, and reports that its jobs were not done", async () => {
+    const pool = make(1, program('process.stdin.once("data", () => process.stdout.write(Buffer.from([1, 0, 0, 0, 7])))'))
+    const search = pool.begin(tree, false)!
+    await until(() => search.room() > 0)
+    assert.isUndefined(await new Promise((done) => search.send({ place, directories: [""], budget: 1, done })))
+    assert.isFalse(pool.areWarm())
+  })
+
+  it.runIf(process.geteuid?.() === 0)("uses no process of another user", async () => {
+    const pool = make(1, program("process.stdin.resume()"))
+    const search = pool.begin(tree, false)!
+    await until(() => search.room() > 0)
+    process.setegid!(65_534)
+    try {
+      pool.begin(tree, false)
+      assert.strictEqual(search.room(), 0)
+      assert.isFalse(pool.areWarm())
+    } finally {
+      process.setegid!(0)
+      pool.end()
+    }
+  })
+
   it("ends its processes when they have been idle", { timeout: 60_000 }, async () => {
     const children: Array<ChildProcess> = []
     const pool = make(1, program("process.stdin.resume()"), (command, args, options) => {
