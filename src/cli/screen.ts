@@ -1,5 +1,5 @@
 /**
- * The view that commands have of the process: its streams, terminal and directories. Only bin.ts makes a real one, so tests run
+ * The view that commands have of the process: its streams, terminal and directories. Only start.ts makes a real one, so tests run
  * commands as a terminal does.
  */
 import * as Context from "effect/Context"

@@ -28,7 +28,7 @@ import * as Result from "../ToolResult.ts"
 import { describeConflict, quotePath } from "../advice.ts"
 import { type Refused, refused, type Touch } from "../definition.ts"
 import type { Memory } from "../memory.ts"
-import { formatCount as plural } from "../../model/words.ts"
+import { formatCount as plural, whole } from "../../model/words.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
 
 // Judges a whole directory before it is removed or moved: every file below it must have been read in the session and be
@@ -287,7 +287,7 @@ type Finding = "free" | "unread" | Refused
 
 const refuseTooMany = (path: string): Refused =>
   refused(
-    `${quotePath(path)} holds more than ${maxJudgedEntries.toLocaleString("en")} entries, too many to tell whether each file was read, and nothing was changed.`,
+    `${quotePath(path)} holds more than ${whole(maxJudgedEntries)} entries, too many to tell whether each file was read, and nothing was changed.`,
     "Take smaller directories below it one by one, or ask the user to do it."
   )
 

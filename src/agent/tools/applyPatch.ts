@@ -10,7 +10,7 @@ import { type Call, define, type Refused, refused, type ToolFailure, type Touch 
 import { applyHunks, applyReplacements, type Deviation, refuseRemainingLines } from "../patch/apply.ts"
 import { type FilePatch, parse, sendAgainAdvice } from "../patch/parse.ts"
 import { joinFitting } from "../text/fit.ts"
-import { formatCount as plural } from "../../model/words.ts"
+import { formatCount as plural, whole } from "../../model/words.ts"
 
 // Computes the effect of a patch on the tree before anything is changed. A later section of a file works on the result of
 // an earlier one; a name that appears or disappears twice is refused.
@@ -226,11 +226,9 @@ const planPatch = Effect.fnUntraced(function* (
  */
 const maxPatchLength = ({ settings }: Call): number => Math.max(250_000, 5 * settings.limits.maxFileSize)
 
-const formatNumber = (count: number): string => count.toLocaleString("en-US")
-
 const refuseTooLong = (length: number, allowed: number) =>
   refused(
-    `The patch has ${formatNumber(length)} characters, and at most ${formatNumber(allowed)} are read at once.`,
+    `The patch has ${whole(length)} characters, and at most ${whole(allowed)} are read at once.`,
     "Nothing was changed; send several smaller patches."
   )
 
