@@ -68,6 +68,9 @@ const lookUpBuiltins = (program: string): Plugin => ({
   }
 })
 
+/** The largest amount of code, in characters, that is loaded before the compile cache is enabled and so compiled at each start. */
+const maxBeforeCache = 20_000
+
 /** Replaces the modules in `directory` by a bundle of `bin.js` and its chunks. */
 const bundle = async (directory: string): Promise<void> => {
   const built = await rolldown({
@@ -94,6 +97,11 @@ const bundle = async (directory: string): Promise<void> => {
     .flatMap((chunk) => (chunk.type === "chunk" ? [...chunk.imports, ...chunk.dynamicImports] : []))
     .filter((name) => !/^(?:chunks\/|@nats-io\/)/.test(name) && !isBuiltin(name))
   if (foreign.length > 0) throw new Error(`the bundle imports ${foreign.join(", ")}`)
+  const chunks = new Map(output.flatMap((chunk) => (chunk.type === "chunk" ? [[chunk.fileName, chunk] as const] : [])))
+  const early = new Set(["bin.js"])
+  for (const name of early) for (const imported of chunks.get(name)?.imports ?? []) early.add(imported)
+  const size = [...early].reduce((sum, name) => sum + (chunks.get(name)?.code.length ?? 0), 0)
+  if (size > maxBeforeCache) throw new Error(`bin.js loads ${size} characters before it enables the compile cache`)
   writeFileSync(join(fresh, "LICENSES.txt"), licencesOf(output))
   rmSync(directory, { recursive: true })
   renameSync(fresh, directory)
