@@ -113,10 +113,10 @@ const entry = new FileSystemEntry.FileWritten({
 })
 
 export const cases: ReadonlyArray<Case> = [
-  recorded("memory", 2, 2_000, false, () => InMemory.layer()),
-  recorded("memory", 2, 2_000, true, () => InMemory.layer()),
-  recorded("host", 1.2, 200, false, (root) => PosixHost.layer({ root })),
-  recorded("host", 1.2, 200, true, (root) => PosixHost.layer({ root })),
+  recorded("memory", 1.8, 2_000, false, () => InMemory.layer()),
+  recorded("memory", 1.8, 2_000, true, () => InMemory.layer()),
+  recorded("host", 1.15, 200, false, (root) => PosixHost.layer({ root })),
+  recorded("host", 1.15, 200, true, (root) => PosixHost.layer({ root })),
   roundTrip("stat", (fs) => fs.stat("a.txt")),
   roundTrip("read of 1 KiB", (fs) => fs.readBytes("a.txt")),
   roundTrip("write of 1 KiB", (fs) => fs.write("b.txt", content)),

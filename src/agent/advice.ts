@@ -3,7 +3,7 @@ import { findCommonBlocks, type Lines, makeLineNumbering } from "../engine/diff.
 import type { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
 import type { AccessDenied, InvalidArgument, NotFound } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import { listed } from "../model/words.ts"
+import { listed, whole } from "../model/words.ts"
 import { runInSlices, type Steps } from "../runtime/steps.ts"
 import type { Call, ToolFailure } from "./definition.ts"
 import { deepestExistingDirectory, suggestPaths, toolArgumentName } from "./toolPath.ts"
@@ -314,7 +314,7 @@ const failureTable: Table = {
   }),
   LimitExceeded: ({ actual, allowed, limit, path }) => ({
     happened: `${capitalize(quotePath(path))} exceeds the limit ${limit}: ${actual} is more than ${allowed}.`,
-    advice: limitAdvice.get(limit)?.(allowed.toLocaleString("en-US")) ?? "Split the work into smaller parts."
+    advice: limitAdvice.get(limit)?.(whole(allowed)) ?? "Split the work into smaller parts."
   }),
   InvalidArgument: (failure, { tool }) => invalidArgument(failure, tool),
   Conflict: describeConflict,

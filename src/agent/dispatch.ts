@@ -306,6 +306,8 @@ const answerCall = <N extends string, P extends Schema.Struct.Fields, V extends 
 
 const maxMessageLength = 1000
 
+const noListener = Context.get(Context.empty(), ToolEvents)
+
 const withoutLongMessage = ({ message, ...result }: Result.ToolResult<unknown>): Result.ToolResult<unknown> => ({
   ...result,
   message: message.length > maxMessageLength || message.includes("\n") ? `${message.length} characters` : message
@@ -321,11 +323,12 @@ export const told = <V, R>(
 ): Effect.Effect<Result.ToolResult<V>, never, R> =>
   Effect.flatMap(Clock.currentTimeMillis, (started) => {
     const tell = Effect.fnUntraced(function* ({ path, result }: Outcome<unknown>) {
+      const listener = yield* ToolEvents
+      if (host === undefined && listener === noListener) return
       const at = yield* DateTime.now
       const durationMillis = at.epochMilliseconds - started
       const event = eventOf({ ...call, result: withoutLongMessage(result), path, durationMillis, at })
-      const listener = (yield* ToolEvents)(event)
-      yield* host === undefined ? listener : Effect.ensuring(host.tell(event), listener)
+      yield* host === undefined ? listener(event) : Effect.ensuring(host.tell(event), listener(event))
     })
     const reportedRun = Effect.onExit(run, (exit) =>
       tell(Exit.isSuccess(exit) ? exit.value : { result: unfinishedResult(exit.cause) })
@@ -388,10 +391,12 @@ const known = ({ parameters }: AnyDefinition<unknown>, input: unknown): object =
     ? Object.fromEntries(Object.entries(input).filter(([name]) => Object.hasOwn(parameters.fields, name)))
     : {}
 
-/** Returns the schema of the parameters. A struct without fields would accept every value except null and undefined. */
+/** The schema of no parameters. A struct without fields would accept every value except null and undefined. */
+const noParameters = Schema.Record(Schema.String, Schema.Never)
+
 const parameterSchema = ({ parameters }: AnyDefinition<unknown>): Schema.Codec<Readonly<Record<string, unknown>>, unknown> =>
   Object.keys(parameters.fields as object).length === 0
-    ? Schema.Record(Schema.String, Schema.Never)
+    ? noParameters
     : (parameters as unknown as Schema.Codec<Readonly<Record<string, unknown>>, unknown>)
 
 export const invokeUnknown = <R>(

@@ -128,7 +128,7 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
   const openFirstRoots = Effect.gen(function* () {
     const listed = yield* roots.list
     if (listed === undefined) {
-      const refusal = input.anyRoot ? undefined : refusalOf(screen.directory, undefined)
+      const refusal = input.anyRoot ? undefined : refusalOf(screen.directory, undefined, screen)
       if (refusal !== undefined) return yield* reportRefusal(quick, refusal)
       return yield* opened([screen.directory], buildLayer(["."]))
     }
@@ -138,7 +138,7 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
         unavailableLayer("the client has not listed its roots yet; allow the client to list them, or give this server a --root")
       )
     }
-    const found = rootsOf(listed, input.anyRoot)
+    const found = rootsOf(listed, input.anyRoot, screen)
     yield* reportSkippedRoots(found)
     const { directories } = found
     return yield* directories.length === 0
@@ -159,7 +159,7 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
     const listed = yield* roots.list
     if (listed === undefined || listed === "late")
       return yield* screen.warn("note:  the client reports changed roots, but does not list them")
-    const found = rootsOf(listed, input.anyRoot)
+    const found = rootsOf(listed, input.anyRoot, screen)
     if (found.directories.length > 0 && isSameList(found.directories, currentRoots.directories)) return
     yield* reportSkippedRoots(found)
     const { directories } = found

@@ -6,25 +6,36 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { realpathSync, statSync } from "node:fs"
-import { basename, resolve } from "node:path"
+import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { makeFlow } from "../agent/mcp/stdio.ts"
 import { type EarlyTools, earlyTools, instructions } from "../agent/mcp/guide.ts"
 import { serve } from "../agent/mcp/serve.ts"
 import * as Limits from "../model/Limits.ts"
-import { isInside } from "../runtime/openRoots.ts"
+import { isInside, resolvePath } from "../runtime/openRoots.ts"
 import { describeWideRoot } from "../runtime/wideRoots.ts"
 import { Complaint, ended, exitCodeOf } from "./exit.ts"
 import type { McpArguments } from "./mcpArgs.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 
 /**
- * Returns a description of a directory that is too wide to serve, such as a home directory. Returns `undefined` for other
- * directories and for missing ones.
+ * Returns a description of a directory that is not served unless the user insists, such as a home directory. Returns `undefined`
+ * for other directories. Node runs the code in the compile cache without a check, so no agent may write there. The symlinks of
+ * `real` must be resolved.
  */
-const tooWideKind = (path: string): string | undefined => {
+const describeRefusedRoot = (real: string, stateDirectory: string | undefined): string | undefined => {
+  const own = stateDirectory === undefined ? undefined : resolvePath(join(stateDirectory, "fs-algebra"))
+  return (
+    describeWideRoot(real) ??
+    (own !== undefined && (isInside(real, own) || isInside(own, real))
+      ? "a directory with code that fs-algebra runs"
+      : undefined)
+  )
+}
+
+const tooWideKind = (path: string, { stateDirectory }: ScreenShape): string | undefined => {
   try {
-    return describeWideRoot(realpathSync.native(path))
+    return describeRefusedRoot(realpathSync.native(path), stateDirectory)
   } catch {
     return undefined
   }
@@ -34,8 +45,8 @@ const tooWideKind = (path: string): string | undefined => {
  * Returns the refusal of a directory that is too wide. A forgotten argument must not expose such a directory to an agent.
  * `given` is the path as typed, if any.
  */
-export const refusalOf = (path: string, given: string | undefined): Complaint | undefined => {
-  const width = tooWideKind(path)
+export const refusalOf = (path: string, given: string | undefined, screen: ScreenShape): Complaint | undefined => {
+  const width = tooWideKind(path, screen)
   if (width === undefined) return undefined
   const root = given === undefined ? "the current directory" : `the root ${JSON.stringify(given)}`
   const message = `${root} is ${width}${path === given ? "" : `, ${path}`}: an agent could read and change everything in it`
@@ -66,7 +77,8 @@ const pathOf = (uri: unknown): { readonly path: string } | { readonly why: strin
 
 const checkRoot = (
   uri: unknown,
-  anyRoot: boolean
+  anyRoot: boolean,
+  { stateDirectory }: ScreenShape
 ): { readonly path: string; readonly real: string } | { readonly why: string } => {
   const found = pathOf(uri)
   if ("why" in found) return found
@@ -74,7 +86,7 @@ const checkRoot = (
   try {
     if (!statSync(path).isDirectory()) return { why: "it is not a directory" }
     const real = realpathSync.native(path)
-    const width = anyRoot ? undefined : describeWideRoot(real)
+    const width = anyRoot ? undefined : describeRefusedRoot(real, stateDirectory)
     return width === undefined ? { path, real } : { why: `it is ${width}; only --any-root serves it` }
   } catch {
     return { why: "there is no such directory, or it cannot be read" }
@@ -82,12 +94,12 @@ const checkRoot = (
 }
 
 /** Returns those roots of the client that may be served, without duplicates and without directories inside others. */
-export const rootsOf = (listedRoots: ReadonlyArray<unknown>, anyRoot: boolean): ChosenRoots => {
+export const rootsOf = (listedRoots: ReadonlyArray<unknown>, anyRoot: boolean, screen: ScreenShape): ChosenRoots => {
   const skippedRoots: Array<ChosenRoots["skippedRoots"][number]> = []
   const found = new Map<string, string>()
   for (const [index, root] of listedRoots.slice(0, maxRoots).entries()) {
     const uri = typeof root === "object" && root !== null && "uri" in root ? root.uri : undefined
-    const checkedRoot = checkRoot(uri, anyRoot)
+    const checkedRoot = checkRoot(uri, anyRoot, screen)
     if ("why" in checkedRoot) {
       skippedRoots.push({
         root: typeof uri === "string" ? uri.slice(0, maxUriCharacters) : `root ${index + 1}`,
@@ -198,14 +210,15 @@ const needsOtherBackend = ({ backend, container, mounts = [] }: McpArguments): b
 export const serving = (quick: McpArguments, versioned: Versioned) =>
   Effect.gen(function* () {
     const { backend, input, roots } = quick
-    const { directory } = yield* Screen
+    const screen = yield* Screen
+    const { directory } = screen
     const hasOwnRoots = roots.length > 0 || input.http !== undefined || backend === "container" || needsOtherBackend(quick)
     if (!hasOwnRoots) return yield* serveClientRoots(quick, versioned)
     const givenRoots = roots.length === 0 ? ["."] : roots
     const refusal = input.anyRoot
       ? undefined
       : givenRoots
-          .map((root, index) => refusalOf(resolve(directory, root), roots[index]))
+          .map((root, index) => refusalOf(resolve(directory, root), roots[index], screen))
           .find((refusal) => refusal !== undefined)
     if (refusal !== undefined) return yield* (yield* load).reportRefusal(quick, refusal)
     yield* serveRoots(quick, versioned.version, givenRoots)

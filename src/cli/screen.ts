@@ -1,5 +1,5 @@
 /**
- * The interface between commands and the process: its streams, terminal and directories. bin.ts implements it for the process;
+ * The interface between commands and the process: its streams, terminal and directories. start.ts implements it for the process;
  * tests implement it in memory.
  */
 import * as Context from "effect/Context"

@@ -6,7 +6,6 @@ import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
-import { createHash } from "node:crypto"
 import { existsSync } from "node:fs"
 import { basename, dirname, join, resolve } from "node:path"
 import { Filesystem } from "../filesystem/Filesystem.ts"
@@ -15,6 +14,7 @@ import { SnapshotError } from "../history/errors.ts"
 import { findCandidates, makeShortIds, type FilesystemSnapshot } from "../history/snapshots/value.ts"
 import { makeDirectories } from "../runtime/directories.ts"
 import { leadsInto } from "../runtime/openRoots.ts"
+import { Sha } from "../runtime/sha.ts"
 import { withProgress } from "./answer.ts"
 import { Complaint, exitCodeOf, usage, usageErrorCode } from "./exit.ts"
 import * as humanise from "./humanise.ts"
@@ -60,7 +60,8 @@ const maxNameCharacters = 40
 /** Returns the name of a store, such as `notes-0123456789abcdef`. */
 const storeName = (root: string, baseName = basename(root)): string => {
   const name = baseName.replace(/[^\p{L}\p{N}._-]/gu, "_")
-  const hash = createHash("sha256").update(root).digest("hex").slice(0, 16)
+  // A server names its store when it starts, and node:crypto takes 8 ms to load.
+  const hash = new Sha("sha256").update(root).digest("hex").slice(0, 16)
   return `${name === "" ? "root" : Array.from(name).slice(0, maxNameCharacters).join("")}-${hash}`
 }
 

@@ -10,7 +10,6 @@
  *
  * @since 0.1.0
  */
-import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"
@@ -22,10 +21,10 @@ import * as ArchiveStrategy from "./snapshots/archive.ts"
 import type { MergeConflicts, MergeOptions, MergeResult } from "./snapshots/fork.ts"
 import * as GitStrategy from "./snapshots/git.ts"
 import * as MemoryStrategy from "./snapshots/memory.ts"
-import type { Operations } from "./snapshots/operations.ts"
 import type { LayerOptions, Problem, Strategy } from "./snapshots/strategy.ts"
 import type { FilesystemSnapshot } from "./snapshots/value.ts"
 import { make as makeService, orSnapshotError } from "./snapshots/service.ts"
+import { Snapshots } from "./snapshots/tag.ts"
 
 export {
   /** @since 0.1.0 */
@@ -60,6 +59,10 @@ export type {
   /** @since 0.1.0 */
   SnapshotOptions
 } from "./snapshots/operations.ts"
+export {
+  /** @since 0.1.0 */
+  Snapshots
+} from "./snapshots/tag.ts"
 export type { LayerOptions, Retention } from "./snapshots/strategy.ts"
 export type { SnapshotProgress } from "./snapshots/strategy.ts"
 export type {
@@ -70,14 +73,6 @@ export {
   /** @since 0.1.0 */
   Change
 } from "./tree.ts"
-
-/**
- * The service that takes and restores snapshots of a filesystem.
- *
- * @category services
- * @since 0.1.0
- */
-export class Snapshots extends Context.Service<Snapshots, Operations>()("fs-algebra/Snapshots") {}
 
 const makeLayer = (
   choose: (fs: Algebra) => Effect.Effect<Strategy, Problem, Scope.Scope>

@@ -8,6 +8,7 @@
  * disk, another owner), a private directory in the temporary directory replaces it. If neither is usable, only this
  * process knows its key.
  */
+import type { KeyObject } from "node:crypto"
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
 import { writeFile } from "./atomicFile.ts"
@@ -95,8 +96,14 @@ const key = (): Buffer => {
 /** Reads the key into memory, so that it is known even when no descriptor is left. Throws like `directory`. */
 export const loadKey = (): void => void key()
 
+/** The key as Node's own object. A key that is given as bytes makes each HMAC ten times as slow. */
+let signingKey: KeyObject | undefined
+
 /** Returns 32 hexadecimal digits (128 bits of HMAC-SHA-256) that only this installation can compute for the text. */
-export const signName = (text: string): string => crypto().createHmac("sha256", key()).update(text).digest("hex").slice(0, 32)
+export const signName = (text: string): string => {
+  signingKey ??= crypto().createSecretKey(key())
+  return crypto().createHmac("sha256", signingKey).update(text).digest("hex").slice(0, 32)
+}
 
 export const isSignatureOf = (text: string, code: string): boolean => {
   const expected = Buffer.from(signName(text))

@@ -240,18 +240,42 @@ describe("a root on the command line", () => {
   )
 })
 
+describe("the directory of the compile cache", () => {
+  // Node runs the code in the cache without a check. An agent that may write there could run its own code at the next start.
+  it.live("is not served, nor a directory around it or in it, unless --any-root is given", () =>
+    Effect.gen(function* () {
+      const { add, env, home, top } = yield* machine
+      const app = add("app")
+      const state = join(app, ".state")
+      const within = { ...env, XDG_STATE_HOME: state }
+      const ran = (...args: ReadonlyArray<string>) =>
+        spawnSync(process.execPath, [bin, "mcp", ...args], { cwd: top, env: within, input: "", encoding: "utf8" })
+      for (const place of [app, state, join(state, "fs-algebra"), join(state, "fs-algebra/compile-cache")]) {
+        const { status, stderr, stdout } = ran("--root", place)
+        assert.deepStrictEqual([status, stdout], [5, ""], stderr)
+        assert.include(stderr, "a directory with code that fs-algebra runs")
+      }
+      assert.strictEqual(ran("--root", app, "--any-root").status, 0)
+      const { client, said } = yield* connected({ cwd: home, env: within, roots: () => [root(state), root(add("lib"))] })
+      assert.include((yield* read(client, "src/who.txt")).text, "lib")
+      assert.include(said.err, "a directory with code that fs-algebra runs")
+    })
+  )
+})
+
 describe("home directories and the whole machine", () => {
   const ran = (cwd: string, env: Record<string, string>, ...args: ReadonlyArray<string>) =>
     spawnSync(process.execPath, [bin, "mcp", ...args], { cwd, env, input: "", encoding: "utf8" })
 
   it.live("are refused before the server answers, with a hint, unless --any-root is given", () =>
     Effect.gen(function* () {
-      const { env, home, top } = yield* machine
+      const { add, env, home, top } = yield* machine
+      add("app")
       for (const [cwd, args, why] of [
         ["/", ["--root", "."], "the whole machine"],
         [home, ["."], "a home directory"],
         [home, ["--root", top], "a directory that holds a home directory"],
-        [top, ["state", "home"], "a home directory"],
+        [top, ["app", "home"], "a home directory"],
         ["/", ["--http", "0"], "the whole machine"],
         ["/", ["--backend", "memory", "--root", "/"], "the whole machine"],
         ["/", ["--root", "/", "--tools", "ls,grep", "--read-only"], "the whole machine"]

@@ -207,7 +207,7 @@ describe("the guide to configuration", () => {
   })
 
   it("has each environment variable that the command reads", () => {
-    const sources = ["cli/bin.ts", "runtime/privateDirectory.ts"]
+    const sources = ["cli/bin.ts", "cli/start.ts", "runtime/privateDirectory.ts"]
       .map((file) => readFileSync(join(root, "src", file), "utf8"))
       .join("\n")
     const read = new Set([...sources.matchAll(/\b(?:env|environment)(?:\["(\w+)"\]|\.([A-Z]\w+))/g)].map(([, a, b]) => a ?? b!))

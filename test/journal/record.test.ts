@@ -5,6 +5,7 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
 import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { traced } from "../../src/filesystem/Decorator.ts"
@@ -142,6 +143,60 @@ describe("Journal.record", () => {
         { _tag: "FileWritten", path: "a", bytesWritten: 5, previous: ref }
       ])
       assert.deepStrictEqual(yield* journal.bytes(ref), large)
+    })
+  )
+
+  it.effect("keeps written and replaced contents, whatever callers, backends and readers do with their arrays later", () =>
+    Effect.gen(function* () {
+      const { port } = yield* another()
+      const lent = new Uint8Array(16)
+      const lend = (bytes: Uint8Array): Uint8Array => {
+        lent.set(bytes)
+        return lent.subarray(0, bytes.length)
+      }
+      const lending: Backend = {
+        ...port,
+        perform: Request.override(port.perform, (perform) => ({
+          Read: (request) =>
+            Effect.map(
+              perform(request),
+              Option.map((whole) => ({ stat: whole.stat, bytes: lend(whole.bytes), isLent: true }))
+            )
+        })),
+        open: (path) =>
+          Effect.map(port.open(path), (handle) => ({
+            ...handle,
+            read: (offset, length) => Effect.map(handle.read(offset, length), lend)
+          }))
+      }
+      for (const self of [lending, { ...lending, perform: undefined }]) {
+        const journal = yield* makeJournal
+        const recorded = yield* record(journal, make(self))
+        const given = utf8("one")
+        yield* recorded.writeBytes("a", given)
+        given.fill(0)
+        yield* recorded.writeBytes("a", utf8("two"))
+        yield* recorded.writeBytes("b", utf8("three"))
+        yield* recorded.writeBytes("b", utf8("four"))
+        lent.fill(0)
+        const contents = Effect.map(entriesOf(journal), (entries) =>
+          entries.flatMap((entry) =>
+            entry._tag === "FileWrite" ? [entry.content] : entry._tag === "FileWritten" ? [entry.previous] : []
+          )
+        )
+        const texts = Effect.map(contents, (found) =>
+          found.map((bytes) => bytes && new TextDecoder().decode(bytes as Uint8Array))
+        )
+        assert.deepStrictEqual(yield* texts, ["one", null, "two", "one", "three", null, "four", "three"])
+        for (const bytes of (yield* contents) as ReadonlyArray<Uint8Array | null>) {
+          // The array behind a reader's bytes has nothing of other entries.
+          assert.strictEqual(bytes?.buffer.byteLength, bytes?.length)
+          bytes?.fill(0)
+        }
+        assert.deepStrictEqual(yield* texts, ["one", null, "two", "one", "three", null, "four", "three"])
+        yield* recorded.delete("a")
+        yield* recorded.delete("b")
+      }
     })
   )
 

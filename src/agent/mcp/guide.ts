@@ -1,5 +1,6 @@
 import type { LimitsShape } from "../../model/Limits.ts"
 import * as FsPath from "../../model/FsPath.ts"
+import { whole } from "../../model/words.ts"
 
 export const scheme = "workspace"
 export const rootUri = `${scheme}:///`
@@ -50,8 +51,6 @@ interface Facts {
   readonly workspace?: string | undefined
 }
 
-const formatNumber = (n: number): string => n.toLocaleString("en-US")
-
 const changeRules = (names: ReadonlySet<string>): ReadonlyArray<string> => [
   ...(names.has("edit_file")
     ? [
@@ -75,7 +74,7 @@ const changeRules = (names: ReadonlySet<string>): ReadonlyArray<string> => [
 
 const sizeRule = (limits: LimitsShape): string =>
   Number.isFinite(limits.maxFileSize)
-    ? `- One write has at most ${formatNumber(limits.maxFileSize)} characters; a path at most ${formatNumber(limits.maxPathDepth)} levels.`
+    ? `- One write has at most ${whole(limits.maxFileSize)} characters; a path at most ${whole(limits.maxPathDepth)} levels.`
     : "- The sizes of files and paths are limited only by the machine."
 
 export const guide = ({ limits, names, readOnly, workspace }: Facts): string =>

@@ -28,7 +28,7 @@ import * as Result from "../ToolResult.ts"
 import { describeConflict, quotePath } from "../advice.ts"
 import { type Refused, refused, type Touch } from "../definition.ts"
 import type { Memory } from "../memory.ts"
-import { formatCount as plural } from "../../model/words.ts"
+import { formatCount as plural, whole } from "../../model/words.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
 
 // Checks a whole directory before it is removed or moved. The session must have read every file below the directory at its
@@ -293,7 +293,7 @@ type Finding = "free" | "unread" | Refused
 
 const refuseTooMany = (path: string): Refused =>
   refused(
-    `${quotePath(path)} holds more than ${maxJudgedEntries.toLocaleString("en")} entries, which are too many to check whether each file was read. Nothing was changed.`,
+    `${quotePath(path)} holds more than ${whole(maxJudgedEntries)} entries, which are too many to check whether each file was read. Nothing was changed.`,
     "Process the directories below it one by one, or ask the user to do it."
   )
 

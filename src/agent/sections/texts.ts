@@ -1,5 +1,5 @@
 import type { LimitsShape } from "../../model/Limits.ts"
-import { formatCount as plural, formatSize as size } from "../../model/words.ts"
+import { formatCount as plural, formatSize as size, whole } from "../../model/words.ts"
 
 export interface ToolNames {
   readonly look: string
@@ -36,8 +36,6 @@ export const fourKit: ToolNames = {
 
 const code = (name: string): string => `\`${name}\``
 
-const formatNumber = (n: number): string => n.toLocaleString("en-US")
-
 const paragraphs = (...parts: ReadonlyArray<string | undefined>): string =>
   parts.filter((part) => part !== undefined && part !== "").join("\n\n")
 
@@ -46,9 +44,9 @@ const list = (...items: ReadonlyArray<string | undefined>): string =>
 
 const finiteLimits = ({ maxFileSize, maxPathDepth, maxSegmentLength }: LimitsShape): string | undefined => {
   const bounds = [
-    Number.isFinite(maxFileSize) ? `one write holds at most ${formatNumber(maxFileSize)} characters` : "",
-    Number.isFinite(maxPathDepth) ? `a path at most ${formatNumber(maxPathDepth)} names` : "",
-    Number.isFinite(maxSegmentLength) ? `a name at most ${formatNumber(maxSegmentLength)} characters` : ""
+    Number.isFinite(maxFileSize) ? `one write holds at most ${whole(maxFileSize)} characters` : "",
+    Number.isFinite(maxPathDepth) ? `a path at most ${whole(maxPathDepth)} names` : "",
+    Number.isFinite(maxSegmentLength) ? `a name at most ${whole(maxSegmentLength)} characters` : ""
   ].filter((bound) => bound !== "")
   return bounds.length === 0 ? undefined : `Limits: ${bounds.join(", ")}.`
 }

@@ -10,7 +10,7 @@ import { type Call, define, type Refused, refused, type ToolFailure, type Touch 
 import { applyHunks, applyReplacements, type Deviation, refuseRemainingLines } from "../patch/apply.ts"
 import { type FilePatch, parse, sendAgainAdvice } from "../patch/parse.ts"
 import { joinFitting } from "../text/fit.ts"
-import { formatCount as plural } from "../../model/words.ts"
+import { formatCount as plural, whole } from "../../model/words.ts"
 
 // Computes the effect of a patch on the tree before any change. If the patch has several sections for a file, each works on the
 // result of the section before it. A path that is added or removed twice is refused.
@@ -226,11 +226,9 @@ const planPatch = Effect.fnUntraced(function* (
  */
 const maxPatchLength = ({ settings }: Call): number => Math.max(250_000, 5 * settings.limits.maxFileSize)
 
-const formatNumber = (count: number): string => count.toLocaleString("en-US")
-
 const refuseTooLong = (length: number, allowed: number) =>
   refused(
-    `The patch has ${formatNumber(length)} characters, but a patch may have at most ${formatNumber(allowed)}.`,
+    `The patch has ${whole(length)} characters, but a patch may have at most ${whole(allowed)}.`,
     "Nothing was changed; send several smaller patches."
   )
 

@@ -9,7 +9,7 @@ import { runInSlices } from "../../runtime/steps.ts"
 import { applyChanges, type FileChange } from "../changes.ts"
 import { type Call, define, optional, type Refused, refused } from "../definition.ts"
 import { diffText, excerptDiff, withDiff } from "../text/fit.ts"
-import { formatCount as plural } from "../../model/words.ts"
+import { formatCount as plural, whole } from "../../model/words.ts"
 import { withoutCoreAdvice } from "../toolPath.ts"
 
 interface Replacement {
@@ -62,7 +62,7 @@ const maxEdits = 5000
 
 const tooManyEdits = (count: number): Refused =>
   refused(
-    `edit_file was given ${count.toLocaleString("en-US")} edits, but one call may have at most ${maxEdits.toLocaleString("en-US")}.`,
+    `edit_file was given ${whole(count)} edits, but one call may have at most ${whole(maxEdits)}.`,
     "Nothing was changed; send the edits in several calls, or write the whole file with write_file."
   )
 

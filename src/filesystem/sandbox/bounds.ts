@@ -1,6 +1,7 @@
 /** The limits of a command, checked before it runs. The sandbox itself may refuse more. */
 import { InvalidArgument } from "../../model/FsError.ts"
 import { codePoints, root } from "../../model/FsPath.ts"
+import { whole } from "../../model/words.ts"
 
 const maxCommandCharacters = 4096
 const maxVariables = 64
@@ -20,8 +21,6 @@ type Violation = readonly [argument: string, detail: string] | undefined
 
 const variableName = /^[A-Za-z_][A-Za-z0-9_]*$/
 
-const formatCount = (count: number): string => count.toLocaleString("en-US")
-
 const commandViolation = (command: ReadonlyArray<string>): Violation => {
   if (command.length === 0 || command[0] === "") return ["command", "it must name a program"]
   for (const word of command) {
@@ -30,10 +29,7 @@ const commandViolation = (command: ReadonlyArray<string>): Violation => {
   }
   const length = command.reduce((sum, word) => sum + codePoints(word), 0)
   return length > maxCommandCharacters
-    ? [
-        "command",
-        `it has ${formatCount(length)} characters where ${formatCount(maxCommandCharacters)} are allowed; put the rest in a file`
-      ]
+    ? ["command", `it has ${whole(length)} characters where ${whole(maxCommandCharacters)} are allowed; put the rest in a file`]
     : undefined
 }
 
@@ -70,10 +66,7 @@ const stdinViolation = (stdin: string): Violation => {
   if (!stdin.isWellFormed()) return ["stdin", "it contains a lone surrogate"]
   const length = codePoints(stdin)
   return length > maxStdinCharacters
-    ? [
-        "stdin",
-        `it has ${formatCount(length)} characters where ${formatCount(maxStdinCharacters)} are allowed; put it in a file`
-      ]
+    ? ["stdin", `it has ${whole(length)} characters where ${whole(maxStdinCharacters)} are allowed; put it in a file`]
     : undefined
 }
 
@@ -100,7 +93,7 @@ const codeViolation = (code: string): Violation => {
   return length > maxCodeCharacters
     ? [
         "code",
-        `it has ${formatCount(length)} characters where ${formatCount(maxCodeCharacters)} are allowed; write it to a file and run that`
+        `it has ${whole(length)} characters where ${whole(maxCodeCharacters)} are allowed; write it to a file and run that`
       ]
     : undefined
 }

@@ -6,6 +6,7 @@ import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { whole } from "../../model/words.ts"
 import type { Backend } from "../../port/Backend.ts"
 import { Fs, homedir, isAbsolute, join, randomBytes, tmpdir } from "../../runtime/node.ts"
 import * as OpenRoots from "../../runtime/openRoots.ts"
@@ -121,10 +122,10 @@ export const refuseWideRoot = (root: string, options: LayerOptions): StoreFault 
 }
 
 const tooManyFiles = (limit: number): StoreFault =>
-  storeFault("budget", `there are more than ${limit.toLocaleString("en")} files; raise maxFiles to capture them`)
+  storeFault("budget", `there are more than ${whole(limit)} files; raise maxFiles to capture them`)
 
 const tooManyBytes = (limit: number): StoreFault =>
-  storeFault("budget", `the files have more than ${limit.toLocaleString("en")} bytes; raise maxBytes to capture them`)
+  storeFault("budget", `the files have more than ${whole(limit)} bytes; raise maxBytes to capture them`)
 
 const freeBytes = (directory: string): number | undefined => {
   try {
@@ -147,12 +148,7 @@ export const checkBudget = (
   if (!isWhole || directory === undefined) return Effect.void
   const free = freeBytes(directory)
   return free !== undefined && bytesToRead > free
-    ? Effect.fail(
-        storeFault(
-          "budget",
-          `${bytesToRead.toLocaleString("en")} bytes must be stored, but the disk has only ${free.toLocaleString("en")} free`
-        )
-      )
+    ? Effect.fail(storeFault("budget", `${whole(bytesToRead)} bytes must be stored, but the disk has only ${whole(free)} free`))
     : Effect.void
 }
 

@@ -5,20 +5,19 @@
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
-import { Buffer } from "../../runtime/buffer.ts"
 import { isBytes } from "../../model/realms.ts"
 import * as Eager from "../../engine/eager.ts"
 import * as Read from "../../engine/read.ts"
 import type { FileStat } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
-import { type Backend, type Handle, keyOf, type Whole } from "../../port/Backend.ts"
+import { type Backend, type Handle, keyOf } from "../../port/Backend.ts"
 import { performing } from "../../port/Request.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import type { ContentStore } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import type { Content, Removed } from "../FileSystemEntry.ts"
-import { maxInlineBytes } from "../store/entryCopies.ts"
+import { keepBytes, maxInlineBytes } from "../store/entryCopies.ts"
 
 const chunkSize = 65_536
 
@@ -40,15 +39,14 @@ const storeContent = (contents: ContentStore, handle: Handle): Effect.Effect<Con
 const put = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect.Effect<Content, Fault | JournalError> =>
   Effect.scoped(
     Effect.flatMap(port.open(path), (handle): Effect.Effect<Content, Fault | JournalError> =>
-      handle.stat.sizeBytes <= maxInlineBytes ? Read.range(handle, 0, handle.stat.sizeBytes) : storeContent(contents, handle)
+      handle.stat.sizeBytes <= maxInlineBytes
+        ? Effect.map(Read.range(handle, 0, handle.stat.sizeBytes), keepBytes)
+        : storeContent(contents, handle)
     )
   )
 
 const undefinedForFault = (error: Fault | JournalError): Effect.Effect<undefined, JournalError> =>
   error instanceof JournalError ? Effect.fail(error) : Effect.succeed(undefined)
-
-/** Copies bytes that the backend may reuse. Short-lived copies are cheap because of Node's buffer pool. */
-const kept = ({ bytes, isLent }: Whole): Uint8Array => (isLent === true ? Buffer.from(bytes) : bytes)
 
 const contentAt = (
   port: Backend,
@@ -61,7 +59,7 @@ const contentAt = (
     perform === undefined
       ? put(port, contents, path)
       : Eager.flatMap(perform({ _tag: "Read", path, maxBytes: maxInlineBytes }), (whole) =>
-          Option.isNone(whole) ? put(port, contents, path) : Effect.succeed<Content>(kept(whole.value))
+          Option.isNone(whole) ? put(port, contents, path) : Effect.succeed<Content>(keepBytes(whole.value.bytes))
         )
   return Eager.catch(found, undefinedForFault)
 }
@@ -81,7 +79,7 @@ const previousByStat = (port: Backend, contents: ContentStore, path: FsPath.FsPa
           : contentAt(port, contents, path, stat.sizeBytes)
   )
 
-/** Returns the content that a write to this path replaces. A small or missing file usually needs one call. */
+/** Returns the content that a write to this path replaces; its bytes belong to the caller. A small or missing file usually needs one call. */
 export const previousContent = (
   port: Backend,
   contents: ContentStore,
@@ -91,7 +89,7 @@ export const previousContent = (
   if (perform === undefined) return previousByStat(port, contents, path)
   const asked = perform({ _tag: "Read", path, maxBytes: maxInlineBytes })
   const found: Effect.Effect<Previous | "declined", Fault> = Eager.map(asked, (whole) =>
-    Option.isNone(whole) ? "declined" : kept(whole.value)
+    Option.isNone(whole) ? "declined" : keepBytes(whole.value.bytes)
   )
   return Eager.flatMap(
     Eager.catch(found, ({ _tag }) => (_tag === "NotFound" ? noFile : declined)),

@@ -11,6 +11,7 @@ import { FileContent, FileFault, FileList, FileListing, FileMetadata, FileRead, 
 import { type Entry, Journal, type Scrivener } from "../model.ts"
 import { make } from "../entries/kinds.ts"
 import { metadataOf } from "../entries/values.ts"
+import { ownAppendOf } from "../store/memoryStore.ts"
 import * as Changing from "./changes.ts"
 import * as Faults from "./steps.ts"
 import { recordRequest, type StepRecorder } from "./steps.ts"
@@ -188,6 +189,7 @@ export const recordInto =
       makeFilesystem(
         recordBackend({
           journal,
+          appendOwn: ownAppendOf(journal),
           nextId: Faults.makeIds(beginning),
           self,
           reads: options?.reads === true,

@@ -9,11 +9,13 @@ import * as Option from "effect/Option"
 import * as Eager from "../../engine/eager.ts"
 import { type Fault, type FsError, promote } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { isBytes } from "../../model/realms.ts"
 import { type Efferent, FileFault, type FileWriteChunk } from "../FileSystemEntry.ts"
 import type { Entry, Scrivener } from "../model.ts"
 import { kinds, make } from "../entries/kinds.ts"
 import { faultKindOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
+import { maxInlineBytes } from "../store/entryCopies.ts"
 
 /** Returns the fault of a cause. Returns `undefined` for an interruption or a defect. */
 export const faultOf = (cause: Cause.Cause<unknown>): Fault | undefined => {
@@ -51,6 +53,8 @@ export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Ca
 
 export interface StepRecorder {
   readonly journal: Scrivener<Entry>
+  /** Appends an entry that belongs to the journal, without a copy. */
+  readonly appendOwn: Scrivener<Entry>["append"]
   readonly nextId: () => string
 }
 
@@ -63,11 +67,22 @@ const failAsUnrecorded = (error: JournalError): Effect.Effect<never, Fault> =>
 export const orNothingDone = <A>(effect: Effect.Effect<A, JournalError>): Effect.Effect<A, Fault> =>
   Eager.catch(effect, failAsNotMade)
 
-export const recordRequest = ({ journal }: StepRecorder, entry: Entry): Effect.Effect<unknown, Fault> =>
-  orNothingDone(journal.append(entry))
+const isSmall = (content: unknown): boolean => isBytes(content) && content.length <= maxInlineBytes
 
-export const recordAnswer = <A>({ journal }: StepRecorder, entry: Entry, value: A): Effect.Effect<A, Fault> =>
-  Effect.matchEffect(journal.append(entry), { onFailure: failAsUnrecorded, onSuccess: () => Effect.succeed(value) })
+/** Tests for entries whose bytes writes.ts has copied. A backend may answer more bytes than it was asked for. */
+const isOwn = (entry: Entry): boolean =>
+  entry._tag === "FileWrite"
+    ? isSmall(entry.content)
+    : entry._tag === "FileWritten" && isSmall(entry.previous) && entry.stat === undefined
+
+const append = ({ appendOwn, journal }: StepRecorder, entry: Entry): Effect.Effect<number, JournalError> =>
+  isOwn(entry) ? appendOwn(entry) : journal.append(entry)
+
+export const recordRequest = (recorder: StepRecorder, entry: Entry): Effect.Effect<unknown, Fault> =>
+  orNothingDone(append(recorder, entry))
+
+export const recordAnswer = <A>(recorder: StepRecorder, entry: Entry, value: A): Effect.Effect<A, Fault> =>
+  Effect.matchEffect(append(recorder, entry), { onFailure: failAsUnrecorded, onSuccess: () => Effect.succeed(value) })
 
 /** The check whether a step was done. Its result is `undefined` if this cannot be determined. */
 export type DoneCheck = Effect.Effect<boolean | undefined, Fault>
@@ -108,14 +123,14 @@ const recordFailure = <A, E, R>(
       : Effect.catchCause(checkDone(), () => Effect.undefined)
   return Effect.flatMap(examined, (isDone) => {
     const entry = answerFor(isDone)
-    return entry === undefined ? Effect.void : Effect.ignore(recorder.journal.append(entry))
+    return entry === undefined ? Effect.void : Effect.ignore(append(recorder, entry))
   })
 }
 
 /** Runs and records one step. The step itself can be interrupted, but not its recording. */
 export const step = <A, E, R>(recorder: StepRecorder, step: Step<A, E, R>): Effect.Effect<A, E | Fault, R> =>
   Effect.uninterruptibleMask((restore) =>
-    Effect.matchEffect(recorder.journal.append(step.request), {
+    Effect.matchEffect(append(recorder, step.request), {
       onFailure: failAsNotMade,
       onSuccess: () =>
         Effect.matchCauseEffect(restore(step.run), {

@@ -18,7 +18,7 @@ import type { Entry } from "../model.ts"
 import { createModes, make as makeEntry } from "../entries/kinds.ts"
 import { sizeOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
-import { maxInlineBytes } from "../store/entryCopies.ts"
+import { keepBytes, maxInlineBytes } from "../store/entryCopies.ts"
 import { hasExactBytes, type Previous, previousContent } from "./previous.ts"
 import * as Faults from "./steps.ts"
 import { type DoneCheck, orNothingDone, recordAnswer, recordRequest, step, type StepRecorder } from "./steps.ts"
@@ -104,7 +104,7 @@ export interface RecordContext extends StepRecorder {
 const noPrevious: Exit.Exit<null> = Exit.succeed(null)
 const unknownPrevious: Exit.Exit<undefined> = Exit.succeed(undefined)
 
-/** Returns the previous content. A create has no previous content, because it fails if the file exists. */
+/** Returns the previous content, whose bytes belong to the caller. A create has none, because it fails if the file exists. */
 const previousOf = (
   { journal, previous, self }: RecordContext,
   path: FsPath,
@@ -139,8 +139,11 @@ const versionOf = (content: Content, mode: Mode): string | undefined =>
 const storeIfLarge = ({ journal }: RecordContext, bytes: Uint8Array): Effect.Effect<Content, JournalError> =>
   bytes.length > maxInlineBytes ? journal.contents.put(bytes) : Exit.succeed(bytes)
 
-const writeRequest = (id: string, path: FsPath, content: Content, mode: Mode): FileWrite =>
-  makeEntry(FileWrite, { correlationId: id, path, content, createMode: createModes[mode], createParents: false })
+/** Copies small contents into the entry, because the caller may change its bytes. */
+const writeRequest = (id: string, path: FsPath, given: Content, mode: Mode): FileWrite => {
+  const content = isBytes(given) ? keepBytes(given) : given
+  return makeEntry(FileWrite, { correlationId: id, path, content, createMode: createModes[mode], createParents: false })
+}
 
 /** Writes all bytes in one step. The caller must hold the lock. */
 const writeInOneStep = (writing: RecordContext, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>

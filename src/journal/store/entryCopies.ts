@@ -3,7 +3,6 @@ import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Eager from "../../engine/eager.ts"
 import { isBytes } from "../../model/realms.ts"
-import { Buffer } from "../../runtime/buffer.ts"
 import type { ContentStore, Recorded } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import type { Decode } from "./pages.ts"
@@ -17,6 +16,27 @@ import type { Decode } from "./pages.ts"
 
 /** The largest size, in bytes, of bytes that stay in an entry. */
 export const maxInlineBytes = 4_096
+
+const slabSize = 65_536
+let slab = new Uint8Array(0)
+let used = 0
+
+/**
+ * Copies small bytes for an entry. Copies share large arrays, because a separate array costs ten times as much as filling it, and Node's
+ * pool has only 8 KiB. Readers get copies of their own.
+ */
+export const keepBytes = (bytes: Uint8Array): Uint8Array => {
+  const { length } = bytes
+  if (length > maxInlineBytes) return new Uint8Array(bytes)
+  if (used + length > slab.length) {
+    slab = new Uint8Array(slabSize)
+    used = 0
+  }
+  const copy = new Uint8Array(slab.buffer, used, length)
+  copy.set(bytes)
+  used += length
+  return copy
+}
 
 type Fields = Record<string, unknown>
 
@@ -53,8 +73,7 @@ const copyRecord = (from: object, findings: CopyFindings, maxBytes: number): obj
     else if (isBytes(value)) {
       findings.hasBytes = true
       if (value.length > maxBytes) (findings.large ??= []).push({ owner: to, field, bytes: value })
-      // Use a pooled Buffer, because it costs a fifth of a separate array.
-      else setField(to, field, maxBytes === maxInlineBytes ? Buffer.from(value) : new Uint8Array(value))
+      else setField(to, field, maxBytes === maxInlineBytes ? keepBytes(value) : new Uint8Array(value))
     } else setField(to, field, isPlain(value) ? copyRecord(value, findings, maxBytes) : value)
   }
   return to

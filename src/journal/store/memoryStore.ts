@@ -33,6 +33,15 @@ export const make = <E>(): Store<E> => {
 
 const pageSize = 512
 
+const ownAppends = new WeakMap<object, unknown>()
+
+/**
+ * Returns the append for entries that belong to the journal: nobody else has the entry or its bytes, which are at most 4 KiB. Such an
+ * entry is stored without a copy. A journal that replaces `append` keeps its own, which copies.
+ */
+export const ownAppendOf = <E>(journal: Scrivener<E>): Scrivener<E>["append"] =>
+  (ownAppends.get(journal) as Scrivener<E>["append"] | undefined) ?? journal.append
+
 const clampToStart = (after: number): number => Math.max(0, after)
 
 const lastPositionOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number): number => entries.at(-1)?.position ?? after
@@ -56,7 +65,7 @@ export const makeReading = <E>(store: Store<E>): Scrivener<E> => {
         (entries) => [entries, entries.length === 0 ? Option.none<number>() : Option.some(lastPositionOf(entries, at))] as const
       )
     )
-  return {
+  const self: Scrivener<E> = {
     append: (entry) =>
       Effect.withFiber((fiber) =>
         Eager.flatMap(copyForStore(store.contents, entry), (copied) =>
@@ -80,4 +89,8 @@ export const makeReading = <E>(store: Store<E>): Scrivener<E> => {
     contents: store.contents,
     bytes: (content) => (isBytes(content) ? Effect.sync(() => new Uint8Array(content)) : store.contents.get(content))
   }
+  const ownAppend: Scrivener<E>["append"] = (entry) =>
+    Effect.withFiber((fiber) => store.append([entry], fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()))
+  ownAppends.set(self, ownAppend)
+  return self
 }
