@@ -474,8 +474,8 @@ const withObservedBytes = (self: Backend, observe: NonNullable<Interceptor["byte
  * Runs functions around everything that a backend does. A single function runs around every primitive operation.
  *
  * Locks, rules and capabilities stay. `explore` and `history` are dropped, because they would bypass the functions. So
- * are requests that a function would not see: all of them if there is only `operation`, and `Edit`, whose bytes stay in
- * the backend, if there is `bytes`.
+ * are requests that a function would not see: all of them if there is only `operation`, and `Edit` and `CopyTree`, whose
+ * bytes stay in the backend, if there is `bytes`.
  *
  * @example
  * ```ts

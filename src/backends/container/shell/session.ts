@@ -80,14 +80,15 @@ export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers 
     take: (chunk) => {
       if (end === undefined) return "unasked"
       const before = size - tail.length
-      const window =
-        tail.length === 0 ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length) : Buffer.concat([tail, chunk])
+      const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
       keep(chunk)
-      const at = window.indexOf(end)
-      if (at === -1) {
-        tail = Buffer.from(window.subarray(Math.max(0, window.length - end.length + 1)))
+      if (!bytes.includes(end) && !Buffer.concat([tail, bytes.subarray(0, end.length)]).includes(end)) {
+        const last = bytes.length < end.length ? Buffer.concat([tail, bytes]) : bytes
+        tail = Buffer.from(last.subarray(Math.max(0, last.length - end.length + 1)))
         return undefined
       }
+      const window = Buffer.concat([tail, bytes])
+      const at = window.indexOf(end)
       const from = at + end.length
       const newline = window.indexOf(10, from)
       if (newline === -1 && window.length - from <= maxStatusBytes) {
@@ -114,7 +115,7 @@ export interface Shell {
 export interface Request {
   readonly call: string
   readonly arguments: ReadonlyArray<string | Uint8Array>
-  /** Read by the function with `take`; at most 1 MiB, so that other requests wait only briefly. */
+  /** Read by the function with `take`; at most 4 MiB, so that other requests wait only briefly. */
   readonly input?: Uint8Array | undefined
   /** Set for a request that only reads, so that it can be repeated in another shell if the first one ends. */
   readonly repeats: boolean
