@@ -82,7 +82,12 @@ const readPiece = (
   count: number
 ): Effect.Effect<Uint8Array, Fault> =>
   Effect.flatMap(
-    place.sendRequest({ call: "piece", arguments: [holder, born, String(offset), String(count)], repeats: true }),
+    place.sendRequest({
+      call: "piece",
+      arguments: [holder, born, String(offset), String(count)],
+      expectedBytes: count,
+      repeats: true
+    }),
     (reply) =>
       reply.status === 0 && reply.output.length <= count
         ? Effect.succeed(new Uint8Array(reply.output.buffer, reply.output.byteOffset, reply.output.length))
