@@ -1,5 +1,6 @@
 /**
- * Every public module as a namespace; each is a subpath too, which loads less.
+ * Every public module as a namespace. Each module is also a subpath of the package; importing a subpath loads less
+ * code.
  *
  * @since 0.1.0
  */

@@ -4,25 +4,26 @@
  * The engine is podman, or docker with the same command line. The container has no network, privileges or capabilities.
  * It runs as an unprivileged user with limits on memory, processors and processes.
  *
- * The container is removed when the scope closes, whatever has happened, and also when this process is killed. If a
- * program inside prevents that, the next Container of this engine removes it.
+ * The container is removed when the scope closes or this process is killed. If a program inside prevents the removal,
+ * the next Container of the same engine removes the container.
  *
- * With the strategy `overlay`, the workspace is a directory of the host. Files work before the container starts, which
- * the first command causes, and after it has ended. A container that has died is replaced at the next command, with the
- * same files.
+ * With the strategy `overlay`, the workspace is a directory of the host. The first command starts the container. The
+ * Filesystem works before the container starts and after it has ended. If the container has died, the next command
+ * starts a new one with the same files.
  *
- * With `exec`, no disk is shared: the files live in the container and are removed with it, and one shell inside serves
- * them. If the container has died, the next call fails with Unavailable and says that the files are lost. Files stay
- * Unavailable until a command has started a new, empty container.
+ * With the strategy `exec`, no disk is shared: the files exist only in the container, and one shell inside serves them.
+ * If the container has died, its files are lost, and the next call fails with Unavailable and says so. All calls of the
+ * Filesystem fail until a command has started a new, empty container.
  *
- * Commands share the container. Background processes of a command end with it, unless it runs with `detach`. Fetching
- * an image and starting the container do not count towards the time limit of a command.
+ * Commands share the container. Background processes of a command end with the command, unless it runs with `detach`.
+ * The time limit of a command does not include fetching the image and starting the container.
  *
  * With write restrictions (`readOnly`, `allowWrite`, `allowDelete`), commands cannot change the overlay at all. With
  * `exec`, these options restrict only the Filesystem.
  *
- * The engine is the first one in the PATH, run with the environment of this process. Some PATH entries are ignored:
- * relative and empty ones, and those inside `hostDirectory`, a writable mount or the root of an open filesystem.
+ * The engine is the first program of its name in the PATH, and runs with the environment of this process. Relative and
+ * empty PATH entries are ignored. So are entries inside `hostDirectory`, a writable mount or the root of an open
+ * filesystem.
  *
  * If root runs this program, the user inside becomes the owner of the overlay directory and of entries that the
  * Filesystem creates in it. Existing entries of a `hostDirectory` keep their owner. A `hostDirectory` that does not
@@ -56,8 +57,8 @@ export type { ContainerMount, ContainerOptions } from "./container/options.ts"
 /**
  * The errors of a container.
  *
- * Unavailable means that the engine is missing, refuses, or cannot start the container; the detail quotes the engine.
- * The others concern `hostDirectory` and the options.
+ * Unavailable means that the engine is missing or cannot start the container; the detail quotes the message of the
+ * engine. The other errors concern `hostDirectory` and the options.
  *
  * @since 0.1.0
  */

@@ -38,9 +38,9 @@ export type { TreeState } from "./memory/session.ts"
 /**
  * The initial content of a filesystem.
  *
- * Keys are single names. A string is a file of UTF-8 text, bytes are a file, and an object is a directory. An object
- * whose only key is `link`, with a string, is a symlink. To create a directory with a single text file named `link`,
- * give the text as bytes.
+ * Keys are single names. A string is a text file in UTF-8, a Uint8Array is a file of bytes, and an object is a
+ * directory. An object whose only key is `link`, with a string, is a symlink. To create a directory with a single text
+ * file named `link`, give the text as a Uint8Array.
  *
  * @category models
  * @since 0.1.0
@@ -54,15 +54,16 @@ export type Tree = { readonly [name: string]: string | Uint8Array | { readonly l
  */
 export interface InMemoryOptions extends CommonOptions {
   /**
-   * The initial content, created despite restrictions of the other options; or the whole tree of a session (State).
+   * The initial content, or the whole tree of a session (`State`). The content is created even if other options forbid
+   * writing.
    * @default empty
    */
   readonly tree?: Tree | MemorySession.TreeState | undefined
-  /** Ignores case in names, so that the rules of Windows can be tested anywhere. @default false */
+  /** True to ignore case in names, so that code for Windows can be tested on any system. @default false */
   readonly caseInsensitive?: boolean | undefined
   /**
-   * The meaning of a link's absolute target. `escape`: it leads outside. `root`: its "/" is the root of this
-   * filesystem.
+   * The meaning of an absolute symlink target. `escape`: the target leads out of the root. `root`: the "/" of the
+   * target is the root of this filesystem.
    * @default "escape"
    */
   readonly absoluteLinks?: "escape" | "root" | undefined
@@ -98,7 +99,7 @@ const describe = (value: unknown): Described | string => {
     const content = Content.of(typeof value === "string" ? encoder.encode(value) : value)
     return content === undefined ? "there is not enough memory for it" : { kind: "file", content }
   }
-  if (!isPlainObject(value)) return "it is neither text nor bytes, a link or an object of these"
+  if (!isPlainObject(value)) return "it must be a string, a Uint8Array, a link or an object of these"
   const entries = Object.entries(value)
   const [name, target] = entries.length === 1 ? entries[0]! : []
   if (name !== "link" || typeof target !== "string") return { kind: "directory", entries }
@@ -127,13 +128,15 @@ const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, l
   return fault && (promote(fault, operation, path) as TreeError)
 }
 
-/** Adopts a tree state. The nodes are shared with its other users and copied on change. */
+/**
+ * Creates a tree from a tree state. Other users of the state share the nodes, so nodes are copied before they change.
+ */
 const adopt = (
   tree: MemoryTree.MemoryTree,
   state: MemorySession.TreeState,
   caseSensitive: boolean
 ): InvalidArgument | undefined => {
-  if (state.caseSensitive !== caseSensitive) return invalid(FsPath.root, "it is a tree with other rules of case")
+  if (state.caseSensitive !== caseSensitive) return invalid(FsPath.root, "the tree treats case in names differently")
   tree.restore(MemorySession.capturedIn(state))
   return undefined
 }
@@ -153,12 +156,12 @@ const plant = (
     if (typeof described === "string") return invalid(path, described)
     if (path === FsPath.root && described.kind !== "directory") return invalid(path, "the root must be a directory")
     if (tree.get(path) !== undefined && path !== FsPath.root) {
-      return invalid(path, "another key of the same directory is the same name where case does not distinguish")
+      return invalid(path, "another key of the same directory is the same name if case is ignored")
     }
     if (described.kind === "file") tree.write(path, described.content, "create", now)
     else if (described.kind === "link") tree.makeLink(path, described.target, now)
     else {
-      if (holdsItself(here)) return invalid(path, "it is within itself")
+      if (holdsItself(here)) return invalid(path, "the object contains itself")
       if (path !== FsPath.root) tree.makeDirectory(path, now)
       for (const [key, value] of described.entries) {
         const child = FsPath.join(path, key)
@@ -171,7 +174,7 @@ const plant = (
   return undefined
 }
 
-/** The new tree, and a function that creates the port of this tree or a substitute. */
+/** A new tree, and a function that creates a port of this tree or of another tree in its place. */
 interface Grown {
   readonly tree: MemoryTree.MemoryTree
   readonly port: (tree: MemoryTree.MemoryTree) => Backend
@@ -200,8 +203,8 @@ const grow = (options: InMemoryOptions): Effect.Effect<Grown, TreeError> =>
 /**
  * Creates the backend alone, for combinators and tests.
  *
- * Fails with InvalidPath for a key of the tree that is not a single name, and with PathTooLong beyond the limits in
- * force. Fails with InvalidArgument for an invalid value and for keys that are the same name.
+ * Fails with InvalidPath for a key of the tree that is not a single name, and with PathTooLong for a path that exceeds
+ * the current limits. Fails with InvalidArgument for an invalid value, and for two keys that are the same name.
  *
  * @category constructors
  * @since 0.1.0
@@ -231,11 +234,11 @@ export function layer(options: InMemoryOptions = {}): Layer.Layer<Filesystem, Tr
 }
 
 /**
- * The slice under which `makeSession` stores its filesystem in a session: one item, the whole tree.
+ * The slice in which `makeSession` stores its filesystem. The slice has one item, the whole tree.
  *
- * As JSON it is `{ caseSensitive, directories, files, links }`, each sorted by `path`, with the root directory as ".".
- * The entries have `mode`, `createdAt` and `modifiedAt` (milliseconds since 1970). Files have `sizeBytes` and `content`
- * (base64), links have `target`. Equal trees have equal JSON.
+ * The JSON form of the item is `{ caseSensitive, directories, files, links }`. The three lists are sorted by `path`,
+ * and the root directory is ".". The entries have `mode`, `createdAt` and `modifiedAt` (milliseconds since 1970). Files
+ * have `sizeBytes` and `content` (base64), links have `target`. Equal trees have equal JSON.
  *
  * @since 0.1.0
  */
@@ -245,11 +248,12 @@ export const State: Slice<MemorySession.TreeState> = MemorySession.slice
  * Creates a backend whose tree is stored in a session. Snapshots, rollbacks, saves and resets of the session apply to
  * the tree.
  *
- * An existing tree of the session is used. The tree of the options is used if the session has none, and after a reset.
- * Several backends over one session share the same tree. The backend ends with the scope; the session keeps the tree.
+ * If the session already has a tree, this tree is used. Otherwise, and after a reset, the tree of the options is used.
+ * Several backends over one session share the same tree. When the scope closes, the backend stops working, but the
+ * session keeps the tree.
  *
- * Fails like `make`. Also fails with InvalidArgument if the session's tree has other case rules, and with SessionError
- * if the slice has another owner.
+ * Fails like `make`. Also fails with InvalidArgument if the session's tree treats case in names differently, and with
+ * SessionError if other code has installed the slice.
  *
  * @since 0.1.0
  */

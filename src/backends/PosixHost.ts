@@ -1,20 +1,21 @@
 /**
  * A filesystem on a directory of the machine.
  *
- * It uses `node:fs`, follows no symlink, touches nothing outside its root, and caches nothing. So other programs see
- * its changes at once, and it sees theirs.
+ * It uses `node:fs`, touches nothing outside its root, and caches no content. So other programs see its changes at
+ * once, and it sees their changes at once.
  *
- * A relative symlink into the root is followed, and so is an absolute one whose text begins with the path of the root.
+ * Relative symlinks are followed if they stay inside the root. Absolute symlinks are followed if their text begins with
+ * the path of the root.
  *
  * No path, symlink or error leads out of the root. On Linux with `/proc`, confinement is `race-free`: even a process
- * that replaces directories by symlinks during a call cannot lead the call outside. Elsewhere it is `best-effort`: such
- * a process could win a race of microseconds.
+ * that replaces directories by symlinks during a call cannot lead the call outside. On other systems, confinement is
+ * `best-effort`: such a process could lead a call outside if it replaces a directory within the right microseconds.
  *
- * Names and metadata are read synchronously, in microseconds. On a disk that does not respond (a network disk without
- * its server), the whole program waits.
+ * Names and metadata are read synchronously, in microseconds. If a disk does not respond (such as a network disk
+ * without its server), the whole program waits.
  *
- * Creating, replacing and appending are atomic between processes. A move that must not replace checks the target
- * directly before it acts, because Node has no call for both.
+ * Creating, replacing and appending are atomic between processes. A move without `overwrite` checks the target directly
+ * before the rename, because Node has no call that does both in one step.
  *
  * @since 0.1.0
  */

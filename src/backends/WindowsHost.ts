@@ -1,20 +1,21 @@
 /**
  * A filesystem on a directory of a Windows machine.
  *
- * It uses `node:fs`, follows no symlink or junction, touches nothing outside its root, and caches nothing. So other
- * programs see its changes at once, and it sees theirs.
+ * It uses `node:fs`, touches nothing outside its root, and caches no content. So other programs see its changes at
+ * once, and it sees their changes at once.
  *
  * Names are compared without regard to case, as Windows does, and keep the case in which they were created. Names that
- * Windows would reinterpret are InvalidPath before the disk is touched: devices (`CON`, `NUL.txt`), streams (`a:b`),
- * names that end in a dot or a space, and short names (`PROGRA~1`). A path that is too long for the machine is
- * PathTooLong.
+ * Windows would reinterpret fail with InvalidPath before the disk is touched. These are devices (`CON`, `NUL.txt`),
+ * streams (`a:b`), names that end in a dot or a space, and short names (`PROGRA~1`). A path that is too long for the
+ * machine fails with PathTooLong.
  *
  * To read, write, replace or move a file that another program has open, a call waits up to 1.5 seconds and then fails
- * with AccessDenied `busy`. Deleting such a file fails with AccessDenied `busy` at once. Files opened here for reading
- * never block a call. Writing a read-only file fails with AccessDenied `permission`.
+ * with AccessDenied `busy`. Deleting such a file fails with AccessDenied `busy` at once. Files that this filesystem has
+ * open for reading never block its calls. Writing a read-only file fails with AccessDenied `permission`.
  *
  * Confinement is `best-effort`: no path, symlink in the tree or error leads out of the root. But a process that
- * replaces directories by junctions during a call could win a race of microseconds.
+ * replaces directories by junctions during a call could lead the call outside, if it replaces a directory within the
+ * right microseconds.
  *
  * There are no permission bits and no access control lists, and the directory cannot be watched. Some changes are not
  * atomic: replacing a symlink or an empty directory by a move, and creating a file on a disk without hard links.
@@ -64,7 +65,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   const path = pathOf(options)
   if (isFault(path)) return path
   if (OpenRoots.isInStore(path)) return inStore
-  // Read the identities now. Later there may be no free handles to read them.
+  // Read the identity of the process now. Later there may be no free handles to read it.
   Identity.self()
   Installation.loadKey()
   const walker = Root.open(system, options)
@@ -80,7 +81,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   }
 }
 
-/** Opens a directory above the root, to recover a transaction that involves both. */
+/** Opens a directory above the root, to recover a transaction that changes entries of both directories. */
 const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
   Effect.map(
     Effect.acquireRelease(

@@ -23,7 +23,10 @@ export const filesystemClosed = unavailable("this filesystem has been closed")
 export const rootGone = unavailable("the root directory has been moved, replaced or removed")
 export const directoriesKeepChanging = ioError("the directories above the entry keep changing; try again")
 
-/** Converts NotADirectory to NotFound for operations that only look: nothing exists below a file or symlink. */
+/**
+ * Converts NotADirectory to NotFound for operations that only look up a path, because nothing exists below a file or
+ * symlink.
+ */
 export const notFoundBelowFile = (fault: Fault): Fault => (fault._tag === "NotADirectory" ? notFound : fault)
 
 export const rootWriteFault = (mode: "create" | "replace" | "append"): Fault => (mode === "create" ? alreadyExists : notAFile)

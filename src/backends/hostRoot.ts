@@ -1,6 +1,6 @@
 /**
- * Recovers the transactions that killed processes left in the root of a host, at opening and on request. Without any,
- * the check is one system call.
+ * Recovers the transactions that killed processes left in the root of a host. The recovery runs when the root is opened
+ * and on request. If there are no transactions, the check costs one system call.
  */
 import { accessDenied, ioError, unsupported } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
@@ -19,7 +19,7 @@ import * as Transactions from "../runtime/transactions.ts"
  */
 export interface HostOptions extends CommonOptions {
   /**
-   * The absolute path of the root, an existing directory unless `createRoot` is set. It may be a symlink, which is
+   * The absolute path of the root. The root must be an existing directory, unless `createRoot` is true. A symlink is
    * resolved once at creation.
    */
   readonly root: string
@@ -31,7 +31,7 @@ export interface HostOptions extends CommonOptions {
    * "none"
    */
   readonly durability?: "none" | "file" | "full" | undefined
-  /** The lowest accepted confinement; creation fails if the machine provides less. @default "best-effort" */
+  /** The minimum level of confinement. Creation fails if the machine provides less. @default "best-effort" */
   readonly requireConfinement?: Info["confinement"] | undefined
 }
 
@@ -41,11 +41,18 @@ export interface HostOptions extends CommonOptions {
  * @since 0.1.0
  */
 export interface PosixHostOptions extends HostOptions {
-  /** `follow`: inside the root. `report`: only in stat. `refuse`: any path through a symlink. @default "follow" */
+  /**
+   * The treatment of symlinks. `follow`: follows symlinks that stay inside the root. `report`: `stat` describes the
+   * symlink itself, and other calls follow it. `refuse`: refuses every path through a symlink.
+   * @default "follow"
+   */
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
-  /** `reject`: files with several names are neither read nor appended to. @default "allow" */
+  /**
+   * The treatment of hard links. `reject`: files with several names are neither read nor appended to.
+   * @default "allow"
+   */
   readonly hardlinks?: "allow" | "reject" | undefined
-  /** Keeps permission bits in a copy. @default true */
+  /** True if a copy keeps permission bits. @default true */
   readonly preservePermissions?: boolean | undefined
 }
 
@@ -55,7 +62,7 @@ export interface PosixHostOptions extends HostOptions {
  * @since 0.1.0
  */
 export interface WindowsHostOptions extends HostOptions {
-  /** Accepts paths above 260 characters, which only programs that request long paths can open. @default true */
+  /** True to accept paths above 260 characters, which many other programs cannot open. @default true */
   readonly useLongPaths?: boolean | undefined
 }
 
@@ -98,7 +105,10 @@ const hasTransactionIn = (root: HostRoot): Effect.Effect<boolean, Fault> =>
     entries.some(({ header, state }) => state !== "turn" && header.roots.some((one) => Transactions.isRelated(one, root)))
   )
 
-/** Returns the port with its host location. Fails with Unavailable if transactions of other processes do not end. */
+/**
+ * Returns the port with the host path of its root. Fails with Unavailable if transactions of other processes do not
+ * end.
+ */
 export const withRecovery = (port: Backend, { open, ...root }: RecoveryRoot): Effect.Effect<Backend, Fault> =>
   Effect.gen(function* () {
     const { permits, report } = yield* Recovery

@@ -1,5 +1,5 @@
 /**
- * Produces a unified diff of replacements at known places.
+ * Produces a unified diff of replacements at known positions.
  *
  * Only the lines that a replacement touches are compared, so a small change costs the same in a large file as in a
  * small one.
@@ -33,7 +33,10 @@ export interface Lines {
   readonly starts: ReadonlyArray<number>
 }
 
-/** V8 hashes strings above 16,383 units by their length alone, so a map would compare each with all others. */
+/**
+ * The maximum length of a map key. V8 hashes strings above 16,383 units by their length alone, so a map would compare
+ * each such string with all others.
+ */
 const maxKeyLength = 4096
 
 export const makeLineNumbering = (): ((text: string) => Steps<Lines>) => {
@@ -54,7 +57,8 @@ export const makeLineNumbering = (): ((text: string) => Steps<Lines>) => {
       if (end - at <= maxKeyLength) id = idOf(text.slice(at, end))
       else {
         for (let from = at; from < end; from += maxKeyLength) {
-          // A key of a piece begins with LF and the number of the previous piece, so it never equals a line.
+          // The key of a piece begins with an LF and the number of the previous piece, so the key never equals that of
+          // a line.
           id = idOf(`\n${from === at ? "" : id}\n${text.slice(from, Math.min(end, from + maxKeyLength))}`)
           yield maxKeyLength
         }
@@ -75,7 +79,7 @@ export const makeLineNumbering = (): ((text: string) => Steps<Lines>) => {
 /**
  * Returns the common blocks in order, with as many lines as possible.
  *
- * If that takes more than `maxEdits` added and removed lines, the result contains fewer common lines.
+ * If there are more than `maxEdits` added and removed lines, the result may contain fewer common lines.
  */
 export const findCommonBlocks = function* (
   a: ReadonlyArray<number>,
@@ -91,7 +95,7 @@ export const findCommonBlocks = function* (
     } else out.push({ before, after, length })
   }
   const maxD = Math.ceil(Math.max(0, maxEdits) / 2)
-  // The furthest x on each diagonal, forwards and backwards. The number of diagonals is bounded by the edits.
+  // The furthest x on each diagonal, forwards and backwards. The number of edits bounds the number of diagonals.
   const offset = Math.min(a.length + b.length, maxD) + 1
   const forward = new Int32Array(2 * offset + 1)
   const backward = new Int32Array(2 * offset + 1)
@@ -146,7 +150,10 @@ export const findCommonBlocks = function* (
     return undefined
   }
 
-  /** Returns the furthest point within `limit` edits, strictly inside the region, so that both parts are smaller. */
+  /**
+   * Returns the furthest point within `limit` edits. The point is strictly inside the region, so that it divides the
+   * region into two smaller parts.
+   */
   const furthest = ({ aHi, aLo, bHi, bLo }: Region, limit: number): Snake | undefined => {
     const n = aHi - aLo
     const m = bHi - bLo
@@ -195,7 +202,7 @@ export const findCommonBlocks = function* (
     return same
   }
 
-  // Regions may nest deeper than the call stack.
+  // The regions may be nested too deeply for the call stack, so this stack replaces recursion.
   const stack: Array<Region | Block> = [{ aLo: 0, aHi: a.length, bLo: 0, bHi: b.length }]
   while (stack.length > 0) {
     const task = stack.pop()!
@@ -246,9 +253,8 @@ interface Change {
 const contextLines = 3
 
 /**
- * The step budget of one diff. A comparison takes steps in proportion to lines times differences.
- *
- * Changes beyond the budget are shown as whole or nearly whole blocks.
+ * The step budget of one diff. The steps of a comparison grow with the number of lines times the number of differences.
+ * Beyond the budget, the diff shows changes as whole or nearly whole blocks.
  */
 const maxSteps = 10_000_000
 
@@ -354,7 +360,8 @@ const range = (start: number, lines: number): string =>
   lines === 0 ? `${start},0` : lines === 1 ? `${start + 1}` : `${start + 1},${lines}`
 
 /**
- * Formats a file header as git does: quotes a name with special characters, and adds a tab after a name with a blank.
+ * Formats a file header as git does: quotes a name with special characters, and adds a tab after a name that contains a
+ * space.
  */
 const header = (sign: string, side: string, path: string): string => {
   const name = `${side}/${path}`
@@ -362,7 +369,10 @@ const header = (sign: string, side: string, path: string): string => {
   return `${sign} ${shown}${name.includes(" ") ? "\t" : ""}\n`
 }
 
-/** Puts the two header lines before the hunks. A missing side is /dev/null, so that `git apply` creates or removes the file. */
+/**
+ * Puts the two header lines before the hunks. The name of a missing file is /dev/null, so that `git apply` creates or
+ * removes the file.
+ */
 export const withFileHeader = (path: string, hunks: string, { isGone = false, isNew = false } = {}): string => {
   if (hunks === "") return ""
   const from = isNew ? "--- /dev/null\n" : header("---", "a", path)
@@ -450,7 +460,7 @@ export const hunks = function* (before: string, replacements: ReadonlyArray<Repl
 }
 
 /**
- * Produces the diff that `patch -p1` and `git apply` accept; empty if nothing changes.
+ * Produces a diff that `patch -p1` and `git apply` accept. The diff is empty if nothing changes.
  *
  * The replacements must be in order and must not overlap.
  */

@@ -1,7 +1,7 @@
 /**
  * Creates directories: for `mkdir`, and as parents of entries that are written, copied, moved or linked.
  *
- * If the call fails later, the directories made for it are removed again.
+ * If the call fails later, the directories created for this call are removed again.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -23,8 +23,8 @@ export const withLocks = <A, E, R>(
 ): Effect.Effect<A, E, R> => (port.locks === undefined ? effect : port.locks.exclusive(paths, effect))
 
 /**
- * Performs a change in one step under the lock of its paths. Runs `stepwise` after the lock is released, if the backend
- * does not handle the tag or declines.
+ * Performs a change in one step under the lock of its paths. If the backend does not handle the tag or declines,
+ * releases the lock and runs `stepwise`.
  */
 export const runAccelerated = <A, E, R>(
   port: Backend,
@@ -102,7 +102,10 @@ const isCertainlyNotCreated = (exit: Exit.Exit<void, Fault>): boolean => {
   return fault !== undefined && notCreatedTags.has(fault._tag)
 }
 
-/** Creates a directory and records it in `made`, even if the call fails or is interrupted meanwhile. */
+/**
+ * Creates a directory and records it in `made`. A directory that may have been created is recorded even after a failure
+ * or an interruption.
+ */
 export const makeRecordedDirectory = (
   port: Backend,
   path: FsPath.FsPath,
@@ -156,8 +159,8 @@ export const withRollback = <A, E, R>(
   })
 
 /**
- * Runs an effect after creating the parents of the path. Retries if the failed write of another fiber has just removed
- * them.
+ * Runs an effect after creating the parents of the path. Retries if another fiber, whose write failed, has just removed
+ * the parents.
  */
 export const withParents = <A, E, R>(
   port: Backend,

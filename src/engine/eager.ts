@@ -1,5 +1,5 @@
 /**
- * Variants of the Effect combinators that avoid the runtime when an effect is already a success.
+ * Variants of the Effect combinators that avoid the Effect runtime if an effect has already succeeded.
  *
  * Most steps in memory complete at once, and a runtime frame around each would cost more than the step.
  */
@@ -29,9 +29,10 @@ const catch_ = <A, E, R, B, E2, R2>(
   Exit.isExit(self) && Exit.isSuccess(self) ? (self as Exit.Exit<A>) : Effect.catch(self, f)
 
 /**
- * Runs `f` sequentially while its effects are already done, and then `concurrency` at a time.
+ * Runs `f` sequentially while its effects have already succeeded, and then runs `concurrency` effects at a time.
  *
- * The first effect that is not done runs as created. A second call of `f` would leak the resources opened by the first.
+ * The first effect that is not done is run itself. A second call of `f` for the same element would leak the resources
+ * that the first call opened.
  */
 export const forEach = <A, B, E, R>(
   items: ReadonlyArray<A>,

@@ -14,7 +14,7 @@ import { type FindMatches, indexOf, makeFinder, makeReplacer, type Match } from 
 import { explainAbsent, explainAmbiguous, lineAt } from "./nearest.ts"
 import { decodeSteps, describeSurrogate, encode, maxStringLength } from "./text.ts"
 
-// Applies replacements, found in the text, to the bytes of a file.
+// Applies replacements of text to the bytes of a file.
 //
 // The bytes outside the replacements are copied and never re-encoded. So the encoding, the byte order mark, the line
 // endings and the last newline cannot change.
@@ -29,7 +29,7 @@ interface Document {
 /** Decodes UTF-8, or UTF-16 if the byte order mark says so. Returns NotText for other bytes. */
 export const documentOf = function* (bytes: Uint8Array): Steps<Document | Fault> {
   const [first, second] = bytes
-  // Two zero bytes after this mark make it the mark of UTF-32.
+  // If two zero bytes follow, this is the byte order mark of UTF-32.
   const isLittleEndian = first === 0xff && second === 0xfe && !(bytes.length >= 4 && bytes[2] === 0 && bytes[3] === 0)
   const isUtf16 = isLittleEndian || (first === 0xfe && second === 0xff)
   const text = yield* decodeSteps(bytes, isUtf16 ? (isLittleEndian ? "utf-16le" : "utf-16be") : "utf-8")
@@ -64,7 +64,7 @@ const utf8Size = function* (text: string, from: number, to: number): Steps<numbe
   return size
 }
 
-/** V8 hashes strings of 16,384 or more units by their length alone. */
+/** The maximum length of a map key. V8 hashes strings of 16,384 or more units by their length alone. */
 const maxKeyLength = 4096
 
 const bytesPerUnit = 64
@@ -139,7 +139,11 @@ export interface Edit {
   readonly oldText: string
   /** The replacement. It takes the line endings of the replaced text. */
   readonly newText: string
-  /** `unique` fails unless there is exactly one match; `all` replaces them from the left, without overlap. @default "unique" */
+  /**
+   * `unique` requires exactly one match, `first` replaces the first match, and `all` replaces all matches from the
+   * left, without overlap.
+   * @default "unique"
+   */
   readonly match?: "unique" | "first" | "all" | undefined
 }
 
@@ -150,7 +154,7 @@ export interface Edited {
   readonly inserted: number
 }
 
-/** The most replacements that fit in memory together with their results. */
+/** The maximum number of replacements, so that they fit in memory together with their results. */
 const maxReplacements = 1_000_000
 
 const argumentName = (edits: ReadonlyArray<Edit>, index: number, field: string): string =>
@@ -159,10 +163,10 @@ const argumentName = (edits: ReadonlyArray<Edit>, index: number, field: string):
 const matchModes: ReadonlySet<unknown> = new Set([undefined, "unique", "first", "all"])
 
 export const checkEdits = (edits: ReadonlyArray<Edit>): Fault | undefined => {
-  if (edits.length === 0) return invalidArgument("edits", "there are none; give at least one")
+  if (edits.length === 0) return invalidArgument("edits", "the list is empty; give at least one edit")
   for (const [index, edit] of edits.entries()) {
     if (typeof edit !== "object" || edit === null)
-      return invalidArgument("edits", "each must be an object with oldText and newText")
+      return invalidArgument("edits", "each edit must be an object with oldText and newText")
     for (const field of ["oldText", "newText"] as const) {
       const text: unknown = edit[field]
       if (typeof text !== "string") return invalidArgument(argumentName(edits, index, field), "it must be a string")
@@ -172,7 +176,7 @@ export const checkEdits = (edits: ReadonlyArray<Edit>): Fault | undefined => {
     if (edit.oldText === "") {
       return invalidArgument(
         argumentName(edits, index, "oldText"),
-        "it is empty; to insert text, give the text beside the place and repeat it in newText"
+        "it is empty; to insert text, give the text next to the insertion point as oldText and repeat it in newText"
       )
     }
     if (!matchModes.has(edit.match))
@@ -308,7 +312,7 @@ const applySteps = function* (
     if (index % 1024 === 0) yield 1024 * unitsPerItem
   }
   if (inserted > maxInserted) return limitExceeded("maxFileSize", maxInserted, inserted)
-  // The new text must be readable again. Its diff is about as long if everything changes.
+  // The new text must fit in a string, so that the file can be read again. The diff can be about as long as the text.
   if (units > maxStringLength) return limitExceeded("maxStringLength", maxStringLength, units)
   try {
     const spliced = yield* splice(document, placed)
@@ -320,13 +324,13 @@ const applySteps = function* (
 }
 
 /**
- * Applies edits to the content of a file, in slices. `path` is for the header of the diff.
+ * Applies edits to the content of a file, in slices. `path` is the name in the header of the diff.
  *
  * Returns these faults:
  * - InvalidArgument for edits that `checkEdits` refuses, that overlap, or whose `oldText` does not occur as often as
- *   `match` requires. The message names the places, or the nearest text.
+ *   `match` requires. The message names the lines of the matches, or the most similar text.
  * - NotText for bytes that are neither UTF-8 nor UTF-16 with a byte order mark.
- * - LimitExceeded for more than `maxInserted` inserted code points, and for results that exceed the memory.
+ * - LimitExceeded for more than `maxInserted` inserted code points, and for results that do not fit in memory.
  *
  * @default maxInserted: no bound
  */

@@ -21,8 +21,8 @@ export interface Match {
 const hasCarriageReturn = (oldText: string): boolean => oldText.includes("\r")
 
 /**
- * Finds the non-overlapping matches from left to right, until `limit` matches or the first that `isEnough` accepts. A
- * match that is as long as `oldText` is exact.
+ * Finds the non-overlapping matches from left to right. Stops after `limit` matches, or after the first match that
+ * `isEnough` accepts. A match that is as long as `oldText` is exact.
  */
 export type FindMatches = (oldText: string, limit: number, isEnough?: (match: Match) => boolean) => Steps<ReadonlyArray<Match>>
 
@@ -70,20 +70,23 @@ const mapPieces = function* (text: string, make: (piece: string) => string): Ste
   return out.join("")
 }
 
-/** V8 uses its fast search for needles up to this length. For longer ones, its time is the product of both lengths. */
+/**
+ * V8 searches needles up to this length in linear time. For longer needles, the time of `indexOf` can grow with the
+ * product of both lengths.
+ */
 const maxNativeNeedle = 250
 
 /**
  * Finds a text like `String.prototype.indexOf`, but in linear time.
  *
- * Searches only the first `maxNativeNeedle` units of a long needle natively, and matches the rest with the algorithm of
- * Knuth, Morris and Pratt.
+ * Searches only the first `maxNativeNeedle` units of a long needle with `indexOf`, and compares the other units with
+ * the Knuth-Morris-Pratt algorithm.
  */
 export const indexOf = function* (text: string, sought: string, from = 0): Steps<number> {
   const head = sought.length <= maxNativeNeedle ? sought : sought.slice(0, maxNativeNeedle)
   let borders: Int32Array | undefined
   let at = from
-  /** The units of the needle that match directly before `at`. No match starts earlier. */
+  /** The number of units of the needle that match directly before `at`. No match starts before these units. */
   let matched = 0
   let unitsSpent = 0
   while (at - matched + sought.length <= text.length) {
@@ -115,7 +118,10 @@ export const indexOf = function* (text: string, sought: string, from = 0): Steps
   return -1
 }
 
-/** Computes the longest border of each prefix of a text: the longest shorter prefix that the prefix also ends with. */
+/**
+ * Computes the border lengths of all prefixes of a text. The border of a prefix is its longest proper prefix that is
+ * also its suffix.
+ */
 const bordersOf = function* (text: string): Steps<Int32Array> {
   const borders = new Int32Array(text.length + 1)
   let border = 0
@@ -128,7 +134,10 @@ const bordersOf = function* (text: string): Steps<Int32Array> {
   return borders
 }
 
-/** Converts indices into the LF text to indices into the original. Calls must be in ascending order. */
+/**
+ * Returns a function that converts an index into the text with LF endings to an index into the original text. Calls
+ * must be in ascending order.
+ */
 const makeOriginalIndex = (text: string): ((index: number) => Steps<number>) => {
   let crlf = text.indexOf("\r\n")
   let dropped = 0
@@ -194,7 +203,10 @@ const bareLines = function* (text: string): Steps<ReadonlyArray<string>> {
   return out
 }
 
-/** Tests whether the line at an index ends in CRLF. Indices must ascend, so that a long line is scanned once. */
+/**
+ * Returns a function that tests whether the line at an index ends in CRLF. The indices must ascend, so that a long line
+ * is scanned only once.
+ */
 const endsWithCrlf = (text: string): ((index: number) => boolean) => {
   const last = text.lastIndexOf("\n")
   let newline = 0

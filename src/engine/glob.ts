@@ -22,7 +22,7 @@ export interface GlobPlan {
 
 export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptions, context: PlanContext): GlobPlan | Fault => {
   const patterns = list(pattern)
-  if (patterns.length === 0) return invalidArgument("pattern", "there is none")
+  if (patterns.length === 0) return invalidArgument("pattern", "the list of patterns is empty")
   const { dialect } = options
   if (dialect !== undefined && dialect !== "path" && dialect !== "fnmatch")
     return invalidArgument("dialect", "it must be path or fnmatch")

@@ -104,7 +104,7 @@ const matchesOf = function* (self: GrepPlan, { found, path, text }: Outcome, lim
     yield { path, ...match }
 }
 
-/** Matches per stream chunk, if each comes with up to two thousand context lines. */
+/** The number of matches in a chunk of a stream with context. Each match may have two thousand context lines. */
 const matchesPerChunk = 64
 
 const isSkip = (found: Outcome["found"]): found is Why => typeof found === "string" && found !== "gone"
@@ -128,7 +128,7 @@ const collectWithoutContext = (
       if (file.isComplete === true) {
         const wantedMatches = (found.length <= left ? found : found.slice(0, left)) as ReadonlyArray<GrepMatch>
         left -= wantedMatches.length
-        // If the batch has no other file, its matches need no copy.
+        // The matches of the only file of a batch are returned without a copy.
         if (batch.length === 1) return wantedMatches
         for (let i = 0; i < wantedMatches.length; i++) out.push(wantedMatches[i]!)
         continue

@@ -1,8 +1,8 @@
 /**
  * Applies .gitignore and .ignore files with git's semantics.
  *
- * Names are compared bytewise. The deepest file with a matching rule decides, and in one file the last matching rule.
- * Entries of an ignored directory stay ignored.
+ * Names are compared bytewise. The deepest ignore file with a matching rule decides. Within a file, the last matching
+ * rule decides. Entries of an ignored directory stay ignored.
  *
  * Every .ignore has priority over every .gitignore. Only rules inside the tree apply.
  */
@@ -55,7 +55,7 @@ const binary = (bytes: Uint8Array): string => {
   return text
 }
 
-/** Removes trailing spaces like git: spaces only, and not one after a backslash. */
+/** Removes trailing spaces like git. Keeps other white space, and a space after a backslash. */
 const withoutTrailingSpaces = (line: string): string => {
   let end = line.length
   for (let at = 0, spaces = false; at < line.length; at++) {
@@ -143,7 +143,7 @@ const parseBracket = (
 type Segment = Array<Element> | typeof GLOBSTAR
 
 /**
- * Returns the rows of one rule, or none for a rule that cannot match. A globstar at the index `first` counts as the
+ * Returns the rows of one rule, or no rows for a rule that cannot match. A globstar at the index `first` counts as the
  * start of the rule.
  */
 const rowsOf = (
@@ -198,10 +198,11 @@ const rowsOf = (
 /**
  * Handles `**` directly after the literal head of a rule.
  *
- * git compares the text before the first special character separately, so a `**` after it counts as the start. The rule `foo**` +
- * `/bar` matches `foobar`, and every path that begins with `foo` and ends with `/bar`.
+ * git compares the text before the first special character separately, so a `**` directly after this text counts as the
+ * start of the rule. The rule `foo**` + `/bar` matches `foobar`, and every path that begins with `foo` and ends with
+ * `/bar`.
  *
- * This happens once per rule. Any later globstar directly after text is a star.
+ * Only the first `**` of a rule is treated like this. A later `**` directly after text means `*`.
  */
 const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fold: boolean): ReadonlyArray<Array<Segment>> => {
   const above = head.slice(0, -1)

@@ -8,8 +8,8 @@ import { changed } from "../port/explorer.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { withResolvedPath } from "./resolve.ts"
 
-// The number of listings before `measure` fails. A child without a size was removed, or its whole directory was moved
-// or exchanged, so the directory is listed again.
+// The number of listings before `measure` fails. If a child has no stat, the child was removed, or its directory was
+// moved or replaced. So the directory is listed again.
 
 const maxListings = 8
 
@@ -18,8 +18,8 @@ const isSized = (child: Child): boolean => child.kind === "directory" || child.s
 /**
  * Returns the existing children of the last listing with their sizes.
  *
- * A child that every listing contains but that is never found gets the size 0, because some disks list names that
- * cannot be opened. Fails with Unavailable if the directory keeps changing.
+ * Some disks list names that cannot be opened. So a child that every listing contains, but whose stat is always
+ * missing, gets the size 0. Fails with Unavailable if the directory keeps changing.
  */
 export const measure = Effect.fnUntraced(function* (
   port: Backend,

@@ -1,8 +1,8 @@
 /**
  * Matches globs with the meaning of picomatch, on the path relative to the base.
  *
- * Common patterns run on rows of segments (`segment.ts`). The rest run on the regular expression that picomatch
- * generates, executed by an automaton. Both take bounded time for every pattern and name.
+ * Common patterns run on rows of segments (`segment.ts`). For all other patterns, an automaton runs the regular
+ * expression that picomatch generates. Both take bounded time for every pattern and name.
  *
  * A matcher follows the walk: for each directory it knows whether anything below can match.
  *
@@ -32,8 +32,8 @@ import { expandGlob, MalformedGlob, parse, unitsOf } from "./syntax.ts"
 
 // Runs the regular expressions that picomatch generates for extglobs and other rare globs, in bounded time.
 //
-// All paths through the expression are followed at once, and each lookahead is evaluated once per place. The test covers
-// only whole texts, so the order of alternatives and capture groups do not matter.
+// The automaton follows all paths through the expression at once, and evaluates each lookahead once per position. It
+// tests only whole texts, so the order of alternatives and the capture groups do not matter.
 //
 // A pattern with syntax that picomatch does not generate (backreferences, lookbehind) is not a glob.
 
@@ -65,7 +65,7 @@ const parseAutomaton = (source: string, ignoreCase: boolean): Node => {
   const quantified = (node: Node): Node => {
     const found = /^(?:([*+?])|\{(\d+),(\d+)\})\??/.exec(source.slice(at, at + 16))
     if (found === null) return node
-    if (node._tag === "Look") throw new NotAGlob("it repeats a condition")
+    if (node._tag === "Look") throw new NotAGlob("it repeats a lookahead, which no glob does")
     at += found[0].length
     const [, sign, min, max] = found
     return {
@@ -78,7 +78,7 @@ const parseAutomaton = (source: string, ignoreCase: boolean): Node => {
   const group = (): Node => {
     const opening = /^\((?:\?[:=!])?/.exec(source.slice(at, at + 3))![0]
     at += opening.length
-    if (source[at] === "?") throw new NotAGlob("it holds a group that no glob has")
+    if (source[at] === "?") throw new NotAGlob("it contains a group that globs do not have")
     const node = choice()
     if (source[at++] !== ")") throw new NotAGlob("a parenthesis is not closed")
     return opening === "(?=" || opening === "(?!" ? { _tag: "Look", node, negative: opening === "(?!" } : node
@@ -114,12 +114,12 @@ type Step =
   | { readonly _tag: "Go"; readonly to: ReadonlyArray<number> }
   | { readonly _tag: "Look"; readonly end: number; readonly negative: boolean }
 
-/** Each step takes about ten nanoseconds. The cost of a text is at most its length times this number. */
+/** The maximum number of steps per character of a text. A step takes about ten nanoseconds. */
 const maxSteps = 8192
 
 interface Program {
   readonly steps: ReadonlyArray<Step>
-  /** The steps per place of a text. A step inside lookaheads counts once more for each lookahead. */
+  /** The number of steps per position of a text. A step inside lookaheads counts once more for each of them. */
   readonly weight: number
 }
 
@@ -188,7 +188,7 @@ const assembleAutomaton = (root: Node): Program => {
   return { steps, weight }
 }
 
-/** Evaluates a lookahead at every place, from the end backwards, so that each part of the text is read once. */
+/** Evaluates a lookahead at every position, from the end backwards, so that each part of the text is read once. */
 const evaluateLookahead = (
   steps: ReadonlyArray<Step>,
   predecessors: ReadonlyArray<ReadonlyArray<number>>,
@@ -292,7 +292,10 @@ export interface Matcher {
   readonly cost: (state: State, length: number) => number
 }
 
-/** A pattern without rows. It is tested with the whole path, or with the name alone if not anchored. */
+/**
+ * A pattern without rows. It is tested against the whole path, or against the name alone if the pattern is not
+ * anchored.
+ */
 interface WholePathPattern {
   readonly pattern: number
   readonly directory: boolean
@@ -341,7 +344,8 @@ const addPattern = (trimmed: TrimmedPattern, pattern: number, caseSensitive: boo
   }
   try {
     const { source } = picomatch.makeRe(text, { ...options, nocase: !caseSensitive })
-    // picomatch generates this source when its own translation is not a valid regular expression.
+    // picomatch generates the source `$^`, which matches nothing, if its own translation is not a valid regular
+    // expression.
     if (source !== "$^") out.wide.push({ ...shape, anchored, test: compileExpression(source, !caseSensitive) })
   } catch (error) {
     if (error instanceof NotAGlob || error instanceof SyntaxError) return error.message
@@ -381,7 +385,10 @@ const addPath = (
   }
 }
 
-/** Returns the reason why a pattern without globstars in braces matches nothing, or not what it seems to match. */
+/**
+ * Returns the reason why a pattern matches nothing, or does not match what it seems to match. The pattern has no
+ * globstars in braces.
+ */
 const doubtOf = (text: string): string | undefined => {
   if (text.trim() === "") return "one of its alternatives is blank"
   const segments = text.split("/")
@@ -391,7 +398,7 @@ const doubtOf = (text: string): string | undefined => {
   if (segments.length > 1 && segments.some((segment) => /[^*]\*\*|\*\*./s.test(segment.replaceAll(/\\./gs, "-")))) {
     return '"**" beside other signs stays in one directory; write "**/*" for any depth'
   }
-  if (segments[0] === "~") return '"~" is no home directory here; patterns are relative to the root'
+  if (segments[0] === "~") return '"~" does not mean the home directory here; patterns are relative to the root'
   if (/^'.*'$/s.test(text)) return "it is in quotation marks; remove them"
   return undefined
 }
@@ -438,10 +445,11 @@ const invalidReason = (pattern: unknown, maxLength: number): string | undefined 
 export interface CompileOptions {
   readonly argument: string
   readonly dialect?: "path" | "fnmatch" | undefined
-  /** Set for the rules of ignore files: the last match decides, and `!` re-includes. */
+  /** True for the rules of ignore files: the last match decides, and `!` re-includes. */
   readonly rules?: boolean | undefined
   /**
-   * Set to refuse patterns that may not mean what they look like. A policy must never be ineffective without notice.
+   * True to refuse patterns that may not mean what they look like. Policies set this option, because a pattern that
+   * matches nothing would protect nothing.
    */
   readonly strict?: boolean | undefined
 }

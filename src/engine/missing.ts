@@ -9,7 +9,7 @@ import type { Fault } from "../model/FsError.ts"
 import { type FsPath, isTemporaryName } from "../model/FsPath.ts"
 import { type Child, keyOf } from "../port/Backend.ts"
 
-/** "moved" includes a child of a directory that was moved or exchanged. */
+/** The fate of an entry. "moved" also means that the directory of the entry was moved or replaced. */
 export type EntryFate = "removed" | "there" | "moved"
 
 interface Relisted {
@@ -32,13 +32,13 @@ const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: Readonly
 const fateOf = ({ kinds, newKinds }: Relisted, segment: string, kind: Kind): EntryFate =>
   kinds.get(segment) === kind ? "there" : newKinds.has(kind) ? "moved" : "removed"
 
-/** The cost limit, in names, for later listings of one directory. Above it, the last listing decides. */
+/** The most names to read in repeated listings of one directory. After that, the last listing decides. */
 const maxCost = 1_000_000
 
-/** The cost of a listing without names, because some backends start a process for each listing. */
+/** The cost of a listing beside its names, in names. Some backends start a process for each listing. */
 const listingCost = 5_000
 
-/** The later listings of one directory. Their cost is bounded, because a search may miss each of a million files. */
+/** The repeated listings of one directory. Their cost is bounded, because a search may miss each of a million files. */
 export class Relistings {
   #cost = 0
   #last: Relisted | undefined

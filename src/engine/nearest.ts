@@ -1,7 +1,7 @@
 /**
  * Explains why an edit text was not found or not unique, so that the next attempt can succeed.
  *
- * The work is bounded for any file size, and the message tells if that limited the comparison.
+ * The work is bounded for any file size. If the bound limited the comparison, the message says so.
  */
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
@@ -69,8 +69,9 @@ export const similarNames = function* (
 /**
  * Finds existing paths of these kinds that are similar to a missing path.
  *
- * Starts at the deepest existing directory above the missing path, and finds the similar names in it. Each result is
- * the missing path with such a name in place of the wrong one. If that does not exist, the result ends with the name.
+ * Starts at the deepest existing directory above the missing path, and finds similar names in this directory. Each
+ * result is the missing path with its wrong name replaced by a similar name. If the corrected path does not exist, the
+ * result ends with the similar name.
  */
 export const nearestPaths = Effect.fnUntraced(function* (
   port: Backend,
@@ -106,7 +107,9 @@ const maxUnits = 250_000
 const maxLines = 10_000
 const maxSoughtLines = 200
 const maxQuoted = 120
-/** Sorting a run of combining marks takes quadratic time. The length is in UTF-16 units. */
+/**
+ * The maximum length of a run of combining marks, in UTF-16 units. Normalization takes quadratic time for such a run.
+ */
 const maxMarks = 100
 
 export const lineAt = function* (text: string, index: number): Steps<number> {
@@ -118,7 +121,10 @@ export const lineAt = function* (text: string, index: number): Steps<number> {
   return line
 }
 
-/** Explains that a text occurs several times, with the lines. Above `limit` places, only "more than" is known. */
+/**
+ * Explains that a text occurs several times, and names the lines. If there are more than `limit` places, the message
+ * says "more than".
+ */
 export const explainAmbiguous = function* (text: string, places: ReadonlyArray<Match>, limit: number): Steps<string> {
   const lines: Array<number> = []
   let line = 1
@@ -241,8 +247,8 @@ const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<
 }
 
 /**
- * Returns the lines of the file. For a large file, only those around the first occurrence of the longest sought line,
- * or of a word of it.
+ * Returns the lines of the file. For a large file, returns only the lines around the first occurrence of the longest
+ * sought line or of a word of this line.
  */
 const linesOf = function* (text: string, sought: Sought): Steps<Lines> {
   if (text.length <= maxUnits && !hasMoreLines(text, maxLines)) {
@@ -343,7 +349,10 @@ const countAgreeingLines = function* (text: string, sought: ReadonlyArray<string
   return 0
 }
 
-/** Returns the test of a file line against a sought line: equality, or containment at a partial first or last line. */
+/**
+ * Returns the test of a file line against a sought line. The test is equality, or containment if the sought text begins
+ * or ends within a line.
+ */
 const lineTestOf = (
   { isLastPartial, lines, isFirstPartial }: Sought,
   index: number
@@ -484,7 +493,8 @@ const findSimilar = function* ({ lines }: Lines, { lines: wanted }: Sought): Ste
     }
     let common = 0
     for (const pair of own) if (sought.has(pair)) common++
-    // A line may contain the sought text as a part, so its length counts only up to twice the sought length.
+    // The sought text may be only a part of a line, so the length of the line counts only up to twice the sought
+    // length.
     const score = (2 * Math.min(common, sought.size)) / (sought.size + Math.min(own.length, 2 * sought.size))
     if (score > best) {
       best = score

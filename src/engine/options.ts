@@ -10,21 +10,26 @@ import type { LimitsShape } from "../model/Limits.ts"
  */
 export interface SearchOptions {
   /**
-   * Base directory; patterns are relative to it. For grep also a single file. Fails with NotFound if it is missing.
+   * The base directory, to which patterns are relative. For grep, also a single file. The search fails with NotFound if
+   * the base is missing.
    * @default "."
    */
   readonly path?: string | undefined
   /**
-   * Globs of entries to exclude, with the rules of ignore files: later globs win, `!` re-includes, a directory includes
-   * its contents.
+   * Globs of entries to exclude. As in ignore files, later globs take precedence, `!` re-includes an entry, and an
+   * excluded directory excludes its contents.
    */
   readonly exclude?: string | ReadonlyArray<string> | undefined
-  /** Honour .gitignore and .ignore files from the workspace root down, and skip `.git`. @default false */
+  /**
+   * True to apply the .gitignore and .ignore files from the root of the filesystem down, and to skip `.git`.
+   * @default false
+   */
   readonly gitignore?: boolean | undefined
-  /** Continue strictly after a previous result's `next`. */
+  /** The cursor after which the search continues: the `next` of a previous result. */
   readonly after?: string | undefined
   /**
-   * Called for each skipped file or directory with the reason. Streams report skips only this way; results count them.
+   * Receives each skipped file or directory with the reason. A stream reports skipped entries only to this function; a
+   * result also counts them.
    */
   readonly onSkip?: ((path: string, why: Why) => void) | undefined
 }
@@ -36,11 +41,12 @@ export interface SearchOptions {
  */
 export interface GlobOptions extends SearchOptions {
   /**
-   * `path`: patterns with a slash are anchored at the base, patterns without one match at any depth. `fnmatch`: `*`
-   * also matches "/". @default "path"
+   * `path`: patterns with a slash are anchored at the base; patterns without a slash match at any depth. `fnmatch`: `*`
+   * also matches "/".
+   * @default "path"
    */
   readonly dialect?: "path" | "fnmatch" | undefined
-  /** The largest number of matches; 0 returns none. @default Limits.maxGlobMatches, and no bound in streams */
+  /** The maximum number of matches; 0 returns no matches. @default Limits.maxGlobMatches, and no bound in streams */
   readonly maxMatches?: number | undefined
   /** @default ["file"] */
   readonly kinds?: ReadonlyArray<Kind> | undefined
@@ -54,7 +60,7 @@ export interface GlobOptions extends SearchOptions {
  * @since 0.1.0
  */
 export interface WalkOptions extends Omit<SearchOptions, "path" | "after"> {
-  /** Levels below the base; 1 means only its entries. @default all */
+  /** The number of levels below the base; 1 means only the entries of the base. @default all */
   readonly maxDepth?: number | undefined
   /** @default false */
   readonly sizes?: boolean | undefined
@@ -66,21 +72,24 @@ export interface WalkOptions extends Omit<SearchOptions, "path" | "after"> {
  * @since 0.1.0
  */
 export interface GrepOptions extends SearchOptions {
-  /** Searches only files that match one of these globs. @default every file */
+  /** The globs of the files to search. @default every file */
   readonly glob?: string | ReadonlyArray<string> | undefined
-  /** The largest number of matches; 0 returns none. @default Limits.maxGrepMatches, and no bound in streams */
+  /** The maximum number of matches; 0 returns no matches. @default Limits.maxGrepMatches, and no bound in streams */
   readonly maxMatches?: number | undefined
-  /** Takes the pattern as literal text. @default false */
+  /** True to search for the pattern as literal text. @default false */
   readonly literal?: boolean | undefined
   /** @default false */
   readonly ignoreCase?: boolean | undefined
-  /** Requires that no ASCII letter, digit or underscore is next to a match. @default false */
+  /**
+   * True to find only matches with no ASCII letter, digit or underscore directly before or after them.
+   * @default false
+   */
   readonly wholeWord?: boolean | undefined
-  /** Lines of context around each match, on both sides or as [before, after]; at most 1,000. @default 0 */
+  /** The number of context lines before and after each match, or [before, after]; at most 1,000. @default 0 */
   readonly context?: number | readonly [before: number, after: number] | undefined
-  /** The largest file to read, in bytes; larger files count as `tooLarge`. @default no bound */
+  /** The maximum size of a searched file, in bytes. Larger files count as `tooLarge`. @default no bound */
   readonly maxFileSize?: number | undefined
-  /** Lets matches span lines; the reported line is the one in which a match starts. @default false */
+  /** True if a match may span lines. The result then contains the line in which the match starts. @default false */
   readonly multiline?: boolean | undefined
 }
 
@@ -104,7 +113,10 @@ export const checkCount = (
   return value > maximum ? invalidArgument(argument, `it must be at most ${maximum}`) : value
 }
 
-/** Each match has its own context lines, so all of them together multiply the text. */
+/**
+ * The maximum number of context lines. Each match has its own copy of its context lines, so many matches multiply the
+ * text.
+ */
 export const maxContext = 1000
 
 export const list = (value: string | ReadonlyArray<string> | undefined): ReadonlyArray<string> =>

@@ -8,15 +8,15 @@ import { codePoints } from "../model/FsPath.ts"
 import type { LimitsShape } from "../model/Limits.ts"
 import { isRegExp } from "../model/realms.ts"
 
-// Computes texts of which each match of an expression must contain one. So a search can reject other files without running
-// the expression.
+// Computes needles: texts such that every match of an expression contains at least one of them. So a search can reject
+// files without needles, and need not run the expression on them.
 //
 // A part that the parser does not understand counts as unknown.
 
 interface Needles {
   /** The needles: 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
   readonly texts: ReadonlyArray<string>
-  /** True if the texts, then ASCII only, match letters in either case. */
+  /** True if letters of the texts match in either case. Then the texts are pure ASCII. */
   readonly fold: boolean
 }
 
@@ -43,7 +43,7 @@ type Node =
   | { readonly _tag: "Repeat"; readonly part: Node; readonly min: number; readonly max: number }
 
 const unknown: Node = { _tag: "Unknown" }
-/** An assertion matches the empty text and does not separate its neighbours. */
+/** The node of an assertion. It matches the empty text, so the parts before and after it are adjacent. */
 const emptyText: Node = { _tag: "Text", texts: [""] }
 
 const unique = (texts: Texts): Texts => [...new Set(texts)]
@@ -52,7 +52,7 @@ const bytesOf = (text: string): number => {
   let bytes = text.length
   for (let i = 0; i < text.length; i++) {
     const unit = text.charCodeAt(i)
-    // Each half of a surrogate pair counts two of its four bytes.
+    // A surrogate pair has four bytes in UTF-8, so each half counts as two bytes.
     if (unit >= 0x80) bytes += unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 1 : 2
   }
   return bytes
@@ -61,13 +61,15 @@ const bytesOf = (text: string): number => {
 /**
  * Characters that no needle may contain.
  *
- * A line contains no line feed and no carriage return before it. U+FEFF may have been removed from the start of a text,
- * and U+FFFD may stand for invalid bytes. A lone surrogate is in no text.
+ * A line contains neither its line feed nor a carriage return before the line feed. U+FEFF may have been removed from
+ * the start of a text, and U+FFFD may stand for invalid bytes. A lone surrogate is in no text.
  */
 const unusable = /[\r\n\uFEFF\uFFFD]|\p{Cs}/u
-/** Characters that no case-insensitive needle may contain: letters beyond ASCII have case rules of their own. */
+/**
+ * Characters that no case-insensitive needle may contain. Other letters than those of ASCII have special case rules.
+ */
 const unusableFolded = /[\r\n]|[^\0-\x7F]/u
-/** With `u` and `v`, the Kelvin sign equals k and the long s equals s. */
+/** Unusable characters with the flags `u` and `v`, which make the Kelvin sign equal to k and the long s equal to s. */
 const unusableFoldedUnicode = /[\r\nkKsS]|[^\0-\x7F]/u
 
 const textOf = (texts: Texts, { fold }: Mode): Node => ({
@@ -98,7 +100,10 @@ const needlesOf = (texts: Texts, mode: Mode): Texts | undefined => {
   return needed.length > maxTexts ? undefined : needed
 }
 
-/** Rates needles: longer ones are rarer, and each additional one costs another search. */
+/**
+ * Rates needles. Longer needles are better, because they are rarer. More needles are worse, because each costs another
+ * search.
+ */
 const rateNeedles = (texts: Texts): number => Math.min(16, ...texts.map(bytesOf)) - (texts.length - 1) / 2
 
 const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
@@ -222,12 +227,13 @@ interface Escape {
   readonly character?: (match: RegExpExecArray) => string
 }
 
-/** The order matters: the first that applies is taken. */
+/** The escapes in order of precedence: the first matching one applies. */
 const escapes: ReadonlyArray<Escape> = [
   { token: /\\[dDwWsS]/y },
   { token: /\\([tnvfr])/y, character: (match) => controls[match[1]!]! },
   { token: /\\0(?!\d)/y, character: () => "\0" },
-  // Backreferences, or octal numbers if there are fewer groups. All digits are taken, so that every reading is covered.
+  // Backreferences, or octal numbers if there are fewer groups. The token contains all digits, so that it covers both
+  // meanings.
   { token: /\\\d+/y },
   { token: /\\c([A-Za-z])/y, character: (match) => String.fromCharCode(match[1]!.charCodeAt(0) & 31) },
   { token: /\\c/y },
@@ -270,7 +276,10 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     at = source.length
     return unknown
   }
-  /** Takes one code unit without `u` and `v`, as the engine does, because a quantifier may apply to half a character. */
+  /**
+   * Takes one character. Without `u` and `v` takes one code unit, because a quantifier then applies to half a surrogate
+   * pair.
+   */
   const character = (): string => take(mode.unicode ? /[^]/uy : /[^]/y)![0]
   const text = (texts: Texts): Node => textOf(texts, mode)
 
@@ -287,7 +296,9 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     return undefined
   }
 
-  /** Parses a class under `v`, which may contain nested classes and differences. Understands only the simplest form. */
+  /**
+   * Parses a character class under the flag `v`. Understands only classes without nested classes and set operations.
+   */
   const setOfClasses = (): Node => {
     const plain = take(/\[([\w .,:;=]{1,4})\]/y)
     if (plain !== undefined) return text([...plain[1]!])
@@ -364,10 +375,10 @@ const parse = (source: string, mode: Mode): Node | undefined => {
 }
 
 /**
- * Returns texts of which every match of the expression contains at least one.
+ * Returns needles: texts such that every match of the expression contains at least one of them.
  *
- * Returns `undefined` if there are none, or only single letters, digits or spaces, which are in nearly every line.
- * `literal` is the text that the expression stands for.
+ * Returns `undefined` if there are no needles, or only single letters, digits or spaces, which occur in nearly every
+ * line. `literal` is the plain text if the expression is the escape of a plain text.
  */
 export const findNeedles = (source: string, flags: string, literal: string | undefined): Needles | undefined => {
   const sets = flags.includes("v")
@@ -383,7 +394,10 @@ export interface Pattern {
   readonly flags: string
   readonly literal: string | undefined
   readonly multiline: boolean
-  /** Returns an upper bound of the steps on a line of `length` characters; Infinity if unknown. */
+  /**
+   * Returns an upper bound for the number of steps on a line of `length` characters, or Infinity if there is no known
+   * bound.
+   */
   readonly steps: (length: number) => number
 }
 
@@ -458,7 +472,7 @@ const checkPattern = (pattern: string | RegExp, options: PatternOptions, limits:
   if (isText && (pattern === "" || (options.literal !== true && pattern.trim() === ""))) {
     return invalid("it is blank; to search for white space, write [ ] or \\s, or set literal")
   }
-  if (!source.isWellFormed()) return invalid("it holds a lone surrogate, which no text can")
+  if (!source.isWellFormed()) return invalid("it contains a lone surrogate, which no text can contain")
   return source.length > limits.maxPatternLength && codePoints(source) > limits.maxPatternLength
     ? invalid(`it has ${codePoints(source)} characters where ${limits.maxPatternLength} are allowed`)
     : undefined
@@ -468,18 +482,17 @@ const itemPattern =
   /\\(?:[pP]\{[^}]*\}|u\{[^}]*\}|k<[^>]*>|[^])|\[(?:\\[^]|[^\]\\])*\]|\((?:\?(?:<?[=!]|<[^>]*>|[a-z-]*:))?|[*+?]\??|\{\d+(?:,\d*)?\}\??|[^]/g
 
 /**
- * Limits adjacent optional items before required ones.
- *
- * Each two more of them double the compile time of V8. For `a?` forty times and then `a` forty times, compilation takes
- * minutes and cannot be interrupted.
+ * The maximum number of adjacent optional items before a required item. Every two more optional items double the
+ * compile time of V8. For `a?` forty times and then `a` forty times, compilation takes minutes and cannot be
+ * interrupted.
  */
 const maxOptional = 24
 
 const countOptionalRow = (source: string): number => {
   let longestRow = 0
   /**
-   * The state of the current alternative. `row` counts the optional items directly before this place. `isEmpty` is true
-   * if this alternative may match nothing, `isAnyEmpty` if an earlier one may.
+   * The state of the current alternative. `row` is the number of optional items directly before the current position.
+   * `isEmpty` is true if this alternative may match the empty text, and `isAnyEmpty` if an earlier alternative may.
    */
   let alternative = { row: 0, isEmpty: true, isAnyEmpty: false }
   const enclosing: Array<typeof alternative> = []
@@ -522,14 +535,14 @@ export const compile = (pattern: string | RegExp, options: PatternOptions, limit
     typeof pattern === "string" ? readString(pattern, options) : readRegExp(pattern, options)
   const multiline = options.multiline === true
   const body = options.literal === true ? source : translate(source, multiline, dotAll)
-  // A line contains no line ending, so "." may match every character in it.
+  // A searched line does not contain its line ending, so "." may match every character of the line.
   const flags = `${ignoreCase ? "i" : ""}${multiline && !dotAll ? "" : "s"}${unicode}`
   const whole = options.wholeWord === true ? `(?<![A-Za-z0-9_])(?:${body})(?![A-Za-z0-9_])` : body
   if (options.literal !== true && countOptionalRow(body) > maxOptional) {
     return invalid(`more than ${maxOptional} optional parts follow each other, which could take hours to compile`)
   }
   try {
-    // Compile the body alone first, so that a stray parenthesis cannot pair with an added one.
+    // Compile the body alone first, so that an unbalanced parenthesis cannot pair with one that is added below.
     void new RegExp(body, flags)
     void new RegExp(whole, flags)
   } catch (error) {
@@ -552,10 +565,10 @@ const literalOf = (source: string, options: PatternOptions): string | undefined 
 }
 
 /**
- * Returns an upper bound for the cost of an expression on one line.
+ * Returns a function that gives an upper bound for the cost of an expression on one line.
  *
- * Adjacent quantifiers can share a run of characters in `length ** count` ways. The bound is Infinity for nested
- * quantifiers, alternatives in groups and backreferences.
+ * Adjacent quantifiers can divide a run of characters among themselves in `length ** count` ways. The bound is Infinity
+ * for nested quantifiers, alternatives in groups and backreferences.
  */
 const stepsOf = (source: string, multiline: boolean): ((length: number) => number) => {
   const unboundedSteps = () => Number.POSITIVE_INFINITY

@@ -54,7 +54,9 @@ const wholeOf = (handle: Handle, maxBytes: number): Effect.Effect<Whole, Fault> 
 const readByHandle = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> =>
   Effect.scoped(Effect.flatMap(port.open(at), (handle) => wholeOf(handle, maxBytes)))
 
-/** Returns the stat of a path in the fastest way that the backend has. Some backends read during the call. */
+/**
+ * Returns the stat of a path in the fastest way that the backend offers. Some backends read synchronously in this call.
+ */
 export const statAt = (port: Backend, path: FsPath): Effect.Effect<FileStat | undefined, Fault> => {
   const perform = performing(port, "Stat")
   return perform === undefined ? port.stat(path) : Eager.answered(perform({ _tag: "Stat", path }), () => port.stat(path))
@@ -63,7 +65,8 @@ export const statAt = (port: Backend, path: FsPath): Effect.Effect<FileStat | un
 /**
  * Reads a whole file without following a symlink. Fails with LimitExceeded above `maxBytes`.
  *
- * Some backends read during the call, so it must be made only when the read must happen.
+ * Some backends read synchronously in this call, before the returned effect runs. So call this function only at the
+ * moment of the read.
  */
 export const wholeAt = (port: Backend, at: FsPath, maxBytes: number): Effect.Effect<Whole, Fault> => {
   const perform = performing(port, "Read")
@@ -111,7 +114,9 @@ export const window = (
 
 const blockSize = 512 * 1024
 
-/** Streams `chunk` bytes at a time. One read covers several chunks, because a system call costs more than a slice. */
+/**
+ * Streams `chunk` bytes at a time. One read covers several chunks, because a read costs more than a slice of an array.
+ */
 export const chunks = (handle: Handle, start: number, end: number, chunk: number): Stream.Stream<Uint8Array, Fault> => {
   const block = chunk >= blockSize ? chunk : Math.floor(blockSize / chunk) * chunk
   return Stream.fromPull(

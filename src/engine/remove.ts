@@ -37,7 +37,7 @@ const stepByStep = (port: Backend, path: FsPath.FsPath, options: RemovePlan): Ef
       : withClaimIfMatched(
           port,
           at,
-          // Only files have a version that others could change.
+          // Only files have a version.
           stat?.kind === "file" ? options.ifMatch : undefined,
           Effect.flatMap(requirePrecondition(port, at, options.ifMatch), () =>
             stat === undefined

@@ -1,10 +1,11 @@
 /**
- * Resolves symlinks, component by component, on the port. No other module resolves links.
+ * Resolves symlinks, component by component, on the port. No other module resolves symlinks.
  *
- * So `subdirectory`, `overlay` and `mount` confine symlinks without code of their own: the resolution sees only what
- * they show.
+ * The resolution sees only the tree that a port shows. So the ports of `subdirectory`, `overlay` and `mount` need no
+ * code to confine symlinks.
  *
- * Almost no path contains a symlink, so callers first try the path as it is and resolve it only if nothing was found.
+ * Almost no path contains a symlink. So callers first try the path without resolution, and resolve it only if nothing
+ * was found.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -23,7 +24,9 @@ export interface Resolved {
   readonly stat: FileStat | undefined
   /** True if the entry does not exist because a component of the path is not a directory. */
   readonly isBlocked: boolean
-  /** Set if the entry cannot exist or be created, because a symlink goes through a missing directory and up again. */
+  /**
+   * True if the entry cannot exist or be created, because the target of a symlink has ".." after a missing directory.
+   */
   readonly isUnreachable?: true
 }
 
@@ -36,9 +39,10 @@ const inProgress: Fault = invalidPath("its link leads to a write in progress")
 const loop: Fault = invalidPath("its symbolic links form a loop, or there are too many of them")
 
 /**
- * Tests whether a symlink's target leads outside. Examines only the text, so nothing about the outside can be learnt.
+ * Tests whether a symlink's target leads out of the root. Examines only the text of the target, so the result reveals
+ * nothing about files outside.
  *
- * An absolute target counts as outside; `relativeTarget` must first convert those that lead below the root.
+ * An absolute target counts as outside. So `relativeTarget` must first convert absolute targets below the root.
  */
 export const leadsOutside = (directory: FsPath.FsPath, target: string): boolean => {
   if (target.startsWith("/")) return true
@@ -65,7 +69,7 @@ const remainingNames = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   return FsPath.fromSegments(names)
 }
 
-/** Looks at the components of a path, several at once if the port supports that. */
+/** The stats of the components of a path. Reads several components at once if the port supports `Look`. */
 class ComponentStats {
   readonly #port: Backend
   #perform: Perform | undefined
@@ -91,7 +95,7 @@ class ComponentStats {
     })
   }
 
-  /** Reads a symlink. Returns `undefined` if another entry has replaced the symlink since it was seen. */
+  /** Returns the target of a symlink, or `undefined` if another entry has replaced the symlink meanwhile. */
   text(links: Links, path: FsPath.FsPath): Effect.Effect<string | undefined, Fault> {
     const target = this.#known.get(path)?.target
     if (target !== undefined) return Effect.succeed(target)
@@ -154,7 +158,7 @@ const resolveThroughLinks = Effect.fnUntraced(function* (
     }
     current = next
     if (todo.length > 0 && stat?.kind !== "directory") {
-      // Only a ".." from a symlink could lead back from here, and POSIX does not allow that.
+      // The target of a symlink has ".." after an entry that is not a directory. POSIX does not resolve such a path.
       if (todo.includes("..")) return makeUnreachable(next, segment, stat)
       const rest = todo.filter((name) => name !== "" && name !== ".").reverse()
       if (rest.length === 0) break
@@ -188,7 +192,7 @@ const resolveMissing = Effect.fnUntraced(function* (
  * Fails if a symlink leads to a missing entry whose name has the form of a temporary file, which callers must not
  * create.
  *
- * An existing file with such a name is reachable through a symlink, as through its path.
+ * An existing file with such a name can be reached through a symlink, and also directly by its path.
  */
 const checkCreatable =
   (given: FsPath.FsPath) =>
@@ -231,7 +235,7 @@ export const withResolvedPath = <A, R>(
         mayBeDueToLink(fault)
           ? Effect.flatMap(resolve(port, path), ({ path: at, stat }) => {
               if (stat === undefined) return Effect.fail(notFound)
-              // An entry that was missing before and exists now was created in between.
+              // If the entry was missing before and exists now, it was created meanwhile.
               return at === path && fault._tag !== "NotFound" ? Effect.fail(fault) : run(at)
             })
           : Effect.fail(fault)

@@ -1,10 +1,10 @@
 /**
  * Searches the contents of files.
  *
- * Cheap expressions run on this thread. Others run in a worker with a time budget, so the program stays responsive for
- * every pattern.
+ * An expression that is known to be fast runs on this thread. Any other expression runs in a worker thread with a time
+ * budget, so no pattern blocks the program.
  *
- * If the backend can search the files of a walk itself, it searches all but the first few.
+ * If the backend can search the files of a walk, this module searches only the first files.
  */
 import { ioError } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
@@ -398,9 +398,9 @@ type Batch = ReadonlyArray<Candidate | Outcome>
 
 const noMatches: Outcome = { path: FsPath.root, found: [] }
 
-/** Files searched before the backend's own search starts, which end before a worker has started. */
+/** The number of files that this thread searches before the backend does. A worker thread takes longer to start. */
 const earlyFiles = 64
-/** Files searched here while the processes start, which will search the others. */
+/** The number of files that this thread searches while the search processes start. */
 const earlyFilesBesideProcesses = 1024
 const firstBatch = 32
 const maxBackendBatch = 384

@@ -1,8 +1,8 @@
 /**
  * Matches paths against patterns. A pattern is a row of segments, and each segment matches one name.
  *
- * The state of a directory is the set of places that its path has reached in the rows. So a walk tests only names,
- * rejects a path without joining it, and knows at once where nothing below can match.
+ * The state of a directory is the set of positions that its path has reached in the rows. So a walk tests only names
+ * and never whole paths. It also knows at once if nothing below a directory can match.
  *
  * Globs and ignore rules both compile to rows. Nothing backtracks: the cost is at most the pattern's length times the
  * name's.
@@ -23,11 +23,11 @@ export type Fold = (unit: number) => number
 export interface Test {
   (name: string): boolean
   readonly only?: string
-  /** Steps per unit of a name, if the test is more than a comparison. */
+  /** The number of steps per unit of a name. Absent if the test is a plain comparison. */
   readonly weight?: number
 }
 
-/** Converts a code unit to upper case like a regular expression with the flag `i` and without `u`. */
+/** Converts a code unit to upper case, as a regular expression with the flag `i` and without `u` does. */
 export const foldCase: Fold = (unit) => {
   if (unit < 128) return unit >= 97 && unit <= 122 ? unit - 32 : unit
   const upper = String.fromCharCode(unit).toUpperCase()
@@ -49,7 +49,10 @@ const textOf = (elements: ReadonlyArray<Element>): string => {
   return text
 }
 
-/** Matches greedily: between stars all parts have a fixed length, so the leftmost place of each part is sufficient. */
+/**
+ * Compiles a segment with stars. Matches greedily: each part between two stars has a fixed length, so trying only its
+ * leftmost position is sufficient.
+ */
 const compileGeneral = (elements: ReadonlyArray<Element>, fold: Fold | undefined): Test => {
   const length = elements.length
   const star = elements.indexOf(STAR)
@@ -107,7 +110,7 @@ export const compileTest = (source: ReadonlyArray<Element>, fold?: Fold): Test =
     : (name) => name.length >= least && name.startsWith(head) && name.endsWith(tail)
 }
 
-/** Matches zero or more whole names; at the end of a row, one or more. */
+/** The element that matches zero or more whole names, or one or more names at the end of a row. */
 export const GLOBSTAR = undefined
 
 export interface Row {
@@ -116,7 +119,7 @@ export interface Row {
   readonly directory: boolean
 }
 
-/** The places that a directory's path has reached, in no order. Without any, nothing below can match. */
+/** The positions that a directory's path has reached, in any order. If the list is empty, nothing below can match. */
 export type Positions = ReadonlyArray<number>
 
 export interface Rows {
@@ -143,7 +146,7 @@ const higherPattern = ({ directory: only, pattern, test }: Place, name: string, 
 
 const highestPattern = (places: ReadonlyArray<Place>, name: string, directory: boolean, least: number): number => {
   let found = least
-  // Descend from the last pattern, so that after the first match hardly any other is tested.
+  // Start with the last pattern. After a match, patterns with lower numbers need no test.
   for (let i = places.length - 1; i >= 0; i--) found = higherPattern(places[i]!, name, directory, found)
   return found
 }
@@ -165,7 +168,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   const weight = places.reduce((sum, { test }) => sum + (test?.weight ?? 0), 0)
 
-  // The number of the last construction of a set that reached each place, so that a set contains no place twice.
+  // For each place, the number of the last set that contains the place, so that a set contains no place twice.
   const seen = new Float64Array(places.length)
   let generation = 0
   const add = (out: Array<number>, place: number): void => {
@@ -177,7 +180,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
     }
   }
 
-  // The places of a directory that end a row, indexed by name if the place matches only one name.
+  // For each directory, its places at the end of a row. A place that matches only one name is indexed by this name.
   const sorted = new WeakMap<Positions, LastPlaces>()
   const lastPlacesOf = (positions: Positions): LastPlaces => {
     const found = sorted.get(positions)

@@ -26,15 +26,18 @@ export interface Skip {
 interface Skips {
   readonly add: Skip
   /**
-   * Counts all skipped entries, or only those up to the key `last` if the result is cut. A cut result without items
-   * counts none.
+   * Counts all skipped entries, or, if the result is cut, only the entries up to the key `last`. If a cut result has no
+   * items, the counts are 0.
    */
   readonly countUpTo: (last: string | undefined, isCut: boolean) => Skipped
 }
 
 const maxNamedPaths = 100
 
-/** Returns a reporter of entries after `from`. The previous page has already reported the earlier ones. */
+/**
+ * Returns a function that reports the skipped entries after `from`. The previous page has already reported the entries
+ * before.
+ */
 export const makeReporter = (
   onSkip: ((path: string, why: Why) => void) | undefined,
   from: string | undefined,

@@ -1,29 +1,34 @@
 /**
  * Parses a glob as picomatch does, and expresses it as rows of segments where possible.
  *
- * Rows cover stars, question marks, globstars, classes and braces in their usual places. Everything else (extglobs,
- * quotes, a globstar within braces, picomatch's special cases) is `wide`: its meaning is the expression that picomatch
- * generates.
+ * Rows express stars, question marks, globstars, classes and braces in their usual positions. All other patterns
+ * (extglobs, quotes, a globstar within braces, picomatch's special cases) are `wide`: they mean the expression that
+ * picomatch generates.
  *
- * Where picomatch would silently treat an unclosed sign as text, the user has made a typing error. So an open `[`, `{`,
- * `(` or quotation mark and a final backslash are refused, and the message shows how to write them as text. A closing
- * sign without an opening one is text. A reversed range is refused.
+ * picomatch silently treats an unclosed bracket as text, but this is usually a typing error. So an unclosed `[`, `{`,
+ * `(` or quotation mark and a final backslash are refused. The message shows how to write the character as text.
  *
- * The input never contains the forms that `expandGlob` rewrites: ranges, named classes and braces with a globstar.
+ * A closing bracket without an opening one is text. A reversed range is refused.
+ *
+ * The parser expects the output of `expandGlob`, so its input contains no ranges, named classes and braces with a
+ * globstar.
  */
 import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
 
 // Rewrites a glob for picomatch.
 //
-// Braces that contain `**` expand to one pattern per alternative, so that `**` matches zero or more segments there too.
-// (picomatch requires at least one.)
+// Braces that contain `**` expand to one pattern per alternative. So `**` matches zero or more segments in braces too,
+// where picomatch requires at least one segment.
 //
 // Ranges such as `{1..12}` become alternatives, and classes such as `[[:space:]]` become character ranges. A backslash
 // before a letter or digit is removed, because picomatch would pass the escape to the regular expression.
 
 const maxExpansions = 1024
 
-/** Patterns of the standard length stay below this depth, which is far from a stack overflow. */
+/**
+ * The maximum depth of nested groups. Patterns of the standard length are less deep, and this depth is far from a stack
+ * overflow.
+ */
 const maxDepth = 500
 
 const nestedTooDeepDetail = `it is nested more than ${maxDepth} deep`
@@ -43,7 +48,7 @@ type Piece = string | Group
 interface Group {
   readonly opening: string
   readonly options: ReadonlyArray<ReadonlyArray<Piece>>
-  /** True if the group stands for one of its options: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
+  /** True if the group matches one of its alternatives: braces with a comma, `@(…)`, `?(…)` and `(…)`. */
   readonly isAlternative: boolean
   readonly holdsGlobstar: boolean
 }
@@ -54,7 +59,7 @@ interface Level {
 }
 
 /**
- * ASCII ranges of the named classes, without "/", which no class matches in a path. Each range is valid at any place
+ * The ASCII ranges of the named classes, without "/", which no class matches in a path. Each range is valid anywhere
  * within brackets.
  */
 const rangesByClass: ReadonlyMap<string, string> = new Map([
@@ -90,7 +95,7 @@ const expandNumbers = (from: string, to: string, step: number): ReadonlyArray<st
   })
 }
 
-/** Turns a range between single characters into a set, which costs no expansions. */
+/** Turns a range between single characters into a bracket set, which needs no expansion. */
 const globOfRange = ([, from, to, first, last, by]: RegExpExecArray): string => {
   const step = Math.abs(Number(by ?? 1)) || 1
   const [low, high] = [first ?? from!, last ?? to!].sort() as [string, string]
@@ -254,7 +259,7 @@ class GlobReader {
     if (++this.#depth > maxDepth) throw new MalformedGlob(nestedTooDeepDetail)
     this.#at++
     if (opening === "(" && /^\?[=!<:]/.test(this.#text.slice(this.#at, this.#at + 2))) {
-      throw new MalformedGlob("it holds a group that no glob has")
+      throw new MalformedGlob("it contains a group that globs do not have")
     }
     const level: Level = { closing, holdsGlobstar: false }
     const options: Array<ReadonlyArray<Piece>> = [this.sequence(level)]
@@ -319,10 +324,10 @@ const slashUse = (pieces: ReadonlyArray<Piece>): "all" | "some" | "none" => {
 }
 
 /**
- * Returns the patterns whose union equals the glob. Throws Malformed for an invalid glob.
+ * Returns the patterns whose union equals the glob. Throws MalformedGlob for an invalid glob.
  *
- * If braces contain `**`, each alternative becomes a separate pattern with its own slashes. Other braces stay, and a
- * slash in one alternative anchors all of them.
+ * If braces contain `**`, each alternative becomes a separate pattern with its own slashes. Other braces are kept, and
+ * a slash in one alternative anchors all alternatives.
  */
 export const expandGlob = (text: string): ExpandedGlob => {
   const reading = new GlobReader(text)
@@ -338,14 +343,14 @@ export const expandGlob = (text: string): ExpandedGlob => {
 const DOT = 46
 const SLASH = -3
 const GLOBSTAR = -4
-/** A star that is not at the start of its segment, where picomatch does not require a character. */
+/** A star that is not at the start of its segment. picomatch lets such a star match the empty text. */
 const LOOSE_STAR = -5
 
 type Token = Element | Choice
 
 interface Choice {
   readonly options: ReadonlyArray<ReadonlyArray<Token>>
-  /** True for a bracket set that may also match its own text, false for braces. */
+  /** True for a bracket set that may also match its own text literally. False for braces. */
   readonly set: boolean
 }
 
@@ -355,7 +360,7 @@ interface Glob {
   readonly rows: ReadonlyArray<Segments> | undefined
   /** The leading literal segments. A wide pattern can match only below them. */
   readonly prefix: ReadonlyArray<string>
-  /** True if a path that equals the pattern literally must also match, as in picomatch. */
+  /** True if, as in picomatch, a path that is literally equal to the pattern must also match. */
   readonly matchesItself: boolean
 }
 
@@ -400,7 +405,10 @@ const split = (elements: ReadonlyArray<Element>): Array<Array<Element>> => {
 
 const isParent = (segment: ReadonlyArray<Element>): boolean => segment.length === 2 && segment[0] === DOT && segment[1] === DOT
 
-/** Tests for a segment of loose stars or without elements, where picomatch lets a preceding globstar absorb the "/". */
+/**
+ * Tests whether a segment has no elements except loose stars. Before such a segment, picomatch lets a globstar match
+ * the "/" too.
+ */
 const mayBeEmpty = (segment: ReadonlyArray<Element>): boolean => segment.every((element) => element === LOOSE_STAR)
 
 const strictElement = (element: Element): Element => (element === LOOSE_STAR ? STAR : element)
@@ -421,7 +429,7 @@ interface ParsedGlob {
 }
 
 const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
-  // picomatch has a shortcut for patterns like these, in which doubled signs have another meaning.
+  // picomatch has a shortcut for simple patterns, in which doubled characters have another meaning.
   const usesShortcut = !/^[*!]|[/()[\]{}"]/.test(text)
   let at = 0
   let isWide = false
@@ -432,7 +440,7 @@ const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
   const escape = (out: Array<Token>): void => {
     const next = text[at + 1]
     if (next === undefined) throw new MalformedGlob('it ends with a backslash; write "\\\\" for the sign itself')
-    // picomatch never terminates for these.
+    // picomatch does not terminate for such a pattern.
     if (text.startsWith("\\\\\\\\", at)) throw new MalformedGlob("it has more than three backslashes in a row")
     at += 2
     if (next === "\\" || next === "/") isWide = true
@@ -479,7 +487,7 @@ const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
       throw new MalformedGlob(`the range in "${text.slice(opening, at)}" runs backwards`)
     }
     if (set.has(47)) isWide = true
-    // Unless a sign makes the brackets a set for certain, picomatch also matches them as text.
+    // If no special character shows that the brackets are a set, picomatch also matches them as text.
     const isCertainSet = negated || /[-*+?.^${}(|)[\]]/.test(content)
     out.push(isCertainSet ? set : { options: [[set], unitsOf(text.slice(opening, at))], set: true })
   }
@@ -554,15 +562,15 @@ const plainPrefix = (text: string): ReadonlyArray<string> => {
 const parentSegmentDetail = 'it has a ".." segment'
 
 /**
- * Parses a pattern without leading "/" or "./" and without trailing "/". An `anchored` one is matched with the whole
- * path.
+ * Parses a pattern without leading "/" or "./" and without trailing "/". An `anchored` pattern is matched against the
+ * whole path.
  *
- * Returns the reason for an invalid pattern.
+ * If the pattern is invalid, returns the reason.
  */
 export const parse = (text: string, anchored: boolean, ignoreCase: boolean): Glob | string => {
   let found: ParsedGlob
   try {
-    // Only here does picomatch require a character after the dot.
+    // Only in the patterns `*.*` and `**/*.*` does picomatch require a character after the dot.
     found = parseTokens(text.replace(/^(\*\*\/)?\*\.\*$/, "$1*.?*"), ignoreCase)
   } catch (error) {
     if (error instanceof MalformedGlob) return error.message
@@ -570,7 +578,7 @@ export const parse = (text: string, anchored: boolean, ignoreCase: boolean): Glo
   }
   if (countAlternatives(found.tokens, false) > maxExpansions) return tooManyPatternsDetail
   const hasTooManyRows = countAlternatives(found.tokens, true) > maxExpansions
-  // Only in patterns like `**.js` does picomatch let `**` match "/".
+  // In patterns like `**.js`, picomatch lets `**` match "/" although it is not a whole segment.
   let isWide = found.isWide || hasTooManyRows || (anchored && /^\*\*(?:\.\w+)+$/.test(text))
   if (isWide && /(?:^|[/({|,])\.\.(?:$|[/)}|,])/.test(text.replace(/["\\]/g, ""))) return parentSegmentDetail
   const rows: Array<Segments> = []

@@ -20,8 +20,8 @@ const notText = (encoding: string, offset: number): Fault => ({ _tag: "NotText",
 /**
  * Decodes bytes, keeping a byte order mark as U+FEFF. `encoding` is any label of the WHATWG Encoding Standard.
  *
- * Returns InvalidArgument for other labels. Returns NotText with the offset of the first byte that cannot be decoded.
- * Returns LimitExceeded if the text exceeds the largest string.
+ * Returns InvalidArgument for an unknown label. Returns NotText with the offset of the first byte that cannot be
+ * decoded. Returns LimitExceeded if the text exceeds the largest string.
  *
  * @default encoding: "utf-8"
  */
@@ -58,7 +58,8 @@ export const decode = (bytes: Uint8Array, encoding = "utf-8"): string | Fault =>
 const unitsPerDecoded = 8
 
 /**
- * Returns the offset of the first ill-formed UTF-8 sequence, including one that the end cuts short, or `undefined`.
+ * Returns the offset of the first ill-formed UTF-8 sequence, or `undefined`. An incomplete sequence at the end is
+ * ill-formed.
  *
  * The bounds of the second byte exclude overlong forms, surrogates and code points above U+10FFFF.
  */
@@ -91,8 +92,7 @@ const illFormedIn = function* (bytes: Uint8Array): Steps<number | undefined> {
 /**
  * Returns the length of the longest decodable prefix in any encoding.
  *
- * An encoding may be stateful, so every search starts at the front. Each coarse step narrows the range of the next
- * finer one.
+ * An encoding may be stateful, so every attempt decodes from the start. Each attempt narrows the range for a finer one.
  */
 const undecodableAt = function* (bytes: Uint8Array, encoding: string): Steps<number | undefined> {
   let from = 0
@@ -109,7 +109,7 @@ const undecodableAt = function* (bytes: Uint8Array, encoding: string): Steps<num
       }
       return undefined
     } catch {
-      // `from` is the start of the step in which decoding failed.
+      // Decoding failed in the step that starts at `from`.
     }
   }
   while (from > 0 && !(yield* isText(bytes.subarray(0, from), encoding))) from--
@@ -130,7 +130,7 @@ const isText = function* (bytes: Uint8Array, encoding: string): Steps<boolean> {
   }
 }
 
-/** Above this size in bytes, V8 creates strings many times slower. */
+/** The number of bytes decoded at once. V8 creates larger strings many times slower. */
 const pieceBytes = 65_536
 
 const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {
@@ -141,7 +141,7 @@ const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {
 export const encode = (text: string): Uint8Array | Fault =>
   text.isWellFormed()
     ? encoder.encode(text)
-    : invalidArgument("content", `it holds a lone surrogate, ${describeSurrogate(text)}`)
+    : invalidArgument("content", `it contains a lone surrogate, ${describeSurrogate(text)}`)
 
 export const describeSurrogate = (text: string): string => {
   const at = text.search(/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/)
@@ -170,13 +170,13 @@ export const checkPage = (offset: number, limit: number): Fault | undefined =>
       : undefined
 
 /**
- * Returns `limit` lines starting at line `offset` (0-based; -1 for all lines).
+ * Returns `limit` lines, or all lines if `limit` is -1, starting at the 0-based line `offset`.
  *
- * Only LF and CRLF end a line, and a final terminator starts no new line. Past the end the window is empty, at `offset:
- * totalLines`.
+ * Only LF and CRLF end a line, and a final terminator starts no new line. If `offset` is beyond the end, the window is
+ * empty and its `offset` is `totalLines`.
  *
- * `content` omits the terminator of the last line of the window. `endsWithNewline` tells whether that terminator
- * exists; it is false for an empty window. So the pages of a file, each with its terminator, add up to the file.
+ * `content` omits the terminator of the last line of the window. `endsWithNewline` is true if this terminator exists,
+ * and false for an empty window. So the pages of a file, each with its terminator, add up to the whole text.
  */
 export const pageSteps = function* (text: string, offset: number, limit: number): Steps<Page> {
   const [start, first] = yield* skipLines(text, 0, offset)
@@ -207,8 +207,8 @@ const skipLines = function* (text: string, from: number, most: number): Steps<re
 const content = (text: string, start: number, end: number): string => {
   const stop = end > start && text.charCodeAt(end - 1) === 10 ? end - 1 : end
   const slice = text.slice(start, stop < end && stop > start && text.charCodeAt(stop - 1) === 13 ? stop - 1 : stop)
-  // A slice keeps its source string in memory. Joining copies the text, so a retained page does not retain the whole
-  // file.
+  // A slice keeps its whole source string in memory. Joining two parts copies the text, so that a page in memory does
+  // not keep the whole file there.
   return slice.length * 2 < text.length ? [slice.slice(0, 1), slice.slice(1)].join("") : slice
 }
 
@@ -252,7 +252,7 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
 interface Splitter {
   /** Processes at most `pieceBytes` bytes and returns the work units. After a fault it ignores the bytes. */
   readonly feed: (piece: Uint8Array) => number
-  /** Turns the remaining text into the last line, and an incomplete character into a fault. */
+  /** Ends the input: the remaining text becomes the last line, and an incomplete character becomes a fault. */
   readonly end: () => void
   readonly take: () => Array<string>
   readonly fault: () => Fault | undefined
@@ -262,7 +262,7 @@ const makeSplitter = (): Splitter => {
   const noBytes = new Uint8Array(0)
   let found: Array<string> = []
   let fault: Fault | undefined
-  /** The first bytes of a character that the next piece continues, and the offset of those bytes in the file. */
+  /** The bytes of an incomplete character, which the next piece continues, and their offset in the file. */
   let pending = noBytes
   let offset = 0
   let line = ""
@@ -325,7 +325,8 @@ const concat = (a: Uint8Array, b: Uint8Array): Uint8Array<ArrayBuffer> => {
 }
 
 /**
- * Returns the number of bytes at the end that begin an incomplete character, whose validity is checked with the rest.
+ * Returns the number of bytes of an incomplete character at the end. Its bytes are checked when the character is
+ * complete.
  */
 const countIncompleteBytes = (bytes: Uint8Array): number => {
   for (let back = 1; back <= 3 && back <= bytes.length; back++) {

@@ -1,8 +1,8 @@
 /**
  * Copies and moves entries.
  *
- * Each call inspects both paths once under their locks and acts on that state. A failed copy of a tree is removed
- * again.
+ * Each call inspects both paths once under their locks and acts on the result. If copying a tree fails, the partial
+ * copy is removed.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -45,13 +45,13 @@ interface TransferEnds {
   readonly to: FsPath.FsPath
   readonly target: FileStat | undefined
   /**
-   * The operation, or false if it does not keep permission bits. A move always keeps them; a copy does unless its layer
-   * forbids it.
+   * The operation if it keeps permission bits, otherwise false. A move always keeps them. A copy keeps them unless its
+   * layer forbids it.
    */
   readonly keepsModes: false | Operation
 }
 
-const intoItself: Fault = invalidArgument("to", "a file cannot be put onto itself, nor a directory into itself")
+const intoItself: Fault = invalidArgument("to", "a file cannot be copied or moved onto itself, nor a directory into itself")
 
 const foldName = (port: Backend, path: FsPath.FsPath): FsPath.FsPath => (port.info.caseSensitive ? path : FsPath.fold(path))
 
@@ -115,7 +115,10 @@ const transfer = (
         ? Effect.fail(located(notFound, from))
         : Effect.map(locate(to, resolveLink(port, to)), (other) => [one, other] as const)
     )
-    /** Retries with the new paths if the symlinks lead elsewhere once the locks are held. */
+    /**
+     * Locks both paths and resolves their symlinks again. If a symlink has changed meanwhile, retries with the new
+     * paths.
+     */
     const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
       Effect.flatMap(
         withLocks(
@@ -163,10 +166,11 @@ interface CreatedLeaf {
 }
 
 /**
- * Copies an entry. On failure, removes what the copy created, but nothing that others have put there since.
+ * Copies an entry. If the copy fails, removes the entries that it created, but not entries that others have created
+ * meanwhile.
  *
- * `lastStep` ends the copy. If `lastStep` fails, the copy is removed only if the original is unchanged, because
- * the original may have been removed despite the failure.
+ * `lastStep` runs after the copy. If `lastStep` fails, the copy is removed only if the original is unchanged. Otherwise
+ * the original may have been removed, and the copy may be the only version.
  */
 const copyTree = (
   port: Backend,
@@ -262,7 +266,8 @@ const copyInto = Effect.fnUntraced(function* (
   made: CreatedEntries
 ): Effect.fn.Return<TransferResult, Fault> {
   if (ends.source.kind !== "directory") return yield* copyLeaf(port, ends.from, ends.source, ends, made)
-  // List everything first: if two names denote one directory, the copy would otherwise find itself.
+  // List everything before copying. If two paths denote the same directory, the copy would otherwise list its own
+  // entries.
   const all = yield* listBelow(port, ends.from)
   const copied: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[ends.from, ends.to]]
   let files = 0
@@ -305,7 +310,7 @@ const copyLeaf = (
       by(port, from, { to, target: undefined, keepsModes }, { directories: [], leaves: [] })
     return Effect.onExit(
       Effect.tap(copied(from, aside, put), () =>
-        // The deleted name is a temporary file of ours, so no permission to delete is needed.
+        // The deleted entry is a temporary file of this library, so no permission to delete is needed.
         Effect.provideService(
           Effect.catchIf(locate(to, port.rename(aside, to, { replace: true })), isCrossDevice, () =>
             Effect.tap(locate(to, replaceByCopying(port, to, copied(aside, to, put), target, copied)), () =>
@@ -322,8 +327,8 @@ const copyLeaf = (
 }
 
 /**
- * Replaces an entry on a backend that cannot rename. Keeps a copy of the old entry, and restores it if the new one
- * cannot be created.
+ * Replaces an entry on a backend that cannot rename. Keeps a copy of the old entry, and restores this copy if the new
+ * entry cannot be created.
  */
 const replaceByCopying = (
   port: Backend,
@@ -429,7 +434,10 @@ const ignoreForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
     ? Effect.void
     : Effect.fail(fault)
 
-/** Copies the modes of directories, deepest first. A read-only directory could not have been filled earlier. */
+/**
+ * Copies the modes of directories after their entries, deepest first, because no entry can be created in a read-only
+ * directory.
+ */
 const copyModes = Effect.fnUntraced(function* (
   port: Backend,
   made: ReadonlyArray<readonly [from: FsPath.FsPath, to: FsPath.FsPath]>,
@@ -500,10 +508,10 @@ const moveTree = (port: Backend, ends: TransferEnds): Effect.Effect<TransferResu
   )
 
 /**
- * Moves an entry between two disks: the copy is complete before the removal of the original starts.
+ * Moves an entry between two disks. The original is removed after the copy is complete.
  *
- * If a single original cannot be removed, its copy is removed again, unless the copy has replaced an entry. The copy of
- * a tree stays, because it may be the only complete version.
+ * If the original is a single file or symlink and cannot be removed, its copy is removed again, unless the copy has
+ * replaced an entry. The copy of a tree stays, because it may be the only complete version.
  */
 const moveByCopying = (port: Backend, ends: TransferEnds): Effect.Effect<TransferResult, Fault> => {
   const removeSource = locate(ends.from, removeAt(port, ends.from, ends.source, true))

@@ -26,7 +26,8 @@ export const computeVersion = (bytes: Uint8Array): Effect.Effect<string> =>
 /**
  * Adds the whole content of an open file to a hasher.
  *
- * After an append, the appended bytes can be added to the same hasher to get the new version without reading again.
+ * After an append, the caller can add the appended bytes to the same hasher. So the new version needs no second read of
+ * the file.
  */
 export const hashFile = Effect.fnUntraced(function* (handle: Handle, into: Hasher): Effect.fn.Return<void, Fault> {
   const size = handle.stat.sizeBytes

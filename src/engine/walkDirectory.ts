@@ -23,7 +23,7 @@ export interface DirectoryState {
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
   readonly ignore: Ignore.Rules | undefined
-  /** True if a process decided about the parent, so that the states are not known here. */
+  /** True if a process read the parent directory. The states of the matchers are then not known in this program. */
   readonly isForeign?: boolean
 }
 
@@ -38,9 +38,9 @@ export class Directory implements Visit, DirectoryState {
   exclude: Matcher.State | undefined
   ignore: Ignore.Rules | undefined
   isForeign: boolean
-  /** Set once a process has decided about the entries. */
+  /** True if a process has read the directory and decided which entries are results. */
   isDecided = false
-  /** Set once the directory must be read here, because it is unusual. */
+  /** True if only this thread can read the directory, because a process found it unusual. */
   isUnusual = false
   sizes: ReadonlyMap<Child, number> | undefined
   items: Array<unknown> = []
@@ -52,8 +52,8 @@ export class Directory implements Visit, DirectoryState {
   listed: ReadonlyArray<Child> | undefined
   relistings: Relistings | undefined
   /**
-   * The number of subdirectories still to read and of files still to search. The backend keeps the directory open until
-   * it is 0.
+   * The number of subdirectories to read plus the number of files to search. The backend keeps the directory open until
+   * this number is 0.
    */
   uses = 0
   previous: Directory | undefined
@@ -73,14 +73,14 @@ export class Directory implements Visit, DirectoryState {
   }
 }
 
-/** A result that a process has searched. `found` is set when the matches of its report are unpacked. */
+/** A file that a process has searched. `found` is set after the walk has added the report of the process. */
 export interface SearchedFile {
   readonly path: FsPath
   found: FileFound
   text?: string | undefined
 }
 
-/** The search of the contents of the results. */
+/** A search of the contents of the files that a walk finds. */
 export interface ContentSearch<A> {
   readonly query: Query
   readonly makeFile: (directory: Directory, name: string) => A & SearchedFile

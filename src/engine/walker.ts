@@ -24,15 +24,15 @@ import type { Base, Plan } from "./walk.ts"
 import { addReport, type ContentSearch, Directory, type DirectoryState } from "./walkDirectory.ts"
 
 const stepsPerSlice = 2 ** 18
-/** Steps for classifying a child besides matching, and for reading a directory. */
+/** The steps that count for each child, beside the steps of the matchers. */
 const stepsPerChild = 24
 const maxEmitted = 4096
 
 /**
- * Limits for directories that are read but not yet emitted.
+ * Limits of the directories that are read but whose results are not emitted yet.
  *
- * Above `nearAheadLimit`, only directories near the current one are read ahead; above `farAheadLimit`, none. 64
- * children count as one directory.
+ * From `nearAheadLimit` on, the walk reads only directories near the current one ahead. From `farAheadLimit` on, it
+ * reads none ahead. 64 children count as one directory.
  */
 const nearAheadLimit = 4096
 const farAheadLimit = 8192
@@ -40,19 +40,19 @@ const nearWindow = 256
 const fullWindow = 512
 
 /**
- * While more than `busyThreshold` directories are being read, fewer than `minRequested` are not requested, because a
- * request costs as much as ten directories.
+ * While more than `busyThreshold` directories are being read, the walk waits until it can request `minRequested` more.
+ * A request costs as much as ten directories.
  */
 const minRequested = 48
 const busyThreshold = 96
-/** A larger directory's listing is not kept for comparison with later ones. */
+/** The largest listing that is kept, to be compared with a later listing of the same directory. */
 const maxKeptListing = 65_536
 
-/** The directories read here before processes are used, if they run already or must be started. */
+/** The number of directories that this thread reads before processes take over: fewer if the processes run already. */
 const directoriesBeforeWarmProcesses = 24
 const directoriesBeforeColdProcesses = 128
 const maxDirectoriesPerJob = 64
-/** The budget of a job, and of the first jobs, which must return directories for the other processes. */
+/** The budgets of jobs. The first jobs end early, so that all processes get directories. */
 const jobBudget = 160
 const firstJobBudget = 16
 
@@ -71,7 +71,7 @@ export class Walker<A> {
   readonly #explorer: Explorer<Directory>
   readonly #plan: Plan
   readonly #answer: (directory: Directory, child: Child) => A
-  /** Set if the emitted files will be searched, so that their directories must stay open. */
+  /** True if the emitted files will be searched. Their directories then stay open. */
   readonly #holds: boolean
   readonly #contentSearch: ContentSearch<A> | undefined
   #trees: TreeSearcher<Directory> | undefined
@@ -85,7 +85,7 @@ export class Walker<A> {
   #unread: Directory | undefined
   #ahead = 0
   #deciding: { readonly directory: Directory; readonly children: ReadonlyArray<Child>; next: number } | undefined
-  /** The verdict on the next child, if it took too many steps to compute without a pause. */
+  /** The verdict on the next child, if it was computed with pauses. */
   #verdict: Ignore.Verdict | undefined
   #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
   #reports: Array<TreeReading<Directory>> = []
@@ -111,7 +111,7 @@ export class Walker<A> {
     this.#contentSearch = contentSearch
   }
 
-  /** Returns the next results and the skipped entries between them, possibly none; `undefined` at the end. */
+  /** Returns the next results and skipped entries, which may be none, or `undefined` at the end of the walk. */
   readonly next: Effect.Effect<ReadonlyArray<A | SkippedEntry> | undefined, Fault> = Effect.suspend(() => {
     if (!this.#isStarted) return Effect.andThen(this.#start(), this.next)
     const out: Array<A | SkippedEntry> = []
@@ -192,7 +192,7 @@ export class Walker<A> {
     if (wanted.length > 0) this.#explorer.read(wanted)
   }
 
-  /** Returns true if the processes read all directories that are not unusual. */
+  /** Sends directories to the processes. Returns true if this thread reads only unusual directories. */
   #askProcesses(): boolean {
     const trees = this.#trees ?? this.#beginTrees()
     if (trees === undefined) return false
@@ -300,7 +300,7 @@ export class Walker<A> {
     this.#finish(directory)
   }
 
-  /** Handles a directory that could not be read. A missing one that was listed is looked for again. */
+  /** Handles a directory that could not be read. If it is missing although it was listed, it is looked for again. */
   #failed(directory: Directory, fault: Fault): Effect.Effect<void, Fault> | undefined {
     if (isNotFound(fault)) {
       return directory.attempts < maxAttempts ? this.#lookFor(directory) : this.#settle(directory, fault, "moved")
@@ -312,8 +312,8 @@ export class Walker<A> {
   /**
    * Looks for a listed directory that is missing.
    *
-   * A removed directory counts as empty. A moved or exchanged one is read if its name exists again, and is otherwise
-   * skipped.
+   * A removed directory counts as empty. A moved or replaced directory is read if its name exists again. Otherwise it
+   * is skipped.
    */
   #lookFor(directory: Directory): Effect.Effect<void, Fault> {
     directory.attempts++
@@ -339,7 +339,7 @@ export class Walker<A> {
       )
     }
     if (became === "removed") this.#finish(directory)
-    // A missing base fails as if it never existed.
+    // If the base is missing, the walk fails as if the base had never existed.
     else this.#fail(directory, directory.above === undefined && !this.#plan.isSearch ? fault : changed)
     return Effect.void
   }
@@ -351,7 +351,7 @@ export class Walker<A> {
   /**
    * Determines the fate of a missing child by listing its directory again.
    *
-   * If the listing has new children of the same kind, the child may have been renamed, or the directory exchanged.
+   * If the listing has new children of the same kind, the child may have been renamed, or its directory replaced.
    */
   became(directory: Directory, segment: string, kind: Kind): Effect.Effect<EntryFate, Fault> {
     const relistings = (directory.relistings ??= new Relistings())

@@ -1,8 +1,9 @@
 /**
- * Writes files. A write is first tried as it is, which takes one primitive call in the common case. Only if that fails
- * does the engine look for a symlink to follow or parents to create.
+ * Writes files.
  *
- * A failure is the same as if every check had run in its fixed order.
+ * The engine first tries the primitive write, which succeeds in the common case. Only if this write fails, the engine
+ * looks for a symlink to follow or parents to create. The reported failure is the same as if all checks had run first
+ * in their fixed order.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -42,7 +43,10 @@ const checkVersion = (port: Backend, at: FsPath.FsPath, expected: string | null)
 const versionAt = (port: Backend, at: FsPath.FsPath): Effect.Effect<string, Fault> =>
   Effect.scoped(Effect.flatMap(port.open(at), Version.ofHandle))
 
-/** Converts a read failure to a Conflict. If reading is denied, the actual version is unknown. */
+/**
+ * Converts the failure of a read to a Conflict. If the file is missing, the actual version is `null`; if reading is
+ * denied, the actual version is unknown. Other faults are unchanged.
+ */
 const unreadable = (fault: Fault, expected: string | null): Fault =>
   fault._tag === "AccessDenied"
     ? { _tag: "Conflict", expected }
@@ -97,8 +101,8 @@ const admissionFault = (plan: Plan, path: FsPath.FsPath, found: Resolved): Fault
 /**
  * Handles AlreadyExists from a create.
  *
- * A write with `ifMatch: null` is also a create, so that it holds against other processes, and its failure is a
- * Conflict. A directory or special file fails with NotAFile in every mode.
+ * A write with `ifMatch: null` also runs as a create, which is atomic between processes; its failure becomes a
+ * Conflict. If the entry is a directory or a special file, the write fails with NotAFile in every mode.
  */
 const mapAlreadyExists = <A, E, R>(
   port: Backend,
@@ -133,7 +137,7 @@ export interface Written {
 const appendWithVersion = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Plan): Effect.Effect<Written, Fault> =>
   Effect.suspend(() => {
     let hash = hasher()
-    // A wrapper that retries runs the check again, from the start of the file.
+    // A decorator may retry this check, so each run starts a new hash at the start of the file.
     const checkExisting = Effect.flatMap(port.stat(at), (stat) => {
       hash = hasher()
       return stat?.kind === "file"
@@ -217,7 +221,8 @@ const bytesStepByStep = (
 }
 
 /**
- * Resolves the target of a write. A create does not follow a symlink in the last component, because that name exists.
+ * Resolves the target of a write. A create does not follow a symlink in the last component, because the name of the
+ * symlink already exists.
  */
 const target = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<Resolved, Fault> =>
   plan.mode === "create" ? resolveLink(port, path) : resolve(port, path)
@@ -228,8 +233,8 @@ const target = (port: Backend, path: FsPath.FsPath, plan: Plan): Effect.Effect<R
  * The content is staged without a lock. It is then published atomically under the lock of the path, after the
  * precondition is checked. So a file can be streamed onto itself, and a failing stream changes nothing.
  *
- * A place that cannot be written to is refused before the stream runs. `digest` returns the version of the content once
- * the stream has ended.
+ * If the path cannot be written to, the write fails before the stream runs. `digest` returns the version of the content
+ * once the stream has ended.
  */
 export const stream = <E, R>(
   port: Backend,
@@ -243,8 +248,8 @@ export const stream = <E, R>(
   if (perform === undefined) return stepByStep
   const commit: Commit = (publish) => withLocks(port, [path], publish)
   return Effect.flatMap(withLocks(port, [path], resolveAdmitted(port, path, plan)), (at) =>
-    // A symlink is written step by step, because a fast write that declines after running the stream could not run it
-    // again.
+    // A write through a symlink runs step by step, because a stream can run only once, and a `Write` request might
+    // decline after running it.
     at !== path
       ? stepByStep
       : Effect.flatMap(
@@ -303,7 +308,7 @@ const writeStaged = <E, R>(
     const appends = primitiveMode(plan) === "append"
     const checkExisting = Effect.flatMap(port.stat(at), (stat): Effect.Effect<void, Fault> => {
       if (stat === undefined) return needsFile(plan) ? Effect.fail(notFound) : parents
-      // Content that could not be read afterwards must not be published.
+      // The version needs the whole content, so an unreadable file must not be changed.
       return plan.version && appends && stat.kind === "file" ? Effect.scoped(Effect.asVoid(port.open(at))) : Effect.void
     })
     const recordVersion = !plan.version

@@ -1,9 +1,9 @@
 /**
  * Decorators: functions from a filesystem to one with less permission, a smaller view, a quota, tracing or retries.
  *
- * Each one wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. All keep the
- * rules, locks and write order of the original, and the requests that only read. Other requests, and history, are dropped
- * unless the decorator says otherwise.
+ * Each decorator wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. Every
+ * decorator keeps the rules, the locks and the requests that only read. It drops other requests and `history`, unless
+ * its documentation says otherwise.
  *
  * @since 0.1.0
  */
@@ -61,9 +61,9 @@ const requiresExistingFile = ({ ifMatch, mode }: WritePlan): boolean =>
 const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
 
 /**
- * Returns the handlers of whole changes below a directory that is the root of the view.
+ * Returns the handlers of whole changes for a filesystem whose root is a directory of another.
  *
- * They must not create parents, because they would also create that directory if it had been removed.
+ * The handlers must not create parents. If the root directory had been removed, they would create it again.
  */
 const changeAccelerationsBelow = (perform: Request.Perform): Request.Handlers => ({
   Write: <E, R>(request: Request.Write<E, R>) =>
@@ -101,7 +101,7 @@ const subdirectoryPort = (self: Backend, base: FsPath.FsPath): Backend => {
       RemoveTree: (request) => (isRoot(request.path) ? Effect.fail(accessDenied("root")) : perform(request)),
       // Decline the whole request if it contains the root: a view never creates its base directory.
       MakeMany: (request) => (request.entries.some(({ path }) => isRoot(path)) ? Request.declined : perform(request)),
-      // If the base directory no longer exists, the look returns at most `depth` entries, so decline.
+      // If the base directory no longer exists, the answer has at most `depth` entries, so decline.
       Look: (request) =>
         Effect.map(perform(request), (seen) =>
           Option.map(
@@ -116,11 +116,11 @@ const subdirectoryPort = (self: Backend, base: FsPath.FsPath): Backend => {
 const subdirectoryErrorTags: Caller.ErrorTags = new Set([...Caller.errorTags.stat, "NotADirectory"])
 
 /**
- * Returns a directory as a filesystem of its own, with that directory as its root.
+ * Returns a filesystem whose root is the given directory.
  *
- * Symlinks on the way to the directory are followed once, now. Symlinks that lead out of the directory are AccessDenied
- * `escape` from then on, even if they stay within the original filesystem. Fails with NotFound if the directory is
- * missing; it is not created.
+ * Symlinks in the path of the directory are resolved once, now. Symlinks that lead out of the directory fail with
+ * AccessDenied `escape`, even if they stay within the original filesystem. Fails with NotFound if the directory is
+ * missing.
  *
  * @category combinators
  * @since 0.1.0
@@ -146,9 +146,9 @@ export const subdirectory =
  * @since 0.1.0
  */
 export interface QuotaOptions {
-  /** The bytes of all regular files together. @default no bound */
+  /** The maximum total size of all regular files, in bytes. @default no bound */
   readonly maxBytes?: number | undefined
-  /** The number of files, symlinks and others; directories are free. @default no bound */
+  /** The maximum number of files, symlinks and entries of kind `other`. Directories do not count. @default no bound */
   readonly maxFiles?: number | undefined
 }
 
@@ -159,12 +159,12 @@ const toQuotaBound = (name: string, value = Number.POSITIVE_INFINITY): number =>
 
 /**
  * Limits the bytes and files of a filesystem. A change that exceeds a limit fails with DiskFull and leaves nothing
- * behind, a stream as soon as it exceeds it.
+ * behind. A stream fails as soon as its bytes exceed the limit.
  *
- * The existing content is counted once, now; afterwards every change through this filesystem is. A file that replaces
- * another counts by the difference. Content that already exceeds a limit stays, and may shrink.
+ * The existing content is counted once, now. Afterwards every change through this filesystem is counted; for a replaced
+ * file, the difference of the sizes. Existing content that already exceeds a limit stays, and may shrink.
  *
- * A limit that is negative or not a number is a defect, because no caller can handle it.
+ * A limit that is negative or not a number throws a RangeError.
  *
  * @category combinators
  * @since 0.1.0
@@ -193,7 +193,7 @@ export const quota =
  * - `fs_algebra_errors_total`, by operation, backend and the error's tag
  * - `fs_algebra_read_bytes_total` and `fs_algebra_written_bytes_total`, by backend
  *
- * Without this decorator there are none. A filesystem that is already traced is returned unchanged.
+ * Without this decorator there are no spans and no metrics. A filesystem that is already traced is returned unchanged.
  *
  * @category combinators
  * @since 0.1.0
@@ -206,10 +206,11 @@ export const traced = (self: Algebra): Algebra => (Traced.isTraced(self.port) ? 
  * @since 0.1.0
  */
 export interface RetryOptions {
-  /** The number of retries after the first attempt: a whole number of at least 0, otherwise a defect. */
+  /** The number of retries after the first attempt: a whole number of at least 0. Other numbers throw a RangeError. */
   readonly times: number
   /**
-   * The first pause; each following one is twice as long, and all vary randomly by a fifth. @default 50 milliseconds
+   * The first pause. Each following pause is twice as long. Every pause varies randomly by up to a fifth.
+   * @default 50 milliseconds
    */
   readonly base?: Duration.Input | undefined
 }

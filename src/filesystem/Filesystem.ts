@@ -1,8 +1,8 @@
 /**
- * The filesystem service: it takes strings as paths, and each failure is a tagged error of its own.
+ * The filesystem service. Paths are strings, and each kind of failure is a tagged error.
  *
- * Only this module adds operation and path to a fault. Every operation checks in the same order: permissions, path,
- * arguments, limits, precondition, existence and kind.
+ * Only the service adds the operation and the path to a fault. Every operation checks in the same order: permissions,
+ * path, arguments, limits, precondition, existence and kind.
  *
  * @since 0.1.0
  */
@@ -83,20 +83,21 @@ export type { GlobOptions, GrepOptions, SearchOptions, WalkOptions } from "../en
  */
 export interface Precondition {
   /**
-   * The required version, or `null` if the file must not exist; otherwise the call fails with `Conflict`.
+   * The version that the file must have, or `null` if the file must not exist. Otherwise the call fails with
+   * `Conflict`.
    *
-   * `undefined` is InvalidArgument, because it would guard nothing: leave the key out instead.
+   * The value `undefined` fails with InvalidArgument, because it would protect nothing. Omit the key instead.
    */
   readonly ifMatch?: string | null
 }
 
 /**
- * Asks for the content version: the SHA-256 of the bytes, in hex.
+ * The option to return the content version: the SHA-256 of the bytes, in hex.
  *
  * @since 0.1.0
  */
 export interface Versioned {
-  /** True to return the content version; costs a hash of the whole file. @default false */
+  /** True to return the content version. The call then computes a hash of the whole file. @default false */
   readonly version?: boolean | undefined
 }
 
@@ -111,8 +112,8 @@ export interface VersionedResult {
 }
 
 /**
- * A call whose result has a version exactly if `version: true` is given, so that `ifMatch` never gets an absent version
- * by mistake.
+ * A call whose result type has a version only if the option `version: true` is given. So the compiler prevents an
+ * absent version as `ifMatch`.
  *
  * @since 0.1.0
  */
@@ -126,7 +127,7 @@ export interface Versioning<Arguments extends ReadonlyArray<unknown>, Options, R
 
 export {
   /**
-   * Types a function as `Versioning`. Decorators wrap their `read`, `write` and similar functions in it.
+   * Gives a function the type `Versioning`. Decorators use it for their `read`, `write` and similar functions.
    *
    * @since 0.1.0
    */
@@ -182,7 +183,7 @@ export interface ReadOptions extends Versioned {
  * @since 0.1.0
  */
 export interface ReadBytesOptions extends Versioned {
-  /** The 0-based first byte; beyond the end means the end. @default 0 */
+  /** The 0-based first byte. A position beyond the end of the file means the end. @default 0 */
   readonly offset?: number | undefined
   /** The number of bytes. @default all */
   readonly limit?: number | undefined
@@ -198,7 +199,7 @@ export interface StreamOptions {
   readonly offset?: number | undefined
   /** The number of bytes. @default all */
   readonly length?: number | undefined
-  /** Bytes per chunk; only the last one is shorter. @default 65,536 */
+  /** The number of bytes per chunk; only the last chunk may be shorter. @default 65,536 */
   readonly chunkSize?: number | undefined
 }
 
@@ -220,7 +221,7 @@ export interface EditOptions extends Precondition, Versioned {
 export interface DeleteOptions extends Precondition {
   /** True to delete a directory with everything in it. @default false */
   readonly recursive?: boolean | undefined
-  /** The outcome for a missing path: NotFound, or a count of 0. @default "fail" */
+  /** The result for a missing path: `fail` fails with NotFound, `ignore` returns a count of 0. @default "fail" */
   readonly missing?: "fail" | "ignore" | undefined
 }
 
@@ -242,7 +243,7 @@ export interface MkdirOptions {
  * @since 0.1.0
  */
 export interface TransferOptions {
-  /** True if a file may replace a file, and a directory an empty directory. @default false */
+  /** True if a file may replace a file, and a directory may replace an empty directory. @default false */
   readonly overwrite?: boolean | undefined
 }
 
@@ -258,9 +259,9 @@ export interface AttributeValues {
 }
 
 /**
- * The operations of a filesystem. Programs use them; combinators take and return them.
+ * The operations of a filesystem. Programs call them; combinators take and return an `Algebra`.
  *
- * The example of each operation begins with the two files of this one.
+ * The example of each operation begins with the two files of this example.
  *
  * @example
  * ```ts
@@ -273,7 +274,7 @@ export interface AttributeValues {
  * @since 0.1.0
  */
 export interface Algebra {
-  /** The root as text for people, never for parsing. */
+  /** A description of the root for people. Programs must not parse this text. */
   readonly root: string
   readonly readOnly: boolean
   readonly name: string
@@ -281,7 +282,7 @@ export interface Algebra {
   readonly port: Backend
 
   /**
-   * Tests whether a path is reachable; false also for an invalid path. Fails only if the backend is gone.
+   * Tests whether a path exists and is reachable. Returns false for an invalid path. Fails only if the backend fails.
    * @example
    * ```ts
    * yield* fs.exists("notes/todo.md") // => true
@@ -365,7 +366,7 @@ export interface Algebra {
    */
   readonly read: Versioning<[path: string], ReadOptions, ReadResult, ReadError>
   /**
-   * Reads the whole text exactly: a byte order mark is U+FEFF, and line endings stay as they are.
+   * Reads the whole text of a file. Keeps line endings, and keeps a byte order mark as U+FEFF.
    * @example
    * ```ts
    * yield* fs.readString("src/main.ts") // => "export const answer = 42\n"
@@ -410,7 +411,7 @@ export interface Algebra {
   readonly lines: (path: string) => Stream.Stream<string, StreamError | NotText>
 
   /**
-   * Replaces or creates a text file, with the missing directories above it.
+   * Creates or replaces a text file, and creates its missing parent directories.
    * @example
    * ```ts
    * yield* fs.write("docs/guide.md", "# Guide\n")
@@ -420,7 +421,7 @@ export interface Algebra {
    */
   readonly write: Versioning<[path: string, content: string], WriteOptions, WriteResult, WriteError>
   /**
-   * Replaces or creates a file of bytes.
+   * Creates or replaces a file of bytes, and creates its missing parent directories.
    * @example
    * ```ts
    * const { bytesWritten } = yield* fs.writeBytes("logo.png", Uint8Array.of(0x89, 0x50, 0x4e, 0x47))
@@ -429,7 +430,8 @@ export interface Algebra {
    */
   readonly writeBytes: Versioning<[path: string, content: Uint8Array], WriteOptions, WriteResult, WriteError>
   /**
-   * Writes a stream. Nothing is visible before its end; a failed or interrupted stream keeps the old content.
+   * Writes a stream to a file. The new content is visible only after the end of the stream. If the stream fails or is
+   * interrupted, the file keeps its old content.
    * @example
    * ```ts
    * const bytes = Stream.make("one\n", "two\n").pipe(Stream.encodeText)
@@ -439,7 +441,7 @@ export interface Algebra {
    */
   readonly sink: VersioningSink
   /**
-   * Applies all edits or none. Every byte outside a match stays as it was.
+   * Replaces texts in a file: applies all edits or none. Every byte outside a match is unchanged.
    * @example
    * ```ts
    * const { replacements } = yield* fs.edit("notes/todo.md", { oldText: "[ ] tea", newText: "[x] tea" })
@@ -449,7 +451,7 @@ export interface Algebra {
    */
   readonly edit: Versioning<[path: string, edits: Edit | ReadonlyArray<Edit>], EditOptions, EditResult, EditError>
   /**
-   * Deletes an entry; a directory that has entries only with `recursive: true`.
+   * Deletes an entry. Deletes a directory that is not empty only with `recursive: true`.
    * @example
    * ```ts
    * const { deleted } = yield* fs.delete("notes", { recursive: true })
@@ -459,7 +461,7 @@ export interface Algebra {
    */
   readonly delete: (path: string, options?: DeleteOptions) => Effect.Effect<DeleteResult, DeleteError>
   /**
-   * Creates a directory, with the missing ones above it.
+   * Creates a directory and its missing parents.
    * @example
    * ```ts
    * yield* fs.mkdir("build/cache")
@@ -469,8 +471,8 @@ export interface Algebra {
    */
   readonly mkdir: (path: string, options?: MkdirOptions) => Effect.Effect<void, MkdirError>
   /**
-   * Copies an entry; a symlink is copied itself. Creates parents. Keeps permission bits unless `preservePermissions` is
-   * false.
+   * Copies an entry and creates missing parents of the target. Copies a symlink itself, not the file behind it. Keeps
+   * permission bits unless `preservePermissions` is false.
    * @example
    * ```ts
    * const { files, bytes } = yield* fs.copy("notes", "backup/notes")
@@ -536,7 +538,7 @@ export interface Algebra {
 /**
  * The service key for programs: `yield* Filesystem.Filesystem`.
  *
- * The identifier is a class of its own, because a structural key would accept any larger service by accident.
+ * The key is a class, because a structural type would accept any service with more operations by accident.
  *
  * @category services
  * @since 0.1.0
@@ -544,7 +546,7 @@ export interface Algebra {
 export class Filesystem extends Context.Service<Filesystem, Algebra>()("fs-algebra/Filesystem") {}
 
 /**
- * Derives all operations from a port.
+ * Returns the filesystem of a port, with all its operations.
  *
  * @example
  * ```ts
@@ -561,7 +563,7 @@ export const make: (backend: Backend) => Algebra = deriveAlgebra
  * Creates locks for a backend that has none of its own.
  *
  * Writes to one path run one after another, in order of arrival, while other paths proceed. A lock on a directory waits
- * for all paths below it. Create them once per backend, as its `locks`.
+ * for all paths below the directory. Create the locks once per backend, as its `locks`.
  *
  * @category constructors
  * @since 0.1.0
@@ -581,7 +583,8 @@ export const layer = <E, R>(backend: Effect.Effect<Backend, E, R>): Layer.Layer<
   Layer.effect(Filesystem, Effect.map(backend, make))
 
 /**
- * Turns `Algebra → Algebra` (or `→ Effect<Algebra>`) into a layer combinator; other services of the layer pass through.
+ * Returns a function that applies a decorator to the Filesystem of a layer. The decorator returns an `Algebra` or an
+ * effect of one. Other services of the layer are unchanged.
  *
  * @example
  * ```ts

@@ -2,7 +2,7 @@
  * Mounts a filesystem in a directory of another. The whole appears as one tree for paths, searches, copies and
  * symlinks.
  *
- * Only a move between the sides has to copy.
+ * Only a move between the two filesystems has to copy.
  *
  * @since 0.1.0
  */
@@ -20,10 +20,10 @@ import { withSameCaseRule } from "./caseless.ts"
 import { composeLocks, strictestSymlinks, weakestConfinement } from "./locking.ts"
 import * as Caller from "./operations/call.ts"
 
-// The port over two trees, one mounted in a directory of the other.
+// The port over two filesystems, one of which is mounted in a directory of the other.
 //
-// Each path belongs to one side, with that side's permissions, locks and faults. A rename between the sides is impossible
-// and needs a copy. The directories that lead to the mount point cannot be removed.
+// Each path belongs to one of the two filesystems, with its permissions, locks and faults. A rename between them is
+// impossible and needs a copy. The directories above the mount point cannot be removed.
 
 const failCrossDevice: Effect.Effect<never, Fault> = Effect.fail(ioError("the paths are on different filesystems", "EXDEV"))
 
@@ -63,7 +63,7 @@ const makeMountMap = (at: FsPath.FsPath, caseSensitive: boolean): MountMap => {
   return {
     isInside: (path) => FsPath.isWithin(foldedMountPoint, FsPath.fold(path)),
     isPinned: (path) => FsPath.isWithin(FsPath.fold(path), foldedMountPoint),
-    // Another spelling may have another length.
+    // Count segments, because a path in another case may have another length.
     toInnerPath: (path) => FsPath.fromSegments(FsPath.segments(path).slice(depth))
   }
 }
@@ -147,7 +147,10 @@ const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend): Backen
 
 type Values = Parameters<Attributes["set"]>[1]
 
-/** Sets attributes on one side. The mode of a copy is skipped if the side has no modes or copies do not keep them. */
+/**
+ * Sets attributes in one of the two filesystems. Omits the mode of a copy if this filesystem has no modes or its copies
+ * do not keep them.
+ */
 const setAttributesOn = (
   side: Backend,
   rules: Rules | undefined,
@@ -205,7 +208,10 @@ const rulesOf = (outer: Backend, inner: Backend, { toInnerPath, isInside, isPinn
   decidesModeOfCopies: decidesModes(outer) || decidesModes(inner)
 })
 
-/** Composes the locks: a lock on a directory above the mount point includes the whole mounted side. */
+/**
+ * Composes the locks of both filesystems. A lock on a directory above the mount point includes the whole mounted
+ * filesystem.
+ */
 const locksOf = (outer: Backend, inner: Backend, { toInnerPath, isInside, isPinned }: MountMap): Locks =>
   composeLocks((paths) => [
     { locks: outer.locks, paths: paths.filter((path) => !isInside(path)) },
@@ -239,17 +245,18 @@ const resolveMountPoint = (caller: Caller.Caller, path: FsPath.FsPath): Effect.E
 /**
  * Mounts `mounted` in the directory `at`, which is created with its parents if it is missing.
  *
- * The old content of the directory is hidden while the result is used. Neither the directory nor one above it can be
- * deleted, moved or replaced: AccessDenied `root`. Mounts can be nested.
+ * The mounted tree hides the old content of the directory. Deleting, moving or replacing this directory or a parent of
+ * it fails with AccessDenied `root`. Mounts can be nested.
  *
- * - each side keeps its own permissions, limits and locks
- * - the path policy is that of the outer filesystem, and symlinks get the stricter treatment of the two; names are
- *   case-sensitive only if both sides are
- * - a symlink resolves in the whole tree, so one that climbs out of the mount leads into the outer tree; seen from the
- *   mounted side alone it is an escape
- * - symlinks, attributes and watching are available if one side has them, and Unsupported on the other
+ * - each filesystem keeps its own permissions, limits and locks
+ * - the path policy is that of the outer filesystem; the stricter `symlinks` option of the two applies; names are
+ *   case-sensitive only if both filesystems are case-sensitive
+ * - a symlink is resolved in the whole tree, so a symlink of the mounted filesystem may lead into the outer filesystem;
+ *   in the mounted filesystem alone, this symlink fails as an escape
+ * - symlinks, attributes and watching work in each filesystem that supports them, and fail with Unsupported in the
+ *   other
  *
- * Fails with NotADirectory if `at` is no directory or lies below a file, and with AlreadyExists if it is a broken
+ * Fails with NotADirectory if `at` is not a directory or lies below a file, and with AlreadyExists if `at` is a broken
  * symlink.
  *
  * @example

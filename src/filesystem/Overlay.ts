@@ -1,5 +1,6 @@
 /**
- * An overlay over a filesystem that is never modified: reads fall through, and all changes go to an upper filesystem.
+ * An overlay over a lower filesystem, which stays unmodified: reads fall through to it, and all changes go to an upper
+ * filesystem.
  *
  * The overlay remembers deletions. Its changes can be listed, committed or discarded.
  *
@@ -26,14 +27,15 @@ import * as Port from "./overlay/port.ts"
 
 // Finds the differences between the lower tree and the overlay.
 //
-// Only paths with an upper entry, and hidden paths, can differ, so all others are skipped. Entries of both trees are
-// compared, because a file that was copied up may be unchanged.
+// Only hidden paths and paths with an upper entry can differ, so all other paths are skipped. The entries of both trees
+// are compared, because a file that was copied to the upper tree may be unchanged.
 
 interface Difference {
   readonly _tag: "Added" | "Modified" | "Removed"
   readonly path: FsPath.FsPath
   /**
-   * The most significant difference. `kind` includes entries of one tree only; `mode` includes the spelling of a name.
+   * The most significant difference. `kind` includes entries that exist in only one tree; `mode` includes a name in
+   * another case.
    */
   readonly extent: "kind" | "content" | "mode" | "time"
 }
@@ -65,7 +67,7 @@ const sameLink = (self: Backend, that: Backend, path: FsPath.FsPath): Effect.Eff
     ? Effect.succeed(false)
     : Effect.zipWith(self.links.read(path), that.links.read(path), (a, b) => a === b)
 
-/** Compares modes. Modes count only if both sides can set them. */
+/** Compares modes. Modes are equal if one of the trees cannot set them. */
 const sameMode = (layers: Layers, a: FileStat, b: FileStat): boolean =>
   layers.upper.attributes === undefined ||
   layers.lower.attributes === undefined ||
@@ -84,7 +86,7 @@ interface Place {
   readonly path: FsPath.FsPath
   readonly inUpper: boolean
   readonly inLower: boolean
-  /** True if no entry of the lower tree shows here. */
+  /** True if the overlay shows no entry of the lower tree at this path. */
   readonly isLowerHidden: boolean
 }
 
@@ -152,11 +154,11 @@ const differences = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Retu
     : out.sort((a, b) => FsPath.compare(FsPath.fold(a.path), FsPath.fold(b.path)) || FsPath.compare(a.path, b.path))
 })
 
-// Commits an overlay. New and different entries are written first, parents before children; then entries that replace
-// another kind.
+// Commits an overlay. First, new and changed entries are written, parents before children. Then follow entries that
+// replace an entry of another kind.
 //
-// Removed entries go last, so a moved entry exists at its new place before it leaves the old one. Each step is atomic, and
-// the overlay keeps all changes until the last step. So an interruption loses nothing, and another commit continues.
+// Removals come last, so a moved entry exists at its new path before its old path is removed. Each step is atomic, and
+// the overlay keeps all changes until the last step. So an interruption loses nothing, and the next commit continues.
 
 const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
   Effect.flatMap(port.stat(path), (stat) =>
@@ -167,7 +169,10 @@ const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Faul
         : port.remove(path)
   )
 
-/** Empties an upper directory that the lower tree has too. Keeps writes in progress, which still need the directory. */
+/**
+ * Empties an upper directory that exists in the lower tree too. Keeps the files of writes in progress, and the
+ * directory for them.
+ */
 const emptyUpperDirectory = Effect.fnUntraced(function* (
   layers: Layers,
   directory: FsPath.FsPath
@@ -240,7 +245,8 @@ const restoreDirectoryMode = Effect.fnUntraced(function* (
 })
 
 /**
- * Sorts the differences: first entries that replace nothing of another kind, then the others with everything in them.
+ * Sorts the differences: first all entries except those that replace an entry of another kind, then these entries with
+ * everything in them.
  */
 const sortForCommit = (all: ReadonlyArray<Difference>): ReadonlyArray<Difference> => {
   const postponedPaths = new Set<FsPath.FsPath>()
@@ -276,18 +282,19 @@ export interface Change {
 const overlays = new WeakMap<Backend, LayersModule.Layers>()
 
 /**
- * Creates an overlay: `lower` with the changes in `upper`, where every further change goes.
+ * Creates an overlay: it shows `lower` with the changes in `upper`, and writes every further change to `upper`.
  *
- * `lower` is never modified, so it may be read-only. `upper` should be empty at first, and belongs to the overlay from
- * then on.
+ * `lower` is never modified, so it may be read-only. `upper` should be empty at first, and only the overlay may change
+ * it afterwards.
  *
- * - a file is copied up whole before it is appended to, moved or given attributes; moving a directory copies up its
- *   contents
+ * - a file is copied to `upper` whole before it is appended to or moved or its attributes are set; moving a directory
+ *   copies its contents to `upper`
  * - deletions are remembered in memory, not as visible names, and are lost with the overlay
- * - permissions and locks come from `upper`, the path policy from `lower`; symlinks get the stricter treatment of the
- *   two
- * - symlinks and attributes need support in both; watching reports changes here and, if `lower` can be watched, there
- * - names are case-sensitive only if both are
+ * - permissions and locks come from `upper`, the path policy from `lower`; the stricter `symlinks` option of the two
+ *   applies
+ * - symlinks and attributes need support in both filesystems; watching reports changes of the overlay and, if `lower`
+ *   can be watched, of `lower`
+ * - names are case-sensitive only if both filesystems are case-sensitive
  *
  * @example
  * ```ts
@@ -348,7 +355,7 @@ const withBothLocks = <A>({ lower, upper }: LayersModule.Layers, effect: Effect.
     effect
   )
 
-/** Drops differences of modification time only, which users do not see as changes. */
+/** Drops differences of the modification time alone, which do not count as changes. */
 const toChanges = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 
@@ -356,7 +363,7 @@ const toChanges = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
  * Returns the differences to the lower filesystem in path order: kind, content, target and permission bits of all
  * entries.
  *
- * Fails with Unsupported on a filesystem that `overlay` did not return, also on a decorated overlay.
+ * Fails with Unsupported on a filesystem that `overlay` did not return, such as a decorated overlay.
  *
  * @category changes
  * @since 0.1.0
@@ -368,8 +375,8 @@ export const changes = (self: Algebra): Effect.Effect<ReadonlyArray<Change>, Cha
  * Writes the changes to the lower filesystem, returns them, and leaves the overlay empty.
  *
  * New entries come first and removals last, each file atomically. A failed or interrupted commit may have written some
- * of them. The overlay then still has all changes and shows the same as before, and another commit continues. Excludes
- * all other writes.
+ * changes. The overlay then still has all changes and shows the same tree as before, and the next commit continues.
+ * Other writes wait until the commit has ended.
  *
  * @category changes
  * @since 0.1.0

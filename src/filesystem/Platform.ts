@@ -1,5 +1,5 @@
 /**
- * Converts between effect's own FileSystem and this library's, in both directions.
+ * Converts between effect's FileSystem and the Filesystem of this library, in both directions.
  *
  * @since 0.1.0
  */
@@ -26,7 +26,7 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
   const readMethods = makeLooking(bridge)
   const changeMethods = Changing.make(bridge, open)
   const copy = makeCopy(bridge)
-  /** Wraps a call so that open handles first publish their changes to the files at its path. */
+  /** Wraps a call. Before the call, open handles publish their changes to the files at the path of the call. */
   const withSettledPath =
     <Rest extends ReadonlyArray<unknown>, A, E>(
       call: (path: string, ...rest: Rest) => Effect.Effect<A, E>,
@@ -65,28 +65,28 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
 /**
  * Provides effect's own FileSystem, confined to the current Filesystem, whose root is "/".
  *
- * Every result is what effect's Node implementation gives on the same tree. Errors have the same tags, with ours as
- * their `cause`. The exceptions:
+ * Every result equals the result of effect's Node implementation on the same tree. Errors have the same tags, and the
+ * error of this library as their `cause`. The exceptions:
  *
- * - Paths have the meaning of the service: `..` and a trailing slash are resolved by name, and nothing leads out of
- *   the root.
- * - Symlinks that leave the root are neither made nor followed (PermissionDenied). Absolute ones leave it, unless they
- *   begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks: "root"`. Walks do not
- *   enter symlinked directories, and a copied symlink keeps its target.
+ * - Paths have the meaning of the service: `..` and a trailing slash are resolved by name, and nothing leads out of the
+ *   root.
+ * - Symlinks that leave the root are neither made nor followed (PermissionDenied). Absolute symlinks count as leaving
+ *   the root, unless they begin with the path of a host's root, or the filesystem is an InMemory with `absoluteLinks:
+ *   "root"`. Walks do not enter symlinked directories, and a copied symlink keeps its target.
  * - There are no hard links, owners, access times, set-user-ID bits and device numbers. Requests for them fail with
  *   BadArgument, and results omit them. `access` checks only permission bits, for any user.
- * - Writes are staged and replace the file in one step. A `sink` does so at its end.
- * - A handle opened with `r+` or `w` (and `x`, `+`) publishes at `sync`, which fails typed. It also publishes when its
- *   scope closes successfully, where a failure is a defect. Until then, and for good if the scope fails, everyone else sees
- *   the old file. A file created by opening exists at once, empty. Written data is held in memory, at most
- *   `Limits.maxFileSize`.
+ * - Writes are staged and replace the file in one step. A `sink` replaces the file at the end of its stream.
+ * - A handle opened with `r+` or `w` (and `x`, `+`) publishes its writes at `sync`, which fails with a typed error. It
+ *   also publishes when its scope closes successfully; a failure is then a defect. Until the handle publishes, all
+ *   other readers see the old file. If the scope fails, the writes are discarded. A file created by opening exists at
+ *   once, empty. Written data is kept in memory, at most `Limits.maxFileSize`.
  * - A call through this FileSystem that reads, stats, writes, copies, moves or removes a file, or sets its times, first
- *   publishes the data of open `w` handles. The call sees that data, and the handle does not undo the call.
+ *   publishes the data of open `w` handles. The call sees the published data, and the handle does not undo the call.
  * - Moving, copying or removing a directory publishes all files below it first. Other calls on a directory publish
  *   nothing.
- * - If the scope of such a handle fails later, an existing file keeps the published data, and a file that the handle
- *   created is removed.
- * - A handle keeps its path. If it writes on after its file was renamed or removed, it publishes all of its content
+ * - If the scope of an open `w` handle fails later, an existing file keeps the published data, and a file that the
+ *   handle created is removed.
+ * - A handle keeps its path. If the handle writes after its file was renamed or removed, it publishes its whole content
  *   under the old path again.
  * - A handle opened with `a` appends at once.
  * - Temporary files are in the root, unless `directory` is given.
@@ -139,11 +139,12 @@ const openBackend = Effect.fnUntraced(function* (
 /**
  * Provides any FileSystem of effect as a Filesystem, for runtimes without a native backend.
  *
- * It gives the guarantees of the other backends as far as such a FileSystem permits. An existing symlink is never
- * followed out of the root. But a process that replaces a directory by a symlink during a call could win a race.
- * Creating is atomic if there are hard links; otherwise an empty file may be visible for a moment.
+ * The Filesystem has the guarantees of the other backends as far as the FileSystem permits. An existing symlink is
+ * never followed out of the root. But if another process replaces a directory by a symlink during a call, the call may
+ * leave the root. A new file appears with its content if the FileSystem has hard links; otherwise an empty file may be
+ * visible for a moment.
  *
- * Fails with NotFound, NotADirectory, and the other errors of the root's path.
+ * Fails with NotFound or NotADirectory, or with another error of the root's path.
  *
  * @category layers
  * @since 0.1.0

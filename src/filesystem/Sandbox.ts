@@ -1,6 +1,5 @@
 /**
- * Runs commands beside the files: a container sees the tree of the Filesystem next to it. The backend provides the
- * isolation; this module is only the service.
+ * The service that runs commands in a container, on the files of a Filesystem. The backend provides the isolation.
  *
  * @since 0.1.0
  */
@@ -21,13 +20,13 @@ export interface ExecOptions {
   /** Environment variables in addition to those of the sandbox. @default none */
   readonly env?: Readonly<Record<string, string>> | undefined
   /**
-   * The standard input. A stream is read at the command's pace, and no further after the command has ended.
+   * The standard input. A stream is read as fast as the command reads, and no more after the command has ended.
    *
    * @default empty
    */
   readonly stdin?: string | Uint8Array | Stream.Stream<Uint8Array> | undefined
   /**
-   * The time limit, at least 1 second. `Infinity` means none for `exec`; `eval` has at most 120 seconds.
+   * The time limit, at least 1 second. For `exec`, `Infinity` means no limit; `eval` permits at most 120 seconds.
    *
    * @default 30 seconds
    */
@@ -50,16 +49,16 @@ export interface ExecOptions {
 export interface ExecResult {
   /** The exit code: 124 after a timeout, 128 plus the signal number after a signal. */
   readonly exitCode: number
-  /** The output; a long one is reduced to its beginning and end, with a mark between them. */
+  /** The standard output as text. A long output is reduced to its beginning and end, with a mark between them. */
   readonly stdout: string
   readonly stderr: string
-  /** The raw bytes: all of them, or the first ones if `stdout` is cut. */
+  /** The raw bytes of the standard output. If `stdout` is cut, only the first bytes. */
   readonly stdoutBytes: Uint8Array
   readonly durationMillis: number
   readonly timedOut: boolean
   /** True if `stdout` or `stderr` was cut. */
   readonly truncated: boolean
-  /** The limit on processes; present only if the command hit it. */
+  /** The limit on the number of processes; present only if the command reached it. */
   readonly processLimit?: number | undefined
 }
 
@@ -71,7 +70,7 @@ export interface ExecResult {
 export type ExecError = PathError | BackendError | NotFound | NotADirectory | InvalidArgument
 
 /**
- * The service that runs commands beside the container's files.
+ * The service that runs commands in the container.
  *
  * @example
  * ```ts
@@ -85,7 +84,7 @@ export type ExecError = PathError | BackendError | NotFound | NotADirectory | In
 export class Sandbox extends Context.Service<
   Sandbox,
   {
-    /** Runs a command. A failing command is a result; an error means that it could not run. */
+    /** Runs a command. Returns a result even for a command that fails. Fails if the command could not run. */
     readonly exec: (command: ReadonlyArray<string>, options?: ExecOptions) => Effect.Effect<ExecResult, ExecError>
     readonly eval: (
       code: string,

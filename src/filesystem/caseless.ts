@@ -1,8 +1,8 @@
 /**
- * Makes a case-sensitive backend case-insensitive: each path is mapped to the existing spelling.
+ * Makes a case-sensitive backend case-insensitive: maps each path to its existing spelling.
  *
- * A combination of two backends needs this if only one of them is case-sensitive, because a tree can have only one
- * rule.
+ * A combination of two backends needs this if only one of them is case-sensitive, because a tree must treat case in one
+ * way.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -39,7 +39,7 @@ export const makeCaseInsensitive = (self: Backend): Backend => {
     return currentPath
   })
 
-  /** Returns the path in its existing spelling, as far as it exists. */
+  /** Returns the path in its existing spelling. Segments that do not exist are unchanged. */
   const toExistingSpelling = (path: FsPath.FsPath): Effect.Effect<FsPath.FsPath, Fault> =>
     Effect.flatMap(self.stat(path), (stat) => (stat === undefined ? findExistingSpelling(path) : Effect.succeed(path)))
 
@@ -52,7 +52,7 @@ export const makeCaseInsensitive = (self: Backend): Backend => {
     perform: undefined,
     explore: undefined,
     history: undefined,
-    // A path has several spellings here, but a transaction record can hold only one.
+    // A path has several spellings in this backend, but a transaction record can contain only one.
     hostRoots: undefined,
     stat: (path) => withExistingSpelling(path, self.stat),
     list: (path) => withExistingSpelling(path, (at) => Effect.map(self.list(at), withoutCaseDuplicates)),

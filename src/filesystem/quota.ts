@@ -1,9 +1,9 @@
 /**
- * A quota. Space is reserved before a write, in one synchronous step, so concurrent writers cannot exceed the limit
- * together.
+ * Limits the space of a filesystem. A write reserves its space first, in one synchronous step, so concurrent writers
+ * cannot exceed the limit together.
  *
- * A reservation grows with the stream. When the write is published, under the path's lock, it is settled against the
- * file that is really replaced, and the rest is released.
+ * The reservation of a stream grows with its bytes. When the write is published, under the path's lock, the size of the
+ * replaced file is subtracted and unused space is released.
  */
 import { diskFull } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
@@ -28,8 +28,8 @@ export interface Usage {
 const noUsage: Usage = { bytes: 0, files: 0 }
 
 /**
- * Returns what an entry counts: everything but directories counts as a file, except under a temporary name; only
- * regular files have bytes.
+ * Returns the usage of an entry. Every entry except a directory counts as one file, and a regular file also counts its
+ * bytes. An entry with a temporary name counts only its bytes.
  */
 const usageOf = (path: FsPath.FsPath, stat: FileStat | undefined): Usage =>
   stat === undefined || stat.kind === "directory"
@@ -60,7 +60,9 @@ export const measure = Effect.fnUntraced(function* (port: Backend): Effect.fn.Re
   return { bytes, files }
 })
 
-/** A function that adds to the usage. It returns false, and changes nothing, if growth would exceed a limit. */
+/**
+ * A function that adds to the usage. If the sum would exceed a limit, the function changes nothing and returns false.
+ */
 type AddUsage = (bytes: number, files: number) => boolean
 
 const makeLedger = (bounds: Bounds, initial: Usage): AddUsage => {
@@ -98,7 +100,9 @@ type Mode = "create" | "replace" | "append"
 
 interface WriteTarget {
   readonly old: FileStat | undefined
-  /** True if the backend will refuse the write. The backend's own fault is then reported instead of DiskFull. */
+  /**
+   * True if the backend will refuse the write anyway. Then the fault of the backend is reported instead of DiskFull.
+   */
   readonly willFail: boolean
 }
 

@@ -1,7 +1,7 @@
 /**
  * Tracing and metrics. Duration and outcome are measured around whole calls of the service.
  *
- * Bytes are counted at the port, because only there are all of them visible, including those of searches.
+ * Bytes are counted at the port, because only the port sees all bytes, including those of searches.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -47,8 +47,8 @@ const failureTagOf = (cause: Cause.Cause<unknown>): string => {
 }
 
 /**
- * Returns a function that records the end of a call. It caches the metrics per operation, because creating one costs
- * more than an update.
+ * Returns a function that records the end of a call. The function caches the metrics of each operation, because
+ * creating a metric costs more than updating it.
  */
 const makeRecorder = (backend: string) => {
   const made = new Map<string, { readonly calls: typeof calls; readonly duration: typeof duration }>()
@@ -82,7 +82,7 @@ const makeHooks = (backend: string): Calls => {
       Effect.clockWith((clock) => {
         const start = clock.currentTimeNanosUnsafe()
         const recorded = Effect.onExit(self, (exit) => record(call.operation, clock.currentTimeNanosUnsafe() - start, exit))
-        // The span is the only service provided here; `self` needs no other.
+        // The cast is safe: `withSpan` provides only the span, and `self` does not require a span.
         return Effect.withSpan(recorded, ...span(call)) as Effect.Effect<A, E, R>
       }),
     stream: <A, E, R>(call: Call, self: Stream.Stream<A, E, R>) =>

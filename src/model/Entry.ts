@@ -31,8 +31,8 @@ export const FileStat = Schema.Struct({
   /** POSIX permission bits; absent on backends without them. */
   mode: Schema.optionalKey(Schema.Int),
   /**
-   * True if the name is a symlink. With `symlinks: "report"` the kind is "symlink"; otherwise the other fields describe the
-   * target.
+   * True if the path itself is a symlink. With `symlinks: "report"` the kind is "symlink"; otherwise the other fields
+   * describe the target.
    */
   isSymlink: Schema.optionalKey(Schema.Boolean)
 })
@@ -70,7 +70,7 @@ export const stat = ({ kind, path, ...rest }: Omit<FileStat, "isFile" | "isDirec
 /** @since 0.1.0 */
 export const FileEntry = Schema.Struct({
   name: Schema.String,
-  // The path of an escaped name does not parse.
+  // An entry with an escaped name has no valid `FsPath`, so this schema accepts any string.
   path: Schema.String as unknown as Schema.Codec<FsPath, string>,
   /** The kind of the entry itself: a symlink is "symlink", whatever it points to. */
   kind: Kind,
@@ -94,7 +94,7 @@ export interface FileEntry extends Schema.Schema.Type<typeof FileEntry> {}
 /** @since 0.1.0 */
 export const ReadResult = Schema.Struct({
   path: FsPath,
-  /** The lines of the window, joined with the file's own terminators, without the terminator of the last line. */
+  /** The lines of the window with the file's own line terminators, except for the terminator of the last line. */
   content: Schema.String,
   totalLines: Schema.Int,
   /** The 0-based line at which the window starts. */
@@ -139,8 +139,13 @@ export interface ReadBytesResult extends Schema.Schema.Type<typeof ReadBytesResu
 /** @since 0.1.0 */
 export const WriteMode = Schema.Literals(["create", "overwrite", "append", "replace", "appendExisting"])
 /**
- * The mode of a write: CreateNew, CreateOrReplace, CreateOrAppend, ReplaceExisting, AppendExisting, in the order of the
- * literals.
+ * The mode of a write.
+ *
+ * - `create`: creates a new file
+ * - `overwrite`: creates a file or replaces its content
+ * - `append`: creates a file or appends to it
+ * - `replace`: replaces the content of an existing file
+ * - `appendExisting`: appends to an existing file
  *
  * @since 0.1.0
  */
@@ -173,7 +178,7 @@ export const EditResult = Schema.Struct({
   diff: Schema.String
 })
 /**
- * The result of an edit, or of a dry run of one.
+ * The result of an edit or of its dry run.
  *
  * @since 0.1.0
  */
@@ -232,7 +237,7 @@ export const Skipped = Schema.Struct({
 /**
  * The counts of entries that a search skipped, so that a caller can trust an empty result.
  *
- * The counts cover the paths up to the last returned one, in order.
+ * The counts cover only the paths up to the last returned path, in path order.
  *
  * @since 0.1.0
  */

@@ -10,7 +10,7 @@ import type { Fault } from "./FsError.ts"
 export type { Fault } from "./FsError.ts"
 
 /**
- * There is no such entry.
+ * The fault for an entry that does not exist.
  *
  * @example
  * ```ts
@@ -24,7 +24,7 @@ export type { Fault } from "./FsError.ts"
 export const notFound: Fault = Object.freeze({ _tag: "NotFound" })
 
 /**
- * The name is taken.
+ * The fault for a name that is already taken.
  *
  * @category constructors
  * @since 0.1.0
@@ -32,7 +32,7 @@ export const notFound: Fault = Object.freeze({ _tag: "NotFound" })
 export const alreadyExists: Fault = Object.freeze({ _tag: "AlreadyExists" })
 
 /**
- * The entry is not a regular file.
+ * The fault for an entry that is not a regular file.
  *
  * @category constructors
  * @since 0.1.0
@@ -40,7 +40,7 @@ export const alreadyExists: Fault = Object.freeze({ _tag: "AlreadyExists" })
 export const notAFile: Fault = Object.freeze({ _tag: "NotAFile" })
 
 /**
- * The entry, or one of its parents, is not a directory.
+ * The fault for an entry that is not a directory, or has a parent that is not a directory.
  *
  * @category constructors
  * @since 0.1.0
@@ -48,7 +48,7 @@ export const notAFile: Fault = Object.freeze({ _tag: "NotAFile" })
 export const notADirectory: Fault = Object.freeze({ _tag: "NotADirectory" })
 
 /**
- * The directory has entries.
+ * The fault for a directory that is not empty.
  *
  * @category constructors
  * @since 0.1.0
@@ -56,7 +56,7 @@ export const notADirectory: Fault = Object.freeze({ _tag: "NotADirectory" })
 export const directoryNotEmpty: Fault = Object.freeze({ _tag: "DirectoryNotEmpty" })
 
 /**
- * The disk is full, or the quota is used up.
+ * The fault for a full disk or a quota that is used up.
  *
  * @category constructors
  * @since 0.1.0
@@ -99,7 +99,7 @@ export const pathTooLong = (detail: string): Fault => ({ _tag: "PathTooLong", de
 export const invalidArgument = (argument: string, detail: string): Fault => ({ _tag: "InvalidArgument", argument, detail })
 
 /**
- * Returns a fault for a call that exceeds the limit of that name. `allowed` is rounded down.
+ * Returns a fault for a call that exceeds a limit. `limit` is the name of the limit; `allowed` is rounded down.
  *
  * @category constructors
  * @since 0.1.0
@@ -141,7 +141,7 @@ export const ioError = (detail: string, code?: string): Fault => ({
 })
 
 /**
- * Returns true if a value is a fault, of the given tag if one is given.
+ * Tests whether a value is a fault. With `tag`, also tests whether the fault has that tag.
  *
  * @category guards
  * @since 0.1.0

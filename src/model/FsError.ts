@@ -2,8 +2,8 @@
  * The errors of the service.
  *
  * Below the service a failure is a `Fault`: plain data without path or operation. The service turns each fault into one
- * of these tagged errors, with the caller's own path. So errors leak no inner or host path and read the same on every
- * backend.
+ * of these tagged errors, with the caller's own path. So errors never contain internal or host paths, and their
+ * messages are the same on every backend.
  *
  * @since 0.1.0
  */
@@ -163,7 +163,7 @@ export class DiskFull extends Schema.TaggedError<DiskFull>("fs-algebra/DiskFull"
 }
 
 /**
- * The operation took too long. `detail` names what it waited for.
+ * The operation took too long. `detail` says what the operation waited for.
  *
  * @category errors
  * @since 0.1.0
@@ -191,7 +191,7 @@ export class IoError extends Schema.TaggedError<IoError>("fs-algebra/IoError")("
 }
 
 /**
- * The content is not text in the requested encoding. `offset` is the first invalid byte.
+ * The content is not text in the requested encoding. `offset` is the position of the first invalid byte.
  *
  * @category errors
  * @since 0.1.0
@@ -210,7 +210,7 @@ export class NotText extends Schema.TaggedError<NotText>("fs-algebra/NotText")("
 }
 
 /**
- * The call exceeds a limit of this library (`Limits`), never one of the machine. `limit` names it.
+ * The call exceeds a limit of this library (`Limits`), not a limit of the machine. `limit` is the name of the limit.
  *
  * @category errors
  * @since 0.1.0
@@ -227,7 +227,8 @@ export class LimitExceeded extends Schema.TaggedError<LimitExceeded>("fs-algebra
 }
 
 /**
- * A pattern, offset, limit or edit can never work. `argument` names the parameter.
+ * An argument of the call is invalid, such as a malformed pattern or a negative offset. `argument` is the name of the
+ * parameter.
  *
  * @category errors
  * @since 0.1.0
@@ -268,7 +269,7 @@ export class Conflict extends Schema.TaggedError<Conflict>("fs-algebra/Conflict"
 }
 
 /**
- * The backend lacks a feature that the call needs, such as symlinks or watching. `feature` names it.
+ * The backend lacks a feature that the call needs, such as symlinks or watching. `feature` is the name of the feature.
  *
  * @category errors
  * @since 0.1.0
@@ -282,11 +283,14 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
   }
 }
 
-/** The operations that run or create a container. Files may still be available when one of them fails. */
+/**
+ * The operations that create a container or run commands in it. If one of them fails, the files may still be available.
+ */
 const containerOperations: ReadonlySet<string> = new Set(["exec", "eval", "Container"])
 
 /**
- * The backend itself is gone: the engine is not running, the container stopped, or the connection is lost.
+ * The backend cannot be reached: the container engine is not running, the container has stopped, or the connection is
+ * lost.
  *
  * A walk or a listing also fails with this error when another program moves or replaces a directory during the read.
  *
@@ -468,8 +472,8 @@ export type FsError = EditError | ListError | ReadError | DeleteError | MkdirErr
  * A failure below the service: plain data without an operation. The tag is that of an error class; the other fields are
  * fields of that class.
  *
- * The engine reads two more fields and never shows them. It sets `path` itself when a call touches several paths.
- * `cause` is the host's own error, which goes to the debug log.
+ * Two optional fields are internal. `path` is the path that the fault concerns, if a call touches several paths.
+ * `cause` is the original error of the host, for the debug log.
  *
  * @since 0.1.0
  */
@@ -494,10 +498,10 @@ export const tagsOf = (union: { readonly members: ReadonlyArray<unknown> }): Rea
 export const shownPath = (path: unknown): string => (typeof path === "string" ? path : `(${typeof path})`)
 
 /**
- * Converts a fault to an error of the operation that met it, at the caller's own path.
+ * Converts a fault to the error class of the same tag, with the name of the failed operation and the caller's path.
  *
- * A tag that is not in `tags` becomes an IoError with the tag as its code. Only a backend that breaks its contract or a
- * concurrent change can cause this.
+ * A tag that is not in `tags` becomes an IoError with the tag as its code. This happens only if a backend breaks its
+ * contract or the tree changes concurrently.
  *
  * @since 0.1.0
  */
@@ -513,14 +517,14 @@ export const promote = (fault: Fault, operation: string, path: string, tags?: Re
 }
 
 /**
- * Adds the path that a fault concerns, unless it has one. For calls that touch several paths.
+ * Adds a path to a fault that has no path yet. Used by calls that touch several paths.
  *
  * @since 0.1.0
  */
 export const located = (fault: Fault, path: string): Fault => (fault["path"] === undefined ? { ...fault, path } : fault)
 
 /**
- * Converts an error back to its fault, so that another port can carry it.
+ * Converts an error back to a fault, so that another port can fail with this fault.
  *
  * @since 0.1.0
  */

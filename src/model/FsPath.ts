@@ -1,8 +1,8 @@
 /**
  * Paths: root-relative strings in one normal form.
  *
- * Only this module creates them. All code below the service takes only this form. So no other module
- * has to look for a string that climbs above the root, repeats a slash or hides a control character.
+ * Only this module creates values of type `FsPath`, and all code below the service takes only such values. So no other
+ * module has to check a path for control characters, repeated slashes or `..` above the root.
  *
  * @since 0.1.0
  */
@@ -43,8 +43,8 @@ const SLASH = 47
 const DOT = 46
 
 /**
- * Returns 0 for a normal path, 1 for a path to normalise, 2 for an invalid one. A usual path costs only this one pass
- * over its UTF-16 units.
+ * Returns 0 for a path in normal form, 1 for a path that must be normalised, and 2 for an invalid path. Most paths need
+ * only this one pass over their UTF-16 code units.
  */
 const classify = (input: string): 0 | 1 | 2 => {
   let previous = SLASH
@@ -93,8 +93,8 @@ export const isTemporaryName = (name: string): boolean =>
 export const codePoints: (text: string) => number = Unicode.codePoints
 
 /**
- * Checks a normal path against three limits: characters in total, segments, characters per segment. Returns the fault,
- * or `undefined`.
+ * Checks a path in normal form against three limits: characters in total, segments, characters per segment. Returns the
+ * fault, or `undefined`.
  *
  * @since 0.1.0
  */
@@ -103,7 +103,7 @@ export const checkLimits = (
   limits: Pick<LimitsShape, "maxPathLength" | "maxPathDepth" | "maxSegmentLength">
 ): Fault | undefined => {
   const { length } = path
-  // A path this short cannot exceed any of the three.
+  // A path this short cannot exceed any of the three limits.
   if (length <= limits.maxSegmentLength && length <= limits.maxPathLength && length < 2 * limits.maxPathDepth) return undefined
   if (length > limits.maxPathLength && codePoints(path) > limits.maxPathLength) {
     return pathTooLong(`it has ${codePoints(path)} characters where ${limits.maxPathLength} are allowed`)
@@ -177,7 +177,7 @@ export const uncreatable = (path: string): Fault | undefined =>
   path.includes(".~") && path.split("/").some(isTemporaryName) ? kept : undefined
 
 /**
- * Returns the fault of a symlink target with control characters or lone surrogates, else `undefined`.
+ * Returns a fault if a symlink target contains control characters or lone surrogates, else `undefined`.
  *
  * @since 0.1.0
  */
@@ -257,7 +257,8 @@ export const isWithin = (base: FsPath, path: FsPath): boolean =>
 export const fold = <Text extends string>(path: Text): Text => path.toLowerCase() as Text
 
 /**
- * Compares by code point. A comparison of UTF-16 units differs beyond the basic plane.
+ * Compares two strings by code point. The operator `<` compares UTF-16 code units, which orders characters above U+FFFF
+ * differently.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,6 @@
 /**
- * All limits in one record. Each call reads it anew, so a scope can tighten a limit without passing arguments down.
+ * The limits of calls, in one record. Every call reads the current record, so `Effect.provideService` can change a
+ * limit for a part of a program.
  *
  * @since 0.1.0
  */
@@ -11,33 +12,33 @@ import * as Context from "effect/Context"
  * @since 0.1.0
  */
 export interface LimitsShape {
-  /** The largest write; code points for text, otherwise bytes. */
+  /** The maximum size of a write, in code points for text and in bytes otherwise. */
   readonly maxFileSize: number
   /**
-   * The most bytes that a sink accepts from a stream.
+   * The maximum number of bytes that a sink accepts from a stream.
    *
    * @default no bound, or `maxFileSize` if that is less than standard
    */
   readonly maxStreamBytes?: number | undefined
-  /** The most bytes per read of bytes or text (not of streams). */
+  /** The maximum number of bytes of a read. Streams have no such limit. */
   readonly maxReadBytes: number
-  /** Code points of a whole path. */
+  /** The maximum number of code points in a path. */
   readonly maxPathLength: number
-  /** Segments of a path. */
+  /** The maximum number of segments in a path. */
   readonly maxPathDepth: number
-  /** Code points of one segment; a host may have a lower limit, in bytes. */
+  /** The maximum number of code points in one segment. A host may have a lower limit, in bytes. */
   readonly maxSegmentLength: number
-  /** Lines per page when a read gives no limit. */
+  /** The number of lines per page if a read gives no limit. */
   readonly defaultReadLimit: number
   readonly maxGrepMatches: number
   readonly maxGlobMatches: number
   readonly maxListEntries: number
-  /** Characters of one glob or regular expression. */
+  /** The maximum number of characters in a glob or regular expression. */
   readonly maxPatternLength: number
   /** Milliseconds that a pattern may spend on one file before `Timeout`. */
   readonly patternBudget: number
   readonly maxArchiveEntries: number
-  /** Bytes, unpacked. */
+  /** The maximum total size of the unpacked files of an archive, in bytes. */
   readonly maxArchiveBytes: number
 }
 

@@ -8,7 +8,9 @@ export interface SearchPattern {
   readonly multiline: boolean
 }
 
-/** Literal texts, one of which every matching line contains. With `fold`, ASCII letters match in either case. */
+/**
+ * Literal texts. Every matching line contains at least one of them. With `fold`, ASCII letters match in either case.
+ */
 export interface Needles {
   readonly texts: ReadonlyArray<string>
   readonly fold: boolean
@@ -38,8 +40,8 @@ export type SkipReason = "binary" | "tooLarge" | "unreadable" | "gone"
 /** The results of a search in a few buffers. */
 export interface PackedMatches {
   /**
-   * Per file: the number of matching lines, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Shorter than the request
-   * after a withdrawal.
+   * Per file: the number of matching lines, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Shorter than the
+   * requested list of files if the request was cancelled.
    */
   readonly files: Int32Array<ArrayBuffer>
   /** Per match: line number, matchStart, matchEnd, and the end of its line in `bytes`. */

@@ -16,7 +16,7 @@ export class SessionError extends Schema.TaggedError<SessionError>("fs-algebra/S
    * - `corrupt`: the data is damaged, or its items do not fit their schema
    * - `unknown`: no snapshot has that id, or it belongs to another session
    * - `invalid`: the id or name is not allowed
-   * - `outside`: state that lives outside the slices failed
+   * - `outside`: a participant, which keeps state outside the slices, failed
    * - `io`: the disk failed
    */
   reason: Schema.Literals(["unknownSlice", "duplicateSlice", "version", "corrupt", "unknown", "invalid", "outside", "io"]),

@@ -8,10 +8,11 @@
  * The port laws check this contract:
  *
  * - The root exists, is a directory, and can be neither removed nor renamed (`AccessDenied` `root`).
- * - Nothing is followed: below a symlink there is nothing, as there is nothing below a file.
- * - `open` pins: the bytes belong to the stat that it returned, whatever happens to the name meanwhile.
- * - `write` with `replace` is all or nothing, also under interruption; `create` never overwrites, not even a symlink.
- * - A missing parent is `NotFound`, a wrong kind a wrong-kind fault; nothing succeeds without doing its work.
+ * - No operation follows a symlink: nothing exists below a symlink, just as nothing exists below a file.
+ * - `open` pins the file: the bytes belong to the returned stat, even if the name is removed or replaced meanwhile.
+ * - `write` with `replace` is all or nothing, even if it is interrupted; `create` never overwrites, not even a symlink.
+ * - A missing parent causes `NotFound`. An entry of the wrong kind causes `NotAFile` or `NotADirectory`. No operation
+ *   reports success without doing its work.
  *
  * @since 0.1.0
  */
@@ -67,11 +68,11 @@ export type {
  */
 export interface Info {
   readonly name: string
-  /** The root as text for people, never for parsing. */
+  /** A description of the root for people. Programs must not parse this text. */
   readonly root: string
   readonly caseSensitive: boolean
   readonly readOnly: boolean
-  /** The containment that the backend really provides on this machine. */
+  /** The level of confinement that the backend provides on this machine. */
   readonly confinement: "virtual" | "race-free" | "race-free-open" | "best-effort"
 }
 
@@ -84,14 +85,17 @@ export interface Child {
   readonly name: string
   readonly kind: Kind
   readonly addressable: boolean
-  /** The segment by which this backend knows an entry whose `addressable` is false. No caller's path can contain it. */
+  /**
+   * The path segment with which this backend addresses an entry whose `addressable` is false. A caller's path can never
+   * contain this segment.
+   */
   readonly key?: string
   /** The size, if the listing provides it for free; otherwise the engine calls `stat`. */
   readonly sizeBytes?: number
 }
 
 /**
- * Returns the segment by which the backend knows a child; almost always its name.
+ * Returns the path segment with which the backend addresses an entry: its `key` if it has one, otherwise its name.
  *
  * @since 0.1.0
  */
@@ -105,19 +109,17 @@ export const keyOf = (child: Child): string => child.key ?? child.name
 export interface Handle {
   /** The stat of the open file. The bytes from `read` belong to it. */
   readonly stat: FileStat
-  /**
-   * Reads at most `length` bytes from `offset`, possibly fewer, and none only at the end. The caller owns the array.
-   */
+  /** Reads up to `length` bytes from `offset`. An empty result means the end of the file. The caller owns the array. */
   readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
   /** The SHA-256 of the content in hex, if the backend stores it. */
   readonly version?: Effect.Effect<string, Fault>
 }
 
 /**
- * Wraps the one step in which a write becomes visible.
+ * Wraps the step in which a write becomes visible.
  *
- * The backend does all slow work first and runs only the publishing step inside. So `commit` takes the path's lock and
- * checks the precondition as late as possible.
+ * The backend does all slow work before it runs this step inside `commit`. So `commit` locks the path and checks the
+ * precondition as late as possible.
  *
  * @since 0.1.0
  */
@@ -141,7 +143,7 @@ export interface WriteHow {
  * @since 0.1.0
  */
 export interface Links {
-  /** Reads the target. Fails with InvalidArgument if the path is no symlink, and with NotFound if it is absent. */
+  /** Reads the target. Fails with InvalidArgument if the path is not a symlink, and with NotFound if it is absent. */
   readonly read: (path: FsPath) => Effect.Effect<string, Fault>
   /**
    * Reads the target in order to follow it. Fails with AccessDenied if the system forbids this user to follow it.
@@ -151,7 +153,7 @@ export interface Links {
   readonly follow?: ((path: FsPath) => Effect.Effect<string, Fault>) | undefined
   /**
    * Converts an absolute target below this root to the relative target that a link at `path` needs. Returns `undefined`
-   * if the target lies elsewhere. Depends on the text alone.
+   * if the target lies elsewhere. The result depends only on the two strings.
    *
    * @default no absolute target leads below the root
    */
@@ -192,8 +194,8 @@ export interface Locks {
   /** Runs the effect with an exclusive lock on the paths and everything below. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /**
-   * Runs the effect with the same lock. The effect's own calls may take the lock again, one at a time; other fibers
-   * wait.
+   * Runs the effect with an exclusive lock on the paths and everything below. Calls inside the effect may take the lock
+   * again, one at a time; other fibers wait.
    *
    * @default without excluding anybody
    */
@@ -203,9 +205,9 @@ export interface Locks {
   /**
    * Runs the effect with a claim on the file, which excludes other processes that claim it too.
    *
-   * A claim is taken after the path's lock, for one file at a time. It covers only the check of a precondition and what
-   * depends on it. A write without a precondition neither takes a claim nor waits for one. Fails with AccessDenied
-   * `busy` if the claim is not free in time.
+   * A claim is taken after the path's lock, for one file at a time. It covers only the check of a precondition and the
+   * write that depends on this check. A write without a precondition neither takes a claim nor waits for one. Fails
+   * with AccessDenied `busy` if the claim is not free in time.
    */
   readonly claim?: (<A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Fault, R>) | undefined
 }
@@ -217,19 +219,20 @@ export interface Locks {
  */
 export interface Rules {
   /**
-   * Tests whether an action is permitted; without a path, whether it is possible anywhere.
+   * Tests whether an action is permitted on a path. Without a path, tests whether the action is permitted on at least
+   * one path.
    *
    * @default everything is permitted
    */
   readonly permits?: ((action: "write" | "delete", path?: FsPath) => boolean) | undefined
   /**
-   * Returns the fault if a policy protects the path from removal. For code that moves an entry away instead of removing
-   * it.
+   * Returns a fault if a policy protects the path from removal. Used by code that moves an entry away instead of
+   * removing it.
    */
   readonly keeps?: ((path: FsPath) => Fault | undefined) | undefined
   /**
-   * Tests for directories that, like the root, can be neither removed, moved nor replaced: mount points and their
-   * parents.
+   * Tests whether a path is a mount point or a parent of one. Like the root, such a directory cannot be removed, moved
+   * or replaced.
    */
   readonly pinned?: ((path: FsPath) => boolean) | undefined
   /** @default "standard" */
@@ -269,7 +272,7 @@ export interface Backend {
    * a file or symlink.
    */
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
-  /** Lists a directory in any order. Fails with NotFound, NotADirectory. */
+  /** Lists a directory in any order. Fails with NotFound or NotADirectory. */
   readonly list: (path: FsPath) => Effect.Effect<ReadonlyArray<Child>, Fault>
   /** Opens a file. Fails with NotFound, and with NotAFile for directories, symlinks and entries of kind `other`. */
   readonly open: (path: FsPath) => Effect.Effect<Handle, Fault, Scope.Scope>
@@ -277,7 +280,8 @@ export interface Backend {
    * Writes a file and returns the stat of the published file.
    *
    * `create` fails with AlreadyExists for any existing entry. `replace` and `append` create a missing file, and fail
-   * with NotAFile on anything but a file, also a symlink. The parent must be a directory: NotFound, NotADirectory.
+   * with NotAFile on any other entry, including a symlink. If the parent is missing or not a directory, the write fails
+   * with NotFound or NotADirectory.
    */
   readonly write: <E, R>(
     path: FsPath,
@@ -290,11 +294,11 @@ export interface Backend {
   /** Removes a file, a symlink, an entry of kind `other`, or an empty directory. Fails with NotFound or DirectoryNotEmpty. */
   readonly remove: (path: FsPath) => Effect.Effect<void, Fault>
   /**
-   * Renames an entry. Fails with AlreadyExists without `replace`, and with NotFound for the source or the target's
-   * parent.
+   * Renames an entry. Fails with NotFound if the source or the parent of the target is missing. Without `replace`,
+   * fails with AlreadyExists if the target exists.
    *
    * With `replace` a file or symlink replaces a file or symlink, and a directory replaces an empty directory. Fails
-   * with IoError, code EXDEV, if only a copy can do it.
+   * with IoError and the code EXDEV if the entry must be copied instead, as between two disks.
    */
   readonly rename: (from: FsPath, to: FsPath, options: { readonly replace: boolean }) => Effect.Effect<void, Fault>
 
@@ -306,8 +310,8 @@ export interface Backend {
   readonly rules?: Rules | undefined
   readonly locks?: Locks | undefined
   /**
-   * Answers requests in one step, exactly as the engine derives them from the primitives. Without it the engine derives
-   * everything.
+   * Answers requests in one step. Each answer must equal the one that the engine would derive from the primitives.
+   * Without `perform`, the engine derives every answer.
    */
   readonly perform?: Perform | undefined
   /** Reads the directories of a walk ahead, and searches the files in them. */
@@ -316,7 +320,7 @@ export interface Backend {
   readonly history?: History | undefined
   readonly calls?: Calls | undefined
   /**
-   * The places of the files on this machine, for transaction records that outlive the process. Absent for files in
+   * The host directories that contain the files, for transaction records that outlive the process. Absent for files in
    * memory.
    */
   readonly hostRoots?: HostRoots | undefined
@@ -339,8 +343,8 @@ export interface Advice {
 }
 
 /**
- * A function that receives each request and the effect that answers it. `Request.declined` instead of the answer makes
- * the engine run the primitive operations.
+ * A function that receives each request and the effect that answers it. If the function returns `Request.declined`
+ * instead, the engine runs the primitive operations.
  *
  * @since 0.1.0
  */
@@ -359,11 +363,14 @@ export interface RequestAdvice {
 export interface Interceptor {
   /** Runs around each primitive operation. */
   readonly operation?: Advice | undefined
-  /** Runs around each request. Without it requests pass if `operation` is absent; otherwise all become operations. */
+  /**
+   * Runs around each request. If `operation` is given without `request`, the engine sends no requests and runs
+   * primitive operations instead.
+   */
   readonly request?: RequestAdvice | undefined
   /**
-   * Receives all bytes of files, of operations and of requests: those of a read after it, the chunks of a written stream
-   * as they pass, other written bytes once they are written. The bytes must not be modified.
+   * Receives the bytes that are read and written, by operations and by requests. The function runs after a read, after
+   * a write of bytes, and for each chunk of a written stream. It must not modify the bytes.
    */
   readonly bytes?: ((direction: "read" | "written", path: FsPath, bytes: Uint8Array) => Effect.Effect<void>) | undefined
 }
@@ -409,7 +416,7 @@ const visibleRequests: ReadonlySet<Request.Tag> = new Set<Request.Tag>([
 ])
 
 const withObservedBytes = (self: Backend, observe: NonNullable<Interceptor["bytes"]>): Backend => {
-  /** Runs a write. A declined request has written nothing, and has not run the stream. */
+  /** Runs a write and reports its bytes. A declined request has neither written anything nor run the stream. */
   const observeWrite = <A, E, R, E2, R2>(
     path: FsPath,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
@@ -471,11 +478,15 @@ const withObservedBytes = (self: Backend, observe: NonNullable<Interceptor["byte
 }
 
 /**
- * Runs functions around everything that a backend does. A single function runs around every primitive operation.
+ * Returns a backend that runs the given functions around each operation or request. A function instead of an
+ * `Interceptor` runs around each operation.
  *
- * Locks, rules and capabilities stay. `explore` and `history` are dropped, because they would bypass the functions. So
- * are requests that a function would not see: all of them if there is only `operation`, and `Edit` and `CopyTree`, whose
- * bytes stay in the backend, if there is `bytes`.
+ * The backend keeps its locks, rules, links, attributes and `watch`, but loses `explore` and `history`, which would
+ * bypass the functions.
+ *
+ * If `operation` is given without `request`, the backend also loses `perform`, so that the engine runs every operation.
+ * If `bytes` is given, the backend answers no `Edit` and no `CopyTree` request, because the bytes of the files would
+ * not be visible.
  *
  * @example
  * ```ts
@@ -507,8 +518,8 @@ export const around = (self: Backend, advice: Advice | Interceptor): Backend => 
 }
 
 /**
- * Returns the backend in another path space: `into` maps new paths to the backend's own, `out` maps reported paths
- * back.
+ * Returns the backend with other paths. `into` maps each path of a caller to a path of the backend, and `out` maps the
+ * paths that the backend reports to paths of the caller.
  *
  * @since 0.1.0
  */
@@ -523,7 +534,7 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
     hostRoots: hostRoots && {
       all: hostRoots.all,
       hostPathOf: (path) => hostRoots.hostPathOf(into(path)),
-      // A path that is invisible in the new path space cannot be refused there.
+      // Paths that the caller cannot see are permitted, because the caller cannot refuse them.
       settleTransactions: (permits) => hostRoots.settleTransactions((path) => into(out(path)) !== path || permits(out(path)))
     },
     stat: (path) => self.stat(into(path)),
@@ -566,7 +577,8 @@ export const mapPath = (self: Backend, into: (path: FsPath) => FsPath, out: (pat
 }
 
 /**
- * Returns the backend without `perform` and `explore`, so that the engine derives everything.
+ * Returns the backend without `perform` and `explore`, so that the engine derives every answer from the primitive
+ * operations.
  *
  * @category combinators
  * @since 0.1.0

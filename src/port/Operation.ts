@@ -1,5 +1,5 @@
 /**
- * Each primitive call as data. A backend has no other calls, so an observer of operations sees everything.
+ * Primitive operations as data. A backend does nothing else, so an observer of operations sees everything.
  *
  * @since 0.1.0
  */
@@ -76,7 +76,7 @@ export const action = (operation: Operation): Action => {
 export const isMutation = (operation: Operation): boolean => action(operation) !== "read"
 
 /**
- * One call of the service as data. The primitive operations are its steps.
+ * A call of the service as data. The call runs primitive operations as its steps.
  *
  * @since 0.1.0
  */

@@ -40,7 +40,8 @@ export interface Whole {
 }
 
 /**
- * A whole write. The engine has checked the arguments and holds the lock of the path; for a stream, within `commit`.
+ * A whole write. The engine has checked the arguments and holds the lock of the path. For a stream, the engine holds
+ * this lock only within `commit`.
  *
  * A handler that declines must not run the stream. It reports the version if the plan requests one and the caller
  * cannot know it.
@@ -56,18 +57,22 @@ export interface Write<E = unknown, R = unknown> {
 }
 
 /**
- * A request other than `Write`, which alone carries the errors and services of a stream.
+ * Any request except `Write`. Only `Write` needs type parameters, for the errors and services of its stream.
  *
  * @since 0.1.0
  */
 export type Plain =
   | { readonly _tag: "Stat"; readonly path: FsPath }
-  /** Reads a whole file. Declined for a file of more than `maxBytes`. */
+  /** Reads a whole file. The backend declines if the file has more than `maxBytes`. */
   | { readonly _tag: "Read"; readonly path: FsPath; readonly maxBytes: number }
-  /** Reads several whole files. The answer omits each file that a single read must report. */
+  /**
+   * Reads several whole files. The answer has `undefined` for each file that could not be read; a `Read` of this file
+   * gives the fault.
+   */
   | { readonly _tag: "ReadMany"; readonly paths: ReadonlyArray<FsPath>; readonly maxBytes: number }
   /**
-   * Reads the entry at each component of a path, from the root to the first one that is no directory. Follows nothing.
+   * Reads the entry at each component of a path, from the root to the first entry that is not a directory. Follows no
+   * symlinks.
    *
    * If the last entry is a directory and not the path itself, the next component does not exist.
    */
@@ -87,11 +92,12 @@ export type Plain =
    * afterwards. An entry may be visible before it is complete, so callers create entries in hidden directories.
    */
   | { readonly _tag: "MakeMany"; readonly entries: ReadonlyArray<NewEntry> }
-  // Whole changes, for backends where another program decides about existence. The engine has checked everything else.
+  // Whole changes, for backends in which another program checks whether entries exist. The engine has checked
+  // everything else.
   | { readonly _tag: "Edit"; readonly path: FsPath; readonly edits: ReadonlyArray<Edit>; readonly plan: EditPlan }
   | { readonly _tag: "Remove"; readonly path: FsPath; readonly plan: RemovePlan }
   | { readonly _tag: "MakeDirectory"; readonly path: FsPath; readonly plan: MakeDirectoryPlan }
-  /** Moves an entry. A fault names the path of the end that it concerns. */
+  /** Moves an entry. The `path` of a fault is the source or the target. */
   | { readonly _tag: "Move"; readonly path: FsPath; readonly to: FsPath; readonly plan: MovePlan }
 
 /**
@@ -138,9 +144,11 @@ export interface Answers {
 export type AnswerOf<R extends { readonly _tag: Tag }> = Answers[R["_tag"]]
 
 /**
- * The handlers of a backend. `None` declines: nothing is done, and the engine derives the answer.
+ * The handlers of a backend. A handler that returns `None` declines: it has done nothing, and the engine derives the
+ * answer.
  *
- * The engine asks only when the answer is due, so a handler may do its work in the call and return a completed effect.
+ * The engine calls a handler only when it needs the answer. So a handler may do its work synchronously and return a
+ * completed effect.
  *
  * @since 0.1.0
  */
@@ -151,7 +159,7 @@ export type Handlers = {
 }
 
 /**
- * A function that answers requests in one step, with the tags that it handles.
+ * A function that answers requests in one step. `tags` lists the requests that the function handles.
  *
  * @since 0.1.0
  */
@@ -208,7 +216,7 @@ export const performing = (self: { readonly perform?: Perform | undefined }, tag
 export const reading: ReadonlySet<Tag> = new Set<Tag>(["Stat", "Read", "ReadMany", "Look"])
 
 /**
- * Removes all requests but those with the given tags.
+ * Returns a `perform` that handles only the given tags.
  *
  * @since 0.1.0
  */
@@ -236,7 +244,8 @@ export const override = (self: Perform | undefined, change: (self: Perform) => H
 }
 
 /**
- * Forwards the requests that `self` handles to the `perform` that `latest` returns at that time.
+ * Returns a `perform` with the tags of `self`. It runs `latest` for each request and forwards the request to the
+ * result.
  *
  * @since 0.1.0
  */

@@ -1,7 +1,8 @@
 /**
- * Permissions of a layer: the form that the engine reads before any other check (`Rules`), and a guard at the port.
+ * The permissions of a layer.
  *
- * The guard enforces the same permissions again, so that no caller and no combinator can bypass them.
+ * The engine checks the permissions (`Rules`) before anything else. A guard at the port (`enforce`) checks them again,
+ * so that no caller and no combinator can bypass them.
  *
  * @since 0.1.0
  */
@@ -23,7 +24,10 @@ export interface CommonOptions {
   readonly readOnly?: boolean | undefined
   /** @default true */
   readonly allowWrite?: boolean | undefined
-  /** False forbids deleting. Overwriting stays permitted without it; moving needs both permissions. @default true */
+  /**
+   * Set to false to forbid deleting. Overwriting stays permitted. Moving needs permission to write and to delete.
+   * @default true
+   */
   readonly allowDelete?: boolean | undefined
   /** @default "standard" */
   readonly policy?: PathPolicy | undefined
@@ -59,9 +63,9 @@ export const isReadOnly = (rules: Rules): boolean =>
   rules.permits !== undefined && !rules.permits("write") && !rules.permits("delete")
 
 /**
- * Set by the engine while a failed call removes what it has created.
+ * True while the engine removes the entries that a failed call has created.
  *
- * These steps need no permission to delete. Otherwise a layer that permits only writing could not guarantee that a
+ * The removal needs no permission to delete. Otherwise a layer that permits only writing could not guarantee that a
  * failed write leaves nothing behind.
  *
  * @since 0.1.0
@@ -71,7 +75,8 @@ export const TakingBack: Context.Reference<boolean> = Context.Reference<boolean>
 })
 
 /**
- * Set while a tree is restored: its empty directories must stay, even on a backend that removes emptied directories.
+ * True while a tree is restored. Empty directories of the tree must stay, even on a backend that removes directories
+ * that become empty.
  *
  * @since 0.1.0
  */

@@ -1,7 +1,7 @@
 /**
  * Converts absolute link targets below the root to relative ones.
  *
- * Only the text is examined and no file is read, so nothing about the outside can be learnt.
+ * The conversion uses only the text of a target and reads no file. So it reveals nothing about files outside the root.
  */
 import { type FsPath, parent, segments } from "../model/FsPath.ts"
 import type { Links } from "./Backend.ts"
@@ -16,7 +16,7 @@ const leavesRoot = (names: ReadonlyArray<string>): boolean => {
   return names.some((name) => (depth += name === ".." ? -1 : 1) < 0)
 }
 
-/** Returns the shortest relative path from a directory to a place. Both are given by their names from the root. */
+/** Returns the shortest relative path from a directory to another path. Both are lists of segments from the root. */
 const relativePathBetween = (from: ReadonlyArray<string>, to: ReadonlyArray<string>): string => {
   let shared = 0
   while (shared < from.length && shared < to.length && from[shared] === to[shared]) shared++
@@ -24,7 +24,8 @@ const relativePathBetween = (from: ReadonlyArray<string>, to: ReadonlyArray<stri
 }
 
 /**
- * Converts absolute targets that begin with one of the paths of the root. All are absolute paths with slashes.
+ * Returns a function that converts absolute targets below the root. `roots` returns all absolute paths of the root,
+ * with slashes.
  *
  * A root path that contains ".." is ignored, because its text does not determine where it leads.
  */
@@ -43,8 +44,8 @@ export const makeRelativeTargets =
   }
 
 /**
- * Returns the target with which the resolution of a link at `path` continues. An absolute target below the root becomes
- * a relative one.
+ * Returns the target that a resolution of the symlink at `path` must follow. An absolute target below the root becomes
+ * a relative target.
  */
 export const relativeTarget = (links: Links | undefined, path: FsPath, target: string): string =>
   target.startsWith("/") ? (links?.relative?.(path, target) ?? target) : target

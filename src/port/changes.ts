@@ -6,7 +6,9 @@ import type { LimitsShape } from "../model/Limits.ts"
 export interface WritePlan {
   readonly mode: WriteMode
   readonly createParents: boolean
-  /** The required version, or `null` for an absent file; otherwise Conflict. */
+  /**
+   * The version that the file must have, or `null` if the file must not exist. Otherwise the write fails with Conflict.
+   */
   readonly ifMatch?: string | null | undefined
   /** True if the caller wants the version of the file afterwards. */
   readonly version: boolean
@@ -52,7 +54,7 @@ export interface NewEntry {
   readonly path: FsPath
   /** The content of a file; absent for a directory. */
   readonly bytes?: Uint8Array | undefined
-  /** The permission bits; if absent, those that the plain operation gives. */
+  /** The permission bits. If absent, a new entry gets the usual bits of this backend. */
   readonly mode?: number | undefined
 }
 

@@ -32,7 +32,7 @@ export const inWalkOrder = (children: ReadonlyArray<Child>, caseSensitive: boole
   return keyed.map(({ child }) => child)
 }
 
-/** The failure of a read whose directory was moved or replaced after it was listed. A search skips the directory. */
+/** The fault of reading a directory that was moved or replaced after its parent was listed. A search skips it. */
 export const changed: Fault = unavailable("another program moved or replaced this directory while it was read; try again")
 
 export interface Visit {
@@ -59,7 +59,8 @@ export interface Searched {
 }
 
 /**
- * The result for each file in order, or the index of the file at which the pattern ran too long or the search failed.
+ * The results of all files in order. Otherwise, the index of the file that exceeded the budget of the pattern, or whose
+ * search failed.
  */
 export type BatchSearchResult =
   | ReadonlyArray<Searched>
@@ -101,13 +102,13 @@ export interface Explorer<V extends Visit> {
   readonly keepOpen: (visit: V) => void
   readonly release: (visit: V) => void
   /**
-   * Lists a directory again. A held directory must be the same one: fails with NotFound if another has its name.
+   * Lists a directory again. Fails with NotFound if the directory is open, and its name now belongs to another one.
    *
    * @default `list` of its path
    */
   readonly relist?: ((visit: V) => Effect.Effect<ReadonlyArray<Child>, Fault>) | undefined
   /**
-   * Searches files in batches that run in parallel; the results of calls are independent.
+   * Searches a batch of files. Several calls may run at the same time.
    *
    * `firstLine` is the first line to search in the first file. Matches carry the path that `pathOf` returns for the
    * index of their file.

@@ -1,6 +1,6 @@
 /**
- * The access that a backend offers to snapshots. Combinators drop it, because their view differs from the backend
- * below.
+ * The access that a backend offers to snapshots. Combinators drop this access, because the tree that they show differs
+ * from the backend's tree.
  */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -43,9 +43,9 @@ export interface DirectoryHistory {
   readonly _tag: "Directory"
   /** The path of the directory, with all symlinks resolved. */
   readonly root: string
-  /** Lists a directory with the stamps that show changes. Fails with NotFound, NotADirectory. */
+  /** Lists a directory with the stamps of its entries. Fails with NotFound or NotADirectory. */
   readonly listStamped: (path: FsPath) => Effect.Effect<ReadonlyArray<StampedChild>, Fault>
-  /** Reads many directories ahead, if this is faster. The children are all Stamped, in any order. */
+  /** Reads many directories ahead, if this is faster. Each child is a `StampedChild`; their order is arbitrary. */
   readonly explore?:
     | (<V extends Visit>(pathOf: (visit: V) => FsPath) => Effect.Effect<Explorer<V>, never, Scope.Scope>)
     | undefined
@@ -55,7 +55,10 @@ export interface StampedChild extends Child {
   readonly sizeBytes: number
   /** POSIX permission bits. */
   readonly mode: number
-  /** The last change of the content, and of anything about the entry: milliseconds since 1970, with a fraction. */
+  /**
+   * The time of the last change of the content (`modified`) or of the entry (`changed`), in milliseconds since 1970,
+   * with a fraction.
+   */
   readonly modified: number
   readonly changed: number
   readonly inode: number

@@ -1,8 +1,9 @@
 /**
- * The places of a backend's files on this machine.
+ * The host directories that contain the files of a backend.
  *
- * A transaction is recorded outside its directories, by their real identity. So any process that opens them later,
- * through any combinators, can finish the transaction of a killed process.
+ * A transaction has a record outside of the directories that it changes. The record identifies each directory by path,
+ * device and inode. So any process that later opens such a directory, through any combinators, can finish the
+ * transaction of a killed process.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -25,12 +26,12 @@ export interface HostPath {
 
 export interface HostRoots {
   readonly all: ReadonlyArray<HostRoot>
-  /** Returns the origin of a path, or `undefined` if the path is on no disk of this machine. */
+  /** Returns the host path of a file, or `undefined` if the file is not on a disk of this machine. */
   readonly hostPathOf: (path: FsPath) => HostPath | undefined
   /**
    * Settles the transactions that killed processes left in these directories.
    *
-   * If `permits` refuses one of its paths, a transaction is only reported. Fails with Unavailable if a live process is
+   * A transaction with a path that `permits` refuses is only reported. Fails with Unavailable if a live process is
    * renaming entries and does not finish.
    */
   readonly settleTransactions: (permits: (path: FsPath) => boolean) => Effect.Effect<void, Fault>
@@ -39,8 +40,11 @@ export interface HostRoots {
 export interface TransactionOutcome {
   readonly root: string
   /**
-   * The outcome. `cleared`: nothing was changed, or only staged files were left. `left`: nothing was done, for the
-   * reason in `detail`.
+   * The outcome:
+   *
+   * - `finished`: the transaction was completed or rolled back
+   * - `cleared`: nothing had changed, or only staged files were left, which were removed
+   * - `left`: nothing was done, for the reason in `detail`
    */
   readonly outcome: "finished" | "cleared" | "left"
   readonly owner: string
@@ -67,7 +71,10 @@ export interface Recovery {
   readonly report: (settled: TransactionOutcome) => Effect.Effect<void>
 }
 
-/** The service that handles unfinished transactions. By default all may be settled, and a warning reports each outcome. */
+/**
+ * The service that handles unfinished transactions. By default, all transactions may be settled, and a warning reports
+ * each outcome.
+ */
 export const Recovery: Context.Reference<Recovery> = Context.Reference<Recovery>("fs-algebra/Recovery", {
   defaultValue: () => ({
     permits: () => true,

@@ -1,6 +1,6 @@
 /**
- * The interface of a session for state that lives in it or beside it. Changes of state are synchronous, so they are
- * atomic.
+ * The interface of a session for components that keep state in its slices or outside them. Changes of slices are
+ * synchronous, so they are atomic.
  */
 import * as Context from "effect/Context"
 import type * as Effect from "effect/Effect"
@@ -11,10 +11,10 @@ import type { Slice } from "../model/Slice.ts"
 export type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
- * Wraps the slow part of a capture or preparation, at which an interruption is safe.
+ * Wraps the slow part of a capture or a preparation, in which an interruption is safe.
  *
- * The part is interruptible if the session's caller is. During a rollback after an interruption it stays
- * uninterruptible.
+ * The part is interruptible if the caller of the session is interruptible. If a rollback runs because of an
+ * interruption, the part is uninterruptible.
  */
 export const Unmasking: Context.Reference<Unmask> = Context.Reference<Unmask>("fs-algebra/port/Unmasking", {
   defaultValue: () => (effect) => effect
@@ -24,7 +24,8 @@ export const Unmasking: Context.Reference<Unmask> = Context.Reference<Unmask>("f
 export interface Cell<A> {
   readonly get: () => A | undefined
   /**
-   * Replaces all items of the slice by this one. The change is published, but the owner of the cell gets no callback.
+   * Replaces all items of the slice by this value. The session publishes the change, but does not call `changed` of
+   * this cell.
    */
   readonly set: (value: A) => void
   readonly clear: () => void
@@ -32,13 +33,13 @@ export interface Cell<A> {
 
 export interface Kept {
   /**
-   * Does everything that can fail, without a visible change. Then `commit` makes it visible and cannot fail, or
-   * `discard` undoes it.
+   * Prepares a restore: does everything that can fail, without a visible change. Afterwards `commit` makes the restored
+   * state visible and cannot fail, or `discard` undoes the preparation.
    *
-   * It can run any number of times; the captured state does not change.
+   * `prepare` can run any number of times; the captured state does not change.
    */
   readonly prepare: Effect.Effect<Prepared, SessionError>
-  /** Frees the captured state, when it can no longer be requested. */
+  /** Frees the captured state, after the last call that could request it. */
   readonly release: Effect.Effect<void>
 }
 
@@ -52,7 +53,7 @@ export interface Participant {
   /**
    * Wraps every capture, restore, reset, clone and save: no other fiber may change this component's state meanwhile.
    *
-   * Code that holds the component while a caller's effect runs must use the session's `exclusively`.
+   * Code that locks the component while a caller's effect runs must use the session's `exclusively`.
    */
   readonly exclusively?: (<A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
   /** Captures the state outside the slices. @default nothing */
@@ -64,17 +65,17 @@ export interface Participant {
 export interface Slices {
   readonly id: string
   /**
-   * Installs the slice unless it is installed.
+   * Installs the slice unless it is already installed.
    *
-   * `changed` runs synchronously when the last item changes by anything but this cell: a rollback, a reset, a `set`.
-   * Fails with SessionError `duplicateSlice`.
+   * `changed` runs synchronously when something other than this cell changes the last item, such as a rollback or a
+   * reset. Fails with SessionError `duplicateSlice`.
    */
   readonly cell: <A, E>(
     slice: Slice<A, E>,
     changed: (latest: A | undefined) => void
   ) => Effect.Effect<Cell<A>, SessionError, Scope.Scope>
   /**
-   * Runs the effect while no other fiber changes the participants; its own calls go through.
+   * Runs the effect while no other fiber can change the participants. Calls inside the effect are not blocked.
    *
    * All callers lock the session first and the participants second, so a deadlock is impossible.
    */

@@ -1,19 +1,22 @@
 /**
- * Rewrites an expression for single lines into one for a text of many lines, so that the engine runs once per text.
+ * Rewrites a regular expression for single lines so that it searches a text of many lines. So the regular-expression
+ * engine runs once per text, not once per line.
  *
- * No part of the result can match a line feed, so a match never leaves its line, and the anchors hold at every line
- * edge. In a text without "\r", U+2028 and U+2029, which "^" and "$" also treat as line ends, the result finds exactly
- * the same. In other texts it may find more, and each matching line must be tested by itself.
+ * No part of the result can match a line feed, so a match never extends beyond its line. The anchors match at the start
+ * and end of every line. In a text without "\r", U+2028 and U+2029, which "^" and "$" also treat as line ends, the
+ * result finds exactly the same matches. In other texts the result may find more matches, so each matching line must be
+ * tested again by itself.
  *
- * The rewrite is correct because a line feed replaces the end of the text at the edge of a line. Everything that
- * consumes a character fails at both. For "\b", "\B" and the lookarounds of a whole word, neither is a word character.
+ * The rewrite is correct because a line feed has the same effect as the end of the text. Every part that consumes a
+ * character fails at a line feed and at the end. For "\b", "\B" and the lookarounds of a whole word, a line feed is not
+ * a word character, and neither is the end.
  */
 import type { Question } from "./scan.ts"
 
 /**
  * Returns the rewritten expression, or `undefined` if the rewrite is not known to be correct.
  *
- * The function uses nothing from outside, so that its source can run in a worker.
+ * The function refers to no other code, so that its source can run in a worker.
  */
 export const acrossLines = (question: Question): RegExp | undefined => {
   const { flags, multiline, source } = question
@@ -27,10 +30,10 @@ export const acrossLines = (question: Question): RegExp | undefined => {
   let out = ""
   let isOpening = false
   for (const part of source.match(piece) ?? []) {
-    // Other lookarounds see beyond the line, and modifiers may change the meaning of an anchor.
+    // Other lookarounds could test characters of other lines, and modifiers may change the meaning of an anchor.
     if (isOpening && part === "?") return undefined
     isOpening = part === "("
-    // Without `u` this is a literal "p" and the text after it.
+    // Without the flag `u`, "\p" means a literal "p".
     if (/^\\[pP]/.test(part) && !flags.includes("u")) return undefined
     if (part === ".") out += flags.includes("s") ? "[^\\n]" : "."
     else if (part === "\\s") out += "[^\\S\\n]"

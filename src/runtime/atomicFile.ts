@@ -1,8 +1,8 @@
 /**
- * Writes a file under a temporary name, as a draft, and then gives it its name in one step. So every reader sees the
- * old file or the complete new one, also after a kill.
+ * Writes a draft under a temporary name, and then gives the draft its final name in one step. So every reader sees the
+ * old file or the complete new file, even if this process is killed.
  *
- * The host backends do not use this module: they work below directories that other processes may replace.
+ * The host backends do not use this module, because other processes may replace the directories in which they write.
  */
 import * as Effect from "effect/Effect"
 import { codeOf } from "../model/realms.ts"
@@ -10,15 +10,18 @@ import { closeQuietly, syncDirectoryNow, unlinkQuietly } from "./host.ts"
 import { dirname, Fs } from "./node.ts"
 
 /**
- * The events that a published file survives. `none`: a crash of the program. `file`: a crash of the machine, except that
- * the old file may be back. `full`: a crash of the machine; Windows has no call for that.
+ * The events that a published file survives.
+ *
+ * - `none`: a crash of the program
+ * - `file`: also a crash of the machine, after which the name may refer to the old file again
+ * - `full`: a crash of the machine, after which the name refers to the new file; on Windows the same as `file`
  */
 export type Durability = "none" | "file" | "full"
 
 export interface PublishOptions {
   /** @default "none" */
   readonly durability?: Durability | undefined
-  /** Takes the name from an existing file. Otherwise needs a disk with hard links. @default true */
+  /** True to replace an existing file. False requires a disk with hard links. @default true */
   readonly replaces?: boolean | undefined
 }
 
@@ -28,8 +31,8 @@ export interface Draft {
   /** Appends text or bytes. Throws system errors. */
   readonly write: (content: string | Uint8Array) => void
   /**
-   * Closes the draft and gives it its name on the same disk. Returns false if the name is taken and must not be
-   * replaced. Throws system errors.
+   * Closes the draft and gives it the name `target`, which must be on the same disk. Returns false if `target` exists
+   * and `replaces` is false. Throws system errors.
    */
   readonly publish: (target: string, options?: PublishOptions) => boolean
   /** Closes and removes the draft, unless it was published. */
@@ -48,7 +51,7 @@ const linkIfFree = (from: string, to: string): boolean => {
   }
 }
 
-/** Creates the draft, which must not exist. Throws system errors. */
+/** Creates a draft at a path that must not exist. Throws system errors. */
 export const openDraft = (path: string, mode = 0o600): Draft => {
   const descriptor = Fs.openSync(path, O_WRONLY | O_CREAT | O_EXCL | (O_NOFOLLOW ?? 0), mode)
   let isOpen = true
@@ -81,13 +84,13 @@ export const openDraft = (path: string, mode = 0o600): Draft => {
 }
 
 export interface WriteOptions extends PublishOptions {
-  /** The path of the draft, on the disk of the file. */
+  /** The path of the draft, which must be on the same disk as the file. */
   readonly draft: string
   /** The permission bits, from which the system removes the umask. @default 0o600 */
   readonly mode?: number | undefined
 }
 
-/** Writes a whole file. Returns false if the name is taken and must not be replaced. Throws system errors. */
+/** Writes a whole file. Returns false if the file exists and `replaces` is false. Throws system errors. */
 export const writeFile = (path: string, content: string | Uint8Array, options: WriteOptions): boolean => {
   const draft = openDraft(options.draft, options.mode)
   try {

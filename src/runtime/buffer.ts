@@ -24,14 +24,14 @@ const hexOf = (bytes: Uint8Array): string => {
   return text
 }
 
-/** Keeps a lone surrogate, which a TextDecoder would replace. */
+/** Decodes UTF-16. Keeps lone surrogates, which a TextDecoder would replace. */
 const utf16Of = (bytes: Uint8Array): string => {
   let text = ""
   for (let at = 0; at + 1 < bytes.length; at += 2) text += String.fromCharCode(bytes[at]! | (bytes[at + 1]! << 8))
   return text
 }
 
-/** Stops at the first pair that is not two digits, as Node does. */
+/** Decodes hexadecimal digits. Stops at the first pair that is not two digits, as Node does. */
 const fromHex = (text: string): Uint8Array => {
   const pairs = /^(?:[0-9a-f]{2})*/i.exec(text)![0]
   const bytes = new Uint8Array(pairs.length / 2)
@@ -39,7 +39,7 @@ const fromHex = (text: string): Uint8Array => {
   return bytes
 }
 
-/** Accepts also the URL alphabet, ignores other characters, and ends at the first "=", as Node does. */
+/** Decodes Base64. Accepts the URL alphabet too, ignores other characters, and ends at the first "=", as Node does. */
 const fromBase64 = (text: string): Uint8Array => {
   const digits = text
     .split("=", 1)[0]!

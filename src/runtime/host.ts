@@ -18,7 +18,7 @@ const otherError = (error: Partial<SystemError>, _kind: Kind | undefined, code: 
     code
   )
 
-/** Calls whose only argument that can be invalid is a name. */
+/** The system calls for which EINVAL means an invalid name, because their other arguments are always valid. */
 const callsWithName = new Set(["lstat", "open", "mkdir", "rmdir", "unlink", "rename", "link", "symlink", "scandir", "opendir"])
 
 const rowsByCode: Readonly<Record<string, Row>> = {
@@ -44,7 +44,7 @@ const rowsByCode: Readonly<Record<string, Row>> = {
   ERR_INVALID_ARG_VALUE: invalidName
 }
 
-/** The number of EDQUOT on Linux and macOS, for which the runtime has no name. */
+/** The error numbers of EDQUOT (quota exceeded) on Linux and macOS. The runtime has no name for this error. */
 const rowsByNumber: Readonly<Record<number, Row>> = { [-122]: Fault.diskFull, [-69]: Fault.diskFull }
 
 const translate = (code: string, error: Partial<SystemError>, kind?: Kind): Fault.Fault => {
@@ -57,8 +57,9 @@ export const faultOfCode = (code: string): Fault.Fault => translate(code, {})
 /**
  * Returns the fault for an error of `node:fs`. Throws other errors again, because they are defects of this program.
  *
- * The original error is in `cause`, for the debug log. Its message contains host paths; the other fields never do.
- * `kind` is the kind of the entry, and `code` a more precise code than the error's own.
+ * The original error is in `cause`, for the debug log. The message of this error contains host paths; the other fields
+ * of the fault never do. `kind` is the kind of the entry. `code` replaces the error's own code if a more precise code
+ * is known.
  */
 export const faultOf = (error: unknown, kind?: Kind, code?: string): Fault.Fault => {
   if (!isSystemError(error)) throw error
@@ -76,12 +77,12 @@ export const attempt = <A>(run: () => A | Fault.Fault, toFault: typeof faultOf =
     }
   })
 
-/** A call of the thread pool, which reports its end to a callback. */
+/** A function that starts a call in the thread pool. The call reports its end to the callback `done`. */
 export type Start<A> = (done: (error: Error | null, value: A) => void) => void
 
 /**
- * Starts a call of the thread pool and waits for its end, uninterruptibly. If its descriptor were closed during the
- * call, the call could reach another file with the same number.
+ * Starts a call in the thread pool and waits for its end, uninterruptibly. Otherwise the descriptor could be closed
+ * during the call, and the call could affect another file with the same descriptor.
  */
 export const awaited = <A, E>(start: Start<A>, toError: (error: unknown) => E): Effect.Effect<A, E> =>
   Effect.uninterruptible(
@@ -129,7 +130,7 @@ export const syncDirectoryNow = (path: string): void => {
   }
 }
 
-/** Closes a descriptor where a failed close cannot lose written data. */
+/** Closes a descriptor and ignores errors. Only for descriptors whose failed close cannot lose written data. */
 export const closeQuietly = (descriptor: number): void => {
   try {
     Fs.closeSync(descriptor)
@@ -138,7 +139,9 @@ export const closeQuietly = (descriptor: number): void => {
   }
 }
 
-/** Removes a file of ours. One that remains is a leftover, which is removed later. */
+/**
+ * Removes a file of this library and ignores errors. A file that remains is a leftover, which a later sweep removes.
+ */
 export const unlinkQuietly = (path: string | Buffer): void => {
   try {
     Fs.unlinkSync(path)

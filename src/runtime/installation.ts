@@ -4,9 +4,9 @@
  * Files in a workspace may come from strangers. So a file there is trusted only if a record in this directory names it,
  * or if its name carries a code made with the key.
  *
- * The directory is `fs-algebra` in the user's state directory. Without a usable one (no home, a read-only disk, another
- * owner), a private directory in the temporary directory replaces it. Without both, the key lives as long as the
- * process.
+ * The directory is `fs-algebra` in the user's state directory. If that directory is not usable (no home, a read-only
+ * disk, another owner), a private directory in the temporary directory replaces it. If neither is usable, only this
+ * process knows its key.
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"

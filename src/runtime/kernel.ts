@@ -1,8 +1,7 @@
 /**
- * Finds lines in bytes: with WebAssembly SIMD (kernel.wat, a few GB per second for any text), or with the engine's own
- * search.
+ * Finds lines in bytes: with WebAssembly SIMD (kernel.wat, a few GB per second for any text), or with `Buffer.indexOf`.
  *
- * The two makers use nothing from outside, so that their source can run in a worker.
+ * The functions `makeSimd` and `makePlain` refer to no other code, so that their source can run in a worker.
  */
 
 export interface Kernel {
@@ -17,7 +16,7 @@ export interface Kernel {
    */
   readonly grow: (bytes: number) => void
   /**
-   * Sets the texts to find: at most 16 of at least one byte; only their first 64 bytes count.
+   * Sets the texts to find: at most 16, none of them empty. Only the first 64 bytes of each text are compared.
    *
    * With `fold`, ASCII letters match in either case. A text with a line feed in its first 64 bytes never matches a
    * line.
@@ -26,12 +25,12 @@ export interface Kernel {
   /**
    * Finds the lines of [from, end) that contain a needle, writes them to `found` and returns their number.
    *
-   * `from` is the start of line number `line`. If `found` is full, continue at the last end + 1 with the last number +
-   * 1.
+   * `from` is the start of line number `line`. If `found` is full, call `lines` again from the last end + 1, with the
+   * last line number + 1.
    */
   readonly lines: (from: number, end: number, line: number) => number
   /**
-   * The lines of the last call of `lines`: number, start and end (without the "\n") of each.
+   * The lines that the last call of `lines` found, as triples of line number, start, and end without the " ".
    *
    * The view is valid until the next `grow`. Only as many triples as `lines` returned are meaningful.
    */
@@ -133,13 +132,14 @@ export const makeSimd = (code: string, maxLines = 16_384): Kernel | undefined =>
     capacity: () => currentView.capacity,
     grow: (bytes) => {
       if (bytes <= currentView.capacity) return
-      if (bytes > 2000 * 1024 * 1024) throw new RangeError("a text has at most 2,000 MiB")
+      if (bytes > 2000 * 1024 * 1024) throw new RangeError("a text of more than 2,000 MiB cannot be searched")
       wasm.memory.grow(Math.ceil((bytes - currentView.capacity) / pageBytes))
       currentView = makeView()
     },
     needles: (needles, fold) => {
       const usable = needles.map((needle) => needle.subarray(0, maxNeedleBytes)).filter((needle) => !needle.includes(10))
-      if (usable.length > 16 || usable.some((needle) => needle.length === 0)) throw new RangeError("1 to 16 needles, not empty")
+      if (usable.length > 16 || usable.some((needle) => needle.length === 0))
+        throw new RangeError("a search needs 1 to 16 texts, none of them empty")
       count = usable.length
       for (const [i, needle] of usable.entries()) writeNeedle(needle, fold, wasm.needles.value + i * 256)
     },
@@ -227,14 +227,15 @@ export const makePlain = (maxLines = 16_384): Kernel => {
     capacity: () => memory.length,
     grow: (bytes) => {
       if (bytes <= memory.length) return
-      if (bytes > 2000 * 1024 * 1024) throw new RangeError("a text has at most 2,000 MiB")
+      if (bytes > 2000 * 1024 * 1024) throw new RangeError("a text of more than 2,000 MiB cannot be searched")
       const larger = Buffer.alloc(bytes)
       memory.copy(larger)
       memory = larger
     },
     needles: (needles, fold) => {
       const usable = needles.map((needle) => needle.subarray(0, maxNeedleBytes)).filter((needle) => !needle.includes(10))
-      if (usable.length > 16 || usable.some((needle) => needle.length === 0)) throw new RangeError("1 to 16 needles, not empty")
+      if (usable.length > 16 || usable.some((needle) => needle.length === 0))
+        throw new RangeError("a search needs 1 to 16 texts, none of them empty")
       ignoresCase = fold
       activeNeedles = usable.map((needle) => Buffer.from(fold ? needle.map(lower) : needle))
     },

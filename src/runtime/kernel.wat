@@ -1,34 +1,35 @@
-;; Finds the lines of a text that hold one of up to 16 needles, 64 bytes at a step.
+;; Finds the lines of a text that contain one of up to 16 needles, 64 bytes at a time.
 ;;
-;; Two bytes of the needle, chosen by whoever wrote its record, are compared at 64 places at once; where both are right all of its at
-;; most 64 bytes are compared, in at most four steps, so that no text makes it slower than that many steps a byte. The text is gone
-;; through in blocks, one needle after the other in each: what is missing is looked for once, and a block is still in the processor's
-;; cache when the next needle's turn comes.
+;; For each needle, two of its bytes are compared at 64 positions at once. The caller chooses these two bytes. Where both bytes match,
+;; all bytes of the needle (at most 64) are compared in at most four steps. So no text costs more than four steps per byte.
 ;;
-;; All addresses are absolute and below 2 GiB. Nothing is read beyond 64 bytes after the `end` of a text or 16 before its start.
+;; The text is searched in blocks, with one needle after another in each block. So a needle that is not in a block is searched for only
+;; once there, and the block stays in the processor's cache for the next needle.
 ;;
-;; `npm run kernel` assembles this into kernel.ts.
+;; All addresses are absolute and below 2 GiB. Reads extend at most 64 bytes beyond the `end` of a text and 16 bytes before its start.
+;;
+;; `npm run kernel` assembles this file into kernel.ts.
 (module
-  ;; One page is 64 KiB. What grows beyond the maximum fails.
+  ;; A page has 64 KiB. Growing the memory beyond the maximum fails.
   (memory (export "memory") 69 32767)
 
-  ;; Needles: 16 records of 256 bytes each:
-  ;;   0    its length
-  ;;   4, 8 where in it the two bytes are that are looked for first
-  ;;   12   where it was last found: an address, $none in this block, or 0 where it has not been looked for
-  ;;   64   its bytes, in lower case if the case does not matter
-  ;;   128  of each byte what is to be or'ed to the text's: 0x20 at a letter whose case does not matter
-  ;;   192  0xff at each byte that is part of it
+  ;; The needles: 16 records of 256 bytes. The fields of a record, by offset:
+  ;;   0    the length of the needle
+  ;;   4, 8 the indices of the two bytes that are compared first
+  ;;   12   the address of its next match, $none if the block has no more matches, or 0 if it has not been searched for
+  ;;   64   the bytes of the needle, in lower case if the search ignores case
+  ;;   128  a mask that is or'ed to the bytes of the text: 0x20 for letters if the search ignores case, otherwise 0
+  ;;   192  0xff for each byte of the needle, 0 after its end
   (global $needles (export "needles") i32 (i32.const 0))
-  ;; Results: triples of line number, start and end, both counted from $data.
+  ;; The results: triples of line number, start and end. Start and end are relative to $data.
   (global $results (export "results") i32 (i32.const 4096))
-  ;; The text.
+  ;; The start of the text.
   (global $data (export "data") i32 (i32.const 262144))
 
   (global $none i32 (i32.const 0x7fffffff))
   (global $block i32 (i32.const 32768))
 
-  ;; The bits of 16 places, of which only those before `end` count.
+  ;; Clears the bits of positions at or after `end` in the mask of the 16 positions from `at` on.
   (func $before (param $mask i32) (param $at i32) (param $end i32) (result i32)
     (local $left i32)
     (local.set $left (i32.sub (local.get $end) (local.get $at)))
@@ -37,7 +38,7 @@
       (i32.and (local.get $mask) (i32.sub (i32.shl (i32.const 1) (local.get $left)) (i32.const 1)))
       (i32.ge_u (local.get $left) (i32.const 16))))
 
-  ;; One bit for each of 64 bytes that is not zero.
+  ;; Returns a mask of the highest bits of 64 bytes.
   (func $bits (param $a v128) (param $b v128) (param $c v128) (param $d v128) (result i64)
     (i64.or
       (i64.or
@@ -47,11 +48,11 @@
         (i64.shl (i64.extend_i32_u (i8x16.bitmask (local.get $c))) (i64.const 32))
         (i64.shl (i64.extend_i32_u (i8x16.bitmask (local.get $d))) (i64.const 48)))))
 
-  ;; How many line feeds are in [at, end).
+  ;; Counts the line feeds in [at, end).
   (func $count (export "count") (param $at i32) (param $end i32) (result i32)
     (local $count i32) (local $feed v128) (local $sum v128)
     (local.set $feed (v128.const i8x16 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10))
-    ;; 64 at a time: what is equal is -1, so that of four the sum, negated, is at most 4 in each byte.
+    ;; 64 bytes at a time. An equal byte compares to -1, so the negated sum of four comparisons is at most 4 in each byte.
     (block $rest
       (loop $step
         (br_if $rest (i32.gt_u (i32.add (local.get $at) (i32.const 64)) (local.get $end)))
@@ -64,7 +65,8 @@
               (i8x16.add
                 (i8x16.eq (v128.load offset=32 (local.get $at)) (local.get $feed))
                 (i8x16.eq (v128.load offset=48 (local.get $at)) (local.get $feed))))))
-        ;; The sum of all 16 bytes, at most 64: the highest byte of what the halves, added, times ones is.
+        ;; Adds the 16 bytes; the result is at most 64. The two halves are added, and a multiplication with 0x01…01 puts the
+        ;; sum of the eight bytes into the highest byte.
         (local.set $count
           (i32.add
             (local.get $count)
@@ -91,7 +93,7 @@
         (br $step)))
     (local.get $count))
 
-  ;; Whether a zero is in [at, end).
+  ;; Tests whether [at, end) contains a zero byte.
   (func (export "hasNul") (param $at i32) (param $end i32) (result i32)
     (local $mask i32)
     (block $done
@@ -106,7 +108,7 @@
         (br $step)))
     (i32.const 0))
 
-  ;; Where the line starts that holds `at`, if not before `from`.
+  ;; Returns the start of the line that contains `at`, but at least `from`.
   (func $lineStart (param $from i32) (param $at i32) (result i32)
     (local $mask i32)
     (block $done
@@ -121,7 +123,7 @@
         (local.set $at (i32.add (local.get $at) (i32.sub (i32.const 32) (i32.clz (local.get $mask)))))))
     (select (local.get $at) (local.get $from) (i32.gt_u (local.get $at) (local.get $from))))
 
-  ;; Where the first line feed in [at, end) is; `end` where there is none.
+  ;; Returns the address of the first line feed in [at, end), or `end` if there is none.
   (func $lineEnd (param $at i32) (param $end i32) (result i32)
     (local $mask i32)
     (block $done
@@ -139,7 +141,7 @@
         (br $step)))
     (select (local.get $at) (local.get $end) (i32.lt_u (local.get $at) (local.get $end))))
 
-  ;; Whether the needle is at `at`.
+  ;; Tests whether the needle occurs at `at`.
   (func $is (param $needle i32) (param $at i32) (result i32)
     (local $rest i32)
     (local.set $rest (i32.load (local.get $needle)))
@@ -157,7 +159,7 @@
       (br_if $step (i32.gt_s (local.get $rest) (i32.const 0))))
     (i32.const 1))
 
-  ;; Where the needle first begins in [at, stop); $none where it does not.
+  ;; Returns the first address in [at, stop) at which the needle occurs, or $none.
   (func $find (param $needle i32) (param $at i32) (param $stop i32) (result i32)
     (local $here i32) (local $mask i64) (local $one i32) (local $two i32)
     (local $first i32) (local $firstByte v128) (local $firstFold v128)
@@ -174,7 +176,7 @@
         (br_if $missing (i32.ge_u (local.get $at) (local.get $stop)))
         (local.set $one (i32.add (local.get $at) (local.get $first)))
         (local.set $two (i32.add (local.get $at) (local.get $second)))
-        ;; Of 16 places each those where both bytes are right.
+        ;; Find the positions at which both bytes match, 16 positions in each variable.
         (local.set $a
           (v128.and
             (i8x16.eq (v128.or (v128.load offset=0 (local.get $one)) (local.get $firstFold)) (local.get $firstByte))
@@ -199,14 +201,14 @@
               (local.set $here (i32.add (local.get $at) (i32.wrap_i64 (i64.ctz (local.get $mask)))))
               (br_if $missing (i32.ge_u (local.get $here) (local.get $stop)))
               (if (call $is (local.get $needle) (local.get $here)) (then (return (local.get $here))))
-              ;; Without its lowest bit.
+              ;; Clear the lowest bit.
               (local.set $mask (i64.and (local.get $mask) (i64.sub (local.get $mask) (i64.const 1))))
               (br_if $candidate (i64.ne (local.get $mask) (i64.const 0))))))
         (local.set $at (i32.add (local.get $at) (i32.const 64)))
         (br $step)))
     (global.get $none))
 
-  ;; Of all needles none has been looked for yet.
+  ;; Marks all needles as not yet searched for.
   (func $forget (param $last i32)
     (local $needle i32)
     (local.set $needle (global.get $needles))
@@ -217,7 +219,7 @@
         (local.set $needle (i32.add (local.get $needle) (i32.const 256)))
         (br $step))))
 
-  ;; Where the first needle begins in [at, stop) that is over by `end`; $none where there is none.
+  ;; Returns the first address in [at, stop) at which a needle begins that ends at or before `end`, or $none.
   (func $best (param $at i32) (param $stop i32) (param $end i32) (param $last i32) (result i32)
     (local $needle i32) (local $best i32) (local $here i32) (local $limit i32)
     (local.set $best (global.get $none))
@@ -238,7 +240,8 @@
         (br $step)))
     (local.get $best))
 
-  ;; Writes a triple for each line of [from, end) with one of the first `count` needles in it, at most `room`, and says how many.
+  ;; Writes a triple for each line of [from, end) that contains one of the first `count` needles, at most `room` triples.
+  ;; Returns the number of triples.
   (func (export "lines")
     (param $from i32) (param $end i32) (param $line i32) (param $count i32) (param $room i32) (result i32)
     (local $last i32) (local $at i32) (local $stop i32) (local $here i32) (local $lineEnd i32) (local $out i32) (local $full i32)

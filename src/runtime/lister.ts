@@ -14,7 +14,7 @@ export interface Listing {
    * bytes.
    */
   readonly mayBeLossy: boolean
-  /** Size, mode, mtimeMs, ctimeMs and inode of each name, if requested. NaN marks an entry that had disappeared. */
+  /** Five numbers per name, if requested: size, mode, mtimeMs, ctimeMs, inode. The size of a missing entry is NaN. */
   readonly stats?: Float64Array<ArrayBuffer> | undefined
 }
 
@@ -61,7 +61,7 @@ export const makeLister = (
   try {
     self = fs.readlinkSync("/proc/self")
   } catch {
-    // Without it, the system resolves `self` each time.
+    // Without `/proc/self`, the path with `self` is used, which the system resolves at each call.
   }
 
   const addStats = (found: Listing, base: string): Listing => {

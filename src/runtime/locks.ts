@@ -10,9 +10,12 @@ import * as Effect from "effect/Effect"
 import { fold, type FsPath, isWithin, parent, root } from "../model/FsPath.ts"
 
 export interface Locks {
-  /** Runs `effect` with exclusive locks on `paths`. An interruption while waiting leaves the queue. */
+  /** Runs `effect` with exclusive locks on `paths`. A caller that is interrupted while it waits leaves the queue. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Runs `effect` with the same locks. Requests of the effect itself for these paths exclude only each other. */
+  /**
+   * Runs `effect` with the same locks. Calls inside the effect may lock these paths again, and wait only for each
+   * other.
+   */
   readonly alone: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
@@ -138,7 +141,10 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
     })
 
   const keyOf = (path: FsPath): FsPath => (ignoresCase ? fold(path) : path)
-  /** Locks each path at the innermost holder that covers it, and all other paths at the shared locks. */
+  /**
+   * Runs the effect with locks on the paths. If an outer `alone` already holds a path, the path is locked only among
+   * the calls inside that `alone`.
+   */
   const withLocksFrom = <A, E, R>(
     holding: LockHolder | undefined,
     paths: ReadonlyArray<FsPath>,
@@ -146,7 +152,7 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
   ): Effect.Effect<A, E, R> => {
     if (holding === undefined) return withLocks(paths, effect)
     const isCovered = (path: FsPath): boolean => holding.keys.some((key) => isWithin(key, keyOf(path)))
-    // A path that contains a held one would wait for ever, so it is not requested.
+    // A lock on a directory above a held path would wait forever, so it is not requested.
     const isFree = (path: FsPath): boolean => !isCovered(path) && !holding.keys.some((key) => isWithin(keyOf(path), key))
     const uncoveredPaths = paths.filter(isFree)
     const runCovered = holding.innerLocks.exclusive(paths.filter(isCovered), effect)
@@ -182,10 +188,10 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
 }
 
 /**
- * Returns the locks of a part of a larger whole. `alone` locks the whole first, by `whole`, which covers these locks
- * too.
+ * Returns the locks of a part of a larger filesystem.
  *
- * So a holder that goes on from a part to the whole already holds it and cannot deadlock.
+ * `alone` first locks the whole filesystem with `whole`, and then takes its own locks. So if its effect later locks the
+ * whole filesystem too, this lock is already held and cannot deadlock.
  */
 export const nestLocks = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>, own: Locks): Locks => ({
   exclusive: own.exclusive,
@@ -195,8 +201,8 @@ export const nestLocks = (whole: <A, E, R>(effect: Effect.Effect<A, E, R>) => Ef
 /**
  * Runs an acquisition without the current lock holder in its context.
  *
- * A release runs with the context of its acquisition. Without a holder in that context, the release uses the locks of the
- * releasing fiber, and so does not wait for them.
+ * A release runs with the context of its acquisition. Without a holder in that context, the release uses the locks that
+ * the releasing fiber holds, and so does not wait for them.
  */
 export const withoutHolder = <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   Effect.updateContext(effect, (context: Context.Context<R>) => Context.omit(CurrentHolder)(context) as Context.Context<R>)

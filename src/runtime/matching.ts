@@ -34,9 +34,9 @@ export interface Matching {
 }
 
 /**
- * Sends a job to the workers and waits for its answer, and until no thread works on the job any more.
+ * Sends a job to the workers. Returns its answer when no thread works on the job any more.
  *
- * An interruption withdraws the job and also waits for its end.
+ * An interruption withdraws the job and waits for its end.
  */
 export const awaitJob = <A>(ask: (done: (answer: A) => void, onReleased: () => void) => () => void): Effect.Effect<A> =>
   Effect.callback<A>((resume) => {
@@ -97,7 +97,7 @@ export const searchWithoutNode: Matching["searchInline"] = (
     return withText && found.length > 0 ? { found, text } : { found }
   })
 
-/** Searches in workers. An answer may cover only the first contents, so the rest is sent again. */
+/** Searches in workers. If an answer covers only the first contents, the other contents are sent again. */
 const searchByWorkers: Matching["searchInWorkers"] = (query, contents, from) =>
   Effect.scoped(
     Effect.flatMap(shared, (workers) => {

@@ -11,7 +11,7 @@ import { codeOf } from "../model/realms.ts"
 
 const isMissing = (error: unknown): boolean => codeOf(error) === "ENOENT"
 
-/** Resolves symlinks one by one where the disk gives no final name, as some Windows disks do. */
+/** Returns the real path. Resolves the symlinks one by one if the system cannot, as on some Windows disks. */
 const resolveReal = (path: string): string => {
   try {
     return Fs.realpathSync.native(path)
@@ -59,14 +59,14 @@ const readLinkText = (path: string): string | undefined => {
 const namesOf = (path: string): ReadonlyArray<string> => path.split(sep).filter((name) => name !== "" && name !== ".")
 
 /**
- * Tests whether an absolute path lies in one of the resolved directories, or passes a symlink that does. Users of that
- * directory control such a path.
+ * Tests whether an absolute path lies in one of the resolved directories, or leads through one. Users of such a
+ * directory control where the path leads.
  *
  * A broken symlink is followed to its target.
  */
 export const leadsInto = (path: string, directories: ReadonlyArray<string>): boolean => {
   const isIn = (at: string): boolean => directories.some((directory) => isInside(directory, at))
-  // Only the system can resolve a name in another case, or a short name of Windows.
+  // Names in another case and short names of Windows can be resolved only by the system.
   const real = resolvePath(path)
   if (real !== undefined && isIn(real)) return true
   let at = parse(path).root
@@ -145,7 +145,7 @@ export const reachabilityFault = (argument: string, directory: string): Fault | 
   const real = resolvePath(directory)
   const detail =
     real === undefined
-      ? "it must be an absolute path that leads somewhere"
+      ? 'it must be an absolute path without ".." and without broken symbolic links'
       : leadsInto(directory, listOpen())
         ? "it lies inside the root of a filesystem, where its users could reach it"
         : undefined
@@ -161,9 +161,10 @@ const tryResolveReal = (directory: string): string | undefined => {
 }
 
 /**
- * Tests whether a directory is a store or lies in one; no filesystem may be opened there.
+ * Tests whether a directory is a store of this library, such as a snapshot store, or lies in one. No filesystem may be
+ * opened there.
  *
- * A directory that contains a store may be opened, because the store existed first.
+ * A directory that contains a store may be opened.
  */
 export const isInStore = (directory: string): boolean => {
   const real = resolvePath(directory) ?? tryResolveReal(directory)

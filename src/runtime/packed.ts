@@ -15,7 +15,7 @@ const reasons = ["binary", "tooLarge", "unreadable", "gone"] as const
 
 const noMatches: ReadonlyArray<LineMatch> = []
 
-/** Bytes decoded at a time; longer strings are many times slower to make. */
+/** The number of bytes decoded at a time. Creating longer strings is many times slower. */
 const maxDecodedBytes = 2 ** 15
 
 export interface Unpacking {
@@ -23,7 +23,7 @@ export interface Unpacking {
   readonly all: Array<FileFound>
 }
 
-/** Starts an incremental conversion. With `pathOf`, every match carries the path of its file. */
+/** Starts an incremental conversion of packed matches. With `pathOf`, every match contains the path of its file. */
 export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) => FsPath): Unpacking => {
   const { files, meta } = packed
   const { isAscii } = process.getBuiltinModule("node:buffer") as typeof NodeBuffer

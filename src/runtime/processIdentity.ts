@@ -48,7 +48,7 @@ const [STATE, THREADS, STARTED] = [0, 17, 19] as const
 
 const toBase36 = (number: string | undefined): string => BigInt(number ?? "0").toString(36)
 
-/** Computes the 64-bit FNV-1a hash, which is available without loading a module. */
+/** Computes the 64-bit FNV-1a hash, which needs no module. */
 const hashText = (text: string): string => {
   let hash = 0xcbf29ce484222325n
   for (const byte of Buffer.from(text)) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n)

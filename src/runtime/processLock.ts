@@ -14,7 +14,10 @@ import { closeQuietly, unlinkQuietly } from "./host.ts"
 import { Fs, join, randomBytes } from "./node.ts"
 import * as Identity from "./processIdentity.ts"
 
-/** The entries of one purpose. Their names and times are a protocol with processes of other versions. */
+/**
+ * The settings of the entries for one purpose. Processes with other versions of this library read the names and times,
+ * so both are a protocol.
+ */
 export interface Settings {
   /** Milliseconds without a refresh after which an entry is a leftover, if the state of its process is unknown. */
   readonly leaseMillis: number
@@ -50,16 +53,18 @@ export interface ProcessLock {
   readonly add: (directory: string, role: string) => Held
   readonly remove: (held: Held) => void
   /**
-   * Returns the entries of others that live, and removes those of dead processes. Ignores everything but regular files.
+   * Returns the entries of other living processes, and removes the entries of dead ones. Ignores everything but regular
+   * files.
    *
-   * Without `own`, the entries that only their age can judge are ignored too.
+   * If the state of a process is unknown, the age of its entry decides, compared with `own`. Without `own`, such an
+   * entry is ignored.
    */
   readonly others: (directory: string, own?: Held, role?: string) => ReadonlyArray<Entry>
   /** Removes the entries of dead processes, and the directory if none is left. */
   readonly sweep: (directory: string) => void
 }
 
-/** Returns the part of a name that gives the process, and in it this thread and this copy of the module. */
+/** Returns the part of an entry's name that identifies this process, this thread and this copy of the module. */
 const owner = (): string => (ownName ??= `${Identity.self()}.${randomBytes(6).toString("hex")}`)
 let ownName: string | undefined
 
@@ -67,13 +72,13 @@ let ownName: string | undefined
 const paths = new Set<string>()
 let count = 0
 
-/** Returns a form of name with a role, which may be one of several: `<owner>.<number>.<role>`. */
+/** Returns the form of names with one of the given roles: `<owner>.<number>.<role>`. */
 export const rolesOf = (...roles: ReadonlyArray<string>): Pick<Settings, "nameOf" | "pattern"> => ({
   nameOf: (owner, role) => `${owner}.${(count++).toString(36)}.${role}`,
   pattern: new RegExp(`^(([0-9a-z-]+)\\.[0-9a-f]{12})\\.[0-9a-z]+\\.(${roles.join("|")})$`)
 })
 
-/** The number of attempts to create an entry in a directory that other processes remove. */
+/** The maximum number of retries when other processes remove the directory in which an entry is created. */
 const maxTries = 32
 
 const isDead = ({ directory, identity, name, owner: owned }: Entry): boolean | undefined => {
@@ -92,7 +97,10 @@ const touch = (path: string): void => {
 
 const changed = (path: string): number | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })?.mtimeMs
 
-/** Tests the age of an entry by the disk's clock, which a refresh of our own entry gives. A time in the future is forged. */
+/**
+ * Tests whether an entry is older than the lease, relative to the time of our own entry, which is refreshed first. An
+ * entry with a time in the future was forged, so it also counts as older.
+ */
 const isOlder = (path: string, than: string, lease: number): boolean => {
   touch(than)
   const [old, now] = [changed(path), changed(than)]
@@ -179,7 +187,7 @@ export const make = ({
   }
 }
 
-/** Waits in real time, even under a test clock, because another process is waited for. */
+/** Waits in real time, even under a test clock, because other processes do not use the test clock. */
 export const pause = (milliseconds: number): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     const timer = setTimeout(() => resume(Effect.void), milliseconds)

@@ -1,8 +1,9 @@
 /**
  * Finds the programs that this library starts, such as git and podman.
  *
- * A PATH entry counts only if no user of a served directory can control it. A relative or empty entry depends on the
- * working directory. An entry that leads into a root, also through a symlink, may contain untrusted programs.
+ * A PATH entry is used only if users of an open filesystem cannot control it. A relative or empty entry depends on the
+ * working directory. An entry that leads into an open root, directly or through a symlink, may contain untrusted
+ * programs.
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"

@@ -1,7 +1,8 @@
 /**
  * Searches the text of one file. The function has no outside references, so that its source can run in a worker.
  *
- * It returns no context lines: a worker would have to copy each, while the caller can slice the text.
+ * The function returns no context lines, because a worker would have to copy each line, while the caller can slice the
+ * text.
  */
 import type { LineMatch, SearchPattern } from "../model/search.ts"
 
@@ -40,8 +41,8 @@ export const scan = (question: SearchPattern, text: string, from: number, limit:
   /**
    * Returns a function that finds `needle` in linear time.
    *
-   * The engine's own search is linear up to 250 characters. Of a longer text, only the first 200 are searched that way,
-   * and the rest is compared by the Knuth-Morris-Pratt algorithm.
+   * `String.indexOf` is linear for needles up to 250 characters. Of a longer needle, only the first 200 characters are
+   * searched with `indexOf`, and the others are compared with the Knuth-Morris-Pratt algorithm.
    */
   const finder = (needle: string): ((from: number) => number) => {
     const head = needle.slice(0, 200)
@@ -132,7 +133,7 @@ const lineOf = (text: string, begin: number, lf: number): string =>
 const linesAbove = (text: string, start: number, at: number, limit: number): Array<string> => {
   const lines: Array<string> = []
   for (let end = at; lines.length < limit && end > start;) {
-    // A negative index would count as 0, where an empty first line has its line feed.
+    // Avoid a negative index, which `lastIndexOf` treats as 0, the place of the line feed of an empty first line.
     const begin = end < 2 ? start : Math.max(text.lastIndexOf("\n", end - 2) + 1, start)
     lines.push(lineOf(text, begin, end - 1))
     end = begin

@@ -1,10 +1,10 @@
 /**
- * Searches many files, one after another, with synchronous calls and one reused buffer, which is the fastest way on a
- * thread of its own.
+ * Searches many files, one after another, with synchronous calls and one reused buffer. On a thread or in a process of
+ * its own, this is the fastest way.
  *
- * Bytes are searched before they are decoded, and only lines are decoded. The result is exactly that of `scan` on the
- * whole text; engine/search.ts defines which files are binary. All code is in one function without outside references,
- * so that its source can run in a worker.
+ * The bytes of a file are searched first, and only lines that may match are decoded. The result equals that of `scan` on
+ * the whole text. engine/search.ts defines which files are binary. All code is in one function without outside
+ * references, so that its source can run in a worker.
  */
 import type * as Fs from "node:fs"
 import type { acrossLines } from "./acrossLines.ts"
@@ -40,7 +40,7 @@ export interface Contents {
 }
 
 export interface Search {
-  /** Searches the next file. Returns false if none is left, the answer is large enough, or no descriptor was free. */
+  /** Searches the next file. Returns false at the last file, if the answer is large enough, or without a descriptor. */
   readonly next: () => boolean
   /** Returns the number of files searched so far. */
   readonly done: () => number
@@ -70,25 +70,25 @@ export interface Tools {
 }
 
 export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, scan }: Tools): Searcher => {
-  /** Methods that @types/node lacks. `toString` does the same but is slower. */
+  /** Methods of Buffer that @types/node does not declare. `toString` is slower. */
   interface Slices {
     readonly latin1Slice: (from: number, to: number) => string
     readonly utf8Slice: (from: number, to: number) => string
   }
 
-  /** The codes of skipped files. `noDescriptor` says nothing about the file: no descriptor was free to open it. */
+  /** The codes of skipped files. `noDescriptor` means that the file was not opened, because no descriptor was free. */
   const [binary, tooLarge, unreadable, gone, noDescriptor] = [-1, -2, -3, -4, -5]
 
   const pieceBytes = 2 ** 20
   /** Bytes decoded at a time when every line is tested; longer strings are many times slower to make. */
   const maxDecodedBytes = 2 ** 16
-  /** Bytes after which the faster of two methods is known. */
+  /** The bytes that each of two methods searches before the faster one is chosen. */
   const trialBytes = 2 ** 17
   const binaryCheckBytes = 8192
   /** The size in bytes at which an answer is sent; the other files are left to another job. */
   const maxAnswerBytes = 2 ** 22
   const maxStringLength = 2 ** 29 - 24
-  /** The length up to which the engine's own text search is linear. */
+  /** The length of a text up to which `indexOf` of V8 takes linear time. */
   const maxLinearLength = 200
 
   const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
@@ -101,7 +101,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     readonly isWhole: boolean
     readonly needles: ReadonlyArray<Uint8Array> | undefined
     readonly regex: RegExp | undefined
-    /** The methods for a query without needles: on the text as a whole, if possible, and line by line. */
+    /** The methods for a query without needles: a search of the whole text, if possible, and a search line by line. */
     readonly methods: Array<SearchMethod>
     readonly maxBytes: number
   }
@@ -130,8 +130,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   /**
    * Chooses the faster method, which depends on the expression and the text.
    *
-   * On a single line the engine stops early if too few characters are left, but it is called a hundred times as often.
-   * So both are measured; the first bytes of each, which include its compilation, do not count.
+   * A search line by line can stop earlier in each line, but calls the expression a hundred times as often. So both
+   * methods are timed. The first bytes of each do not count, because they include the compilation.
    */
   const chooseFasterMethod = (methods: Array<SearchMethod>): SearchMethod => {
     if (methods.length === 1) return methods[0]!
@@ -379,7 +379,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       return count
     }
 
-    /** Searches a file whose first piece is in memory. Ignores bytes that are appended meanwhile. */
+    /** Searches a file whose first piece is in the buffer. Ignores bytes that are appended during the search. */
     const searchLarge = (bytes: number, read: (at: number, length: number, from: number) => number): number => {
       if (bytes > maxBytes) return tooLarge
       const needsWholeText = isWhole || withText
@@ -433,7 +433,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
           : unreadable
       }
       const found = size > maxBytes ? tooLarge : content(size)
-      // A device may return fewer bytes. The kind matters only if the answer depends on the bytes.
+      // A short read can come from a device. The kind is checked only if the answer depends on the bytes.
       return (found === 0 && size > 0) || fs.fstatSync(file).isFile() ? found : unreadable
     }
 

@@ -2,11 +2,13 @@
  * The names of temporary files and directories.
  *
  * A name contains the identity of its process and a code that only this installation can make. So a stranger's file
- * with a name of this form is never mistaken for ours: it is neither hidden nor removed.
+ * with a name of this form is never mistaken for a temporary file of this library, and is neither hidden nor removed.
  *
- * A name is in progress until its work calls `forget`, or while another process that made it runs. It is a leftover
- * when that work or process has ended. Every other name of this form is foreign, also one of a process on another
- * machine or in another container. The age of a file never matters.
+ * A name has one of three states. The age of the file never matters.
+ *
+ * - in progress: this process has not called `forget` for the name, or the other process that made the name still runs
+ * - leftover: the work or the process that made the name has ended
+ * - foreign: every other name of this form, such as one from another machine or container
  */
 import * as Effect from "effect/Effect"
 import * as Installation from "./installation.ts"
@@ -61,7 +63,10 @@ export const withName = <A, E, R>(use: (name: string) => Effect.Effect<A, E, R>)
 const namePattern =
   /^((\.~fsa-(?:([a-z]+)-)?([0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14})-([0-9a-f]{18}))(-[a-z]+[0-9]*)?)-([0-9a-f]{32})\.tmp$/
 
-/** Returns a name for a part of an entry, in progress as long as the entry's name. `part` is letters, then digits. */
+/**
+ * Returns a name for a part of an entry. The name is in progress as long as the entry's own name. `part` is letters,
+ * then digits.
+ */
 export const derivePartName = (name: string, part: string): string => sign(`${namePattern.exec(name)?.[2] ?? name}-${part}`)
 
 export interface VerifiedName {
@@ -93,10 +98,10 @@ export const hasForm = (name: string): boolean => name.startsWith(".~fsa-") && n
 export const isInProgress = (name: string): boolean => verify(name)?.state === "in progress"
 
 /**
- * Tests whether ended work of this installation left the name behind. Such an entry may be removed.
+ * Tests whether a name is a leftover of this installation. An entry with such a name may be removed.
  *
- * A part of a transaction does not count: it can be the only copy of a file, and only the record of the transaction
- * decides about it.
+ * A part of a transaction is not a leftover in this sense, because it can be the only copy of a file. Only the record
+ * of the transaction decides whether to remove it.
  */
 export const isLeftover = (name: string): boolean => {
   const verified = verify(name)

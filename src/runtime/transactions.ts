@@ -4,8 +4,8 @@
  * Transactions that run or wait for the lock have records. Recovery trusts only these records and nothing inside a
  * root.
  *
- * A file is named `<id>.<state>`. Its first line gives the process and the roots; the writer defines the rest. A file
- * is complete when it has its name, and a rename changes its state.
+ * A record is a file named `<id>.<state>`. Its first line gives the process and the roots; the writer of the record
+ * defines the other lines. A file with such a name is complete. A rename of the file changes the state.
  */
 import * as Effect from "effect/Effect"
 import { Fs, join, randomBytes } from "./node.ts"
@@ -38,7 +38,7 @@ export interface Header {
   readonly version: 1
   readonly owner: string
   readonly boot?: Identity.Boot
-  /** The name of the staging directories; empty for a turn. */
+  /** The name of the staging directories; empty in the state `turn`. */
   readonly token: string
   readonly roots: ReadonlyArray<Root>
 }
@@ -154,7 +154,7 @@ export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault
 
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  /** Files with the name of a record but invalid content. They have been renamed. */
+  /** The files that had the name of a record but invalid content. They have been renamed. */
   readonly broken: ReadonlyArray<string>
 }
 
@@ -255,7 +255,10 @@ export const rootAt = (path: string): Root | undefined => {
   }
 }
 
-/** Tests whether the process of a record still works on it; `undefined` if that is unknown. */
+/**
+ * Tests whether the process of a record still works on the transaction. Returns `undefined` if the state of the process
+ * is unknown.
+ */
 export const isAlive = ({ header, id }: Entry): boolean | undefined => {
   if (runningIds.has(id)) return true
   if (unfinishedIds.has(id)) return false

@@ -1,4 +1,7 @@
-/** Directories too wide for one project. Capturing one, or giving it to an agent, is almost certainly a mistake. */
+/**
+ * Recognizes directories that are too wide for one project. Capturing such a directory, or giving it to an agent, is
+ * almost certainly a mistake.
+ */
 import { dirname, Fs, homedir, userInfo } from "./node.ts"
 import { isInside } from "./openRoots.ts"
 

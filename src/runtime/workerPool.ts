@@ -1,9 +1,9 @@
 /**
  * Worker threads that list directories and search files with synchronous calls, in parallel on all cores.
  *
- * Each worker has two jobs at a time, so that it never waits for the next one. A regular expression can backtrack
- * without end, and ending its thread is the only way to stop it. Workers start at the first use and keep the program
- * alive only while a job is pending.
+ * Each worker has two jobs at a time, so it never waits for a job. A regular expression can backtrack without end, and
+ * only the end of its thread stops it. Workers start at their first use. They keep the program alive only while a job is
+ * pending.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -39,7 +39,7 @@ type JobEnd = WorkerReport | { readonly _tag: "Overrun"; readonly index: number 
 
 interface Job {
   readonly budget: number
-  /** List jobs go before searches. */
+  /** True for a job that lists directories. Such jobs are sent before searches. */
   readonly isList: boolean
   readonly order: (slot: WorkerSlot, ticket: number) => WorkerOrder
   readonly inline: (parts: InlineTools) => () => boolean
@@ -171,8 +171,8 @@ const searchJob = (
 /**
  * A pool of workers.
  *
- * `list` and `search` call back once, never before they return. They return a function that withdraws the job, which
- * then gets no answer. `onReleased` is called once in any case, when no thread uses the job's paths any more.
+ * `list` and `search` call `done` once, after they have returned. They return a function that withdraws the job; `done`
+ * is then not called. `onReleased` is always called once, when no thread uses the paths of the job any more.
  */
 export interface WorkerPool {
   readonly size: number
@@ -219,7 +219,8 @@ const makeInlineTools = (): InlineTools => ({ list: makeLister(builtin<typeof Fs
 const maxJobsPerWorker = 2
 
 /**
- * Milliseconds for a worker to leave a withdrawn job before its thread is ended. Starting a new worker takes as long.
+ * The milliseconds in which a worker must stop a withdrawn job before its thread is ended. A new worker takes as long to
+ * start.
  */
 const withdrawalGraceMillis = 40
 
@@ -229,7 +230,7 @@ const maxFailedStarts = 40
 
 const checksPerBudget = 8
 
-/** Milliseconds to wait for the end of a thread. It runs no more of our code, but a system call may take long. */
+/** The milliseconds to wait for the end of a thread, whose last system call may take long. */
 const terminationTimeoutMillis = 1000
 
 const terminateWorker = (worker: WorkerThreads.Worker): Promise<void> =>
@@ -323,8 +324,8 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
     if (slot.isRetired) return
     const ticket = Atomics.load(slot.shared, progress.ticket)
     const current = slot.jobs.find((job) => job.ticket === ticket)
-    // If the current job is unknown, assume the first one. So each death ends one job, and a bad job cannot kill workers
-    // for ever.
+    // If the current job is unknown, the first job fails. So every death of a worker ends a job, and one job cannot kill
+    // workers without end.
     const job = current ?? slot.jobs[0]
     if (job !== undefined && slot.isOnline) {
       const index = current === undefined ? 0 : Atomics.load(slot.shared, progress.file)

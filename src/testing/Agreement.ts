@@ -18,12 +18,12 @@ import { Bench } from "./Law.ts"
 import { type Command, empty, type Match, type Outcome, picture, print, step } from "./Model.ts"
 
 /**
- * A difference between a filesystem and the model, with the program that shows it.
+ * A difference between a filesystem and the model, with the program that caused it.
  *
  * @since 0.1.0
  */
 export class Disagreement extends Data.TaggedError("Disagreement")<{
-  /** The calls up to and including the one that differs. */
+  /** The calls up to and including the call whose outcome differs. */
   readonly program: ReadonlyArray<string>
   readonly expected: string
   readonly actual: string
@@ -115,7 +115,10 @@ const outcomeOf = (call: Call): Effect.Effect<Outcome> =>
     onFailure: (error) => ({ tag: error._tag === "AccessDenied" ? `AccessDenied ${error.why}` : error._tag })
   })
 
-/** Sorts a listing. A case-insensitive filesystem orders names by their folded form, and the model does not. */
+/**
+ * Sorts a listing. Without this, the order differs: a case-insensitive filesystem orders names by their folded form,
+ * but the model does not.
+ */
 const sortListing = (outcome: Outcome): Outcome =>
   Array.isArray(outcome.value) ? { ...outcome, value: [...outcome.value].sort() } : outcome
 
@@ -148,8 +151,9 @@ export const agrees = Effect.fnUntraced(function* (
 })
 
 /**
- * Compares random programs with the model, each on a new filesystem. Fails with the smallest program found that shows a
- * difference. The same `seed` gives the same programs. @default runs: 200, seed: random, links: "any"
+ * Compares random programs with the model, each on a new filesystem. Fails with the smallest program that it has found
+ * with a difference. Calls with the same `seed` run the same programs.
+ * @default runs: 200, seed: random, links: "any"
  *
  * @category testing
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
- * Random paths, trees and programs for effect's Arbitrary, which shrinks failing programs. There are few names, because only
- * programs whose paths collide find errors.
+ * Random paths, trees and programs for effect's Arbitrary, which shrinks failing programs. They use only a few names,
+ * because programs find errors only if their paths collide.
  *
  * @since 0.1.0
  */
@@ -29,7 +29,7 @@ export const path: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * A path as callers write it: with redundant slashes and dots, the root, and some invalid paths.
+ * A path as callers write it: it may have redundant slashes and dots, be the root, or be invalid.
  *
  * @since 0.1.0
  */
@@ -161,7 +161,8 @@ const look = (links: boolean) =>
 const walk: Arbitrary.Arbitrary<Command> = Arbitrary.Constant({ _tag: "Walk" })
 
 /**
- * The links that programs create: none; only links that stay inside the root wherever they are copied or moved; or any.
+ * The links that programs create: no links, only links that stay inside the root even if they are copied or moved
+ * (`downwards`), or any links.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * Deliberate faults for tests: failures of chosen primitive calls, and a port with all the behaviour that its contract permits
- * but hosts rarely show. Both work at the port, so the code above cannot tell them from a real disk.
+ * Deliberate faults for tests: failures of chosen primitive calls, and ports with unusual behaviour that the contract
+ * permits. Both work at the port, so the code above it cannot distinguish them from a real disk.
  *
  * @since 0.1.0
  */
@@ -22,17 +22,20 @@ import type { Operation } from "../port/Operation.ts"
 export type Step = Operation["_tag"] | "Read"
 
 /**
- * A planned fault, and the primitive calls it applies to.
+ * A planned fault, and the primitive calls that fail with it.
  *
  * @since 0.1.0
  */
 export interface Planned {
   readonly operation: Step | ReadonlyArray<Step>
-  /** The exact path, or an expression that must match it. @default any */
+  /** The exact path of the call, or a regular expression that the path must match. @default any */
   readonly path?: string | RegExp | undefined
-  /** The number of the matching call to fail, from 1. @default every one */
+  /** The number, from 1, of the matching call that fails. @default every one */
   readonly nth?: number | undefined
-  /** The moment of the fault: before the work, which then does not happen, or after it. @default "before" */
+  /**
+   * The moment of the fault: before the work of the call, which is then not done, or after the work.
+   * @default "before"
+   */
   readonly when?: "before" | "after" | undefined
   /** The fault. `hang` never ends, but can be interrupted; `die` is a defect. */
   readonly fault: Fault | "hang" | "die"
@@ -73,8 +76,8 @@ const raiseFault = (fault: Planned["fault"], hangSignal: Deferred.Deferred<void>
       : Effect.fail(fault)
 
 /**
- * Returns the filesystem with the planned faults; the first matching plan counts. Accelerations are off, so that every step can
- * fail.
+ * Returns the filesystem with the planned faults. If several plans match a call, the first one applies. Accelerations
+ * are off, so that every step can fail.
  *
  * @example
  * ```ts
@@ -135,10 +138,10 @@ const toSmallChunks = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
 }
 
 /**
- * Returns a filesystem with all the unusual behaviour that the port's contract permits. Listings are reversed and have no
- * sizes. Reads are short, and writes arrive in chunks of one byte and of none. There are no accelerations and no stored
- * versions. Each step begins with a pause. Each directory is a disk of its own, so that only a copy can move an entry between
- * directories.
+ * Returns a filesystem with all the unusual behaviour that the port's contract permits. Listings are reversed and have
+ * no sizes. Reads are short, and writes arrive in chunks of one byte and of none. There are no accelerations and no
+ * stored versions. Each step begins with a pause. A rename to another directory fails with EXDEV, so that a move
+ * between directories must copy.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * Trees as flat records of paths, to set up a test and to check its result. Both directions use the port only, so an error of
+ * Trees as flat records of paths, to set up a test and to check its result. This module uses only the port, so a bug of
  * the service cannot hide its own effects.
  *
  * @since 0.1.0
@@ -11,7 +11,7 @@ import { type Backend, keyOf } from "../port/Backend.ts"
 import { concatBytes } from "./operations.ts"
 
 /**
- * A symbolic link, given by its text.
+ * A symbolic link with its target.
  *
  * @since 0.1.0
  */
@@ -27,7 +27,7 @@ export interface Link {
 export type Entry = string | Uint8Array | Link | typeof directory
 
 /**
- * A tree: paths and their entries. Parents are implied. A string is a file of UTF-8 text.
+ * A tree: paths and their entries. Parent directories need no entries. A string is a file of UTF-8 text.
  *
  * @since 0.1.0
  */
@@ -41,14 +41,14 @@ export type Files = { readonly [path: string]: Entry }
 export const directory: unique symbol = Symbol.for("fs-algebra/testing/directory")
 
 /**
- * Returns a symbolic link with this text.
+ * Returns a symbolic link with this target.
  *
  * @since 0.1.0
  */
 export const link = (target: string): Link => ({ link: target })
 
 /**
- * Creates the tree with all parents. Fails with the fault of the first failing primitive call.
+ * Creates the tree with all parent directories. Fails with the fault of the first primitive call that fails.
  *
  * @example
  * ```ts

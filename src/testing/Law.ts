@@ -16,7 +16,8 @@ import type { Backend } from "../port/Backend.ts"
 import { Broken, show } from "./expect.ts"
 
 /**
- * A property that some filesystems have and others do not. An ability whose absence has laws too comes with its opposite.
+ * A property that some filesystems have and others do not. If there are also laws for filesystems without the property,
+ * its opposite is an ability too.
  *
  * @since 0.1.0
  */
@@ -45,9 +46,8 @@ export type Ability =
   | "unaddressable names"
 
 /**
- * The subject of a law. `port`: the seven primitives. `service`: the calls of the filesystem. `ability`: calls that not every
- * backend has.
- * `acceleration`: the equality of an accelerated call with the derived one.
+ * The subject of a law. `port`: the seven primitive operations. `service`: the calls of the filesystem. `ability`:
+ * calls that only some backends support. `acceleration`: the equality of an accelerated and a derived call.
  *
  * @since 0.1.0
  */
@@ -60,7 +60,7 @@ export type Kind = "port" | "service" | "ability" | "acceleration"
  * @since 0.1.0
  */
 export interface Law {
-  /** The title, which states the fact. */
+  /** The title of the law: a statement about the filesystem. */
   readonly name: string
   /** The ids of the rules that the law checks, separated by commas. The guide `laws.md` explains the ids. */
   readonly ref: string
@@ -71,7 +71,7 @@ export interface Law {
 }
 
 /**
- * A broken law: the expected and the actual result, and the calls that led to it.
+ * A broken law, with the expected and the actual result, and the calls of the law.
  *
  * @since 0.1.0
  */
@@ -91,7 +91,7 @@ export class LawBroken extends Data.TaggedError("LawBroken")<{
 }
 
 /**
- * Test support that the filesystem under test cannot provide itself. Provide it beside the filesystem.
+ * Support for laws that the filesystem under test cannot provide itself, as a service beside the filesystem.
  *
  * @since 0.1.0
  */
@@ -104,11 +104,17 @@ export interface Bench {
   readonly makeOther?: ((path: string) => Effect.Effect<void>) | undefined
   /** Creates a file in the root with a name that no path can express. */
   readonly makeUnaddressable?: Effect.Effect<void> | undefined
-  /** True if modification times have milliseconds, but can be set only to whole seconds. @default false */
+  /**
+   * True if the filesystem can set modification times only to whole seconds, although it reports milliseconds.
+   * @default false
+   */
   readonly wholeSeconds?: boolean | undefined
   /** True if names that end in a dot or a space are rejected, as on Windows. @default false */
   readonly plainEnds?: boolean | undefined
-  /** True if a directory is removed when a removal or a move leaves it empty, as in VfsState. @default false */
+  /**
+   * True if the filesystem removes a directory that a removal or a move leaves empty, as VfsState does.
+   * @default false
+   */
   readonly prunes?: boolean | undefined
 }
 
@@ -118,7 +124,7 @@ export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-alge
 })
 
 /**
- * Returns the root in the form of an absolute link target: with slashes, also for a root on a drive.
+ * Returns the root in the form of an absolute link target. The result has slashes, even for a root on a Windows drive.
  *
  * @since 0.1.0
  */
@@ -211,7 +217,7 @@ const toLawBroken = (law: string, ref: string, calls: ReadonlyArray<string>, cau
 const unrecordedPorts = new WeakMap<Backend, Backend>()
 
 /**
- * Returns the port without recording, for reads that are not calls of the law.
+ * Returns the port without recording of calls, for reads that do not belong to the calls of the law.
  *
  * @since 0.1.0
  */
@@ -220,14 +226,15 @@ export const unnoted = (port: Backend): Backend => unrecordedPorts.get(port) ?? 
 const recordedCalls = new WeakMap<Algebra, Array<string>>()
 
 /**
- * Returns a filesystem that records its calls together with those of the law's own filesystem.
+ * Returns a filesystem that adds its calls to the recorded calls of the law's own filesystem.
  *
  * @since 0.1.0
  */
 export const noted = <Self extends Algebra>(of: Algebra, self: Self): Self => recordCalls(self, recordedCalls.get(of) ?? [])
 
 /**
- * The longest duration of a law before it counts as broken. @default 30 seconds
+ * The time after which a running law counts as broken.
+ * @default 30 seconds
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * The list of all laws of a filesystem. They were derived from the specification, not from an implementation.
+ * The list of all laws of a filesystem. The laws were derived from the specification, not from an implementation.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * A mock filesystem for tests of code that uses one. It records all calls and returns the given answers. All other calls go to
- * a filesystem in memory, or fail.
+ * A mock filesystem for tests of code that uses a filesystem. It records all calls. Calls with a given answer return
+ * this answer; all other calls go to a filesystem in memory, or fail.
  *
  * @since 0.1.0
  */
@@ -95,7 +95,7 @@ const callOf = (operation: keyof Operations, args: ReadonlyArray<unknown>): Call
 
 type TreeError = InvalidPath | PathTooLong | InvalidArgument
 
-/** Options without a tree. A mock with these options cannot fail. */
+/** Options without a tree. Creating a mock with these options cannot fail. */
 type OptionsWithoutTree = Omit<Options, "tree"> & { readonly tree?: undefined }
 
 const mock = (memory: Algebra, options: Options): Mock => {

@@ -1,6 +1,7 @@
 /**
- * A pure model of a filesystem: a tree as a value, and one function that returns the answer of a call and the tree after it. It
- * was written from the specification alone and shares no code with the engine, so that the two can be compared.
+ * A pure model of a filesystem: a tree as a value, and a function that returns the answer of a call and the tree after
+ * the call. The model was written from the specification alone and shares no code with the engine. So a comparison of
+ * the two finds errors of both.
  *
  * @since 0.1.0
  */
@@ -36,10 +37,13 @@ const isSame = (self: Model, one: Names, other: Names): boolean => one.length ==
 const childOf = (self: Model, at: Directory, name: string) => at.entries.get(folded(self, name))
 
 interface Place {
-  /** The names without links, each spelled as in its directory. */
+  /** The path with its symlinks resolved, as a list of names. Each name has the case of its directory entry. */
   readonly names: Names
   readonly node: Node | undefined
-  /** The failure for creating an entry here: an ancestor is not a directory, or a link goes up from a missing entry. */
+  /**
+   * The failure of creating an entry at this path. It is set if an ancestor is not a directory, or a link has ".."
+   * after a missing entry.
+   */
   readonly creationFailure: Outcome | undefined
   readonly followedLinks: number
 }
@@ -87,7 +91,10 @@ const resolvePlace = (self: Model, names: Names, keepLink: boolean, followedLink
   return resolvePlace(self, [...above.names, ...targetNames], false, above.followedLinks + 1)
 }
 
-/** Returns the tree with the node at the names, or without a node there. Creates missing directories on the way. */
+/**
+ * Returns the tree with the node at the path, or without an entry there if the node is `undefined`. Creates missing
+ * parent directories.
+ */
 const withNodeAt = (self: Model, at: Directory, names: Names, node: Node | undefined): Directory => {
   const [name, ...rest] = names as [string, ...Array<string>]
   const key = folded(self, name)
@@ -106,7 +113,7 @@ const setNode = (self: Model, names: Names, node: Node | undefined): Model => ({
   root: withNodeAt(self, self.root, names, node)
 })
 
-/** Returns the model after a removal at these names. If the model prunes, directories that became empty are removed too. */
+/** Returns the model after a removal at a path. If the model prunes, directories that became empty are removed too. */
 const withoutEmptyParents = (self: Model, names: Names): Model => {
   const above = names.slice(0, -1)
   if (!self.prunes || above.length === 0) return self
@@ -133,7 +140,7 @@ export type Node =
  */
 export interface Directory {
   readonly kind: "directory"
-  /** The entries by their folded name. */
+  /** The entries. A key is the name of the entry, folded if case is ignored. */
   readonly entries: ReadonlyMap<string, { readonly name: string; readonly node: Node }>
 }
 
@@ -181,7 +188,7 @@ export type Command =
   | {
       readonly _tag: "Edit"
       readonly path: string
-      /** The text to replace, without line endings, and such that it cannot overlap itself. */
+      /** The text to replace. It has no line endings, and two matches of it cannot overlap. */
       readonly oldText: string
       readonly newText: string
       readonly match: "unique" | "first" | "all"
@@ -240,7 +247,7 @@ const rootDenied = failure("AccessDenied root")
 const text = (value: string): Uint8Array => new TextEncoder().encode(value)
 
 /**
- * The result of a command: the model after it, and its outcome.
+ * The result of a command: its outcome, and the model after the command.
  *
  * @since 0.1.0
  */
@@ -377,7 +384,8 @@ const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { 
   if (isOutcome(target)) return toStep(self, target)
   if (target.creationFailure !== undefined) return toStep(self, target.creationFailure)
   const targetNames = [...target.names.slice(0, -1), toNames.at(-1)!]
-  // A move to the same spelling is a move onto itself, however the directory spells the name.
+  // If source and target have the same case, the entry is moved onto itself, even if the directory entry has another
+  // case.
   const askedNames = [...source.names.slice(0, -1), fromNames.at(-1)!]
   if (via === "move" && changesOnlyCase(source.names, targetNames) && askedNames.join("/") !== targetNames.join("/")) {
     return toStep(setNode(setNode(self, source.names, undefined), targetNames, source.node), success(count(source.node)))
@@ -454,7 +462,7 @@ const look = (self: Model, via: Extract<Command, { _tag: "Look" }>["via"], names
 }
 
 /**
- * Returns the outcome of a call, and the model after it.
+ * Returns the outcome of a call, and the model after the call.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * Laws about the options of a backend. Each law names the options and the files that it needs, because the options may not
- * allow it to write them. The suite is given a function that builds such filesystems.
+ * Laws about the options of a backend. Each law names the options and the initial files that it needs, because its
+ * options may forbid writing. The caller of the suite provides a function that builds such filesystems.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,8 @@
 /**
- * Conformance tests for vitest: one call turns all laws into tests. Only this module needs `@effect/vitest`, and loads it when it is
- * called. So the rest of the kit works with any test runner.
+ * Conformance tests for vitest: one call turns all laws into tests.
+ *
+ * Only this module needs `@effect/vitest`, and it loads the package only when `suite` or `policySuite` is called. So
+ * the other modules of the kit work with any test runner.
  *
  * @since 0.1.0
  */
@@ -20,12 +22,13 @@ import { policyLaws, type PolicyOptions } from "./Policies.ts"
  * @since 0.1.0
  */
 export interface SuiteOptions {
-  /** The number of random programs to compare with the model; use 0 for a filesystem that cannot be written. @default 200 */
+  /** The number of random programs to compare with the model. Use 0 for a read-only filesystem. @default 200 */
   readonly programs?: number | undefined
-  /** The seed of the random programs, for the same programs each time. @default random */
+  /** The seed of the random programs. The same seed gives the same programs. @default random */
   readonly seed?: number | undefined
   /**
-   * The kind of links in programs. Use `downwards` for a filesystem that rejects links that lead out, including copied ones. @default "any"
+   * The links in random programs. Use `downwards` for a filesystem that refuses links out of the root even in copies.
+   * @default "any"
    */
   readonly links?: "any" | "downwards" | undefined
   /** @default all */
@@ -33,8 +36,8 @@ export interface SuiteOptions {
 }
 
 /**
- * Loads the test runner. It is required, not imported, because a suite is declared synchronously, and a module with a top-level
- * await cannot itself be required.
+ * Loads the test runner with `require`, because a suite is declared synchronously. An import would have to be awaited
+ * at the top level, and then this module could not be required.
  */
 const loadVitest = (): typeof Vitest => {
   try {
@@ -57,9 +60,11 @@ const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
   })
 
 /**
- * Declares tests that the filesystem of the layer satisfies every law, and agrees with the model on random programs. The layer
- * is built anew for each test, and must provide an empty filesystem each time. Provide `Bench` beside it if laws need test
- * support. A law that needs a missing ability is skipped, with the reason.
+ * Declares tests that the filesystem of the layer satisfies every law and agrees with the model on random programs.
+ *
+ * The layer is built anew for each test, and must provide an empty filesystem each time. If laws need further support,
+ * the layer must also provide `Bench`. A law that needs an ability that the filesystem lacks is skipped, with the
+ * reason.
  *
  * @example
  * ```ts
@@ -85,8 +90,8 @@ export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, option
 }
 
 /**
- * Declares tests of a backend's options. `make` returns a layer with these options, whose filesystem has the files. It returns
- * `undefined` for options that the backend does not have, and their laws are skipped.
+ * Declares tests of a backend's options. `make` returns a layer of a filesystem with the given options and files. If
+ * the backend does not have the options, `make` returns `undefined`, and their laws are skipped.
  *
  * @category testing
  * @since 0.1.0

@@ -16,7 +16,10 @@ export const plantFiles = (fs: Algebra, files: Files): Effect.Effect<void, Fault
 export const expectTree = (fs: Algebra, files: Files): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port), (found) => equal(found, picture(files), "the tree afterwards"))
 
-/** Returns the filesystem with planned faults at its port. Its calls appear in the message of a broken law. */
+/**
+ * Returns the filesystem with planned faults at its port. The calls of this filesystem appear in the message of a
+ * broken law.
+ */
 export const withFaults = (fs: Algebra, ...plan: ReadonlyArray<Planned>): Effect.Effect<Faulty> =>
   Effect.map(Bench, ({ derive }) => noted(fs, faulty(plan, { derive })(fs)))
 
@@ -27,23 +30,23 @@ export const withLimits =
 
 type Tagged = { readonly _tag: string }
 
-/** The forms of a law about one tree, which exists when the law begins. */
+/** Functions that make laws about a tree. The tree exists when the law begins. */
 export interface LawForms {
   readonly law: (name: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
-  /** Checks that the call returns the value; for a record, only the given fields. */
+  /** Makes a law that the call returns the value. If the value is a record, only its fields are compared. */
   readonly answers: <A, E>(
     name: string,
     call: (fs: Algebra) => Effect.Effect<A, E>,
     expected: A extends ReadonlyArray<unknown> | string | boolean | number ? A : { readonly [K in keyof A]?: A[K] | undefined }
   ) => Law
-  /** Checks that the call fails with the tag and changes nothing. */
+  /** Makes a law that the call fails with the tag and changes nothing. */
   readonly refuses: <A, E extends Tagged, const Tag extends E["_tag"]>(
     name: string,
     call: (fs: Algebra) => Effect.Effect<A, E>,
     tag: Tag | ReadonlyArray<Tag>,
     fields?: { readonly [field: string]: unknown }
   ) => Law
-  /** Checks that the call succeeds and results in the given tree. */
+  /** Makes a law that the call succeeds and results in the given tree. */
   readonly changes: <A, E>(
     name: string,
     call: (fs: Algebra) => Effect.Effect<A, E>,

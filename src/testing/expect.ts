@@ -41,7 +41,10 @@ export const show = (value: unknown): string => {
 
 const fail = (expected: string, actual: string): Effect.Effect<never, Broken> => Effect.fail(new Broken(expected, actual))
 
-/** Tests structural equality. `Equal` hashes both values first, which is slow for long bytes and lists, so these are compared here. */
+/**
+ * Tests structural equality. Compares arrays itself, because `Equal` first hashes both values, which is slow for long
+ * arrays.
+ */
 const isEqual = (a: unknown, b: unknown): boolean => {
   if (isBytes(a) && isBytes(b)) return a.length === b.length && a.every((byte, i) => byte === b[i])
   if (Array.isArray(a) && Array.isArray(b)) return a.length === b.length && a.every((item, i) => isEqual(item, b[i]))
@@ -52,7 +55,7 @@ const isEqual = (a: unknown, b: unknown): boolean => {
 export const equal = <A>(actual: A, expected: A, what = ""): Effect.Effect<void, Broken> =>
   isEqual(actual, expected) ? Effect.void : fail(what === "" ? show(expected) : `${what}: ${show(expected)}`, show(actual))
 
-/** Checks the expected fields only; `undefined` requires that the field is absent. */
+/** Checks only the expected fields. The value `undefined` requires that a field is absent. */
 export const has = <A extends object>(
   actual: A,
   expected: { readonly [K in keyof A]?: A[K] | undefined },

@@ -1,4 +1,4 @@
-/** The calls that take a path, as data, so that a law can cover all of them. */
+/** The calls that take a path, as data, so that a law can test all of them. */
 import type * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"

@@ -257,7 +257,7 @@ describe("strict compilation rejects a pattern with a surprising meaning:", () =
     ["[[:spaces:]]*", /there is no class/],
     ["[[.a.]]", /there is no class/],
     ["[[=a=]]", /there is no class/],
-    ["(?=a)b", /no glob has/],
+    ["(?=a)b", /globs do not have/],
     ["a//b", /empty segment/],
     ["a/./b", /"\." segment/],
     ["{**/a,}", /alternatives is blank/],

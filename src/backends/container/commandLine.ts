@@ -2,7 +2,7 @@
  * Builds the command lines of the container engines, which no shell parses.
  *
  * podman, docker and nerdctl accept the same options with a few exceptions. If an option is given twice, the last one
- * counts, so the caller's options follow ours.
+ * applies. So the caller's options follow those of this library.
  */
 import type { Owner } from "../posix/place.ts"
 import type { Plan } from "./options.ts"
@@ -17,17 +17,18 @@ const marker = "FS_ALGEBRA_EXEC"
  * The first process of a container.
  *
  * It waits for its child, and also reaps orphaned processes, which would otherwise count towards the process limit. The
- * child serves requests from standard input. When the input ends, which the end of our side also causes, both processes
- * and the container end.
+ * child serves requests from standard input. When the input ends, both processes and the container end. The input also
+ * ends when the process of this library ends.
  *
- * A command may kill the child, which is then started again. It cannot kill the first process of a container.
+ * If a command kills the child, the child is started again. A command cannot kill the first process of a container.
  *
- * A request is a line `NONCE MARK SINCE FIRST`. The answer is `NONCE COUNT REFUSED`: the number of processes just
- * killed, and how often the container was refused a process so far.
+ * A request is a line `NONCE MARK SINCE FIRST`. The answer is `NONCE COUNT REFUSED`. COUNT is the number of processes
+ * that were killed. REFUSED is how often the container has reached its process limit so far.
  *
- * Processes with the mark are killed. Those without any mark are killed if they started at SINCE (in clock ticks) or
- * later, because a program may clear its environment. A process whose parent is outside belongs to the engine and is
- * about to become a command. It is spared, except for the command itself, which is FIRST.
+ * Processes with the mark MARK are killed. Processes without any mark are killed if they started at SINCE (in clock
+ * ticks) or later, because a program may clear its environment. A process whose parent is outside the container belongs
+ * to the engine and is about to become a command. Such a process is not killed, except for the command itself, which is
+ * FIRST.
  *
  * All processes are first stopped and then killed, because a stopped process starts no others. With the mark `alive`,
  * nothing is killed, and COUNT is 1 if the process FIRST, started at SINCE, still runs.
@@ -106,12 +107,12 @@ while (serve); [ $? -gt 128 ]; do :; done`
 /**
  * The wrapper of a command.
  *
- * Before it becomes the command, it prints to standard error that the command starts, with start time and pid. So
- * output and exit codes of the command cannot be mistaken for the engine's. A missing program gives the shell's exit
- * code 127.
+ * Before the wrapper executes the command, it prints a line with the start time and the pid to standard error. So
+ * output and exit codes of the command cannot be mistaken for those of the engine. If the program is missing, the exit
+ * code is 127, as in a shell.
  *
- * Its arguments are the directory, `fed` if there is input, and the command. The input is always read to its end,
- * because podman drops the output of a command that leaves input unread.
+ * The arguments of the wrapper are the directory, `fed` if there is input, and the command. The input is always read to
+ * its end, because podman drops the output of a command that leaves input unread.
  */
 export const wrapper = `fields() { since=\${20-}; }
 mark=$${marker}
@@ -130,7 +131,7 @@ case $1 in -*) goes; echo "sh: $1: not found" >&2; exit 127 ;; esac
 
 const label = "fs-algebra"
 
-/** Tells later processes whether the owning process still runs. */
+/** The label with the identity of the owning process, by which later processes test whether the owner still runs. */
 const ownerLabel = "fs-algebra.owner"
 
 const shell = "/bin/sh"
@@ -152,8 +153,9 @@ const bindMount = (source: string, target: string, readOnly: boolean): ReadonlyA
 /**
  * Returns the arguments for a workspace inside the container.
  *
- * A volume without a name is removed with its container. docker creates volumes owned by root and cannot change that.
- * So there the workspace is in memory, limited to half of it. docker also needs `exec` to run programs from it.
+ * A volume without a name is removed with its container. docker creates volumes owned by root and cannot change the
+ * owner. So with docker the workspace is a tmpfs of at most half the memory. The tmpfs needs the option `exec`, so that
+ * programs can be run from it.
  */
 const ownWorkspace = ({ engine, memoryBytes, user, workdir }: Plan): ReadonlyArray<string> =>
   engine === "podman"
@@ -169,13 +171,16 @@ const variables = (environment: Readonly<Record<string, string>>): ReadonlyArray
 const imageOf = ({ image }: Plan): ReadonlyArray<string> =>
   typeof image === "string" ? ["--pull", "missing", image] : ["--rootfs", `${image.rootfs}:O`]
 
-/** Turns the log off. Some versions of nerdctl have no `none` driver, so there the log is small. */
+/**
+ * Returns the options that turn the log off. Some versions of nerdctl have no log driver `none`, so with nerdctl the
+ * log is small instead.
+ */
 const logOptions = ({ engine }: Plan): ReadonlyArray<string> =>
   engine === "nerdctl"
     ? ["--log-driver", "json-file", "--log-opt", "max-size=1m", "--log-opt", "max-file=1"]
     : ["--log-driver", "none"]
 
-/** Starts a container, which runs until its input ends. A log of the output would fill the engine's disk. */
+/** Starts a container, which runs until its input ends. The log is off, because it would fill the engine's disk. */
 export const run = (plan: Plan, { directory, name, owner }: Identity): ReadonlyArray<string> => [
   "run",
   "--rm",
@@ -263,8 +268,7 @@ export const inspectVolume = (name: string, workdir: string): ReadonlyArray<stri
 ]
 
 /**
- * Changes the owner of a volume. With rootless podman, `unshare` is needed, because user numbers differ from the
- * host's.
+ * Changes the owner of a volume. Rootless podman needs `unshare`, because its user ids differ from those of the host.
  */
 export const changeVolumeOwner = ({ uid, gid }: Owner, path: string): ReadonlyArray<string> => [
   "unshare",
@@ -285,7 +289,7 @@ export const parseNames = (output: string): ReadonlyArray<string> =>
 /**
  * Prints one label of one container, quoted.
  *
- * An image can bring labels with any text and line breaks, so a listing of all labels could be forged.
+ * An image can define labels with any text and line breaks, so a listing of all labels could be forged.
  */
 export const inspectOwner = (name: string): ReadonlyArray<string> => [
   "inspect",

@@ -1,6 +1,6 @@
 export type Dialect = "podman" | "docker" | "nerdctl"
 
-/** The name of a program may carry its version or a variant: podman-remote, docker-28.2. */
+/** The names of engine programs, with an optional variant or version, such as podman-remote or docker-28.2. */
 const known = /^(podman|docker|nerdctl)(?:[-._0-9][-._0-9A-Za-z]*)?$/
 
 export const isPath = (engine: string): boolean => /[/\\]/.test(engine)

@@ -10,11 +10,11 @@ import type { Fault } from "../../model/FsError.ts"
 import { isAbsolute } from "../../runtime/node.ts"
 import { configuredPath, findProgram } from "../../runtime/programs.ts"
 
-// Collects the output of processes. The output is read to its end, so that the process never blocks, but only a bounded
-// part is kept.
+// Collects the output of processes. Reads the output to its end, so that the process never blocks, but keeps only a
+// bounded part.
 
 interface Collector {
-  /** Failures are ignored, because the process reports how it ended. */
+  /** Collects the output. Ignores failures of the stream, because the exit of the process shows how it ended. */
   readonly from: <E>(stream: Stream.Stream<Uint8Array, E>) => Effect.Effect<void>
   readonly bytes: () => Buffer
   readonly take: (chunk: Uint8Array) => void
@@ -60,7 +60,7 @@ export const makeEndsCollector = (maxBytes: number): EndsCollector => {
   let parts: Array<Uint8Array> = []
   let pendingBytes = 0
   let isCut = false
-  /** Joins only occasionally, so that many small chunks cost no more than a few large ones. */
+  /** Joins the chunks only occasionally, so that many small chunks cost no more than a few large ones. */
   const join = (): void => {
     const all = Buffer.concat([last, ...parts])
     isCut ||= all.length > maxBytes
@@ -91,7 +91,10 @@ export const readForwarding = <E>(
   pass: (chunk: Uint8Array) => Effect.Effect<void>
 ): Effect.Effect<void> => forEachChunk(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
 
-/** The first line of ours in a stream, which begins with the mark. Text before it is the engine's. */
+/**
+ * The line in a stream with which a script of this library reports that it has started. The line begins with the mark;
+ * the engine wrote the text before the line.
+ */
 interface Announcement {
   /** Absent until the line has arrived. */
   readonly line: () => string | undefined
@@ -134,7 +137,10 @@ export interface Engine {
   readonly program: string
   /** Runs the engine until it ends. Fails only if it cannot be started. */
   readonly run: (args: ReadonlyArray<string>) => Effect.Effect<EngineExit, Fault>
-  /** Starts a process that is killed when the scope closes. With "held", its input is the sink of the process. */
+  /**
+   * Starts a process that is killed when the scope closes. With "held", the caller writes the input to the `stdin` of
+   * the handle.
+   */
   readonly start: (args: ReadonlyArray<string>, input?: Input) => Effect.Effect<ChildProcessHandle, Fault, Scope.Scope>
 }
 
@@ -156,7 +162,10 @@ const words = (said: string): string => {
 export const isUnreachable = (said: string): boolean =>
   /cannot connect to|unable to connect to|connection refused|error during connect|trying to connect to/i.test(said)
 
-/** Images come first, because a registry that refuses a connection must not look like a missing service. */
+/**
+ * Hints for messages of the engine. Hints about images come first, because a registry that refuses a connection must
+ * not look like a missing service.
+ */
 const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (program: string) => string]> = [
   [
     (said) => /exec: "?\/bin\/sh/.test(said),
@@ -219,17 +228,18 @@ export const codeOf = (handle: ChildProcessHandle): Effect.Effect<number | undef
 const maxOutputBytes = 2 ** 16
 
 /**
- * Runs the engine of this name from the PATH, or of this absolute path. Ignores programs in the absolute directories to
- * avoid.
+ * Returns the engine with this name in the PATH, or with this absolute path. Ignores programs in the absolute
+ * directories `avoid`.
  */
 export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect.Effect<Engine, never, ChildProcessSpawner> =>
   Effect.map(Effect.all([ChildProcessSpawner, configuredPath]), ([spawner, path]) => {
-    // Search each time, because roots that were opened since must be avoided too.
+    // Search the PATH at each start, because filesystems may have been opened meanwhile, and their roots must be
+    // avoided too.
     const start: Engine["start"] = (args, input) =>
       Effect.suspend(() => {
         const found = findProgram(program, path, avoid)
         if (found === undefined) return Effect.fail(missingProgram(program))
-        // The command inside notices the end of its client through its input, so no signals need to be forwarded.
+        // The command in the container ends with its input, so no signals need to be forwarded.
         const options = { stdin: inputOf(input), killSignal: "SIGKILL", env: { PATH: found.path }, extendEnv: true } as const
         return Effect.mapError(spawner.spawn(ChildProcess.make(found.program, args, options)), (error) =>
           startFault(program, error)

@@ -1,8 +1,8 @@
 /**
- * Manages one container at a time, started on demand and replaced after its death.
+ * Manages one container at a time, which is started on demand and replaced after its death.
  *
- * Its first process only holds our input. When that input ends, because we close it or this process is gone, the
- * container ends. The engine then removes it with its volumes.
+ * The first process of the container reads input from this process. The container ends when this input ends: when the
+ * input is closed or this process ends. The engine then removes the container with its volumes.
  */
 import { filesystemClosed } from "../faults.ts"
 import type * as Cause from "effect/Cause"
@@ -45,8 +45,8 @@ export const sweep = (engine: Engine): Effect.Effect<void> =>
 
 // Tests whether a container is ready: a command runs and can write in the container's own workspace.
 //
-// podman gives a new volume to the user inside. But if the image already has that directory, the volume gets the same
-// owner as it, and the owner is changed here.
+// podman gives a new volume to the user inside. But if the image already has the directory, the volume gets the owner
+// of this directory. Then the owner is changed here.
 
 type ProbeResult = "ready" | "foreign"
 
@@ -87,10 +87,10 @@ export interface Container {
   readonly isEnded: () => boolean
   readonly ended: Effect.Effect<void>
   /**
-   * Kills the processes with the mark, and those without any mark that started at `since` or later. Returns their
-   * number.
+   * Kills the processes with the mark, and the processes without any mark that started at `since` or later. Returns the
+   * number of killed processes.
    *
-   * A command reports `since` about itself.
+   * `since` is the start time that a command has announced.
    */
   readonly kill: (mark: string, since: string) => Effect.Effect<number, Fault>
   readonly isRunning: (since: string) => Effect.Effect<boolean, Fault>
@@ -116,8 +116,8 @@ const endTimeout = "3 seconds"
 /**
  * Removes the container.
  *
- * An engine that finds the container in an unexpected state (podman, for a paused one) fails and keeps it, so the
- * removal is retried. There is no retry if the engine's service does not respond.
+ * If the container is in an unexpected state, such as paused in podman, the engine fails and keeps the container. So
+ * the removal is retried, except if the engine's service does not respond.
  */
 const remove = (engine: Engine, name: string, times = 50): Effect.Effect<void> => {
   const gone = Effect.map(
@@ -162,7 +162,10 @@ const makeDialogue = (): Dialogue => {
   }
 }
 
-/** A longer incomplete line is cut. Our lines are shorter, and others are irrelevant. */
+/**
+ * The maximum length of an incomplete line, which is cut there. The keeper's lines are shorter, and other lines are
+ * irrelevant.
+ */
 const maxLineLength = 256
 
 const splitLines = (take: (line: string) => void): ((chunk: Uint8Array) => void) => {
@@ -204,8 +207,8 @@ const start = Effect.fnUntraced(function* (
   const name = newName()
   let code: number | undefined
   let isRefused = false
-  // The engine removes an ended container by itself, possibly after its client has ended. Wait for that, and remove any
-  // other container. After a refusal one attempt suffices.
+  // The engine removes an ended container itself, possibly after the engine's client has ended. Wait for this removal,
+  // and remove a container that has not ended. If the engine refused to start the container, one attempt is enough.
   yield* Effect.addFinalizer(() => remove(engine, name, isRefused ? 0 : 50))
   const client = yield* engine.start(argsOf(name), "held")
   const orders = yield* Queue.unbounded<Uint8Array, Cause.Done>()
@@ -246,7 +249,10 @@ const start = Effect.fnUntraced(function* (
   }
 })
 
-/** Creates the manager. Removes the remains of a container before the next one starts, and when the scope closes. */
+/**
+ * Creates the manager. It removes an ended container completely before the next container starts, and when the scope
+ * closes.
+ */
 export const make = (engine: Engine, how: StartOptions): Effect.Effect<ContainerManager, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {
     const startLock = Semaphore.makeUnsafe(1)

@@ -23,14 +23,14 @@ export interface ContainerMount {
    * `allowedRoots`.
    */
   readonly source: string
-  /** The absolute path inside the container, apart from `workdir`, `/tmp` and the system's directories. */
+  /** The absolute path inside the container. It must not overlap `workdir`, `/tmp` or the system's directories. */
   readonly target: string
   /** @default true */
   readonly readOnly?: boolean | undefined
 }
 
 /**
- * The engine, the image, the rights and limits of a container, and the place of its files.
+ * The options of a container: engine, image, permissions, limits, and where its files are stored.
  *
  * @since 0.1.0
  */
@@ -41,30 +41,36 @@ export interface ContainerOptions extends CommonOptions {
    */
   readonly engine?: string | undefined
   /**
-   * An image, which the engine fetches if needed, or the absolute path of a root filesystem, which is not changed
-   * (podman only).
+   * The name of an image, which the engine fetches if needed. With podman, also the absolute path of a root filesystem,
+   * which stays unchanged.
    */
   readonly image: string | { readonly rootfs: string }
   /**
-   * `overlay`: a host directory mounted at `workdir`, whose files exist before and after the container. `exec`: no
-   * shared disk; the engine transfers everything, and the files are lost with the container. @default "overlay"
+   * The storage of the files. `overlay`: a host directory is mounted at `workdir`, and its files exist before and after
+   * the container. `exec`: no disk is shared; the engine transfers all data, and the files are lost with the container.
+   * @default "overlay"
    */
   readonly strategy?: "overlay" | "exec" | undefined
   /** The absolute path of the files inside the container. @default "/workspace" */
   readonly workdir?: string | undefined
   /**
-   * The absolute path of an existing host directory for `overlay`, which is kept. @default one in the user's cache,
-   * removed with the scope
+   * The absolute path of an existing host directory for `overlay`. The directory is kept when the scope closes.
+   * @default one in the user's cache, removed with the scope
    */
   readonly hostDirectory?: string | undefined
   /**
-   * `lazy`: starts at the first command (`overlay` only). `eager`: starts when the layer is built. @default "lazy" for
-   * overlay, "eager" for exec
+   * The time at which the container starts. `lazy`: at the first command (`overlay` only). `eager`: when the layer is
+   * built.
+   * @default "lazy" for overlay, "eager" for exec
    */
   readonly start?: "lazy" | "eager" | undefined
-  /** `uid:gid`, in numbers. @default "65534:65534" (the ids of this process if the engine is docker or nerdctl, a directory is shared, and the process is not root) */
+  /**
+   * The user and group of the commands, as `uid:gid` in numbers.
+   * @default "65534:65534" (the ids of this process if the engine is docker or nerdctl, a directory is shared, and the
+   * process is not root)
+   */
   readonly user?: string | undefined
-  /** The memory limit in bytes, without additional swap. @default 1 GiB */
+  /** The memory limit in bytes. The container gets no swap in addition. @default 1 GiB */
   readonly memoryBytes?: number | undefined
   /** The number of processors, possibly fractional. @default 1 */
   readonly cpus?: number | undefined
@@ -85,11 +91,15 @@ export interface ContainerOptions extends CommonOptions {
   readonly allowedRoots?: ReadonlyArray<string> | undefined
   /** The language of `eval` code if the call names none. @default "javascript" */
   readonly evalLanguage?: "javascript" | "python" | "sh" | undefined
-  /** Additional arguments after all others, which they override; they can undo every limit above. @default none */
+  /**
+   * Additional arguments for the engine. They follow all other arguments, so they can override every option and limit
+   * above.
+   * @default none
+   */
   readonly runArguments?: ReadonlyArray<string> | undefined
 }
 
-/** Absent on systems without user numbers. */
+/** The ids of the user of this process. Absent on systems without user ids. */
 export type Caller = Owner | undefined
 
 export interface Mount {
@@ -162,7 +172,7 @@ const overlaps = (one: string, other: string): boolean => OpenRoots.isInside(one
 const checkTarget = (path: string): string | undefined =>
   checkContainerPath(path) ??
   (kept.some((place) => OpenRoots.isInside(place, normalizePath(path)))
-    ? "it must be apart from /tmp, /proc, /sys and /dev"
+    ? "it must not overlap /tmp, /proc, /sys or /dev"
     : undefined)
 
 const oneOf = (argument: keyof ContainerOptions, value: unknown, ...values: ReadonlyArray<string>): OptionFault =>
@@ -194,7 +204,7 @@ const imageFinding = ({ engine, image }: ContainerOptions): OptionFault => {
 
 const userForm = /^([0-9]{1,10}):([0-9]{1,10})$/
 
-/** The next number means "leave unchanged" to the system. */
+/** The largest valid id. In system calls, the next number means "leave unchanged". */
 const maxId = 2 ** 32 - 2
 
 const userOf = (user: string): Owner | undefined => {
@@ -206,11 +216,12 @@ const userOf = (user: string): Owner | undefined => {
 const userFinding = ({ user }: ContainerOptions): OptionFault =>
   user === undefined || (typeof user === "string" && userOf(user) !== undefined)
     ? undefined
-    : ["user", "it must be uid:gid, in numbers"]
+    : ["user", "it must be uid:gid, as two numbers"]
 
 const environmentFinding = ({ environment }: ContainerOptions): OptionFault => {
   if (environment === undefined) return undefined
-  if (Object.values(environment).some((value) => typeof value !== "string")) return ["environment", "its values must be text"]
+  if (Object.values(environment).some((value) => typeof value !== "string"))
+    return ["environment", "the values must be strings"]
   const found = checkCommand("Container", { env: environment })
   return found && ["environment", found.detail]
 }
@@ -218,7 +229,7 @@ const environmentFinding = ({ environment }: ContainerOptions): OptionFault => {
 const argumentsFinding = ({ runArguments = [] }: ContainerOptions): OptionFault =>
   runArguments.every((argument) => typeof argument === "string" && argument.isWellFormed() && !argument.includes("\0"))
     ? undefined
-    : ["runArguments", "they must be text without NUL"]
+    : ["runArguments", "the arguments must be strings without NUL characters"]
 
 const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): OptionFault => {
   if (strategy !== "exec") return undefined
@@ -226,7 +237,7 @@ const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): 
   return start === "lazy" ? ["start", "with the strategy exec there are no files before the container"] : undefined
 }
 
-/** Checks the resolved directory. A missing one is reported when it is opened. */
+/** Checks the resolved shared directory. A missing directory is not reported here, but when it is opened. */
 const sharedFinding = (real: string | undefined): string | undefined =>
   real === "/" ? "it must not be the whole host" : real && checkHostPath(real)
 
@@ -249,7 +260,7 @@ const networkFinding = ({ network }: ContainerOptions): OptionFault =>
 const mountFinding = (mount: ContainerMount, workdir: string): string | undefined => {
   const detail = checkTarget(mount.target)
   if (detail !== undefined) return `target ${JSON.stringify(mount.target)}: ${detail}`
-  if (overlaps(normalizePath(mount.target), workdir)) return "a target must be apart from the directory of the files"
+  if (overlaps(normalizePath(mount.target), workdir)) return "the target of a mount must not overlap the directory of the files"
   const source = checkHostPath(mount.source)
   return source === undefined ? undefined : `source ${JSON.stringify(mount.source)}: ${source}`
 }
@@ -287,8 +298,8 @@ const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<st
 }
 
 /**
- * Fails if a mount's source has changed since the plan was made. Programs in a shared directory could replace it by a
- * symlink.
+ * Fails if the source of a mount leads elsewhere than when the plan was made. Programs with access to a shared
+ * directory could replace a source in it by a symlink.
  */
 export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
   Effect.suspend(() => {
@@ -307,7 +318,7 @@ const lstat = (path: string): Fs.Stats | undefined => {
 }
 
 /**
- * Fails if the root filesystem is missing or has no shell, with a clearer message than the engine's.
+ * Fails if the root filesystem is missing or has no shell. The message is clearer than that of the engine.
  *
  * If `bin` is a symlink, the shell is not checked, because the symlink may have another target inside the container.
  */

@@ -1,6 +1,6 @@
 /**
- * Manages the host directory of a container's workspace: the caller's, which is kept, or one in the user's cache, which
- * is removed with the scope.
+ * Manages the host directory of a container's workspace. A directory of the caller is kept; a directory in the user's
+ * cache is removed when the scope closes.
  */
 import * as Config from "effect/Config"
 import * as Effect from "effect/Effect"
@@ -20,8 +20,8 @@ import { backend } from "../posix/port.ts"
 import { random } from "./lifecycle.ts"
 
 /**
- * The XDG base directory specification (https://specifications.freedesktop.org/basedir-spec) ignores a relative
- * XDG_CACHE_HOME.
+ * The cache directory of the user. A relative XDG_CACHE_HOME is ignored
+ * (https://specifications.freedesktop.org/basedir-spec).
  */
 const cache: Effect.Effect<string> = Effect.map(
   Effect.orElseSucceed(Config.String("XDG_CACHE_HOME"), () => ""),
@@ -42,7 +42,7 @@ const makeAccessible = (port: Backend, path: FsPath): Effect.Effect<void, Fault>
 /**
  * Removes an overlay directory. Never fails: later processes retry.
  *
- * Uses the host's tree removal, because programs may still replace directories by symlinks.
+ * Uses the tree removal of PosixHost, which is safe even if programs still replace directories by symlinks.
  */
 export const remove = (parent: string, name: string): Effect.Effect<void> =>
   Effect.gen(function* () {
@@ -76,8 +76,8 @@ const foreignDirectory: Fault = unavailable(
 /**
  * Creates a directory, and refuses one with another owner.
  *
- * Another user who may write in it could replace a directory by a symlink. That directory is then opened, and the user
- * inside becomes its owner.
+ * Another user who may write in the directory could replace an entry by a symlink. Then this program would open the
+ * target of the symlink and give it to the user inside the container.
  */
 const ensurePrivate = (directory: string): boolean => {
   makeDirectories(directory, 0o700)
@@ -107,7 +107,7 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
  * Changes the owner of the workspace. Only root can do that, and only for a directory of root; contents keep their
  * owner.
  *
- * Affects the directory that was opened, even if another entry has taken its path since.
+ * Changes the opened directory, even if its path now leads to another entry.
  */
 export const changeOwner = (confined: Confined, owner: Owner): Effect.Effect<void, Fault> =>
   attempt(() => {

@@ -39,8 +39,8 @@ import type { Plan } from "./options.ts"
 
 // Runs one command in a container until none of its processes is left.
 //
-// Killing the engine's client ends nothing inside. So the processes are killed inside, and the client shows that the
-// command is over by its own end.
+// Killing the engine's client ends nothing in the container. So the processes are killed inside the container. The end
+// of the client shows that the command has ended.
 
 interface Command extends Pick<ExecOptions, "detach" | "onOutput"> {
   readonly directory: string
@@ -53,7 +53,10 @@ interface Command extends Pick<ExecOptions, "detach" | "onOutput"> {
 }
 
 interface Outcome {
-  /** A command has not begun if the directory could not be entered, or the container had ended before. */
+  /**
+   * The progress of the command. `notEntered`: the working directory could not be entered. `ended`: the container had
+   * ended before the command began.
+   */
   readonly state: "begun" | "notEntered" | "ended"
   readonly code: number | undefined
   readonly stdout: OutputEnds
@@ -63,20 +66,23 @@ interface Outcome {
 
 interface RunningState {
   readonly isEnded: () => boolean
-  /** Returns the start time (clock ticks since boot) and the pid; empty before the start. */
+  /** Returns the start time (clock ticks since boot) and the pid of the command, or an empty text before its start. */
   readonly since: () => string
 }
 
 const inputCheckInterval = "200 millis"
 const killInterval = "30 millis"
-/** Milliseconds for the first kill request. They double with each unanswered request. */
+/** Milliseconds to wait for the answer to the first kill request. The wait doubles after each unanswered request. */
 const firstKillTimeoutMillis = 1000
 /** Milliseconds after which a container that does not answer counts as dead. */
 const aliveTimeoutMillis = 5000
-/** The container is ended after this time, if processes start others faster than they are killed. */
+/** The time after which the container is ended, if processes start others faster than they are killed. */
 const maxKillTime = "20 seconds"
 
-/** All processes are gone, some may be left, or the container did not answer in time. */
+/**
+ * The result of a kill request. `done`: no process is left. `again`: some processes may be left. `unanswered`: the
+ * container did not answer in time.
+ */
 type KillResult = "done" | "again" | "unanswered"
 
 const killAll = (container: Container, mark: string, running: RunningState): Effect.Effect<void> => {
@@ -107,14 +113,14 @@ const killAll = (container: Container, mark: string, running: RunningState): Eff
   )
 }
 
-/** Tests for exit codes of an engine's own failures, or of the end of a container. */
+/** Tests whether an exit code may mean that the engine failed or the container ended, rather than the command. */
 const mayBeEngineExit = (code: number | undefined): boolean => code === undefined || code >= 125
 
 /**
  * Ends the input when the command has ended.
  *
- * Otherwise the engine would continue to read, and an endless stream or a person at a terminal would keep the command
- * from ending.
+ * Otherwise the engine would continue to read the input. With an endless stream or a terminal, the call would never
+ * end.
  */
 const stopInputAfterEnd = (container: Container, input: Stream.Stream<Uint8Array>, running: RunningState) =>
   Effect.gen(function* () {
@@ -167,7 +173,10 @@ const startCommand = Effect.fnUntraced(function* (
     )
   )
   const kill = killAll(container, mark, running)
-  /** Kills the remaining processes. Those without a mark are included only if no other command can own them. */
+  /**
+   * Kills the remaining processes of the command. Processes without a mark are killed only if no other command runs
+   * that may have started them.
+   */
   const killRemaining = Effect.suspend(() => killAll(container, mark, isAlone() ? running : { ...running, since: () => "" }))
   yield* Effect.addFinalizer(() => (isEnded ? Effect.void : kill))
   return { announced, clear: killRemaining, finishing, kill, stdout, stderr }
@@ -196,7 +205,7 @@ const execute = (engine: Engine, container: Container, requested: Command): Effe
       const exitInTime = yield* Effect.timeoutOption(Fiber.await(finishing), requested.timeout)
       if (Option.isNone(exitInTime)) {
         yield* kill
-        // Wait for the last output, but not if nobody reads it.
+        // Wait for the last output, but only for a limited time, because the caller may have stopped reading.
         yield* inRealTime(Effect.timeoutOption(Fiber.await(finishing), firstKillTimeoutMillis))
         return outcome(undefined)
       }
@@ -214,9 +223,10 @@ const execute = (engine: Engine, container: Container, requested: Command): Effe
         yield* kill
         return yield* Effect.fail(unavailable(`${engine.program} was killed while it ran the command`))
       }
-      // Each of these calls also updates the number of refused processes.
+      // Both calls also update the number of refused processes.
       yield* requested.detach === true ? isAlive(container) : killRemaining
-      // When the client ends, the death of a container together with its command may not be known yet.
+      // If the container died together with the command, its end may become known only after the end of the client. So
+      // test for it last.
       if (mayBeEngineExit(code) && container.isEnded()) return yield* Effect.fail(gone)
       return outcome(code)
     })
@@ -229,7 +239,7 @@ const isText = (value: unknown): value is string => typeof value === "string"
 const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOptions): Fault | undefined => {
   if (!Array.isArray(command) || !command.every(isText)) return invalidArgument("command", "it must be a list of texts")
   if (cwd !== undefined && !isText(cwd)) return invalidArgument("cwd", "it must be text")
-  if (env !== undefined && !Object.values(env).every(isText)) return invalidArgument("env", "its values must be text")
+  if (env !== undefined && !Object.values(env).every(isText)) return invalidArgument("env", "the values must be strings")
   if (stdin !== undefined && !isText(stdin) && !isBytes(stdin) && !Stream.isStream(stdin))
     return invalidArgument("stdin", "it must be text, bytes or a stream of bytes")
   return undefined
@@ -267,7 +277,7 @@ interface OutputLimit {
 
 const byteLimit: OutputLimit = { keptBytes: bounds.maxOutputBytes / 2, cut: (text) => cutBytes(text, bounds.maxOutputBytes) }
 
-/** Each character has at most four bytes. */
+/** The limit of the output in bytes: each character has at most four bytes. */
 const characterLimit: OutputLimit = {
   keptBytes: 2 * bounds.maxEvalOutputCharacters,
   cut: (text) => cutCharacters(text, bounds.maxEvalOutputCharacters)
@@ -322,7 +332,7 @@ interface SandboxParts {
 const programs = {
   javascript: (code: string) => ["node", `--eval=${code}`],
   python: (code: string) => ["python3", "-c", code],
-  // The shell would interpret code that begins like an option, so a blank is added.
+  // The shell would interpret code that begins with "-" or "+" as options, so add a space.
   sh: (code: string) => ["sh", "-c", /^[-+]/.test(code) ? ` ${code}` : code]
 } as const
 
@@ -373,7 +383,7 @@ export const make = ({ engine, files, plan, running }: SandboxParts): typeof San
       isAlone: () => commands === 1 && !hasDetached
     })
     if (outcome.state === "notEntered") {
-      // The directory existed a moment ago, so report why it cannot be entered.
+      // The directory was checked before the start. Check it again to report why the command could not enter it.
       yield* placeOf(cwd)
       return yield* Effect.fail(permission)
     }

@@ -25,7 +25,8 @@ import * as Session from "./shell/session.ts"
 
 // The strategy `overlay`: the files are a host directory, served by a host filesystem.
 //
-// They have a host's confinement, because a container may create symlinks, and work before and after the container.
+// The host filesystem confines its paths, because programs in the container may create symlinks. The files can be used
+// before the container starts and after it ends.
 
 type ContainerError = StatError | NotADirectory | InvalidArgument
 
@@ -37,7 +38,7 @@ export const promote = (fault: Fault, path: string): ContainerError =>
 export interface SharedDirectory {
   readonly port: Backend
   readonly directory: string
-  /** Fails if the path leads to a directory other than the served one. */
+  /** Fails if the path no longer leads to the directory that the filesystem has open. */
   readonly check: Effect.Effect<void, Fault>
 }
 
@@ -63,7 +64,7 @@ const checkDirectory = (confined: Confined, directory: string): Effect.Effect<vo
     }
   })
 
-/** Resolves absolute link targets as programs in the container do, for which the files are below `workdir`. */
+/** Resolves absolute symlink targets as in the container, where the files are below `workdir`. */
 const withContainerLinks = (port: Backend, workdir: string): Backend => ({
   ...port,
   links: port.links && { ...port.links, relative: makeRelativeTargets(() => [workdir]) }
@@ -99,8 +100,8 @@ export const make = (
 
 // The strategy `exec`: the files exist only in the container, and one shell inside serves them.
 //
-// The files are lost with the container. The first caller afterwards gets an error, so the loss is never hidden by an
-// empty directory.
+// The files are lost with the container. The first call after the loss fails, so that callers do not mistake the loss
+// for an empty directory.
 
 interface ExecFiles {
   readonly port: Backend
@@ -131,19 +132,19 @@ const delegatingPort = (latest: () => Backend, currentPort: Effect.Effect<Backen
       make: (path, target) => withPort((port) => port.links!.make(path, target))
     },
     attributes: attributes && { set: (path, values) => withPort((port) => port.attributes!.set(path, values)) },
-    // Containers of one plan, and so their ports, handle the same requests.
+    // All containers of one plan handle the same requests, so the tags of the first port apply to all.
     perform: Request.later(
       first.perform,
       withPort((port) => Effect.succeed(port.perform!))
     ),
-    // The explorer reports a failure for each directory, which includes the end of the container.
+    // The end of the container needs no special case here, because the explorer reports a failure for each directory.
     explore: first.explore && ((pathOf, searches) => latest().explore!(pathOf, searches))
   }
 }
 
 /**
- * Kills the shell inside, because killing the engine's client ends nothing there. If that fails, the shell ends with
- * the container.
+ * Kills the shell inside the container, because killing the engine's client ends nothing there. If the kill fails, the
+ * shell ends with the container.
  */
 const killShell = (container: Container, mark: string): Effect.Effect<void> =>
   inRealTime(Effect.ignore(Effect.timeoutOption(container.kill(mark, ""), "1 second")))
@@ -190,7 +191,7 @@ export const makeApart = (
       })
     })
 
-    /** Fails after the end of the container, even if a pending call has already reported another failure. */
+    /** Fails if the container has ended, even if a pending call has already reported another failure. */
     const currentPort = Effect.andThen(
       checkAlive,
       Effect.sync(() => current.port)

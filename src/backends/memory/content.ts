@@ -1,17 +1,17 @@
 /**
  * Stores immutable file contents.
  *
- * Appending creates a new content in the same buffer, after the last byte that the old one can see. So holders of the
- * old content are not affected, and a thousand small appends copy about as many bytes as the file has.
+ * An append creates a new content in the same buffer, after the last byte of the old content. So the old content stays
+ * valid, and a thousand small appends copy only about as many bytes as the file has.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import { sha256 } from "../../runtime/hash.ts"
 
 export interface Content {
-  /** Only the first `length` bytes are content; the rest is free for appends. */
+  /** The buffer. Only its first `length` bytes are content; the other bytes are free for appends. */
   readonly buffer: Uint8Array
   readonly length: number
-  /** True until a content is appended in the rest of the buffer. */
+  /** True until an append uses the free bytes of the buffer. */
   canAppendInPlace: boolean
   version: string | undefined
 }
@@ -21,8 +21,8 @@ const make = (buffer: Uint8Array, length: number): Content => ({ buffer, length,
 export const empty: Content = make(new Uint8Array(0), 0)
 
 /**
- * Buffers below this size in bytes come from Node's pool, because a separate small one costs ten times as much as
- * filling it. Pooled buffers are never exposed.
+ * Buffers below this size in bytes come from Node's pool, because allocating a separate small buffer costs ten times as
+ * much as filling it. Pooled buffers are never exposed.
  */
 const maxPooledBytes = 4096
 
@@ -59,7 +59,7 @@ export const append = (self: Content, bytes: Uint8Array): Content | undefined =>
 export const slice = (self: Content, offset: number, length: number): Uint8Array =>
   self.buffer.slice(offset, Math.min(self.length, offset + length))
 
-/** Returns the bytes without a copy. They must be read at once and not retained. */
+/** Returns the bytes without a copy. The caller must read them at once and not keep them. */
 export const view = (self: Content): Uint8Array => self.buffer.subarray(0, self.length)
 
 export const version = (self: Content): string => (self.version ??= sha256(view(self)))

@@ -1,8 +1,8 @@
 /**
  * Stores the entries of a directory as a trie over the hashes of their names.
  *
- * A change copies only the few small nodes above it. So the cost of the first change after a capture does not depend on
- * the size of the directory. A `Map` would be copied as a whole.
+ * A change copies only the few small nodes above the changed entry. So the cost of the first change after a capture
+ * does not depend on the size of the directory. A `Map` would be copied as a whole.
  *
  * Nodes created since the last capture carry the `owner` of the tree and are changed in place, so plain writes copy
  * nothing.
@@ -39,7 +39,7 @@ const branchSize = 1 << bitsPerLevel
 const slotMask = branchSize - 1
 const maxShift = 35
 
-/** Belongs to no tree, so the first change copies it. */
+/** An empty trie that belongs to no tree, so the first change copies it. */
 export const empty: Children<never> = { kind: "leaf", owner: {}, items: [] }
 
 /** Hashes a part of a text, so that a path can be followed without splitting it into names. */
@@ -148,7 +148,7 @@ export const forEach = <E>(self: Children<E>, visit: (entry: E) => void): void =
   } else for (const entry of self.items.values()) visit(entry)
 }
 
-/** Visits both sides of each key whose entries are not identical. Skips shared nodes. */
+/** Visits each key whose entries in the two tries are not identical, with both entries. Skips shared nodes. */
 export const forEachDifference = <E extends Entry>(
   before: Children<E>,
   after: Children<E>,

@@ -31,8 +31,8 @@ import {
   type Node
 } from "./tree.ts"
 
-// Reports changes to watchers. Each has its own unbounded queue, so a slow one neither blocks others nor misses events.
-// Without watchers, a change costs one comparison.
+// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks others nor
+// misses events. Without watchers, a change costs one comparison.
 
 interface Watchers extends Listener {
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
@@ -131,7 +131,10 @@ const collectStream = <E, R>(stream: Stream.Stream<Uint8Array, E, R>): Effect.Ef
     return Effect.map(copied, () => content)
   })
 
-/** Creates a clock that returns one object per millisecond, because creating one costs more than a whole write. */
+/**
+ * Creates a clock that returns the same object within a millisecond, because creating a DateTime costs more than a
+ * whole write.
+ */
 const makeCachedClock = (): ((clock: Clock.Clock) => DateTime.Utc) => {
   let last = DateTime.makeUnsafe(0)
   return (clock) => {
@@ -294,7 +297,7 @@ const topOf = ({ root }: Captured): Directory => root as Directory
 const isEqual = (self: Content.Content, that: Content.Content): boolean =>
   self === that || (self.length === that.length && Buffer.compare(Content.view(self), Content.view(that)) === 0)
 
-/** Tests whether two nodes are the same. Times do not count: a touched file is the same file. */
+/** Tests whether two nodes are the same. Times are not compared. */
 const isSame = (self: Node, that: Node): boolean => {
   if (self.kind === "symlink") return that.kind === "symlink" && self.target === that.target
   if (self.kind !== that.kind || self.mode !== that.mode) return false
@@ -335,7 +338,10 @@ const differences = (before: Captured, after: Captured, caseInsensitive: boolean
 }
 
 export const makeMemoryHistory = (tree: MemoryTree, options: Options): MemoryHistory => {
-  /** A state of another tree may fold names differently and would corrupt this one. */
+  /**
+   * The states that this tree has captured. Another tree may fold names differently, so its states would corrupt this
+   * tree.
+   */
   const ownCaptures = new WeakSet<object>()
   const restorePaths = (captured: Captured, paths: ReadonlyArray<FsPath> | undefined): Effect.Effect<void> =>
     Effect.clockWith((clock) => {

@@ -31,17 +31,17 @@ import { type Captured, type Directory, isFault, type MemoryTree, type Node } fr
 
 // Stores a whole tree as one item of a session's slice.
 //
-// The item shares nodes with earlier and later ones, so keeping one per change costs nothing. Only saving it creates the
-// JSON form, which is complete and sorted, so equal trees are equal texts.
+// The item shares nodes with earlier and later items, so one item per change costs little. Only saving an item creates
+// its JSON form. This form is complete and sorted, so equal trees have equal texts.
 //
-// The JSON form is untrusted input: it decodes to a complete tree or is refused.
+// The JSON form is untrusted input: decoding it gives a complete tree or fails.
 
 let rootOf: (state: TreeState) => Directory
 
 /**
  * A tree in memory at one moment.
  *
- * It can be kept, set and saved. Its contents are readable only through a filesystem.
+ * A program can keep a state, set it and save it. Only a filesystem can read its contents.
  *
  * @since 0.1.0
  */
@@ -82,7 +82,10 @@ const toBase64 = (content: Content.Content): string => {
   return Buffer.from(buffer, byteOffset, length).toString("base64")
 }
 
-/** Omits writes in progress, because their writers no longer exist when the form is read. */
+/**
+ * Returns the JSON form of a state. Omits the temporary files of writes in progress, because their writers no longer
+ * exist when the form is read.
+ */
 const encode = (state: TreeState): Form => {
   const directories: Array<Form["directories"][number]> = []
   const files: Array<Form["files"][number]> = []
@@ -149,7 +152,8 @@ class Builder {
     const holder = this.#directories.get(parent(parsed))
     if (holder === undefined) return "there is no directory that holds it"
     const node = made(this.#place(parsed))
-    if (Children.get<Node>(holder.children, node.key, 0, node.key.length) !== undefined) return "another one has that name"
+    if (Children.get<Node>(holder.children, node.key, 0, node.key.length) !== undefined)
+      return "another entry has the same path"
     holder.children = Children.set<Node>(holder.children, node, this.#owner)
     holder.size++
     if (node.kind === "directory") this.#directories.set(parsed, node)
@@ -198,7 +202,8 @@ const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue 
   for (const file of form.files) {
     const bytes = fromBase64(file.content)
     if (bytes === undefined) return entryIssue(file.path, "its content is not base64")
-    if (file.sizeBytes !== undefined && file.sizeBytes !== bytes.length) return entryIssue(file.path, "it has another size")
+    if (file.sizeBytes !== undefined && file.sizeBytes !== bytes.length)
+      return entryIssue(file.path, "the size does not equal the length of its content")
     const content = Content.of(bytes)
     if (content === undefined) return entryIssue(file.path, "there is not enough memory for it")
     const why = builder.file(file.path, attributesOf(file), content)
@@ -212,7 +217,7 @@ const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue 
   return new TreeState({ root: builder.root }, form.caseSensitive)
 }
 
-const tooLarge = issue("a file of it is larger than a text can be")
+const tooLarge = issue("a file is too large for a JSON text")
 
 const codec: Schema.Codec<TreeState, unknown> = Form.pipe(
   Schema.decodeTo(
@@ -231,7 +236,7 @@ const codec: Schema.Codec<TreeState, unknown> = Form.pipe(
 export const slice: Slice<TreeState> = makeSlice("InMemoryState", codec, { reduce: replaceLatest })
 
 interface SessionTree {
-  /** The locks for participants of the session; `locks` also lock the session. */
+  /** The locks that participants of the session use. The locks in `locks` also lock the session. */
   readonly participantLocks: Locks.Locks
   readonly locks: Locks.Locks
   readonly caseSensitive: boolean
@@ -242,7 +247,7 @@ interface SessionTree {
 
 const sessionTrees = new WeakMap<Slices, SessionTree>()
 
-const otherCaseDetail = "the session keeps a tree with other rules of case"
+const otherCaseDetail = "the tree of the session treats case in names differently"
 
 const mismatch = new InvalidArgument({
   operation: "InMemory.makeSession",
@@ -280,7 +285,7 @@ const joinSessionTree = (session: Slices, first: TreeState): Effect.Effect<Sessi
   )
 }
 
-/** Keeps each change of the tree in the session. Refuses changes while `findFault` returns a fault. */
+/** Returns a tree that stores each change in the session. Refuses changes while `findFault` returns a fault. */
 const persistChanges = (tree: MemoryTree, keep: () => void, findFault: () => Fault | undefined): MemoryTree => {
   const kept = <A extends object | undefined>(change: () => A): A | Fault => {
     const refused = findFault()

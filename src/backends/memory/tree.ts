@@ -1,10 +1,11 @@
 /**
  * A filesystem in memory as a tree of nodes.
  *
- * A capture keeps the root and starts a new `owner`. Nodes of the old owner are copied before they are changed, path by
- * path, on first use.
+ * A capture keeps the root and gives the tree a new `owner`. Nodes of an old owner are copied before their first
+ * change.
  *
- * All functions are synchronous, so each change is complete. They return a fault instead of failing, which is cheaper.
+ * All functions are synchronous, so no change is ever visible in part. They return a fault instead of failing, which is
+ * cheaper.
  */
 import { alreadyExists, directoryNotEmpty, diskFull, notADirectory, notAFile, notFound } from "../../model/Fault.ts"
 import { intoItself, isRoot, linkMode } from "../faults.ts"
@@ -61,7 +62,9 @@ interface Removed {
 }
 
 export interface MemoryTree {
-  /** Returns `undefined` also if a file or symlink is above the path. */
+  /**
+   * Returns the node at a path. Returns `undefined` if it does not exist, or if a file or symlink is above the path.
+   */
   readonly get: (path: FsPath) => Node | undefined
   readonly write: (
     path: FsPath,
@@ -78,15 +81,15 @@ export interface MemoryTree {
     path: FsPath,
     attributes: { readonly mode?: number | undefined; readonly modifiedAt?: DateTime.Utc | undefined }
   ) => Fault | undefined
-  /** Takes microseconds for a tree of any size. */
+  /** Captures the tree. Takes microseconds for a tree of any size. */
   readonly capture: () => Captured
-  /** Takes microseconds, unless a listener must receive every difference. */
+  /** Restores a captured tree. Takes microseconds, unless a listener must receive every difference. */
   readonly restore: (captured: Captured) => void
   /**
    * Restores each path and everything below it from a capture, including absence.
    *
-   * Missing directories above a path are created like the captured ones. Other entries above it are replaced by
-   * directories.
+   * Missing directories above a path are created with the attributes of the captured directories. If another kind of
+   * entry is above the path, a directory replaces it.
    */
   readonly restorePaths: (captured: Captured, paths: ReadonlyArray<FsPath>, now: DateTime.Utc) => void
 }
@@ -108,7 +111,7 @@ export const forEachDifference = (
     const [path, before, after] = pending.pop()!
     visit(path, before, after)
     Children.forEachDifference<Node>(childrenOf(before), childrenOf(after), (before, after) => {
-      // Another spelling counts as another name, even if the key is the same.
+      // A name in another case counts as another name, even if the key is the same.
       const isSame = before?.name === after?.name
       if (before !== undefined) pending.push([join(path, before.name), before, isSame ? after : undefined])
       if (after !== undefined && !isSame) pending.push([join(path, after.name), undefined, after])
@@ -170,9 +173,10 @@ export const make = (options: {
   }
 
   /**
-   * The directory that was found last and the prefix of its paths, because the next access is usually nearby.
+   * The directory that was found last, and the prefix of the paths in it. It is a cache, because the next access is
+   * usually in the same directory.
    *
-   * This cache cannot become stale: every change first looks up the directory of its entry.
+   * The cache cannot become stale, because every change first looks up the directory of its entry.
    */
   let lastDirectory = top
   let lastPrefix = ""
@@ -211,8 +215,8 @@ export const make = (options: {
   const ownTop = (): Directory => (top.owner === owner ? top : setTop({ ...top, owner }))
 
   /**
-   * Returns the parent directory of a path for changes. All directories above one of the current owner belong to that
-   * owner too.
+   * Returns the parent directory of a path for changes. Copies directories of other owners. All directories above a
+   * directory of the current owner also belong to this owner.
    */
   const ownedParentOf = (path: FsPath): Directory | Fault => {
     const key = keyOf(path)
@@ -356,7 +360,8 @@ export const make = (options: {
     const holder = ownedParentOf(to)
     if (isFault(holder)) return holder
     const target = childOf(holder, to)
-    // A rename to itself: another spelling is a new name, the same spelling already exists.
+    // The entry is renamed to its own name. If the case differs, the entry gets the new name; otherwise the name
+    // already exists.
     if (target === node && name(to) === node.name) return replace ? undefined : alreadyExists
     if (target !== undefined && target !== node) {
       if (!replace) return alreadyExists
@@ -366,7 +371,7 @@ export const make = (options: {
       detach(holder, target, now)
     }
     detach(source.holder, node, now)
-    // A replaced entry keeps the spelling of its name, as in a write.
+    // The new entry keeps the case of the replaced name, as in a write.
     const replaced = target !== undefined && target !== node ? { name: target.name } : undefined
     insert(holder, { ...node, ...named(to), ...replaced }, now)
     emit("Removed", from)

@@ -40,8 +40,8 @@ import { type Hardlinks, inParent, isRefusedHardLink, kindOf } from "./read.ts"
 /**
  * Tests whether a symlink may be followed.
  *
- * In a sticky directory that everybody may write to, Linux follows only symlinks of the own user and of the directory's
- * owner. This resolution follows the same rule.
+ * In a sticky directory that everybody may write to, Linux follows only symlinks of the current user and of the
+ * directory's owner. The engine resolves symlinks by the same rule.
  */
 const mayFollow = (place: HostDirectory, link: Fs.Stats): boolean =>
   (place.stats.mode & 0o1002) !== 0o1002 || link.uid === process.geteuid?.() || link.uid === place.stats.uid
@@ -85,8 +85,8 @@ interface AttributeValues {
 /**
  * Converts a time to seconds, as text, because Node interprets negative numbers as "now".
  *
- * The system truncates fractions, and most milliseconds have no exact representation. Half a microsecond more preserves
- * them.
+ * The system truncates fractions of seconds, and most milliseconds have no exact binary representation. Half a
+ * microsecond is added so that the milliseconds are preserved.
  */
 const toSeconds = (millis: number): string => String(Number.isInteger(millis / 1000) ? millis / 1000 : millis / 1000 + 5e-7)
 
@@ -100,7 +100,7 @@ const times = (stats: Fs.Stats, modifiedAt: DateTime.Utc): [accessed: string, mo
 const refusal = (stats: Fs.Stats, { mode }: AttributeValues, hardlinks: Hardlinks): Fault | undefined =>
   stats.isSymbolicLink() && mode !== undefined ? linkMode : isRefusedHardLink(stats, hardlinks) ? hardLinkRefused : undefined
 
-/** Sets attributes through the name. Only macOS has a call for the mode that does not follow symlinks. */
+/** Sets attributes by the name of the entry. Only macOS has a call that sets the mode of a symlink itself. */
 const setByName = (at: HostPath, stats: Fs.Stats, { mode, modifiedAt }: AttributeValues): undefined => {
   if (mode !== undefined) {
     const change = (Fs.lchmodSync as typeof Fs.lchmodSync | undefined) ?? Fs.chmodSync
@@ -117,7 +117,8 @@ const setByAlias = (alias: HostPath, stats: Fs.Stats, { mode, modifiedAt }: Attr
 /**
  * Sets the attributes of exactly the entry that was checked, even if its name changes meanwhile.
  *
- * A symlink is set by name, as is every entry if the system has no paths of descriptors.
+ * The attributes of a symlink are set by its name. If the system has no paths for descriptors, the attributes of all
+ * entries are set by name.
  */
 const setAt = (confined: Confined, at: HostPath, values: AttributeValues, hardlinks: Hardlinks): Fault | undefined => {
   const found = lstatEntry(at)
@@ -158,8 +159,8 @@ export const setAttributes = (
 
 // Creates, removes and renames entries with single system calls, which are atomic.
 //
-// The target is inspected directly before, with no other code of this program in between. Another process could still
-// create an entry within the remaining microseconds, which Node has no call to prevent.
+// The target is inspected directly before the call, so no other code of this program can change it in between. Another
+// process could still create an entry within the remaining microseconds. Node has no call that prevents this.
 
 export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefined =>
   path === root
@@ -170,7 +171,7 @@ export const makeDirectory = (confined: Confined, path: FsPath): Fault | undefin
         return changeOwner(confined, at, Fs.rmdirSync)
       })
 
-/** Returns `undefined` if another entry has taken the name since it was inspected. */
+/** Removes an entry. Returns `undefined` if another entry has replaced it since it was inspected. */
 const removeAt = (at: HostPath): Fault | "removed" | undefined => {
   const found = lstatEntry(at)
   if (found === undefined) return notFound
@@ -269,23 +270,25 @@ export const rename = (confined: Confined, from: FsPath, to: FsPath, replace: bo
   }
 }
 
-// Removes trees from the leaves up, without Node's recursive calls, which follow symlinks in a race.
+// Removes trees from the leaves up. Node's recursive calls are not used, because they may follow a symlink that
+// replaces a directory meanwhile.
 //
-// Only the lowest directories are held open, so neither depth nor breadth costs descriptors or stack.
+// Only a few of the deepest directories are kept open. So the depth and breadth of a tree need neither more descriptors
+// nor a deeper stack.
 //
-// The removal runs in short slices and can be interrupted between them. The rest of the tree then consists of whole
-// files in their places.
+// The removal runs in short slices and can be interrupted between two slices. The remaining entries of the tree are
+// then unchanged.
 
 interface Removed {
-  /** Files, symlinks and special files, without leftovers. */
+  /** The number of removed files, symlinks and special files. Leftovers do not count. */
   readonly deleted: number
   readonly directories: number
 }
 
-/** Removals before a yield to the event loop: one or two milliseconds. */
+/** The number of removals before a yield to the event loop. They take one or two milliseconds. */
 const removalsPerSlice = 128
 const maxReadings = 100
-/** Directories held open at once. Each needs a descriptor. */
+/** The maximum number of directories that are open at the same time. Each needs a descriptor. */
 const maxOpenDirectories = 16
 
 interface Frame {
@@ -294,17 +297,23 @@ interface Frame {
   readonly path: FsPath
   readonly segment: string
   readonly stats: Fs.Stats
-  /** Absent while enough directories below are held. */
+  /** The open directory. Absent while it is closed because enough directories below it are open. */
   place: HostDirectory | undefined
   readonly isHidden: boolean
   entries: Array<Child> | undefined
   readings: number
 }
 
-/** Tests whether a directory stays open, so that the way back up in a very deep tree need not start at the top. */
+/**
+ * Tests whether a directory stays open. In a very deep tree, closed directories are then reopened from the nearest such
+ * directory, not from the top.
+ */
 const isLandmark = ({ depth }: Frame): boolean => depth > 0 && depth % 512 === 0 && depth <= 512 * maxOpenDirectories
 
-/** Runs a removal. Returns false for one of these codes, which mean that it is not needed or must be retried. */
+/**
+ * Runs a removal. Returns false if it fails with one of the codes, which mean that the removal is not needed or must be
+ * retried.
+ */
 const tryRemoval = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
   try {
     run()
@@ -327,8 +336,8 @@ const statsOf = (place: HostDirectory): Fs.Stats => {
 /**
  * Creates the removal of a tree, in which each `step` handles one entry.
  *
- * An entry whose kind differs from the listing is left to the next reading of its directory, which follows when the
- * directory cannot be removed.
+ * If the kind of an entry differs from the listing, the entry stays at first. Then the directory cannot be removed, so
+ * it is listed again and the entry is handled.
  */
 const removal = (holder: HostDirectory, path: FsPath) => {
   let deleted = 0
@@ -344,7 +353,8 @@ const removal = (holder: HostDirectory, path: FsPath) => {
   }
 
   /**
-   * Reopens a released directory from the lowest held one above it. Refuses another directory that has taken its name.
+   * Reopens a closed directory, from the deepest open directory above it. Refuses another directory that has replaced
+   * it.
    */
   const reopenFrame = (frame: Frame): HostDirectory | Fault => {
     const missing: Array<Frame> = []

@@ -1,14 +1,16 @@
 /**
- * Claims files against other processes of this user while a version is checked and the next one is published.
+ * Claims files against other processes of this user while a version is checked and a new version is published.
  *
- * A claim is an entry in the installation's private directory, so nobody else can create one. It is named after the
- * file's directory (device and inode) and name, and its own name identifies the process.
+ * A claim is an entry in the installation's private directory, so other users cannot create one. The entries for one
+ * file are in a directory that is named after the file's directory (device and inode) and name. The name of an entry
+ * identifies its process.
  *
  * Waiting processes retry at random times, because a queue would wait for a stopped process. A process that has waited
- * long leaves a mark, and later ones let it pass.
+ * long leaves a mark, and processes that come later wait for this process.
  *
- * If claims are impossible (no private directory, or its disk is full), the version is checked without one. A transient
- * failure fails the call, because an unclaimed write could overwrite the change of another process.
+ * If claims are impossible (no private directory, or its disk is full), the version is checked without a claim. If a
+ * claim fails for a temporary reason, the call fails, because a write without a claim could overwrite the change of
+ * another process.
  */
 import { accessDenied, is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
@@ -25,9 +27,9 @@ import type { Confined, HostDirectory } from "./place.ts"
 
 const maxWaitMillis = 30_000
 const markAfterMillis = 250
-/** Milliseconds, at most, between two attempts, at first and at last. */
+/** The maximum delay between two attempts, in milliseconds: at first, and after many attempts. */
 const [minDelayMillis, maxDelayMillis] = [2, 20] as const
-/** Directories of killed processes that one process removes at its first claim. */
+/** The maximum number of claim directories of killed processes that a process removes at its first claim. */
 const maxSwept = 256
 
 const claimsDirectory = (): string | undefined => {
@@ -36,7 +38,8 @@ const claimsDirectory = (): string | undefined => {
 }
 
 /**
- * Returns the directory of the claims on one file. Names that are one file on some disks share a directory everywhere.
+ * Returns the directory of the claims on one file. Names that differ in a way that some disks ignore, such as case,
+ * share a directory.
  */
 const directoryOf = (all: string, { stats }: HostDirectory, file: string): string =>
   join(all, sha256(Buffer.from(`${stats.dev}:${stats.ino}:${fold(file.normalize())}`)).slice(0, 32))
@@ -48,7 +51,7 @@ const lock = ProcessLock.make({
   directoryMode: 0o700
 })
 
-/** Returns an entry of another process on this file. Marks apply only to later processes, not to other waiting ones. */
+/** Returns a claim or mark of another process on this file. A process that already waits ignores marks. */
 const findHolder = (claimPath: string, isWaiting: boolean, own?: ProcessLock.Held): ProcessLock.Entry | undefined =>
   lock.others(claimPath, own).findLast(({ role }) => role === "claim" || !isWaiting)
 
@@ -71,7 +74,9 @@ const claimOnce = (claimPath: string, isWaiting: boolean): Attempt => {
   }
 }
 
-/** Leaves the mark of a process that has waited long. A failure costs only time. */
+/**
+ * Leaves the mark of a process that has waited long. Failures are ignored, because the process then only waits longer.
+ */
 const leaveMark = (claimPath: string): ProcessLock.Held | undefined => {
   try {
     return lock.add(claimPath, "wait")
@@ -87,7 +92,7 @@ const busyFault = (holder: ProcessLock.Entry | undefined): Fault =>
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
-/** Acquires a claim. The wait is interruptible only in the pauses, while the process holds at most its mark. */
+/** Acquires a claim. The wait is interruptible only during its pauses, in which the process has no claim. */
 const acquire = (claimPath: string, restore: Restore): Effect.Effect<ProcessLock.Held, Fault> =>
   Effect.suspend(() => {
     let waitedMillis = 0
@@ -124,7 +129,7 @@ const sweepOnce = (all: string): void => {
   try {
     for (const directory of Fs.readdirSync(all, "utf8").slice(0, maxSwept)) lock.sweep(join(all, directory))
   } catch {
-    // There are no claims yet, or only some that another process must remove.
+    // There are no claims yet. Otherwise another process removes the leftovers later.
   }
 }
 

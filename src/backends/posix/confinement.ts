@@ -1,7 +1,7 @@
 /**
- * Opens the root of a host filesystem, which stays the directory that the path leads to at creation.
+ * Opens the root of a host filesystem. The root stays the same directory, even if its path later leads to another one.
  *
- * The confinement level is determined first, so that nothing is created if the caller requires more.
+ * The confinement level is determined first, so that no directory is created if the caller requires a higher level.
  */
 import { directoriesKeepChanging, filesystemClosed, rootGone } from "../faults.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -28,11 +28,11 @@ import {
 
 // Confines paths on systems that do not expose descriptors as files.
 //
-// The root is pinned by its real path and inode. Every call checks each component of the directory, top down, before it
-// appends a name. An opened file is checked again afterwards.
+// The root is identified by its real path and inode. Every call checks each component of the directory, top down,
+// before it appends a name. After a file is opened, it is checked again.
 //
-// Another process that may write inside the root can still replace a directory by a symlink between check and use. So the
-// level is `best-effort`.
+// Another process that may write inside the root can still replace a directory by a symlink between check and use. So
+// the level is `best-effort`.
 
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = Fs.constants
 
@@ -45,7 +45,10 @@ const isOpenFile = (at: HostPath, descriptor: number): boolean => {
   }
 }
 
-/** Takes ownership of the root's descriptor, which is held so that no other directory can reuse the inode. */
+/**
+ * Creates the confinement, which takes ownership of the root's descriptor. The descriptor stays open so that no other
+ * directory can reuse the inode.
+ */
 const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confined => {
   const rootIdentity = Fs.fstatSync(descriptor)
   let isClosed = false
@@ -91,7 +94,7 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
       isSame,
       open: () => Fs.openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
       release: () => {},
-      // Places are not cached, so a sweep would otherwise run at every write.
+      // Directories are not cached here, so a sweep for leftovers would otherwise run at every write.
       isCleared: true
     }
   }
@@ -116,21 +119,22 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
 
 // Confines paths like openat2 with RESOLVE_BENEATH, using only calls that Node has.
 //
-// Every directory is held by a descriptor, and a name in it is reached through `/proc/self/fd/<descriptor>/<name>`. The
-// kernel never receives a path in which it would follow something that others can replace. The descriptor is ours, and the
-// single name is never followed. So the level is `race-free`.
+// Every directory is open as a descriptor, and its entries are reached through `/proc/self/fd/<descriptor>/<name>`.
+// Others cannot replace the descriptor, and a symlink at the single name is never followed. So the level is
+// `race-free`.
 //
-// Reached directories are cached but never trusted: the kernel is asked for the current path of the directory, and it is
-// used only if that path is the expected one. The cache is cleared every second, so that an idle filesystem holds only its
-// root, and a mount over a directory is noticed.
+// Opened directories are cached but never trusted. A cached directory is used only if the kernel reports the expected
+// path as its current path. The cache is cleared every second. So an idle filesystem keeps only its root open, and a
+// new mount over a directory is noticed.
 
-/** Each cached directory needs a descriptor, of which a process may have 1,024. */
+/** The maximum number of cached directories. Each needs a descriptor, and a process may have only 1,024. */
 const maxCachedDirectories = 128
 const cacheLifetimeMillis = 1000
 const procfsMagic = 0x9fa0
 
 /**
- * Returns the descriptor directory by process number: a fifth faster than `self`, which the kernel resolves each time.
+ * Returns the directory of this process's descriptors with the pid in its path. This is a fifth faster than
+ * `/proc/self`, which the kernel resolves each time.
  */
 const ownDescriptors = (): string => {
   try {
@@ -161,15 +165,15 @@ const pathOfDescriptor = (descriptor: number): HostPath => fromBytes(readLinkByt
 const deletedSuffix = " (deleted)"
 
 /**
- * Asks the kernel whether a directory is at the expected path. Returns `undefined` for an existing one whose path is
- * too long.
+ * Asks the kernel whether a directory is at the expected path. Returns `undefined` if the path of the directory is too
+ * long to be reported.
  */
 const isAt = (descriptor: number, expected: HostPath): boolean | undefined => {
   try {
     if (typeof expected !== "string" || mayBeLossy(expected)) {
       return readLinkBytes(alias(descriptor)).equals(Buffer.from(expected)) && isLinked(descriptor)
     }
-    // The kernel's suffix for a removed directory could also be the name of an existing one.
+    // The kernel reports a removed directory with a suffix that could also be part of an existing name.
     return Fs.readlinkSync(alias(descriptor)) === expected && (!expected.endsWith(deletedSuffix) || isLinked(descriptor))
   } catch (error) {
     return codeOf(error) === "ENAMETOOLONG" && isLinked(descriptor) ? undefined : false
@@ -203,7 +207,10 @@ interface Walker {
   readonly isAt: (directory: Directory, path: FsPath) => boolean
 }
 
-/** A class, because every call creates one, and an object literal with accessors is slower than a stat. */
+/**
+ * An open directory. Every call creates one, so it is a class: an object literal with accessors takes longer than a
+ * stat.
+ */
 class DirectoryLease implements HostDirectory {
   readonly #directory: Directory
   readonly #path: FsPath
@@ -217,7 +224,7 @@ class DirectoryLease implements HostDirectory {
     this.#walker = walker
   }
 
-  /** Refuses a released lease, through which a call could reach another directory with the same number. */
+  /** Returns the directory. Refuses a released lease, because its descriptor may now belong to another directory. */
   #live(): Directory {
     if (this.#isReleased) throw new Error("a place was used that had been released")
     return this.#directory
@@ -268,8 +275,8 @@ class DirectoryLease implements HostDirectory {
 }
 
 /**
- * Takes ownership of the root's descriptor. On a disk that ignores case, nothing is cached, because the kernel's
- * spelling of a path may differ from the caller's.
+ * Creates the confinement, which takes ownership of the root's descriptor. On a disk that ignores case, nothing is
+ * cached, because the kernel may report a path in another case than the caller's.
  */
 const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confined => {
   const top = makeHeld(descriptor)
@@ -309,7 +316,7 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
     timer ??= setTimeout(resetCache, cacheLifetimeMillis).unref()
   }
 
-  /** Halves the cache for a while when descriptors are exhausted. */
+  /** Ends the registration of a function that halves the cache for a while when the process has no descriptors left. */
   const stopReleasing = onExhausted(() => {
     cacheLimit = kept.size >> 1
     clearCache()
@@ -341,8 +348,8 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
   }
 
   /**
-   * Descends from the deepest cached directory above the path. Caches the directory and its parent, because later calls
-   * are likely to be nearby.
+   * Opens a directory, starting at its deepest cached parent. Caches the directory and its parent, because the next
+   * calls probably use them.
    */
   const openBelow = (path: FsPath): Directory | Fault => {
     let above = parent(path)
@@ -426,7 +433,7 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
 type Level = Info["confinement"]
 
 export const level = (): Level => {
-  // On other systems, even opening "/" may be impossible.
+  // Only Linux has `/proc/self/fd`. On other systems, opening "/" for the test could fail.
   if (process.platform !== "linux") return "best-effort"
   const descriptor = Fs.openSync("/", holdFlags)
   try {
@@ -482,7 +489,7 @@ const sampleName = (top: HostPath): HostPath | undefined => {
   }
 }
 
-/** Returns `undefined` on failure, because a root that can be entered but not listed is valid. */
+/** Opens a directory for listing. Returns `undefined` on failure, because a root that cannot be listed is valid. */
 const openQuietly = (top: HostPath): Fs.Dir | undefined => {
   try {
     return Fs.opendirSync(top as string)

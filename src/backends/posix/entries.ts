@@ -28,14 +28,17 @@ import { kindOf } from "./read.ts"
 
 // Lists directories through the thread pool.
 //
-// A large directory, recognized by its own size, is read in slices, so that the program never stalls. Names are read as
-// text, which is fast. If a name may not be valid text, all names are read again as bytes.
+// A large directory, recognized by its own size in bytes, is read in slices, so that the program never blocks for long.
+// Names are read as text, which is fast. If a name may not be valid text, all names are read again as bytes.
 
-/** Larger directories are read in slices: bytes as the disk counts them, for some thousand entries. */
+/**
+ * The size above which a directory is read in slices, in bytes as the disk reports it. It stands for some thousand
+ * entries.
+ */
 const largeDirectoryBytes = 64 * 1024
 const entriesPerSlice = 1000
 
-/** Bun returns only names, without kinds, if names are requested as bytes (oven-sh/bun#27914). */
+/** An entry of a listing. Bun returns a name without a kind if names are requested as bytes (oven-sh/bun#27914). */
 type Entry = Fs.Dirent | Fs.Dirent<Buffer> | Buffer
 
 const readInSlices = (place: HostDirectory, encoding: "utf8" | "buffer"): Effect.Effect<ReadonlyArray<Entry>, Fault> =>
@@ -103,7 +106,7 @@ export const children = (place: HostDirectory): Effect.Effect<ReadonlyArray<Chil
       : Effect.succeed(children)
   })
 
-/** Tests whether a walk may read the directory without the thread pool: some hundred entries. */
+/** Tests whether a directory is small enough (some hundred entries) for a walk to read it without the thread pool. */
 export const isSmall = (place: HostDirectory): boolean => {
   try {
     return place.stats.size <= 16 * 1024
@@ -114,7 +117,8 @@ export const isSmall = (place: HostDirectory): boolean => {
 }
 
 /**
- * Lists a directory without the thread pool: three times as fast if it is small, but a large one blocks the program.
+ * Lists a directory without the thread pool. This is three times as fast for a small directory, but blocks the program
+ * for a large one.
  */
 export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>
@@ -125,9 +129,9 @@ export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
 // Removes the leftovers of killed writers.
 //
 // Listing a directory or writing in it removes the files whose process has provably ended. A file that is not provably
-// ours stays, however old it is.
+// a leftover of this library stays, even if it is old.
 
-/** Removes the leftover with this name. Returns true if the name is then free. Directories are kept for their owner. */
+/** Removes the leftover with this name. Returns true if the name is free afterwards. Directories are not removed. */
 export const removeLeftover = (place: HostDirectory, segment: string): boolean => {
   if (!TemporaryNames.isLeftover(segment)) return false
   const at = place.at(segment)
@@ -177,7 +181,8 @@ const withDirectory = <A>(
         attempt(() => openDirectory(confined, path)),
         (place) =>
           Effect.map(Effect.result(use(place)), (result): Effect.Effect<A, Fault> => {
-            // An entry that disappears while its kind is determined can fail the listing of an existing directory.
+            // If an entry disappears while Node determines its kind, the listing of an existing directory can fail with
+            // NotFound.
             const isGone = result._tag === "Failure" && result.failure._tag === "NotFound"
             if (!isGone && place.isReadReliable()) return Effect.fromResult(result)
             return left === 0 ? Effect.fail(directoriesKeepChanging) : attemptUse(left - 1)
@@ -195,8 +200,8 @@ export const list = (confined: Confined, path: FsPath, sweeps: boolean): Effect.
 
 // Reads the data that shows whether entries of a directory have changed.
 //
-// A tree can have ten thousand directories. A small one is read at once, at the cost of its system calls. A large one
-// is read like a listing, and its entries are inspected in slices with yields in between.
+// A tree can have ten thousand directories. A small directory is read synchronously. A large directory is read like a
+// listing, and its entries are inspected in slices with yields in between.
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 const permissionBits = 0o777
@@ -246,7 +251,7 @@ export const stampsOf = (place: HostDirectory, children: ReadonlyArray<Child>): 
   return out
 }
 
-/** Lists names without kinds, which the later stat returns anyway. */
+/** Lists names without kinds, because the later stat of each entry returns the kind. */
 export const listNamesSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const names = Fs.readdirSync(place.directory)
   return names.some(mayBeLossy) ? listSync(place) : names.map((name) => childOf(name, "other"))
@@ -305,7 +310,10 @@ const realPath = (root: string): HostPath | undefined => {
   }
 }
 
-/** Creates the history of a root. A root whose path is not text has none, because it could be confused with another. */
+/**
+ * Creates the history of a root. Returns `undefined` if the path of the root is not valid text, because the path could
+ * be confused with another.
+ */
 export const history = (
   confined: Confined,
   root: string,

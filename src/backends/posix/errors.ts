@@ -4,8 +4,8 @@
  * Names and metadata are read synchronously: such a call takes 1 to 20 µs, while the thread pool and a promise would
  * take 50 to 150.
  *
- * A call in the thread pool is always awaited, even by an interrupted fiber. If its descriptor were closed during the
- * call, the call could reach another file with the same number.
+ * A call in the thread pool is always awaited, even by an interrupted fiber. Otherwise the descriptor could be closed
+ * during the call, and the call could affect another file with the same descriptor.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -20,12 +20,15 @@ export const isExhausted = (fault: Fault): boolean => exhaustedCodes.has(codeOf(
 
 export const isTransient = (fault: Fault): boolean => transientCodes.has(codeOf(fault["cause"]) ?? "")
 
-/** 2, 4, … 128 ms, each with 20 % jitter; a quarter of a second in all. */
+/** The pauses before retries: 2, 4, … 128 ms, each with 20 % jitter, and a quarter of a second in total. */
 const retrySchedule = Schedule.exponential("2 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 7 }))
 
 const reserveReleasers = new Set<() => void>()
 
-/** Registers a function that closes cached descriptors when the process has none left. Returns its removal. */
+/**
+ * Registers a function that closes cached descriptors when the process has none left. Returns a function that removes
+ * the registration.
+ */
 export const onExhausted = (releaseReserve: () => void): (() => void) => {
   reserveReleasers.add(releaseReserve)
   return () => void reserveReleasers.delete(releaseReserve)

@@ -1,12 +1,13 @@
 /**
  * Explores host directories for a walk.
  *
- * Each directory is reached through the descriptor of its parent. So no path is walked again, and no other process can
- * lead the walk astray.
+ * Each directory is opened through the descriptor of its parent. So the system resolves no path twice, and no other
+ * process can lead the walk to another directory.
  *
- * Workers list many directories at a time, while the walk processes earlier ones. This thread reads the first few, for
- * which starting a worker is not worthwhile, and those of a content search. A search keeps the workers busy, and its
- * directories must be opened here anyway.
+ * This thread reads the first directories, because a worker takes longer to start. In a large tree, search processes
+ * visit the other directories (`trees.ts`). Where none can be started, worker threads list many directories at a time
+ * while the walk processes earlier ones. If the contents are searched too, the threads only search, and this thread
+ * lists.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -37,18 +38,18 @@ import { is as isFault, notFound } from "../../model/Fault.ts"
 import { makeTreeSearcher } from "./trees.ts"
 import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts } from "./place.ts"
 
-// Searches files of open directories in the workers.
+// Searches files of open directories in worker threads.
 //
-// A part of the files is searched at a time, so that neither descriptors nor results pile up. Files that a worker did not
-// reach are requested again.
+// Only a part of the files is searched at a time, to limit the open descriptors and the results in memory. A file that a
+// worker did not reach is requested again.
 
 interface LendDirectory<V extends Visit> {
   (visit: V): { readonly place: HostDirectory; readonly returnLoan: () => void } | Fault
 }
 
-/** Directories lent to one job of a worker. Each may need a descriptor. */
+/** The most directories in one job of a worker. Each may need a descriptor. */
 const maxBorrowed = 64
-/** Attempts for a file, and the milliseconds between them, when the process has no descriptors left. */
+/** The attempts to search a file while the process has no free descriptor, and the milliseconds between them. */
 const maxSearchAttempts = 80
 const retryDelayMillis = 25
 
@@ -78,7 +79,7 @@ const lendOrFault = <V extends Visit>(lend: LendDirectory<V>, visit: V): ReturnT
   }
 }
 
-/** Borrows directories for as many files as possible: for none if no descriptor is left for the first. */
+/** Borrows the directories of as many files as possible. Borrows nothing if no descriptor is free. */
 const borrow = <V extends Visit>(lend: LendDirectory<V>, items: ReadonlyArray<Item<V>>, start: number): SearchPart => {
   const bases: Array<string> = []
   const counts: Array<number> = []
@@ -146,7 +147,7 @@ const searchPart = <V extends Visit>(
   const answer = awaitJob<Answer>((done, over) => workers.search(query, batch, query.patternBudgetMillis, done, over))
   return Effect.flatMap(answer, (answer): Effect.Effect<BatchSearchResult, Fault> => {
     if (!("_tag" in answer)) {
-      // With a path, a match is exactly the result that a caller gets.
+      // With its path, each match is already the object that the caller of the search gets.
       const all = unpacked(answer, (file) => pathOf(places[file]!)) as Effect.Effect<ReadonlyArray<Searched>>
       return Effect.map(all, (all) => inFileOrder(all, all.length === names.length ? end : places[all.length]!))
     }
@@ -189,11 +190,11 @@ const make =
   ): Effect.Effect<BatchSearchResult, Fault> =>
     searchAll({ workers, lend, refuseHardlinks, closed, query, items: itemsOf(files), pathOf }, from)
 
-/** Directories read on this thread before the workers are used: about 2 ms, while starting a worker takes 40 ms. */
+/** The directories that this thread reads before workers do, in about 2 ms. Starting a worker takes 40 ms. */
 const firstDirectories = 128
 const directoriesPerJob = 64
 const maxRequested = 320
-/** Directories read on this thread at a time, and before a yield to other fibers. */
+/** The directories that this thread reads at a time, and between two yields to other fibers. */
 const directoriesPerBatch = 16
 const directoriesPerYield = 128
 /** Directories held open by all walks together. Each needs a descriptor. */
@@ -229,7 +230,7 @@ const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): R
   const all = names.split("/")
   if (caseSensitive && isPlainText(names))
     return all.map((name, index) => ({ name, kind: kinds[codes[index]!]!, addressable: true }))
-  // The escaped form of an inexpressible name may sort differently from the name.
+  // A name that no path can express is escaped, which may change its position in the order.
   return inWalkOrder(
     all.map((name, index) => childOf(name, kinds[codes[index]!]!)),
     caseSensitive
@@ -237,10 +238,10 @@ const childrenOf = ({ kinds: codes, names }: Listing, caseSensitive: boolean): R
 }
 
 /**
- * Tests whether a listing needs no second look.
+ * Tests whether all names of a listing are ordinary.
  *
- * Names that may not be valid text, and names with the form of temporary files, must be examined one by one: such a
- * file may be hidden, a leftover, or an ordinary file.
+ * Other names are examined one by one. A name may be invalid text. A name like that of a temporary file may belong to a
+ * file of a running process, to a leftover, or to an ordinary file.
  */
 const isPlain = (answer: Listing | string): answer is Listing =>
   typeof answer !== "string" &&
@@ -253,7 +254,7 @@ interface Means {
   readonly processes?: (() => SearchProcesses | undefined) | undefined
   readonly sweeps: boolean
   readonly refuseHardlinks: boolean
-  /** Returns each entry with the data that shows changes: children are Stamped, in any order. */
+  /** True if children are returned as `StampedChild`, in any order. */
   readonly stamps?: boolean | undefined
 }
 
@@ -269,7 +270,7 @@ const makeHostExplorer = <V extends Visit>(
   const withdrawals = new Set<() => void>()
   let localQueue: Array<V> = []
   let done: Array<DirectoryReading<V>> = []
-  /** Directories that need a full listing by the port, because the fast one was not plain. */
+  /** Directories whose fast listing had unusual names, and which the port must list. */
   let relistQueue: Array<V> = []
   let requestedCount = 0
   let readLocally = 0
@@ -316,8 +317,8 @@ const makeHostExplorer = <V extends Visit>(
   /**
    * Lends a directory for a moment.
    *
-   * A held directory stays open until the walk leaves it. A directory that `isRead` is held if possible, because its
-   * subdirectories must be reached through the directory that was read.
+   * A held directory stays open until the walk leaves it. With `isRead`, the directory is held if possible, because its
+   * subdirectories must be opened through it.
    */
   const lendDirectory = (visit: V, isRead = false): BorrowedDirectory | Fault => {
     let heldDirectory = held.get(visit)
@@ -499,7 +500,7 @@ const makeHostExplorer = <V extends Visit>(
         (isMoved) => (isMoved ? Effect.fail(notFound) : listAgain(visit))
       )
   }
-  /** Waits for the workers, because the number of a closed descriptor may be reused at once. */
+  /** Waits for the workers before descriptors are closed, because the system reuses their numbers at once. */
   const close: Effect.Effect<void> = Effect.andThen(
     Effect.callback<void>((resume) => {
       treeSearch?.end()

@@ -1,11 +1,11 @@
 /**
- * Maps paths to places on the host, confined to the root.
+ * Maps paths of the port to host paths, confined to the root.
  *
- * `confinement.ts` has two implementations. One is race-free and needs a system that exposes descriptors as files; the
- * other works everywhere.
+ * `confinement.ts` has two implementations. The first is race-free and needs a system that exposes descriptors as
+ * files. The second works on every system.
  *
- * Neither follows a symlink, so the target of a symlink is never touched, and errors reveal nothing about the outside.
- * The engine resolves symlinks from their text.
+ * Neither implementation follows a symlink, so the target of a symlink is never touched, and errors reveal nothing
+ * about files outside the root. The engine resolves symlinks from their text.
  */
 import { directoriesKeepChanging } from "../faults.ts"
 import type { Kind } from "../../model/Entry.ts"
@@ -19,15 +19,15 @@ import { Fs, isUtf8, platform } from "../../runtime/node.ts"
 // Converts between names on disk, which are bytes, and segments of paths, which are text.
 //
 // A name that no path can express (not UTF-8, or with control characters) gets a key: NUL followed by the bytes in
-// hexadecimal. No caller's path and no name on disk contains NUL. So the port can list, move and remove every entry, and
-// never confuses two.
+// hexadecimal. No caller's path and no name on disk contains NUL. So the port can list, move and remove every entry,
+// and never confuses two entries.
 
 export type HostPath = string | Buffer
 
 const keyPrefix = "\u0000"
 const control = /[\u0000-\u001f\u007f]/
 
-/** Tests for the replacement character, with which text may be a lossy decoding. */
+/** Tests whether a name contains the replacement character. Such a name may be the lossy decoding of other bytes. */
 export const mayBeLossy = (name: string): boolean => name.includes("\ufffd")
 
 const keyOf = (name: Buffer): string => keyPrefix + name.toString("hex")
@@ -35,8 +35,8 @@ const keyOf = (name: Buffer): string => keyPrefix + name.toString("hex")
 /**
  * Returns the name on disk of a segment.
  *
- * An invalid key keeps its NUL, and an invalid name becomes NUL. The system then refuses the name before it touches
- * anything.
+ * An invalid key keeps its NUL, and an invalid name becomes NUL. Node refuses a name with NUL before it calls the
+ * system.
  */
 const diskNameOf = (segment: string): HostPath => {
   if (segment === "" || segment === "." || segment === "..") return keyPrefix
@@ -71,7 +71,8 @@ export const childOf = (name: HostPath, kind: Kind): Child => {
 /**
  * An open directory inside the root.
  *
- * It must be released after the calls that use its paths have ended, including those in the thread pool.
+ * The caller must release the directory after the calls that use its paths have ended, including calls in the thread
+ * pool.
  */
 export interface HostDirectory {
   readonly directory: HostPath
@@ -100,10 +101,11 @@ export interface Confined {
    */
   readonly directory: (path: FsPath) => HostDirectory | Fault
   /**
-   * Tests whether an open file is the one with that name in the place. A file removed or replaced since still counts.
+   * Tests whether an open file was opened by this name in this directory. The result is also true for a file that was
+   * removed or replaced after the opening.
    */
   readonly holds: (descriptor: number, place: HostDirectory, segment: string) => boolean
-  /** Removes a file that this process created under the name in a wrong place. Never removes another file. */
+  /** Removes a file that this process created, but not in the intended directory. Never removes another file. */
   readonly withdraw: (descriptor: number, place: HostDirectory, segment: string) => void
   readonly owner?: Owner | undefined
   /** Returns a path to an open file that survives renames. Absent if the system has none. */
@@ -137,7 +139,7 @@ export const isSameFile = (self: Fs.Stats, that: Fs.Stats): boolean => self.ino 
 
 const { O_DIRECTORY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
-/** Linux's flag to hold a file without permission to read or write it. Node has no name for it. */
+/** The flag of Linux that opens a file without permission to read or write it. Node has no name for it. */
 export const O_PATH = 0o10000000
 
 export const holdFlags = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW

@@ -35,7 +35,8 @@ const isRealPathOf = (given: string, real: string): boolean => {
 }
 
 /**
- * Returns the absolute paths by which links may name the root: its real path, and the given path while it leads there.
+ * Returns the absolute paths of the root in symlink targets: its real path, and the path in the options while that
+ * leads to the root.
  */
 const namesOf = ({ rootPath }: Confined, given: string): ReadonlyArray<string> => {
   const real = rootPath()

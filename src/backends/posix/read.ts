@@ -1,8 +1,9 @@
 /**
  * Opens and inspects files.
  *
- * A file is opened only after it was inspected: a FIFO would block, a device may act, a symlink would lead elsewhere.
- * The opened file is inspected again, because only an open file can no longer be exchanged.
+ * A file is inspected before it is opened, because opening a FIFO would block, opening a device may have an effect, and
+ * a symlink may lead elsewhere. The file is inspected again after it is opened, because only then nobody can replace it
+ * any more.
  */
 import { fileClosed, hardLinkRefused, notFoundBelowFile } from "../faults.ts"
 import * as DateTime from "effect/DateTime"
@@ -23,22 +24,25 @@ import { type Confined, type HostDirectory, lstatEntry, retryChanged } from "./p
 
 // Reads and writes bytes of open files.
 //
-// Few bytes are moved synchronously: 64 KiB from the page cache take 4 µs, a round trip through the thread pool at least
-// 25. More bytes go through the thread pool, so that the program continues meanwhile.
+// Few bytes are transferred synchronously: 64 KiB from the page cache take 4 µs, while a round trip through the thread
+// pool takes at least 25 µs. More bytes go through the thread pool, so that the program does not block.
 
 export const maxSyncBytes = 64 * 1024
 
-/** Bytes requested by one system call, which moves at most 2 GiB. */
+/** The maximum number of bytes per system call. The system transfers at most 2 GiB per call. */
 export const maxBytesPerCall = 1024 * 1024 * 1024
 
-/** Bytes of a staged stream that one system call appends. They are held in memory. */
+/** The maximum number of bytes of a staged stream that one system call appends. These bytes are kept in memory. */
 export const maxAppendBlockBytes = 256 * 1024 * 1024
 
 export const allocate = (length: number): Uint8Array => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer, 0, length)
 
 type Done = (error: Error | null, count: number) => void
 
-/** The calls of a disk that transfer bytes. The position `null` is that of the descriptor, or the end if it appends. */
+/**
+ * The calls of a disk that transfer bytes. The position `null` means the position of the descriptor, or the end of a
+ * file that was opened for appending.
+ */
 interface TransferCalls {
   readonly readSync: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number) => number
   readonly read: (descriptor: number, bytes: Uint8Array, at: number, length: number, position: number, done: Done) => void
@@ -116,7 +120,7 @@ export const makeTransfers = (
 
 export const { read, readSync, write } = makeTransfers(Fs, attempt, awaitCall)
 
-/** Copies a file in blocks, of which one is held in memory. */
+/** Copies a file in blocks. Keeps one block in memory. */
 export const copyBlocks = (
   size: number,
   blockBytes: number,
@@ -150,7 +154,7 @@ export const kindOf = (stats: Fs.Stats | Fs.Dirent | Fs.Dirent<Buffer>): Kind =>
 
 const permissionBits = 0o777
 
-/** Milliseconds from 1970 to the farthest date. Disks can store larger ones. */
+/** The latest time that a JavaScript date can represent, in milliseconds since 1970. Disks can store later times. */
 const maxTimeMillis = 8_640_000_000_000_000
 
 const toTime = (millis: number): DateTime.Utc =>
@@ -208,7 +212,10 @@ export const stat = (confined: Confined, path: FsPath): FileStat | undefined | F
 
 export type Hardlinks = "allow" | "reject"
 
-/** Tests whether a file has a second name, through which it may belong to a tree outside the root. */
+/**
+ * Tests whether hard links are refused and a file has several names. Such a file may also belong to a tree outside the
+ * root.
+ */
 export const isRefusedHardLink = (stats: Fs.Stats, hardlinks: Hardlinks): boolean =>
   hardlinks === "reject" && stats.isFile() && stats.nlink > 1
 

@@ -23,7 +23,7 @@ import { attempt } from "./errors.ts"
 import type { Confined } from "./place.ts"
 import { backend as portOf } from "./port.ts"
 
-/** From the weakest to the strongest. */
+/** The levels of confinement, from the weakest to the strongest. */
 const levels: ReadonlyArray<Info["confinement"]> = ["best-effort", "race-free-open", "race-free"]
 
 const isSufficient = (level: Info["confinement"], required: Info["confinement"] = level): boolean =>
@@ -43,7 +43,10 @@ interface Root {
   readonly close: () => void
 }
 
-/** Returns NotFound for a dangling symlink, which blocks the creation and does not exist for a caller. */
+/**
+ * Creates the root directory. Returns NotFound if a dangling symlink has its name, because no directory can be created
+ * there.
+ */
 const makeRoot = (root: string): Fault | undefined => {
   try {
     makeDirectories(root)
@@ -60,7 +63,7 @@ const openRoot = (backend: string, options: HostOptions): Root | Fault => {
   const level = HostRoot.level()
   if (!isSufficient(level, options.requireConfinement)) return tooWeakConfinement(options.requireConfinement)
   if (OpenRoots.isInStore(options.root)) return inStore
-  // Read the identities now, because later there may be no descriptors left.
+  // Read the identity of the process now, because later there may be no descriptors left.
   Identity.self()
   Installation.loadKey()
   if (options.createRoot === true && Fs.statSync(options.root, { throwIfNoEntry: false }) === undefined) {
@@ -101,7 +104,7 @@ const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
     (confined) => portOf(confined, { root })
   )
 
-/** Returns the identity of the opened root, even if another entry has taken its path since. */
+/** Returns the identity of the opened root, even if its path now leads to another entry. */
 const identify = (confined: Confined, root: string): Effect.Effect<{ path: string; device: string; inode: string }, Fault> =>
   attempt(() => {
     const place = confined.directory(top)

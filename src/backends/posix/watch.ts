@@ -1,10 +1,11 @@
 /**
  * Watches a tree with one watcher per directory, because Node's recursive watcher follows symlinks and misses entries.
  *
- * Each event names an entry, which is inspected and compared with the known state. So an atomic replacement is one
- * update of its name, a temporary file causes no event, and a new directory reports its contents.
+ * Each event of the system names an entry. The entry is inspected and compared with its known state. So an atomic
+ * replacement is reported as one update, a temporary file causes no event, and the contents of a new directory are
+ * reported too.
  *
- * Changes that arrive faster than they are read are merged to one per path.
+ * If changes arrive faster than they are read, the changes of each path are merged into one.
  */
 import { ioError, is as isFault, notFound } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
@@ -24,14 +25,14 @@ import { inParent } from "./read.ts"
 
 interface Watched {
   readonly watcher: Fs.FSWatcher
-  /** The known entries, with the inode of each directory, which another one may replace. */
+  /** The known entries of a directory, with the inode of each subdirectory, by which its replacement is noticed. */
   readonly names: Map<string, number | undefined>
 }
 
 const directoriesPerYield = 64
 const entriesPerYield = 1000
 const pollInterval = "1 second"
-/** Events that wait for a slow reader before changes are merged. */
+/** The number of events that may wait for a slow reader. Beyond it, changes are merged. */
 const bufferSize = 1024
 
 const missingNames = ioError("the system does not report which names have changed")
@@ -115,7 +116,7 @@ const makeObserver = (confined: Confined, base: FsPath, emitEvent: (event: Watch
       (place) => Effect.sync(() => place.release())
     )
 
-  /** Watches all directories of a tree. One that disappears meanwhile is reported by the one above. */
+  /** Watches all directories of a tree. If a directory disappears meanwhile, the watcher of its parent reports this. */
   const attach = Effect.fnUntraced(function* (top: FsPath, emitsCreated: boolean): Effect.fn.Return<void, Fault> {
     const todo = [top]
     for (let count = 1; todo.length > 0; count++) {
@@ -193,8 +194,8 @@ const makeObserver = (confined: Confined, base: FsPath, emitEvent: (event: Watch
   return {
     start: attach(base, false),
     run: (place: HostDirectory): Effect.Effect<never, Fault> =>
-      // Yield first, so that all events of one change count as one. Poll as well, because the system does not report
-      // the removal of the directory itself while it is held.
+      // Yield first, so that all events of one change are handled together. Also poll, because the system does not
+      // report the removal of the watched directory itself while it is open.
       Effect.forever(
         Effect.andThen(
           Effect.raceFirst(awaitEvent, Effect.sleep(pollInterval)),

@@ -38,11 +38,11 @@ import {
   writeContent
 } from "./read.ts"
 
-// Publishes files atomically. All content goes to a hidden temporary file in the same directory. One rename, or one link
-// if nothing may be replaced, then gives the file its name.
+// Publishes files atomically. All content goes to a hidden temporary file in the same directory. Then one rename gives
+// the file its name, or one hard link if no file may be replaced.
 //
-// A failure, a defect or an interruption before that keeps the old file and removes the temporary one. A killed process
-// leaves a hidden leftover, which the next use of the directory removes.
+// If the write fails or is interrupted before this step, the old file is kept and the temporary file is removed. A
+// killed process leaves a hidden leftover, which the next use of the directory removes.
 
 interface Staged {
   readonly descriptor: number
@@ -86,7 +86,7 @@ const openTemporary = (confined: Confined, place: HostDirectory, mode: number): 
   }
 }
 
-/** Fails early if the publication would fail, so that a long stream is not read in vain. */
+/** Opens a temporary file. Fails if the publication would fail, so that a long stream is not read for nothing. */
 const tryStage = (confined: Confined, place: HostDirectory, segment: string, mode: Mode): Staged | Fault | undefined => {
   const found = lstatEntry(place.at(segment))
   if (found !== undefined && mode === "create") return alreadyExists
@@ -160,7 +160,10 @@ interface LinkCalls<P> {
   readonly unlinkSync: (path: P) => void
 }
 
-/** Gives the file a name that must be free. Without hard links, an empty file reserves the name first. */
+/**
+ * Gives a file a name that must be free. On a disk without hard links, first creates an empty file that reserves the
+ * name.
+ */
 export const linkNew = <P>(disk: LinkCalls<P>, noHardLinkCodes: ReadonlySet<string>, from: P, to: P): void => {
   const discard = (path: P): void => {
     try {
@@ -185,9 +188,7 @@ export const linkNew = <P>(disk: LinkCalls<P>, noHardLinkCodes: ReadonlySet<stri
   discard(from)
 }
 
-/**
- * Publishes the file in one visible step. `append` requires that nothing exists there, and leaves the descriptor open.
- */
+/** Publishes the file in one visible step. With `append`, the path must not exist, and the descriptor stays open. */
 const publish = (confined: Confined, staged: Staged, path: FsPath, mode: Mode): FileStat | Fault =>
   inParent(confined, path, (place, segment) => {
     const to = place.at(segment)
@@ -261,8 +262,8 @@ export const replaceFile = <E, R>(
 // Appends to files in place. A single system call appends up to 1 GiB, or 256 MiB of a stream, so that no other writer
 // can interleave.
 //
-// A failure truncates the file to its previous size. A stream is staged first, and appended once it has ended
-// successfully.
+// After a failure, the file is truncated to its previous size. A stream is first staged in a temporary file, and
+// appended after it has ended successfully.
 
 interface Target extends Opened, Progress {
   readonly isNew: boolean

@@ -1,4 +1,4 @@
-/** The calls of a Windows disk. Few bytes are read and written synchronously, more through the thread pool. */
+/** The calls of a Windows disk. Few bytes are read and written synchronously; more bytes go through the thread pool. */
 import { makeTransfers, type Transfers } from "../posix/read.ts"
 import type * as Effect from "effect/Effect"
 import type * as Fs from "node:fs"
@@ -10,9 +10,9 @@ import { fromBytes, toBytes } from "./names.ts"
 // The functions of `node:fs` that the Windows host calls, in the exact form in which it calls them, so that tests can
 // simulate a disk.
 //
-// Flags are the `constants` of `node:fs`. Windows has no O_NOFOLLOW, so opening a path follows links.
+// Flags are the `constants` of `node:fs`. Windows has no O_NOFOLLOW, so opening a path follows symlinks.
 
-/** Bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
+/** The stats of an entry. They are bigints, because NTFS file numbers have 64 bits. Times are whole milliseconds. */
 export type WindowsStats = Pick<
   Fs.BigIntStats,
   "dev" | "ino" | "mode" | "nlink" | "size" | "mtimeMs" | "birthtimeMs" | "isFile" | "isDirectory" | "isSymbolicLink"
@@ -23,7 +23,7 @@ export type WindowsEntry = Pick<Fs.Dirent, "name" | "isFile" | "isDirectory" | "
 type Done = (error: Error | null, count: number) => void
 
 export interface WindowsDisk {
-  /** Returns `undefined` if nothing exists, also below a file. */
+  /** Returns `undefined` if the path does not exist, also if it lies below a file. */
   readonly lstatSync: (
     path: string,
     options: { readonly bigint: true; readonly throwIfNoEntry: false }
@@ -62,27 +62,30 @@ export interface WindowsDisk {
   readonly linkSync: (existing: string, path: string) => void
   readonly symlinkSync: (target: string, path: string, type: "file" | "dir" | "junction") => void
   readonly readlinkSync: (path: string) => string
-  /** Windows keeps one bit of the mode: without 0o200 the file is read-only. */
+  /** Sets the mode, of which Windows stores one bit: without 0o200 the file is read-only. */
   readonly chmodSync: (path: string, mode: number) => void
-  /** Seconds since 1970 with fractions. */
+  /** Sets the times, in seconds since 1970 with fractions. */
   readonly utimesSync: (path: string, accessed: number, modified: number) => void
   readonly futimesSync: (descriptor: number, accessed: number, modified: number) => void
 }
 
 // Adapts `node:fs` to a Windows disk without losing names.
 //
-// A name that is not well-formed text is passed as bytes, which Node preserves. Such names are rare, and each call checks
-// for them. A listing whose text has lost something is read again as bytes.
+// A name that is not well-formed text is passed as bytes, which Node preserves. Such names are rare, and each call
+// checks for them. If the text of a listing may be lossy, the listing is read again as bytes.
 
 const replacementCharacter = "\ufffd"
 
 /**
- * A drive's top directory with the prefix. Node removes the final backslash, and the rest would denote the volume
- * itself.
+ * The root directory of a drive with the prefix `\\?\`. Node removes the final backslash, and the remaining path would
+ * mean the volume itself.
  */
 const topOfDrive = /^\\\\\?\\([a-z]:\\)$/i
 
-/** Returns the exact form of a path. Bytes are typed as text, because Node accepts both. */
+/**
+ * Returns the path in the form that Node passes on unchanged. The form may be bytes, although its type is string,
+ * because Node accepts both.
+ */
 const exactPath = (path: string): string => {
   if (!path.isWellFormed()) return toBytes(path) as unknown as string
   return topOfDrive.exec(path)?.[1] ?? path
@@ -143,7 +146,7 @@ export const transfersOf = (disk: WindowsDisk): Transfers =>
 export const flush = (disk: WindowsDisk, descriptor: number): Effect.Effect<void, Fault> =>
   awaitCall<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
 
-/** Closes a descriptor where a failed close cannot lose written data. */
+/** Closes a descriptor and ignores errors. Only for descriptors whose failed close cannot lose written data. */
 export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {
   try {
     disk.closeSync(descriptor)
@@ -152,7 +155,7 @@ export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {
   }
 }
 
-/** Removes a hidden file. One that remains is a leftover, which is removed later. */
+/** Removes a hidden file and ignores errors. A file that remains is a leftover, which a later sweep removes. */
 export const unlinkQuietly = (disk: WindowsDisk, at: string): void => {
   try {
     disk.unlinkSync(at)

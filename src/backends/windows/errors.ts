@@ -1,8 +1,8 @@
 /**
  * Runs calls to a Windows disk.
  *
- * A file that another program has open (a virus scanner, an indexer, an editor) is refused, usually for a short time.
- * So reads and writes are retried. Deletions fail at once.
+ * While another program (a virus scanner, an indexer, an editor) has a file open, Windows may refuse calls on it,
+ * usually for a short time. So reads and writes are retried. Deletions fail at once.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -14,8 +14,8 @@ import { isExhausted } from "../posix/errors.ts"
 
 // Translates errors of `node:fs` on Windows to faults.
 //
-// libuv maps most Win32 errors to POSIX codes, which have the same meaning as on other hosts. If a Win32 number is passed
-// through, it is more precise.
+// libuv maps most Win32 errors to POSIX codes, which have the same meaning as on other hosts. If libuv also passes the
+// number of the Win32 error, this number is more precise.
 
 /** Codes by Win32 error number. libuv reports ENOENT for 123, 161 and 267, and has no code for 258 and 1295. */
 const codesByWin32Number: Readonly<Record<number, string>> = {
@@ -46,7 +46,7 @@ const codesByWin32Number: Readonly<Record<number, string>> = {
 }
 
 /**
- * Returns the fault for an error of `node:fs`. Numbers of libuv are negative, those of Win32 are not.
+ * Returns the fault for an error of `node:fs`. The error numbers of libuv are negative; those of Win32 are not.
  *
  * Throws other errors again, because they are defects of this program.
  */
@@ -60,7 +60,8 @@ const translateCode = (error: unknown): string | undefined =>
 export const isDenied = (error: unknown): boolean => deniedCodes.has(translateCode(error) ?? "")
 
 /**
- * Tests whether another program's handle may be the cause, so that a retry may succeed once it is closed.
+ * Tests whether another program's open handle may be the cause of an error. A retry may then succeed after the handle
+ * is closed.
  *
  * Windows reports the replacement of an open file as a lack of permission. So for a rename, callers must first exclude
  * other causes, such as a read-only file or a directory.
@@ -68,7 +69,7 @@ export const isDenied = (error: unknown): boolean => deniedCodes.has(translateCo
 export const isBusy = (error: unknown): boolean =>
   translateCode(error) === "EBUSY" || (isDenied(error) && isSystemError(error) && error.syscall === "rename")
 
-/** 50, 100, … 800 ms, each with 20 % jitter; 1.5 seconds in all. */
+/** The pauses before retries: 50, 100, … 800 ms, each with 20 % jitter, and 1.5 seconds in total. */
 const retrySchedule = Schedule.exponential("50 millis").pipe(Schedule.jittered, Schedule.upTo({ times: 5 }))
 
 export const isInUse = (fault: Fault): boolean => isBusy(fault["cause"])
@@ -76,8 +77,8 @@ export const isInUse = (fault: Fault): boolean => isBusy(fault["cause"])
 const isPassing = (fault: Fault): boolean => isInUse(fault) || isExhausted(fault)
 
 /**
- * Changes a denied access to `busy` if another handle is the cause. Windows reports the replacement of an open file as
- * a lack of permission; other causes were excluded before.
+ * Changes AccessDenied to `busy` if another handle is the cause. Windows reports the replacement of an open file as a
+ * lack of permission. The callers have already excluded all other causes.
  */
 const withBusy = (fault: Fault): Fault => (fault._tag === "AccessDenied" && isInUse(fault) ? { ...fault, why: "busy" } : fault)
 

@@ -1,8 +1,8 @@
 /**
  * Manages the files that are open for reading.
  *
- * Windows cannot replace an open file or move a directory that contains one. So a change in this program could wait for
- * a reader that waits for the change.
+ * Windows cannot replace an open file, or move a directory that contains an open file. So a change in this program
+ * could wait for a reader that itself waits for the change.
  *
  * Instead, the reader's remaining content is copied, to memory or, if it is large, to a hidden file in the root. Then
  * the file is closed. The reader continues with the copy.
@@ -27,15 +27,17 @@ import { inspectPath, isSameFile, removeLeftover, type Walker, type WindowsDirec
 
 // Inspects, opens and lists on a Windows disk.
 //
-// A file is opened only after it was inspected, and inspected again once it is open. A listing is repeated if its
-// directory changes meanwhile.
+// A file is inspected before and after it is opened. A listing is repeated if its directory changes meanwhile.
 
 type Kinds = Pick<WindowsStats, "isFile" | "isDirectory" | "isSymbolicLink">
 
 export const kindOf = (stats: Kinds): Kind =>
   stats.isSymbolicLink() ? "symlink" : stats.isDirectory() ? "directory" : stats.isFile() ? "file" : "other"
 
-/** Creates a stat without permission bits: Windows keeps only one, and Node has no call for access rights. */
+/**
+ * Creates a stat without permission bits. Windows stores only one such bit, and Node has no call for access control
+ * lists.
+ */
 export const toStat = (path: FsPath, stats: WindowsStats): FileStat =>
   statOf(path, kindOf(stats), Number(stats.size), Number(stats.birthtimeMs), Number(stats.mtimeMs))
 
@@ -100,7 +102,10 @@ export const readSmall = (walker: Walker, path: FsPath, maxBytes: number): Effec
     }
   })
 
-/** Inspects links, because a listing reports every file that is stored elsewhere or in another form as a link. */
+/**
+ * Returns the kind of an entry. Inspects an entry that is listed as a link, because a listing also reports other
+ * reparse points, such as files in a cloud, as links.
+ */
 const kindOfEntry = (walker: Walker, place: WindowsDirectory, entry: WindowsEntry): Kind => {
   if (!entry.isSymbolicLink()) return kindOf(entry)
   const stats = walker.look(place.at(entry.name))
@@ -156,14 +161,14 @@ export interface Opened {
   readonly stats: WindowsStats
 }
 
-/** Bytes of all copies in memory. Further copies go to the disk. */
+/** The maximum total size of all copies in memory, in bytes. Further copies go to the disk. */
 const maxMemoryBytes = 8 * 1024 * 1024
 const blockBytes = 1024 * 1024
 
-/** An open descriptor, closed once it is no longer needed and no read is in progress. */
+/** An open descriptor. It is closed when it is no longer needed and no read is in progress. */
 interface DescriptorLease {
   readonly descriptor: number
-  /** Set for a hidden copy, which blocks no change. */
+  /** True for the descriptor of a hidden copy, which blocks no change. */
   readonly isCopy: boolean
   users: number
   isEnded: boolean
@@ -217,8 +222,8 @@ const endLease = (disk: WindowsDisk, lease: DescriptorLease): void => {
 /**
  * Runs a read while the lease is in use.
  *
- * The lease is marked at the time of the call, because other fibers could close the descriptor before the effect runs.
- * So the returned effect must run, and no interruption may come before it.
+ * This function marks the lease as in use when it is called, because other fibers could close the descriptor before the
+ * effect runs. So the caller must run the returned effect, without an interruption before it.
  */
 const whileInUse = <A>(disk: WindowsDisk, lease: DescriptorLease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> => {
   lease.users++
@@ -239,7 +244,9 @@ const readFrom = (disk: WindowsDisk, source: Source, bytes: Uint8Array, offset: 
 
 const { O_CREAT, O_EXCL, O_RDWR } = Fs.constants
 
-/** Creates a hidden file in the root, which is never moved. The file is removed when it is closed. */
+/**
+ * Creates a hidden file in the root directory, because the root is never moved. The file is removed when it is closed.
+ */
 const openCopy = (walker: Walker): Effect.Effect<DescriptorLease, Fault> =>
   attempt(() => {
     const top = walker.directory(root)
@@ -374,7 +381,7 @@ export const make = (walker: Walker): Handles => {
       Effect.suspend(() =>
         Effect.forEach(
           [...readers].filter((reader) => isBlocking(reader, what)),
-          // Each reader is checked when its turn comes, because it may be closed by then.
+          // Each reader is checked directly before it is released, because it may have been closed meanwhile.
           releaseReader,
           { discard: true }
         )

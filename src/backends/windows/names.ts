@@ -1,8 +1,8 @@
 /**
  * Converts paths to the paths of a Windows disk, with pure functions that can be tested on any machine.
  *
- * Windows reinterprets some names: devices, streams, truncated names, second names of a file. These are refused before
- * the disk is touched, because nothing later could detect the reinterpretation.
+ * Windows reinterprets some names: devices, streams, truncated names, and short names of files. They are refused before
+ * the disk is touched, because a later check could not detect the reinterpretation.
  */
 import { invalidPath, pathTooLong } from "../../model/Fault.ts"
 import { invalidName } from "../../runtime/host.ts"
@@ -12,29 +12,34 @@ import { fold, type FsPath, segments } from "../../model/FsPath.ts"
 import type { Child } from "../../port/Backend.ts"
 import { escapeName } from "../../runtime/escapedName.ts"
 
-// Checks names that Windows cannot have or would reinterpret.
+// Finds names that Windows does not allow or would reinterpret.
 //
-// The rules are the same for every disk and version. Newer versions allow more (`NUL.txt`), but a name that is a device on
-// some machine is unsafe for a file.
+// The rules are the same for every disk and version. Newer versions allow more (`NUL.txt`), but a name that is a device
+// on some machine is unsafe for a file.
 
-/** The part that decides whether a name is a device: up to the first dot or colon, without spaces before that. */
+/**
+ * The part of a name that decides whether the name is a device: the text before the first dot or colon, without spaces
+ * at its end.
+ */
 const stem = /^[^.:]*?(?= *(?:[.:]|$))/
 
 const device = /^(?:con|prn|aux|nul|com[1-9¹²³]|lpt[1-9¹²³]|conin\$|conout\$|clock\$)$/i
 
 const forbidden = /[<>"/\\|?*\u0000-\u001f]/
 
-/** Windows assigns such short names to files in addition: `PROGRA~1.TXT`. */
+/**
+ * The form of the short names that Windows assigns to files in addition to their long names, such as `PROGRA~1.TXT`.
+ */
 const short = /^(?=[^.]{1,8}(?:\.|$))[^.]{1,6}~[0-9]{1,6}(?:\.[^.]{1,3})?$/
 
 const maxUnits = 255
 
 /**
- * Returns the reason why Windows cannot have this name or would reinterpret it.
+ * Returns the reason why Windows does not allow this name or would reinterpret it.
  *
- * A short name from a caller is refused, because it may be a second name of a file that rules know by its long name. So
- * a file whose real name has this form is listed as not addressable. `shortNames: "take"` is for paths that the program
- * itself gives.
+ * A short name from a caller is refused, because it may be a second name of a file that rules protect by its long name.
+ * So a file whose real name has this form is listed as not addressable. `shortNames: "take"` is for paths that the
+ * program itself provides.
  */
 export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"): Fault | undefined => {
   if (name === "") return invalidPath("it has an empty name")
@@ -55,11 +60,11 @@ export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"
 // Converts names on an NTFS disk that no path can express.
 //
 // Other systems, and Windows itself with `\\?\`, can create names such as `CON`, `a.`, lone surrogates and control
-// characters. Such a name gets a key: NUL followed by its UTF-16 units in hexadecimal. So it can be listed, moved and
-// removed, and is never confused with another.
+// characters. Such a name gets a key: NUL followed by its UTF-16 units in hexadecimal. So the entry can be listed,
+// moved and removed, and is never confused with another entry.
 //
-// Node uses text for names, which loses lone surrogates. Bytes in WTF-8 (which encodes a surrogate like any other unit of
-// three bytes) preserve them.
+// Node represents names as text, which loses lone surrogates. Bytes in WTF-8 preserve them, because WTF-8 encodes a
+// lone surrogate in three bytes.
 
 const mark = "\u0000"
 const control = /[\u0000-\u001f\u007f]/
@@ -76,7 +81,7 @@ const nameOf = (key: string): string | Fault => {
   return keyOf(name) === key && !isExpressible(name) && !misleadingNames.test(name) ? name : invalidName
 }
 
-/** Returns the path with the names of its keys, or the reason why Windows cannot have it. */
+/** Returns the path with each key replaced by its name, or the reason why Windows does not allow the path. */
 export const diskPathOf = (path: FsPath): FsPath | Fault => {
   const names: Array<string> = []
   for (const segment of segments(path)) {
@@ -120,10 +125,10 @@ export const fromBytes = (bytes: Buffer): string => {
 
 export interface WindowsRoot {
   readonly kind: "drive" | "unc"
-  /** `C:` in upper case, or `\\server\share`. */
+  /** The volume: `C:` in upper case, or `\\server\share`. */
   readonly volume: string
   readonly names: ReadonlyArray<string>
-  /** `C:\a\b` or `\\server\share\a`: backslashes, and none at the end except in `C:\`. */
+  /** The path, such as `C:\a\b` or `\\server\share\a`. It has backslashes, and none at the end except in `C:\`. */
   readonly path: string
 }
 
@@ -140,7 +145,10 @@ const namesOf = (rest: string | undefined): ReadonlyArray<string> => (rest ?? ""
 
 const longPrefix = /^\\(?:\\\?|\?\?)\\(UNC\\)?/i
 
-/** Removes the prefix that disables Windows' interpretation of a path. Returns `undefined` if no disk follows. */
+/**
+ * Removes the prefix `\\?\`, which disables the interpretation of a path by Windows. Returns `undefined` if no drive or
+ * share follows the prefix.
+ */
 const withoutPrefix = (text: string): string | undefined => {
   const found = longPrefix.exec(text)
   if (found === null) return text
@@ -178,8 +186,8 @@ const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
 /**
  * Parses the root of the options: `C:\x`, `C:/x`, `\\server\share\x`, and these with the prefix `\\?\`.
  *
- * Returns InvalidPath for everything else: paths that depend on a current directory or drive, other device namespaces,
- * `.` and `..`, and names that Windows cannot have.
+ * Returns InvalidPath for all other texts: paths that depend on a current directory or drive, other device namespaces,
+ * `.` and `..`, and names that Windows does not allow.
  *
  * Short names (`RUNNER~1`) are accepted, because directories for temporary files often have one, and the program itself
  * chooses its root.
@@ -187,7 +195,7 @@ const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
 export const parseRoot = (root: string): WindowsRoot | Fault => {
   if (typeof root !== "string") return invalidPath("it is not a string")
   const text = root.replaceAll("/", "\\")
-  // The prefix counts only if it is written exactly, because it disables the interpretation of slashes.
+  // The prefix is recognized only with backslashes, because Windows does not interpret slashes in such a path.
   const found = root.startsWith("\\\\?\\") ? parseAbsolute(root) : longPrefix.test(text) ? undefined : parseAbsolute(text)
   if (found === undefined)
     return invalidPath("the root must be an absolute path, as C:\\directory or \\\\server\\share\\directory")
@@ -201,13 +209,16 @@ export const parseRoot = (root: string): WindowsRoot | Fault => {
 }
 
 interface NativeOptions {
-  /** Uses the prefix that lifts the limit of 260 and disables Windows' interpretation of names. */
+  /**
+   * True to use the prefix `\\?\`, which lifts the limit of 260 characters and disables the interpretation of names by
+   * Windows.
+   */
   readonly useLongPaths: boolean
-  /** Set for a new directory, whose path has a lower limit without the prefix. @default false */
+  /** True for the path of a new directory, which has a lower limit without the prefix. @default false */
   readonly makesDirectory?: boolean | undefined
 }
 
-/** UTF-16 units, without the terminating NUL. */
+/** The maximum lengths of a path in UTF-16 units, without the terminating NUL. */
 const limits = { plain: 259, directory: 247, long: 32_766 }
 
 const prefixedRoot = ({ kind, path }: WindowsRoot): string =>
@@ -224,8 +235,8 @@ export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions
 }
 
 /**
- * Compares two units like Windows, which folds each unit to a single one and fewer than Unicode: the Kelvin sign is not
- * a k.
+ * Compares two code units as Windows does. Windows folds each unit to one unit, and folds fewer characters than
+ * Unicode: the Kelvin sign is not a k.
  */
 const isSameUnit = (self: string, that: string): boolean =>
   self === that || (fold(self) === fold(that) && self.toUpperCase() === that.toUpperCase())
@@ -257,9 +268,9 @@ const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
 /**
  * Converts the target of a link in `directory` to the form of the port: relative and with slashes.
  *
- * Windows stores the targets of junctions as absolute paths. A target in the root becomes a relative path. Any other
- * target begins with a slash, as targets outside the root do on every system; also a target that depends on a current
- * drive.
+ * Windows stores the targets of junctions as absolute paths. A target in the root becomes a relative path. Every other
+ * target gets a slash at its beginning, which marks targets outside the root on every system. This includes targets
+ * that depend on a current drive.
  */
 export const linkTarget = (roots: ReadonlyArray<WindowsRoot>, directory: FsPath, text: string): string => {
   const target = text.replaceAll("/", "\\")

@@ -1,9 +1,9 @@
 /**
  * Creates, removes and renames entries on a Windows disk.
  *
- * Entries are inspected directly before the change, with no other code of this program in between, because the rename
- * of Windows is imprecise. Some systems replace a file by a directory, and no system replaces a directory by another,
- * even if it is empty.
+ * Entries are inspected directly before the change, so that no other code of this program can change them in between.
+ * The inspection is needed because versions of Windows rename differently. Some replace a file by a directory, and none
+ * replaces a directory, even an empty one.
  */
 import { intoItself, isRoot, kindFault, notFoundBelowFile, permission } from "../faults.ts"
 import * as Effect from "effect/Effect"
@@ -27,7 +27,10 @@ export const makeDirectory = (walker: Walker, path: FsPath): Effect.Effect<void,
     return spot.stats === undefined ? void walker.disk.mkdirSync(spot.at) : alreadyExists
   })
 
-/** Marks success, because `undefined` means that an entry has changed meanwhile. */
+/**
+ * The result of a successful removal. It is not `undefined`, because `undefined` means that an entry has changed
+ * meanwhile.
+ */
 const removedMark = Symbol()
 
 const removeAt = ({ disk, look }: Walker, { at, stats: found }: PathEntry): typeof removedMark | Fault | undefined => {
@@ -51,8 +54,8 @@ const removeNow = (walker: Walker, path: FsPath): typeof removedMark | Fault =>
 /**
  * Removes an open file.
  *
- * On some systems, an open file keeps its name until it is closed, and a new file with that name is then removed with
- * it. So the file is first renamed to a hidden name in the root, where it does not prevent the removal of its
+ * On some systems, a removed file keeps its name until it is closed, and a new file with the same name is then removed
+ * too. So the file is first renamed to a hidden name in the root, where it does not prevent the removal of its old
  * directory.
  */
 const removeOpen = (walker: Walker, { at }: PathEntry): undefined | Fault => {
@@ -123,8 +126,8 @@ const removeEmpty = (walker: Walker, path: FsPath, at: string): Fault | undefine
 }
 
 /**
- * Renames to a name that was just freed. If that fails, undoes the preparation with `restore` and throws the error of
- * the rename.
+ * Renames to a name that was just freed. If the rename fails, undoes the preparation with `restore` and throws the
+ * error of the rename.
  */
 const renameOrRestore = (walker: Walker, from: string, to: string, restore: () => void): undefined => {
   try {
@@ -133,15 +136,16 @@ const renameOrRestore = (walker: Walker, from: string, to: string, restore: () =
     try {
       restore()
     } catch {
-      // The old entry may still be open elsewhere during its removal. Then no entry can have the name yet.
+      // Another program may still have the removed entry open. Until it closes the entry, no new entry can have the
+      // name.
     }
     throw error
   }
 }
 
 /**
- * Renames to a free name. An open file is reported as busy, so a denied access means a lack of permission, except for a
- * directory.
+ * Renames to a free name. Windows reports an open file as busy. So for a file, "access denied" means a lack of
+ * permission; for a directory, it may also mean an open file inside.
  */
 const renameToFree = ({ disk }: Walker, from: PathEntry, source: WindowsStats, to: string): Fault | undefined => {
   try {
@@ -156,7 +160,7 @@ const renameToFree = ({ disk }: Walker, from: PathEntry, source: WindowsStats, t
 const replaceDirectory = (walker: Walker, from: PathEntry, path: FsPath, to: string): Fault | undefined =>
   removeEmpty(walker, path, to) ?? renameOrRestore(walker, from.at, to, () => walker.disk.mkdirSync(to))
 
-/** Replaces a link, because the rename of Windows treats a link to a directory as a directory. */
+/** Replaces a link. A plain rename is not sufficient, because Windows treats a link to a directory as a directory. */
 const replaceLink = (walker: Walker, from: PathEntry, target: PathEntry, to: string): undefined => {
   const { disk } = walker
   return TemporaryNames.withNameSync((name) => {
@@ -168,7 +172,7 @@ const replaceLink = (walker: Walker, from: PathEntry, target: PathEntry, to: str
   })
 }
 
-/** Renames between two names of one file, for which some systems do nothing and report success. */
+/** Renames between two names of one file. Some systems do nothing for such a rename and report success. */
 const replaceHardLink = ({ disk, look }: Walker, from: PathEntry, to: string): undefined => {
   disk.renameSync(from.at, to)
   if (look(from.at) !== undefined) disk.unlinkSync(from.at)
@@ -184,7 +188,7 @@ const replaceEntry = (
   const target = to.stats!
   const fault = kindFault(source, target)
   if (fault !== undefined) return fault
-  // A replaced entry keeps the spelling of its name.
+  // The new entry keeps the case of the replaced name.
   const at = to.place.at(walker.nameOf(to.place, to.name))
   if (target.isDirectory()) return replaceDirectory(walker, from, path, at)
   if (target.isSymbolicLink()) return replaceLink(walker, from, to, at)

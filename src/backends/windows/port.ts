@@ -1,7 +1,8 @@
 /**
  * The port over a directory of a Windows disk.
  *
- * There are no attributes to set: Windows keeps one bit of a mode, and the port must not claim to set others.
+ * The port cannot set attributes: Windows stores only one bit of a mode, and the port must not claim to set the other
+ * bits.
  */
 import { notALink, notFoundBelowFile, rootWriteFault } from "../faults.ts"
 import * as Effect from "effect/Effect"
@@ -24,11 +25,11 @@ import { inspectPath, type Walker } from "./walk.ts"
 import { retryChanged } from "../posix/place.ts"
 import { append, replaceFile } from "./write.ts"
 
-// Reads and creates links on a Windows disk: symbolic links, which not every user may create, and junctions, which link to
-// directories by absolute path.
+// Reads and creates links on a Windows disk. Links are symbolic links, which not every user may create, and junctions,
+// which lead to a directory by its absolute path.
 //
-// Links are never followed here. Their targets are converted to the form of the port, relative and with slashes, and the
-// engine resolves them.
+// Links are never followed here. Their targets are converted to the form of the port, relative and with slashes, and
+// the engine resolves them.
 
 const readLinkAt = ({ disk }: Walker, at: string): string | undefined => {
   try {
@@ -51,7 +52,7 @@ const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault => {
   })
 }
 
-/** A target outside the root has a drive after a slash. */
+/** The beginning of a target outside the root: a slash and a drive. */
 const drivePattern = /^\/(?=[a-z]:(?:\/|$))/i
 
 /**
@@ -67,7 +68,7 @@ const relative =
 
 /**
  * Converts a target to the system's form. Refuses names that Windows would reinterpret, because they could lead
- * elsewhere than the engine has found.
+ * elsewhere than the path that the engine has checked.
  */
 const nativeText = (target: string): string | Fault => {
   const bare = target.replace(drivePattern, "")
@@ -80,8 +81,8 @@ const nativeText = (target: string): string | Fault => {
 }
 
 /**
- * Returns the type that Windows requires for a link. Does not inspect a target outside the root; a missing one counts
- * as a file.
+ * Returns the type that Windows requires for a link. A target that is missing or outside the root counts as a file; a
+ * target outside the root is not inspected.
  */
 const typeOf = (walker: Walker, path: FsPath.FsPath, text: string): "file" | "dir" => {
   const target = text.startsWith("/") ? (relative(walker)(path, text) ?? text) : text

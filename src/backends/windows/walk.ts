@@ -1,4 +1,4 @@
-/** Opens the root of a Windows host, which stays the directory that the path leads to at creation. */
+/** Opens the root of a Windows host. The root stays the same directory, even if its path later leads to another one. */
 import { filesystemClosed, rootGone } from "../faults.ts"
 import { accessDenied, is as isFault, notADirectory, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -9,17 +9,17 @@ import type { WindowsHostOptions } from "../hostRoot.ts"
 import type { WindowsDisk, WindowsStats } from "./disk.ts"
 import { diskPathOf, isWithinRoot, parseRoot, toNative, type WindowsRoot } from "./names.ts"
 
-// Maps paths to places on a Windows disk, confined to the root.
+// Maps paths of the port to paths of a Windows disk, confined to the root.
 //
-// A call first checks whether Windows can have the path, and then each component of the directory, top down. Finally it
-// asks the system for the final name of the directory, which no alias, junction or mounted volume can hide. An opened file
-// is checked again afterwards.
+// A call first checks whether Windows allows the path, and then each component of the directory, top down. Finally it
+// asks the system for the final name of the directory, which no alias, junction or mounted volume can hide. An opened
+// file is checked again afterwards.
 //
-// Another process that may write inside the root can still replace a directory by a junction between check and use. So the
-// level is `best-effort`; Node has no call on Windows for more.
+// Another process that may write inside the root can still replace a directory by a junction between check and use. So
+// the level is `best-effort`; Node has no call on Windows for more.
 //
-// The system always gets paths with the prefix `\\?\`, so that it interprets no name. Node adds the prefix itself. Without
-// `useLongPaths`, paths stay short enough for programs that do not.
+// The system always gets paths with the prefix `\\?\`, so that it interprets no name. Node adds the prefix itself.
+// Without `useLongPaths`, paths stay short enough for programs that do not use the prefix.
 
 export interface WindowsDirectory {
   readonly directory: string
@@ -31,9 +31,9 @@ export interface WindowsDirectory {
 export interface Walker {
   readonly disk: WindowsDisk
   readonly root: WindowsRoot
-  /** The path that the system reports, and the path in the options. */
+  /** The names of the root: the path that the system reports, and the path in the options. */
   readonly names: ReadonlyArray<WindowsRoot>
-  /** Returns InvalidPath or PathTooLong before the disk is touched. */
+  /** Returns the system path of a path. Returns InvalidPath or PathTooLong without touching the disk. */
   readonly native: (path: FsPath, makesDirectory?: boolean) => string | Fault
   /**
    * Opens a directory. Returns NotFound if it is missing, NotADirectory if a component is a file or link, and
@@ -41,7 +41,7 @@ export interface Walker {
    */
   readonly directory: (path: FsPath) => WindowsDirectory | Fault
   readonly look: (at: string) => WindowsStats | undefined
-  /** Tests whether a name leads to the open file and its directory is unchanged. */
+  /** Tests whether a name still leads to the open file, and the directory of the name is unchanged. */
   readonly holds: (descriptor: number, place: WindowsDirectory, at: string) => boolean
   /** Returns the name in its spelling on the disk, or as given if the system does not report it. */
   readonly nameOf: (place: WindowsDirectory, name: string) => string
@@ -68,8 +68,8 @@ const below = (directory: string, name: string): string =>
   directory.endsWith("\\") ? directory + name : `${directory}\\${name}`
 
 /**
- * Codes of a failed query for the final name, of any directory or of one with a long path. Then the check of each
- * component must suffice.
+ * The error codes of disks that report no final name, or none for a long path. On such disks, only the check of each
+ * component applies.
  */
 const noFinalNameCodes = new Set(["EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "UNKNOWN"])
 
@@ -105,7 +105,7 @@ const make = (
   const native: Walker["native"] = (path, makesDirectory) => {
     const names = diskPathOf(path)
     if (isFault(names)) return names
-    // A name from a key has no other form, so the length limit does not apply.
+    // A name with a key can be used only with the prefix, so the limit of paths without the prefix does not apply.
     if (!useLongPaths && names === path) {
       const plain = toNative(top, path, { useLongPaths: false, makesDirectory })
       if (isFault(plain)) return plain
@@ -161,8 +161,8 @@ const make = (
     directory,
     look,
     holds: (descriptor, place, at) => {
-      // Check the directory first. A process that had replaced it by a junction during the open would have to do so
-      // again.
+      // Check the directory first. So a process that replaced it by a junction while the file was opened would have to
+      // do so twice.
       if (!place.isSame()) return false
       const found = look(at)
       return found !== undefined && isSameFile(found, disk.fstatSync(descriptor, { bigint: true }))
@@ -171,7 +171,7 @@ const make = (
       const finalName = quietly(() => disk.realpathSync.native(place.at(name)))
       const found = finalName?.slice(finalName.lastIndexOf("\\") + 1)
       if (found !== undefined && isSameName(found, name)) return found
-      // For a link, the system reports its target.
+      // The system reports the final name of a link's target, so find the name of the link in a listing.
       const entries = quietly(() => disk.readdirSync(place.directory, { withFileTypes: true }))
       return entries?.find((entry) => isSameName(entry.name, name))?.name ?? name
     },
@@ -205,7 +205,7 @@ export const removeLeftover = ({ disk }: Walker, at: string, name: string): bool
     disk.unlinkSync(at)
     return true
   } catch {
-    // The next process that lists the directory tries again.
+    // The next process that lists the directory tries again to remove it.
     return false
   }
 }
@@ -220,7 +220,7 @@ const makeRoot = (disk: WindowsDisk, top: WindowsRoot): void => {
     try {
       disk.mkdirSync(at)
     } catch (error) {
-      // For an existing directory, some disks report a lack of permission.
+      // If the directory exists, some disks report a lack of permission instead of EEXIST.
       if (codeOf(error) !== "EEXIST" && lookAt(disk, at) === undefined) throw error
     }
   }

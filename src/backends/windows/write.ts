@@ -1,8 +1,8 @@
 /**
  * Writes files on a Windows disk: publication is atomic, and a failed append is undone.
  *
- * A file is closed before it gets its name, because some systems cannot rename an open file. An open file cannot be
- * replaced. An existing name keeps its case.
+ * A file is closed before it gets its final name, because some systems cannot rename an open file. An open file cannot
+ * be replaced. A replaced name keeps its case.
  */
 import { permission } from "../faults.ts"
 import * as Effect from "effect/Effect"
@@ -44,8 +44,8 @@ const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
 export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n) === 0n
 
 /**
- * Runs a change that readers of this program may block. Such readers release their file, and the change is retried at
- * once. For other programs, the change waits.
+ * Runs a change that open files may block. Readers of this program release their file, and the change is retried at
+ * once. If another program has the file open, the change waits.
  */
 export const withReadersReleased = <A>(
   handles: Handles,
@@ -76,7 +76,7 @@ const targetFault = (stats: WindowsStats | undefined, mode: Mode): Fault | undef
   return isReadOnly(stats) ? permission : undefined
 }
 
-/** Creates and opens a new file. Removes it again if it is not verifiably in its place. */
+/** Creates and opens a new file. Removes the file again if it may have been created in a wrong directory. */
 const openNew = (walker: Walker, place: WindowsDirectory, at: string, flags: number): Opened | undefined => {
   const { disk } = walker
   const descriptor = disk.openSync(at, flags | O_CREAT | O_EXCL, 0o666)
@@ -104,7 +104,10 @@ const openTemporary = (walker: Walker, place: WindowsDirectory): Staged | undefi
   }
 }
 
-/** Fails early if the publication would fail, so that a long stream is not read in vain. */
+/**
+ * Opens a hidden file for the content. Fails if the publication would fail, so that a long stream is not read for
+ * nothing.
+ */
 const stage = (walker: Walker, path: FsPath, mode: Mode): Staged | Fault =>
   retryChanged(() => {
     const spot = inspectPath(walker, path)
@@ -150,10 +153,10 @@ const prepare = <E, R>(
   )
 }
 
-/** Codes of disks without hard links. Some report an unknown call, which has the code EISDIR. */
+/** Codes of disks without hard links. Some of them report that they do not know the call, which has the code EISDIR. */
 const noHardLinkCodes = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
-/** Publishes the file in one visible step. `append` requires that nothing exists there. */
+/** Publishes the file in one visible step. With `append`, the path must not exist. */
 const publishNow = (walker: Walker, staged: Staged, path: FsPath, mode: Mode, stat: FileStat): FileStat | Fault => {
   const spot = inspectPath(walker, path)
   if (isFault(spot)) return spot
@@ -222,8 +225,8 @@ const openTarget = (walker: Walker, path: FsPath): Target | Fault =>
 /**
  * Undoes a failed append, unless another writer has appended since.
  *
- * A file opened to append cannot be truncated, and an open file may survive its removal. So both are done through the
- * name, if it still belongs to the file.
+ * A file that was opened for appending cannot be truncated, and an open file may survive its removal. So this function
+ * truncates or removes the file by its name, if the name still belongs to the file.
  */
 const undoAppend = (walker: Walker, { isNew, path, stats, written }: Target): void => {
   const { disk } = walker
@@ -249,7 +252,7 @@ const closeTarget = (walker: Walker, target: Target): void => {
   }
 }
 
-/** Returns the stat after the append, even if it cannot be read. */
+/** Returns the stat after the append. Computes the stat if the system does not return it. */
 const statOf = (disk: WindowsDisk, { descriptor, path, stats, written }: Target): FileStat => {
   try {
     return toStat(path, disk.fstatSync(descriptor, { bigint: true }))

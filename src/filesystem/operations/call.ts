@@ -2,7 +2,7 @@
  * The common part of all operations: the order of the first checks (permissions, path, arguments), the caller's limits,
  * and the conversion of faults.
  *
- * Only here does a fault become an error with operation and path.
+ * Only this module turns faults into errors with an operation and a path.
  */
 import { accessDenied, invalidPath, invalidArgument } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
@@ -46,7 +46,7 @@ export type Action = "read" | "write" | "delete"
 
 export const readActions: ReadonlyArray<Action> = ["read"]
 export const writeActions: ReadonlyArray<Action> = ["write"]
-/** Changes that may create an entry; some names are refused for these. */
+/** The actions of changes that may create an entry. Such a change refuses reserved names. */
 export const createActions: ReadonlyArray<Action> = ["write"]
 export const deleteActions: ReadonlyArray<Action> = ["delete"]
 export const moveActions: ReadonlyArray<Action> = ["write", "delete"]
@@ -65,7 +65,10 @@ export const versioning = <Arguments extends ReadonlyArray<unknown>, Options, Re
 
 export interface Caller {
   readonly port: Backend
-  /** Tests whether an action is permitted; without a path, whether it is possible anywhere. */
+  /**
+   * Tests whether an action is permitted on a path. Without a path, tests whether the action is permitted on at least
+   * one path.
+   */
   readonly isPermitted: (action: Action, path?: FsPath.FsPath) => boolean
   readonly parse: (input: string, limits: LimitsShape) => FsPath.FsPath | Fault
   /** Runs an operation. `expected` must list the tags of `E`. */

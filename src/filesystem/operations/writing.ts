@@ -50,7 +50,10 @@ import {
 
 const writeModes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
 
-/** Checks `ifMatch`. A key with the value `undefined` is an error: the caller probably read without `version: true`. */
+/**
+ * Checks `ifMatch`. Refuses a key with the value `undefined`: the caller has probably read the file without `version:
+ * true`.
+ */
 const checkPrecondition = (options: Precondition | undefined): Fault | undefined => {
   if (typeof options !== "object" || options === null || !("ifMatch" in options)) return undefined
   const expected: unknown = options.ifMatch
@@ -65,7 +68,7 @@ const checkPrecondition = (options: Precondition | undefined): Fault | undefined
     : invalidArgument("ifMatch", "it must be a version, or null for no file")
 }
 
-/** Rejects an empty path, which means the root: the caller has forgotten the name. */
+/** Rejects an empty path. It would mean the root, but the caller has probably forgotten the name. */
 const checkName = (input: string): Fault | undefined => (input === "" ? invalidPath("it is empty; name a file") : undefined)
 
 const checkOptions = (options: WriteOptions | undefined): Fault | undefined => {
@@ -93,8 +96,8 @@ const checkSize = (actual: number, { maxFileSize }: LimitsShape): Fault | undefi
   checkLimit("maxFileSize", maxFileSize, actual)
 
 /**
- * Checks the number of bytes of a sink. A stream needs no limit for memory, but a `maxFileSize` below the standard
- * applies to streams too.
+ * Checks the number of bytes of a sink. A stream is not kept in memory, so it needs no limit by default. A
+ * `maxFileSize` below the standard applies to streams too.
  */
 const checkStream = (actual: number, { maxFileSize, maxStreamBytes }: LimitsShape): Fault | undefined =>
   maxStreamBytes !== undefined
@@ -112,7 +115,7 @@ const checkTexts = (edits: ReadonlyArray<Edit.Edit>, limits: LimitsShape): Fault
 }
 
 const encodeText = (content: string, limits: LimitsShape): Uint8Array | Fault => {
-  if (typeof content !== "string") return invalidArgument("content", "it must be a string; bytes are for writeBytes")
+  if (typeof content !== "string") return invalidArgument("content", "it must be a string; use writeBytes for bytes")
   if (!content.isWellFormed()) return invalidArgument("content", "it holds a lone surrogate, which no encoding can write")
   const fault = content.length > limits.maxFileSize ? checkSize(FsPath.codePoints(content), limits) : undefined
   return fault ?? Text.encode(content)
@@ -151,7 +154,7 @@ export const writeOperations = (self: Caller): Pick<Algebra, "write" | "writeByt
     let size = 0
     const content = Stream.mapArrayEffect(source, (chunks) => {
       for (const chunk of chunks) {
-        if (!isBytes(chunk)) return Effect.fail(invalidArgument("content", "a sink takes bytes"))
+        if (!isBytes(chunk)) return Effect.fail(invalidArgument("content", "every chunk of the stream must be a Uint8Array"))
         size += chunk.length
         digest?.update(chunk)
       }
@@ -224,7 +227,7 @@ export const writeOperations = (self: Caller): Pick<Algebra, "write" | "writeByt
             checkOptions(options) ??
             (isBytes(content)
               ? checkSize(content.length, limits)
-              : invalidArgument("content", "it must be a Uint8Array; text is for write"))
+              : invalidArgument("content", "it must be a Uint8Array; use write for text"))
           return fault === undefined ? writeAll(path, content, toWritePlan(options, limits)) : Effect.fail(fault)
         })
     ),
@@ -276,7 +279,7 @@ const checkTarget = (target: string): Fault | undefined =>
   typeof target !== "string" || target === "" || (FsPath.unfit(target) ?? FsPath.uncreatable(target)) !== undefined
     ? invalidArgument(
         "target",
-        "it must be a path, without control characters, lone surrogates and names kept for temporary files"
+        "it must be a path without control characters, lone surrogates and names reserved for temporary files"
       )
     : undefined
 
@@ -305,7 +308,7 @@ export const nameOperations = (
       if (operation === "move" && source === FsPath.root) return Effect.fail(located(rootDeniedFault, from))
       const fault = Transfer.checkNames(port, operation, source, target)
       if (fault !== undefined) return Effect.fail(located(fault, to))
-      // Report the caller's own spelling if the fault concerns one of the two ends.
+      // Report the path as the caller wrote it, if the fault concerns the source or the target.
       return Effect.mapError(body(source, target), (fault) =>
         fault["path"] === source ? { ...fault, path: from } : fault["path"] === target ? { ...fault, path: to } : fault
       )

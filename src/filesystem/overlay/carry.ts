@@ -1,7 +1,9 @@
 /**
- * Copies one entry between backends unchanged: a file with bytes, mode and time; a symlink with its target; a directory without
- * entries. The copy is made under a temporary name, never with more permissions than the original, and then renamed. So nobody
- * sees a partial copy, and concurrent copies of one entry do not disturb each other.
+ * Copies one entry between backends unchanged: a file with its bytes, mode and time, a symlink with its target, or a
+ * directory without its entries.
+ *
+ * The copy is created under a temporary name, never with more permissions than the original, and then renamed. So
+ * nobody sees a partial copy, and concurrent copies of one entry do not disturb each other.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -41,7 +43,7 @@ export const setTime = (to: Backend, path: FsPath.FsPath, { kind, modifiedAt }: 
 
 const ownerPermissionBits = 0o700
 
-/** Creates a file with the mode of an old one. The mode is set before the first byte is readable. */
+/** Creates a file with the mode of an old file. The mode is set before any content is readable. */
 export const writeWithModeOf = <E, R>(
   to: Backend,
   path: FsPath.FsPath,
@@ -88,7 +90,7 @@ const createEntryAt = (
 /** Tests whether renames are permitted. Without them, an entry cannot be staged under a temporary name. */
 export const canRename = (port: Backend, path: FsPath.FsPath): boolean => port.rules?.permits?.("delete", path) !== false
 
-/** Creates an entry directly under its own name. The content is still atomic; only the mode is set later. */
+/** Creates an entry directly under its final name. The content appears in one step, but the mode is set later. */
 const createEntryInPlace = (
   from: Backend,
   path: FsPath.FsPath,

@@ -1,9 +1,9 @@
 /**
- * Two trees seen as one: the upper tree holds the changes and takes precedence over the lower one.
+ * Shows two trees as one. The upper tree contains the changes and takes precedence over the lower tree.
  *
- * A set of hidden paths records deletions: the lower tree does not show through at these paths and below. A hidden path
- * with an upper entry is opaque; a hidden path without one is deleted. So neither tree contains marker names that a
- * user could see.
+ * A set of hidden paths records deletions. The overlay does not show the lower tree at a hidden path or below it. A
+ * hidden path with an upper entry is opaque; a hidden path without one is deleted. So neither tree contains marker
+ * names that a user could see.
  */
 import { notFound, notADirectory } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
@@ -66,7 +66,7 @@ export interface Layers {
   readonly lower: Backend
   readonly hidden: HiddenPaths
   readonly keyOf: (path: FsPath.FsPath) => FsPath.FsPath
-  /** Returns what the lower tree shows at a path, whether or not the upper tree has an entry there. */
+  /** Returns the visible entry of the lower tree at a path, even if the upper tree has an entry there. */
   readonly statLower: (path: FsPath.FsPath) => Effect.Effect<FileStat | undefined, Fault>
   /** Returns the path with its last name in the spelling of the lower tree, which may differ in case. */
   readonly toLowerSpelling: (path: FsPath.FsPath) => Effect.Effect<FsPath.FsPath, Fault>

@@ -1,8 +1,8 @@
 /**
  * The port of an overlay.
  *
- * A change first copies the entries that it needs to the upper tree and then happens there in one step. So nobody sees
- * a partial change, and a failed change has no visible effect.
+ * A change first copies the entries that it needs to the upper tree, and then changes them there in one step. So a
+ * partial change is never visible, and a failed change has no visible effect.
  */
 import {
   alreadyExists,
@@ -37,10 +37,10 @@ import { strictestSymlinks, weakestConfinement } from "../locking.ts"
 import { aside, canRename, copyEntry, setMode, setTime, writeWithModeOf } from "./carry.ts"
 import { type Layers } from "./layers.ts"
 
-// The watchers of an overlay. The overlay reports its changes itself, because the upper tree does not see deletions and
-// mistakes copies for changes.
+// The watchers of an overlay.
 //
-// Each watcher has an unbounded queue, so a slow one blocks nobody and misses nothing.
+// The overlay reports its changes itself, because the upper tree does not see deletions and would report copies as
+// changes. Each watcher has an unbounded queue. So a slow watcher blocks nobody and misses nothing.
 
 interface Watchers {
   readonly notifyWatchers: (tag: WatchEvent["_tag"], path: FsPath) => void
@@ -77,13 +77,16 @@ const makeWatchers = (keyOf: (path: FsPath) => FsPath): Watchers => {
   }
 }
 
-// Copies entries up: an entry that is about to change is first copied, unchanged and invisibly, to the upper tree.
+// Copies entries from the lower to the upper tree before they change. The copies are invisible.
 //
-// A fiber that comes second finds the copy and uses it.
+// If two fibers need the same entry, the second fiber uses the copy of the first.
 
 interface CopyUp {
   readonly directory: (path: FsPathModule.FsPath) => Effect.Effect<void, Fault>
-  /** Copies up an entry if it exists; otherwise only the directories above it. */
+  /**
+   * Copies an entry and its parent directories to the upper tree. If the entry does not exist, copies only the
+   * directories.
+   */
   readonly entry: (path: FsPathModule.FsPath) => Effect.Effect<void, Fault>
   readonly tree: (path: FsPathModule.FsPath) => Effect.Effect<void, Fault>
 }
@@ -114,8 +117,8 @@ const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, uppe
   })
 
   /**
-   * Restores times and modes of new directories last: filling a directory changes its time, and needs permission to
-   * write.
+   * Restores the times and modes of new directories. This must come last, because creating entries in a directory
+   * changes its time and needs write permission.
    */
   const restoreTimesAndModes = (created: CreatedDirectories): Effect.Effect<void> =>
     Effect.forEach(
@@ -202,7 +205,10 @@ export const make = (layers: Layers): Backend => {
   const hideLowerWhile = (path: FsPathModule.FsPath, effect: Effect.Effect<void, Fault>): Effect.Effect<void, Fault> =>
     Effect.flatMap(below(path), (stat) => (stat === undefined ? effect : hidden.hideWhile(path, effect)))
 
-  /** Returns the path in the existing spelling. An entry of the lower tree only may differ in case. */
+  /**
+   * Returns the path in its existing spelling. The name of an entry that exists only in the lower tree may differ in
+   * case.
+   */
   const toExistingSpelling = (
     path: FsPathModule.FsPath
   ): Effect.Effect<{ readonly at: FsPathModule.FsPath; readonly isBelow: boolean }, Fault> =>
@@ -245,7 +251,7 @@ export const make = (layers: Layers): Backend => {
       return Effect.andThen(prepareWrite, written)
     })
 
-  /** Replaces a file that exists only in the lower tree, and keeps its mode, which the upper tree does not know. */
+  /** Replaces a file that exists only in the lower tree. Keeps the mode of the lower file. */
   const replaceLike = <E, R>(
     path: FsPathModule.FsPath,
     like: FileStat,
@@ -325,7 +331,8 @@ export const make = (layers: Layers): Backend => {
     return {
       read: (path) => inEither(path, (side) => side.read(path)),
       follow: (path) => inEither(path, (side) => follow(side, path)),
-      // A symlink copied from the lower tree keeps its target, which may name the root of the lower tree.
+      // A symlink copied from the lower tree keeps its target. The target may begin with the absolute path of the lower
+      // root.
       relative: (path, target) => under.relative?.(path, target) ?? above.relative?.(path, target),
       make: (path, target) => makeAndNotify(path, above.make(path, target))
     }
@@ -392,8 +399,8 @@ const infoOf = (upper: Info, lower: Info): Info => ({
 })
 
 /**
- * Combines the rules: permissions come from the upper tree, because changes go there; path policy comes from the lower
- * one.
+ * Combines the rules. The permissions come from the upper tree, because changes go there. The path policy comes from
+ * the lower tree.
  */
 const rulesOf = (upper: Backend, lower: Backend): Rules => ({
   permits: upper.rules?.permits,

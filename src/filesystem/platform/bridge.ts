@@ -48,7 +48,8 @@ export const make = (fs: Algebra): Bridge => {
     caller.call(method, path, errorTags.write, actions, run)
 
   /**
-   * Tests whether a NotFound of ours is ENOTDIR in Node's terms. This costs a lookup, so it runs only after a failure.
+   * Tests whether Node would report ENOTDIR for a path that is NotFound here. The test needs a lookup, so it runs only
+   * after a failure.
    */
   const isBlocked = (path: FsPath.FsPath): Effect.Effect<boolean> =>
     Effect.match(resolve(port, path), { onFailure: () => false, onSuccess: ({ isBlocked: blocked }) => blocked })
@@ -95,9 +96,9 @@ export const permissionBits = (method: string, mode: number): Effect.Effect<numb
       : Effect.fail(badArgument(method, "set-user-ID, set-group-ID and sticky bits are not supported"))
 
 /**
- * Masks the requested mode of a new entry as the backend masked its default mode.
+ * Applies to a requested mode the same mask (umask) that the backend applied to the mode of the new entry.
  *
- * A file is created without execute bits, so these are masked like its read bits.
+ * The new file has no execute bits, so they are masked like the read bits.
  */
 export const maskMode = (mode: number, made: FileStat): number =>
   made.mode === undefined ? mode : mode & (made.isDirectory ? made.mode : made.mode | ((made.mode >> 2) & 0o111))
@@ -204,8 +205,8 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
     )
 
   /**
-   * Streams events of the direct entries, or of all entries if recursive; for a file, the events of its directory that concern
-   * it.
+   * Streams the events of the direct entries of a directory, or of all entries below it if `isRecursive`. For a file,
+   * streams only the events of this file.
    */
   const streamEvents = (path: string, at: ResolvedEntry, isRecursive: boolean): Stream.Stream<WatchEvent, PlatformError> => {
     const base = at.stat.isDirectory ? at.path : FsPath.parent(at.path)
@@ -271,7 +272,7 @@ interface ResolvedEntry {
   readonly stat: FileStat
 }
 
-/** Pulls the stream before it calls `onReady`, because a watch starts with the first pull. */
+/** Calls `onReady` after the first pull of the stream, because a watch starts with this pull. */
 const withReadyCallback = <A, E>(stream: Stream.Stream<A, E>, onReady: () => void): Stream.Stream<A, E> =>
   Stream.callback<A, E>((queue) =>
     Effect.andThen(Effect.forkScoped(Stream.runIntoQueue(stream, queue), { startImmediately: true }), Effect.sync(onReady))

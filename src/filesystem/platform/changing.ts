@@ -15,8 +15,8 @@ import { deleteActions, moveActions, writeActions } from "../operations/call.ts"
 import { type Bridge, maskMode, permissionBits } from "./bridge.ts"
 import { badArgument, toPlatform } from "./errors.ts"
 
-// Temporary files and directories: ordinary ones with a random name, in the given directory or in the root, because a
-// filesystem has no system directory for them.
+// Temporary files and directories. They are ordinary entries with random names, in the given directory or in the root,
+// because a filesystem has no system directory for them.
 
 type Temporary = Pick<FileSystem, "makeTempDirectory" | "makeTempDirectoryScoped" | "makeTempFile" | "makeTempFileScoped">
 
@@ -84,7 +84,7 @@ export const makeTemporary = ({ withPlatformErrors: answer, fs, port }: Bridge):
   }
 }
 
-// A copy like effect's Node implementation (`cp -r`).
+// Copies like effect's Node implementation (`cp -r`).
 //
 // The service copies to a free path atomically. An existing target is handled here: directories are merged, and without
 // `overwrite` existing files are silently kept.
@@ -120,8 +120,8 @@ export const makeCopy = ({
   })
 
   /**
-   * Copies the attributes of a tree. Directories come last, because nothing can change in a directory without write
-   * permission.
+   * Copies the attributes of a tree. Directories come last, because a directory without write permission would prevent
+   * changes of its entries.
    */
   const copyTreeAttributes = Effect.fnUntraced(function* (
     from: FsPath.FsPath,
@@ -185,7 +185,8 @@ export const makeCopy = ({
     const target = yield* lookAtLink(operation, to, writeActions)
     const found = target.stat
     if (target.isBlocked) return yield* Effect.fail(new FsErrorModule.NotADirectory({ operation, path: to }))
-    if (FsPath.isWithin(source, target.path)) return yield* failInvalidTarget(to, "nothing can be copied onto or into itself")
+    if (FsPath.isWithin(source, target.path))
+      return yield* failInvalidTarget(to, "an entry cannot be copied onto or into itself")
     if (found === undefined) return yield* copyOrReplace(source, stat, target.path, copyOptions)
     if (stat.isDirectory !== found.isDirectory)
       return yield* failInvalidTarget(to, "a file cannot replace a directory, nor a directory a file")
@@ -221,7 +222,7 @@ type ChangeMethods = Pick<
   | "writeFile"
 >
 
-/** The service's write modes for the flags that have one. Other flags need a handle. */
+/** The write modes of the service that equal an open flag. All other flags need a handle. */
 const writeModeByFlag: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | "append" } = {
   w: "overwrite",
   "w+": "overwrite",
@@ -238,7 +239,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
 
   const notFound = (operation: string, path: string) => new FsErrorModule.NotFound({ operation, path })
 
-  /** Fails if the parent is no directory. The service creates parents, but effect's FileSystem does not. */
+  /** Fails if the parent is not a directory. The service creates parents, but effect's FileSystem does not. */
   const requireParent = Effect.fnUntraced(function* (
     method: string,
     path: string,
@@ -353,7 +354,7 @@ export const make = (bridge: Bridge, open: FileSystem["open"]): ChangeMethods =>
   /** Converts a time as Node does: numbers are seconds, and a negative or infinite number means the current time. */
   const toMillis = (method: string, time: Date | number): Effect.Effect<number, PlatformError> => {
     const value = typeof time === "number" ? time : time.getTime()
-    if (Number.isNaN(value)) return Effect.fail(badArgument(method, "it is not a time"))
+    if (Number.isNaN(value)) return Effect.fail(badArgument(method, "the time must be a number or a valid Date"))
     if (typeof time !== "number") return Effect.succeed(value)
     return Number.isFinite(value) && value >= 0 ? Effect.succeed(value * 1000) : Clock.currentTimeMillis
   }

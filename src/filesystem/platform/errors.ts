@@ -1,8 +1,8 @@
 /**
  * Converts between our errors and effect's `PlatformError`.
  *
- * Outward, each error gets the tag that effect's Node implementation gives in the same situation, with our error as its
- * `cause`. Inward, the code of the cause comes first, because effect's tags are too coarse.
+ * An error of this library gets the tag that effect's Node implementation gives in the same situation, and becomes the
+ * `cause`. An error of effect is converted by the system code of its cause, because effect's tags are too coarse.
  */
 import * as PlatformError from "effect/PlatformError"
 import {
@@ -21,7 +21,8 @@ import { type Fault, type FsError, tagsOf, FsError as FsErrors, toFault } from "
 type Tag = PlatformError.SystemErrorTag | "BadArgument"
 
 /**
- * Returns the tag for an invalid argument: Unknown, as for EINVAL, if it is a path; otherwise BadArgument, as in Node.
+ * Returns the tag for an invalid argument: Unknown for a path, as for EINVAL, and BadArgument for other arguments, as
+ * in Node.
  */
 const invalidArgument = (argument: string): Tag => (["path", "from", "to"].includes(argument) ? "Unknown" : "BadArgument")
 
@@ -29,7 +30,7 @@ const platformTags: { readonly [T in FsError["_tag"]]: Tag | ((error: Extract<Fs
   NotFound: "NotFound",
   AlreadyExists: "AlreadyExists",
   AccessDenied: (error) => (error.why === "busy" ? "Busy" : "PermissionDenied"),
-  // The path itself is valid, so only its symlinks can be the cause.
+  // The path itself has been checked, so its symlinks must be the cause.
   InvalidPath: "BadResource",
   PathTooLong: "Unknown",
   NotADirectory: "BadResource",
@@ -118,7 +119,8 @@ const codeOf = (cause: unknown): string | undefined =>
 /**
  * Converts an error to a fault. `wrongKind` is the meaning of a BadResource without a code.
  *
- * Messages may contain paths of the underlying filesystem, so only the cause is kept, for the debug log.
+ * The message may contain paths of the underlying filesystem. So the fault does not contain it, except in `cause`, for
+ * the debug log.
  */
 export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Fault = notAFile): Fault => {
   const { reason } = error

@@ -46,7 +46,10 @@ interface Pages {
 export const makePages = (base: Handle | undefined): Pages => {
   const writtenPages = new Map<number, Uint8Array>()
   let size = base?.stat.sizeBytes ?? 0
-  /** The readable part of `base`. A part that was cut off stays zero if the content grows again. */
+  /**
+   * The number of bytes of `base` that can still be read. Bytes that `truncate` removed are zero if the content grows
+   * again.
+   */
   let visibleBaseBytes = size
 
   const readBasePage = (index: number): Effect.Effect<Uint8Array, Fault> => {
@@ -89,7 +92,7 @@ export const makePages = (base: Handle | undefined): Pages => {
       touchedPages.push([index, isWhole ? (writtenPages.get(index) ?? new Uint8Array(pageBytes)) : yield* pageAt(index)])
     }
     for (const [index, loadedPage] of touchedPages) {
-      // Another write may have kept its own copy of the page while this one was loaded.
+      // Another write may have stored its own copy of the page while this fiber loaded the page.
       const page = writtenPages.get(index) ?? loadedPage
       const start = Math.max(0, index * pageBytes - offset)
       page.set(bytes.subarray(start, (index + 1) * pageBytes - offset), Math.max(0, offset - index * pageBytes))
@@ -124,8 +127,8 @@ type OpenError = FsError.FsError
 interface Opened {
   readonly content: Content
   /**
-   * Publishes the staged content before another call reads the file. A failure is ignored here; `sync` and closing
-   * report it.
+   * Publishes the staged content before another call reads the file. Ignores a failure, because `sync` and closing the
+   * handle report it.
    */
   readonly publishBeforeRead?: Effect.Effect<void> | undefined
   readonly close: (exit: Exit.Exit<unknown, unknown>) => Effect.Effect<void>
@@ -155,7 +158,9 @@ const directoryContent = (path: string, stat: FileStat): Content => ({
   isAppending: false
 })
 
-/** Returns the content of the current file of that name, which grows with each write. `truncate` shortens the file. */
+/**
+ * Returns content that reads the current file at the path and appends each write to it. `truncate` shortens the file.
+ */
 const appendingContent = (
   { fs }: Bridge,
   path: string,
@@ -178,7 +183,7 @@ interface StagingOptions {
   readonly before: FileStat
   /** The initial content. The handle must stay open while the content is used. */
   readonly base: Handle | undefined
-  /** The version of `base` when it was opened. Another program may write into the same file later. */
+  /** The version of `base` when the handle was opened. Another program may write to the same file later. */
   readonly version: string | undefined
   /** True if the initial content differs from the file. */
   readonly isChanged: boolean
@@ -210,7 +215,10 @@ const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions
     )
   const content = Stream.mapError(pages.content, toOpenError(path))
   let current = version
-  /** Replaces only the version that this handle knows. Fails with Conflict if others have written since. */
+  /**
+   * Replaces the file if it still has the version that this handle knows. Fails with Conflict if another writer has
+   * changed the file.
+   */
   const replace = (ifMatch: string): Effect.Effect<void, OpenError> =>
     Effect.map(Stream.run(content, fs.sink(path, { mode: "replace", ifMatch, version: true })), (written) => {
       current = written.version
@@ -230,7 +238,7 @@ const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions
       const take = current === undefined ? overwrite : replace(current)
       return Effect.onExit(Effect.provideService(take, Limits, limits), (exit) =>
         Effect.sync(() => {
-          // A Conflict is final: publishing again cannot succeed, and the caller of `sync` has received the error.
+          // After a Conflict, publishing again cannot succeed, and the caller of `sync` has already received the error.
           if (Exit.isFailure(exit) && !isConflict(exit.cause)) isChanged = true
         })
       )
@@ -257,11 +265,12 @@ const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions
   }
 }
 
-// A file handle: a cursor over a content, with the rules of effect's `File`. After closing, every call fails.
+// A file handle: a cursor over some content, with the behaviour of effect's `File`. Every call on a closed handle
+// fails.
 
 interface Content {
   readonly stat: Effect.Effect<FileStat, FsError.FsError>
-  /** Reads bytes; returns no bytes at the end and beyond. Absent if the file is not open for reading. */
+  /** Reads bytes. Returns an empty array at or beyond the end. Absent if the file is not open for reading. */
   readonly read?: (offset: number, length: number) => Effect.Effect<Uint8Array, FsError.FsError>
   readonly write?: (offset: number, bytes: Uint8Array) => Effect.Effect<void, FsError.FsError>
   readonly truncate?: (size: number) => Effect.Effect<void, FsError.FsError | PlatformError>
@@ -402,13 +411,13 @@ interface Handles {
 }
 
 /**
- * The entries of a path that a call uses: the entry itself, the file behind its symlinks, or that file and all entries
- * below it.
+ * The entries at a path that a call uses: `entry` is the entry itself, `file` is the file behind its symlinks, and
+ * `tree` is this file or directory with all entries below it.
  */
 export type PathExtent = "entry" | "file" | "tree"
 
 export const make = (bridge: Bridge): Handles => {
-  /** The publications of handles that create or truncate their file, each with the path of that file. */
+  /** The functions that publish the staged content of open `w` handles, each with the path of its file. */
   const publications = new Map<Effect.Effect<void>, FsPath.FsPath>()
   const { withPlatformErrors: answer, fs, lookUp: look, lookUpLink: lookAtLink, port, runStep: step } = bridge
   const { caseSensitive } = port.info
@@ -447,7 +456,7 @@ export const make = (bridge: Bridge): Handles => {
         )
     )
 
-  /** Creates an empty file if there is none. Returns whether this call created it. */
+  /** Creates an empty file if the path does not exist. Returns true if this call created the file. */
   const create = (path: string, exclusive: boolean): Effect.Effect<boolean, FsError.FsError> =>
     exclusive
       ? Effect.as(fs.writeBytes(path, noBytes, { mode: "create", createParents: false }), true)

@@ -28,10 +28,12 @@ import * as Locks from "../../runtime/locks.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { fromPlatform } from "./errors.ts"
 
-// The basis of a port over effect's FileSystem: maps paths, rejects symlinks on the way, and converts errors to faults.
+// The common part of a port over effect's FileSystem: maps paths, rejects paths through symlinks, and converts errors
+// to faults.
 //
 // Effect's FileSystem cannot confine a path to a directory. So each component is checked before use. A process that
-// replaces one in between can escape, so the confinement is only `best-effort`.
+// replaces a component between the check and the use can redirect the call out of the root. So the confinement is only
+// `best-effort`.
 
 const reservedNameFault: Fault = invalidPath("names of this form are reserved for writes in progress")
 
@@ -42,7 +44,7 @@ interface RootedFileSystem {
   readonly lstatEntry: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
   readonly findEntry: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
   readonly requireEntry: (path: FsPath.FsPath) => Effect.Effect<File.Info, Fault>
-  /** Looks up a path at which an entry could be created: its directory must exist. */
+  /** Looks up a path at which an entry could be created. Fails if its parent directory does not exist. */
   readonly findCreatable: (path: FsPath.FsPath) => Effect.Effect<File.Info | undefined, Fault>
   readonly toShownName: (name: string) => string
 }
@@ -50,8 +52,8 @@ interface RootedFileSystem {
 /**
  * Converts errors to faults. `wrongKind` is the meaning of a BadResource without a code.
  *
- * The caller's limits do not apply here. If `fs` is a filesystem of this library, they would otherwise restrict its own
- * steps.
+ * The effect runs without the caller's limits. If `fs` is a filesystem of this library, the limits would otherwise
+ * apply to its steps too.
  */
 export const toFaults = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrongKind?: Fault): Effect.Effect<A, Fault, R> =>
   Effect.provideService(
@@ -63,8 +65,9 @@ export const toFaults = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrong
 /**
  * Returns the suffix that this port adds to temporary names on `fs`.
  *
- * A FileSystem of this library refuses names of writes in progress. There the names get a number at the end, which
- * users of this port never see. Such filesystems can be stacked, so the first accepted number is used.
+ * If `fs` is a filesystem of this library, it refuses the names of its own writes in progress. Then this port adds a
+ * number to its temporary names, which users of the port never see. Such filesystems can be stacked, so the first
+ * accepted number is used.
  */
 const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Effect.fn.Return<string> {
   for (let number = 0; ; number++) {
@@ -150,9 +153,9 @@ const toStat = (path: FsPath.FsPath, info: File.Info): FileStat => {
   })
 }
 
-// Writes on effect's FileSystem: into a temporary file beside the target, which then is renamed.
+// Writes to effect's FileSystem: into a temporary file beside the target, which is then renamed.
 //
-// So an observer sees the old file or the new one, and a failed or interrupted write leaves nothing. Every call that
+// So a reader sees the old or the new file, and a failed or interrupted write leaves nothing behind. Every call that
 // changes something runs uninterruptibly.
 
 const noBytes = new Uint8Array(0)
@@ -200,7 +203,9 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
       return Effect.onExit(use(aside), (exit) => (isRenamedOnSuccess && Exit.isSuccess(exit) ? Effect.void : discard(aside)))
     })
 
-  /** Copies the old file's owner, if permitted, and its permission bits, which a change of owner may clear. */
+  /**
+   * Copies the old file's owner, if permitted, and then its permission bits, because a change of owner may clear them.
+   */
   const copyOwnerAndMode = Effect.fnUntraced(function* (path: FsPath.FsPath, old: File.Info): Effect.fn.Return<void, Fault> {
     const made = yield* look(path)
     if (made === undefined) return
@@ -227,7 +232,10 @@ const makeStaging = (ground: RootedFileSystem): Backend["write"] => {
     if (old !== undefined) yield* copyOwnerAndMode(aside, old)
   })
 
-  /** Renames without hard links: an empty file takes the name first, and the content replaces it at once. */
+  /**
+   * Publishes a new file without hard links. First creates an empty file under the name, and then renames the content
+   * over it.
+   */
   const reserveAndRename = (aside: FsPath.FsPath, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
     Effect.andThen(
       writeWithFlag(path, noBytes, "wx"),
@@ -336,12 +344,12 @@ const escapeName = (name: string): string =>
 
 const isPathName = (name: string): boolean => FsPath.parse(name) === name
 
-/** Tests for U+FFFD, which replaces invalid bytes. A name that contains it may not be usable in a path. */
+/** Tests whether a name contains U+FFFD, which replaces invalid bytes. Such a name may not be usable in a path. */
 const hasReplacementCharacter = (name: string): boolean => name.includes("\ufffd")
 
 /**
- * Returns seconds, plus half a microsecond so that the fraction is not rounded below its millisecond. Before 1970 only
- * a Date works.
+ * Returns a time in seconds. Half a microsecond is added so that rounding does not change the millisecond. For times
+ * before 1970 a Date is needed.
  */
 const secondsOf = (time: DateTime.Utc): number | Date =>
   time.epochMilliseconds < 0
@@ -398,7 +406,7 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
     return {
       stat,
       read: (offset, length) => {
-        // Bytes appended since are not part of the file as it was opened.
+        // Do not read bytes that were appended after the file was opened.
         const size = Math.max(0, Math.min(length, stat.sizeBytes - offset))
         return Effect.uninterruptible(
           Effect.map(toFaults(file.readAlloc(size, { position: BigInt(offset) })), (bytes) =>
@@ -436,8 +444,8 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
   /**
    * Removes an empty directory.
    *
-   * Effect's FileSystem removes a directory with everything in it. So the directory is renamed first, and checked again
-   * before the removal.
+   * Effect's FileSystem removes a directory with everything in it. So this function renames the directory first, and
+   * then checks again that it is empty.
    */
   const removeDirectory = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
     if ((yield* entries(path)).length > 0) return yield* Effect.fail(directoryNotEmpty)
@@ -488,7 +496,8 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
       Effect.flatMap(reach(path), ({ type }) =>
         type === "SymbolicLink" ? toFaults(fs.readLink(at(path))) : Effect.fail(notALink)
       ),
-    // A FileSystem that is confined itself has its own "/", and follows no absolute link there.
+    // If the FileSystem is itself confined, its "/" is not the root of the machine, so absolute symlinks are not
+    // converted.
     relative: at(FsPath.root) === "/" ? undefined : makeRelativeTargets(() => [at(FsPath.root), info.root]),
     make: (path, target) =>
       Effect.flatMap(place(path), (found) =>

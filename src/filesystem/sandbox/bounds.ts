@@ -25,7 +25,7 @@ const formatCount = (count: number): string => count.toLocaleString("en-US")
 const commandViolation = (command: ReadonlyArray<string>): Violation => {
   if (command.length === 0 || command[0] === "") return ["command", "it must name a program"]
   for (const word of command) {
-    if (word.includes("\0")) return ["command", "it must not hold a NUL character"]
+    if (word.includes("\0")) return ["command", "it must not contain a NUL character"]
     if (!word.isWellFormed()) return ["command", "it contains a lone surrogate"]
   }
   const length = command.reduce((sum, word) => sum + codePoints(word), 0)
@@ -42,7 +42,10 @@ const variablesViolation = (env: Readonly<Record<string, string>>): Violation =>
   if (variables.length > maxVariables) return ["env", `it has ${variables.length} variables where ${maxVariables} are allowed`]
   for (const [name, value] of variables) {
     if (!variableName.test(name) || name.length > maxVariableNameCharacters) {
-      return ["env", `a name is made of at most ${maxVariableNameCharacters} letters, digits and _, and begins with no digit`]
+      return [
+        "env",
+        `a variable name must have at most ${maxVariableNameCharacters} letters, digits and _, and must not begin with a digit`
+      ]
     }
     if (value.includes("\0") || !value.isWellFormed()) return ["env", `the value of ${name} is not well-formed text`]
     if (codePoints(value) > maxVariableValueCharacters) {
@@ -167,7 +170,8 @@ export const textOfStart = (bytes: Uint8Array): string =>
   new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes, { stream: true })
 
 /**
- * Returns the whole characters in the last `max` bytes. `isCut` says whether bytes are missing before the first one.
+ * Returns the text of the last `max` bytes without incomplete characters. `isCut` tells whether bytes are missing
+ * before `bytes`.
  */
 export const textOfEnd = (bytes: Uint8Array, max: number, isCut = bytes.length > max): string =>
   decoder.decode(isCut ? bytes.subarray(characterStartAfter(bytes, Math.max(0, bytes.length - max))) : bytes)

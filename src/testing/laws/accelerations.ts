@@ -58,7 +58,7 @@ const searchCalls: ReadonlyArray<readonly [what: string, call: (fs: Algebra) => 
   ["grep", (fs) => fs.grep("h(i)t", { context: 1 })],
   ["grep with ignore files", (fs) => fs.grep("hit", { gitignore: true })],
   ["grep of a page", (fs) => fs.grep("hit", { maxMatches: 2 })],
-  ["grep of text that is none", (fs) => fs.grep("\\x01")],
+  ["grep of a control character", (fs) => fs.grep("\\x01")],
   ["grep of small files", (fs) => fs.grep("hit", { maxFileSize: 100 })]
 ]
 
@@ -96,7 +96,7 @@ const onBothSides = (tree: Files): Files =>
 const expectSameSides = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
 
-/** Entries of every kind, some of which cannot be created. */
+/** New entries, some of which cannot be created. */
 const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefined, mode?: number]> = [
   ["new"],
   ["new/deep", undefined, 0o700],

@@ -13,7 +13,7 @@ import { expectTree, lawForms, plantFiles, withFaults } from "../chapter.ts"
 import { equal, holds } from "../expect.ts"
 import { encodeUtf8, writeThroughSink } from "../operations.ts"
 
-// Laws that an accelerated change has the same result, fault and tree as the same change without acceleration.
+// The laws that an accelerated change has the same result, fault and tree as the same change without acceleration.
 
 const wholeChanges = lawForms("acceleration", "accelerations", "write", "delete")
 
@@ -194,39 +194,39 @@ const outcomes = <A, E extends { readonly _tag: string }>(calls: ReadonlyArray<E
 const oneSuccess = (tag: string): ReadonlyArray<string> => ["success", ...numbers.slice(1).map(() => tag)].sort()
 
 export const concurrencyLaws: ReadonlyArray<Law> = [
-  writing("C-42").law("no append is lost, and each is whole", function* (fs) {
+  writing("C-42").law("concurrent appends are all kept, and each is whole", function* (fs) {
     yield* runConcurrently(numbers.map((n) => fs.write("log", `${n}`.repeat(50) + "\n", { mode: "append" })))
     const lines = (yield* fs.readString("log")).trimEnd().split("\n")
     yield* equal([...lines].sort(), numbers.map((n) => `${n}`.repeat(50)).sort())
   }),
-  writing("C-42").law("of many creates one succeeds", function* (fs) {
+  writing("C-42").law("of concurrent creates of one file exactly one succeeds", function* (fs) {
     const seen = yield* outcomes(numbers.map((n) => fs.write("p/a", `${n}`, { mode: "create" })))
     yield* equal([...seen].sort(), [...oneSuccess("AlreadyExists")].sort())
     yield* expectTree(fs, { "p/a": `${seen.indexOf("success")}` })
   }),
-  writing("C-42, C-50", { a: "old" }).law("of many writes with one precondition one succeeds", function* (fs) {
+  writing("C-42, C-50", { a: "old" }).law("of concurrent writes with one precondition exactly one succeeds", function* (fs) {
     const ifMatch = yield* fs.version("a")
     const seen = yield* outcomes(numbers.map((n) => fs.write("a", `${n}`, { ifMatch })))
     yield* equal([...seen].sort(), [...oneSuccess("Conflict")].sort())
     yield* expectTree(fs, { a: `${seen.indexOf("success")}` })
   }),
-  writing("C-42", { a: numbers.map((n) => `<${n}>`).join("") }).law("no edit is lost", function* (fs) {
+  writing("C-42", { a: numbers.map((n) => `<${n}>`).join("") }).law("concurrent edits are all kept", function* (fs) {
     yield* runConcurrently(numbers.map((n) => fs.edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
     yield* expectTree(fs, { a: numbers.map((n) => `[${n}]`).join("") })
   }),
-  writing("C-42").law("many may make one directory", function* (fs) {
+  writing("C-42").law("concurrent mkdirs of one directory all succeed", function* (fs) {
     yield* runConcurrently(numbers.map(() => fs.mkdir("a/b/c")))
     yield* expectTree(fs, { "a/b/c": directory })
   }),
-  writing("C-42").law("of many that insist on a new directory one succeeds", function* (fs) {
+  writing("C-42").law("of concurrent mkdirs with existOk false exactly one succeeds", function* (fs) {
     const seen = yield* outcomes(numbers.map(() => fs.mkdir("a/b", { existOk: false })))
     yield* equal([...seen].sort(), [...oneSuccess("AlreadyExists")].sort())
   }),
-  writing("C-42").law("many may write into one new directory", function* (fs) {
+  writing("C-42").law("concurrent writes into one new directory all succeed", function* (fs) {
     yield* runConcurrently(numbers.map((n) => fs.write(`p/q/${n}`, `${n}`)))
     yield* expectTree(fs, Object.fromEntries(numbers.map((n) => [`p/q/${n}`, `${n}`])))
   }),
-  writing("C-13, C-42").law("a failing write takes no directory away that another needs", function* (fs) {
+  writing("C-13, C-42").law("a failing write never removes a directory that another write needs", function* (fs) {
     const seen = yield* outcomes(numbers.map((n) => fs.write("p/q/a", "x", { mode: n % 2 === 0 ? "create" : "overwrite" })))
     yield* holds(seen.includes("success"), "a write that succeeded", seen)
     yield* expectTree(fs, { "p/q/a": "x" })
@@ -312,7 +312,7 @@ const initialTree = { "d/f": "old", "d/e/g": "x", other: "y" }
 
 const changeSteps = ["Write", "MakeDirectory", "Remove", "Rename"] as const
 
-/** Tests whether this filesystem's directories are disks of their own. Leaves the tree unchanged. */
+/** Tests whether the filesystem can move an entry to another directory only by copying. Leaves the tree unchanged. */
 const copiesAcrossDirectories = (fs: Algebra): Effect.Effect<boolean, unknown> => {
   const [from, to] = ["d/f", "d/e/probe"] as [FsPath, FsPath]
   return Effect.matchEffect(fs.port.rename(from, to, { replace: false }), {

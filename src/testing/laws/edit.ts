@@ -63,7 +63,7 @@ const rows: ReadonlyArray<Row> = [
     replacements: 1
   },
   {
-    what: "what was put in is not matched again",
+    what: "inserted text is not matched again",
     before: "a",
     edits: { oldText: "a", newText: "aa", match: "all" },
     after: "aa",
@@ -200,7 +200,7 @@ export const editLaws: ReadonlyArray<Law> = [
     ] as const
   ).map(([why, content, oldText, pattern]) =>
     writing("C-34", { a: `first\n${content}last\n` }).law(
-      `no match because of ${why} is told so, with the line`,
+      `a failed match because of ${why} is explained, with the line`,
       function* (fs) {
         const { message } = yield* fails(fs.edit("a", { oldText, newText: "x" }), "InvalidArgument")
         yield* holds(pattern.test(message) && /\b2\b/.test(message), `a message about ${why} in line 2`, message)
@@ -208,7 +208,7 @@ export const editLaws: ReadonlyArray<Law> = [
     )
   ),
   writing("C-34", { a: "one two" }).refuses(
-    "of several edits all are made or none",
+    "if one of several edits fails, none is applied",
     (fs) =>
       fs.edit("a", [
         { oldText: "one", newText: "1" },
@@ -236,7 +236,7 @@ export const editLaws: ReadonlyArray<Law> = [
     "InvalidArgument"
   ),
   writing("C-34", { a: toBytes(0x61, 0xe9, 0x62) }).refuses(
-    "an edit of another encoding than UTF-8 and UTF-16 is NotText",
+    "an edit of a file that is neither UTF-8 nor UTF-16 is NotText",
     (fs) => fs.edit("a", { oldText: "a", newText: "b" }),
     "NotText",
     { offset: 1 }
@@ -252,7 +252,7 @@ export const editLaws: ReadonlyArray<Law> = [
     (fs) => fs.edit("f/x", { oldText: "a", newText: "b" }),
     "NotFound"
   ),
-  writing("C-34", { a: "one two" }).law("a dry run answers what would happen, and changes nothing", function* (fs) {
+  writing("C-34", { a: "one two" }).law("a dry run returns the result of the edit, and changes nothing", function* (fs) {
     const dry = yield* fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true })
     yield* has(dry, { replacements: 1 })
     yield* expectTree(fs, { a: "one two" })
@@ -270,7 +270,7 @@ export const editLaws: ReadonlyArray<Law> = [
       yield* equal(body.slice(1), [" 2", " 3", " 4", "-5", "+five", " 6", " 7", " 8"])
     }
   ),
-  writing("C-50", { a: "abd" }).law("edit answers the new version when it is asked for", function* (fs) {
+  writing("C-50", { a: "abd" }).law("edit returns the new version with the option version", function* (fs) {
     yield* has(yield* fs.edit("a", { oldText: "d", newText: "c" }, { version: true }), {
       version: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     })

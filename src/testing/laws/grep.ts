@@ -185,7 +185,7 @@ export const grepLaws: ReadonlyArray<Law> = [
     []
   ),
   service("C-20", severalFiles).law(
-    "a grep that is cut says so, and continues strictly after the path and the line",
+    "a truncated grep says so, and the next page continues strictly after its last line",
     function* (fs) {
       const seen: Array<string> = []
       let after: string | undefined
@@ -199,17 +199,20 @@ export const grepLaws: ReadonlyArray<Law> = [
       yield* equal(seen, ["a.ts:2:hit", "b-c.ts:1:hit", "b/x.ts:1:hit", "b/x.ts:3:hit", "d.txt:1:hit"])
     }
   ),
-  service("C-20", { f: "x\n".repeat(1001) }).law("1,000 matches are answered by default, and all are streamed", function* (fs) {
-    const result = yield* fs.grep("x")
-    yield* equal([result.matches.length, result.truncated], [1000, true])
-    yield* equal((yield* fs.grep("x", { after: result.next })).matches.map(formatMatch), ["f:1001:x"])
-    yield* equal((yield* collect(fs.grepStream("x"))).length, 1001)
-  }),
+  service("C-20", { f: "x\n".repeat(1001) }).law(
+    "grep returns 1,000 matches by default, and grepStream returns all",
+    function* (fs) {
+      const result = yield* fs.grep("x")
+      yield* equal([result.matches.length, result.truncated], [1000, true])
+      yield* equal((yield* fs.grep("x", { after: result.next })).matches.map(formatMatch), ["f:1001:x"])
+      yield* equal((yield* collect(fs.grepStream("x"))).length, 1001)
+    }
+  ),
   service("C-22", severalFiles).law("grep stops at the limit of the scope", function* (fs) {
     yield* equal((yield* withLimits({ maxGrepMatches: 2 })(fs.grep("hit"))).matches.length, 2)
   }),
   service("C-20", { ...severalFiles, ".gitignore": "/b/\n", long: `h.t\nHIT\n${"x".repeat(200)} hits` }).law(
-    "grepStream finds what grep does",
+    "grepStream finds the same matches as grep",
     function* (fs) {
       const { next } = yield* fs.grep("hit", { maxMatches: 2 })
       const cases: ReadonlyArray<readonly [pattern: string, options: GrepOptions]> = [
@@ -267,7 +270,7 @@ export const grepLaws: ReadonlyArray<Law> = [
     yield* has(result.skipped, { binary: 1 })
   }),
   service("C-21", { hit: toBytes(...encodeUtf8("hit\n"), 0xff), none: toBytes(...encodeUtf8("none\n"), 0xff) }).law(
-    "a match in what is not UTF-8 is binary, no match is nothing",
+    "a file that is not UTF-8 counts as binary only if it has a match",
     function* (fs) {
       const result = yield* fs.grep("hit")
       yield* equal(result.matches, [])

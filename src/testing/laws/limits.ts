@@ -145,7 +145,7 @@ export const errorLaws: ReadonlyArray<Law> = [
   ),
   readOrder.refuses("a glob checks its pattern before its base", (fs) => fs.glob("", { path: "d/f" }), "InvalidArgument"),
   readOrder.refuses("a glob checks its base's path before its pattern", (fs) => fs.glob("", { path: "../x" }), "InvalidPath"),
-  service("C-23", failingTree).law("errors are the classes that a program catches by tag", function* (fs) {
+  service("C-23", failingTree).law("errors are instances of classes that a program can catch by tag", function* (fs) {
     const caught = yield* fs
       .readString("no")
       .pipe(Effect.catchTag("NotFound", ({ operation, path }) => Effect.succeed(`${operation} ${path}`)))

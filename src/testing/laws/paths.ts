@@ -82,7 +82,7 @@ export const pathLaws: ReadonlyArray<Law> = [
     yield* equal(yield* withLimits(Limits.agent)(fs.readString(path)), "x")
   }),
 
-  service("C-07", { "a.txt": "x" }).law('"", ".", "/" and nothing at all name the root', function* (fs) {
+  service("C-07", { "a.txt": "x" }).law('"", ".", "/" and an omitted path all mean the root', function* (fs) {
     for (const path of ["", ".", "/"]) {
       yield* has(yield* fs.stat(path), { path: "." as never, kind: "directory" })
       yield* equal(paths(yield* fs.list(path)), ["a.txt"])
@@ -162,12 +162,12 @@ export const pathLaws: ReadonlyArray<Law> = [
   ),
   caseInsensitive("C-41", { "Dir/A.txt": "x" }).answers("a name is found in any case", (fs) => fs.readString("dIR/a.TXT"), "x"),
   anyCase.refuses(
-    "another case of a name that there is exists already",
+    "creating an existing name in another case is AlreadyExists",
     (fs) => fs.write("a.txt", "y", { mode: "create" }),
     "AlreadyExists"
   ),
   anyCase.changes("overwriting by another case keeps the name", (fs) => fs.write("a.txt", "y"), { "A.txt": "y" }),
-  anyCase.changes("a name can be given another case", (fs) => fs.move("A.txt", "a.txt"), { "a.txt": "x" }),
+  anyCase.changes("a move can change the case of a name", (fs) => fs.move("A.txt", "a.txt"), { "a.txt": "x" }),
   caseInsensitive("C-41, C-51", { "a/a": "x" }).refuses(
     "a move to another case of its own path is InvalidArgument",
     (fs) => fs.move("A/A", "a/A"),
@@ -184,7 +184,7 @@ export const pathLaws: ReadonlyArray<Law> = [
     ["a", "B", "b2", "C"]
   ),
   caseInsensitive("C-19, C-41", { "Src/Main.TS": "" }).answers(
-    "globs do not tell case apart",
+    "globs ignore case if the filesystem does",
     (fs) => Effect.map(fs.glob("src/*.ts"), ({ matches }) => paths(matches)),
     ["Src/Main.TS"]
   ),

@@ -18,7 +18,7 @@ const removals = deleting("remove", exampleTree)
 const linkRenames = changingLinks("rename", linkedTree)
 
 export const portNameLaws: ReadonlyArray<Law> = [
-  writing("makeDirectory", exampleTree).law("port makeDirectory makes one directory", function* (port) {
+  writing("makeDirectory", exampleTree).law("port makeDirectory creates one directory", function* (port) {
     yield* port.makeDirectory(toPath("dir/new"))
     yield* expectPortTree(port, { ...exampleTree, "dir/new": directory })
   }),

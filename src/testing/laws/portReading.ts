@@ -26,7 +26,7 @@ const opens = onPort("open", exampleTree)
 const listings = onPort("list", exampleTree)
 
 export const portReadingLaws: ReadonlyArray<Law> = [
-  onPort("root").law("the root is an empty directory at first", function* (port) {
+  onPort("root").law("a new filesystem has an empty root", function* (port) {
     yield* has((yield* port.stat(toPath("."))) ?? {}, {
       kind: "directory",
       isDirectory: true,
@@ -84,7 +84,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
   listings.refuses("port list of nothing", (port) => port.list(toPath("none")), "NotFound"),
   listings.refuses("port list of a file", (port) => port.list(toPath("file")), "NotADirectory"),
   listings.refuses("port list below a file", (port) => port.list(toPath("file/x")), ["NotFound", "NotADirectory"]),
-  onPort("info", { Name: "x" }).law("the case of names is as the port's info says", function* (port) {
+  onPort("info", { Name: "x" }).law("the port treats case in names as its info says", function* (port) {
     yield* equal((yield* port.stat(toPath("nAME"))) === undefined, port.info.caseSensitive)
   }),
 
@@ -108,7 +108,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     yield* equal(yield* readWhole(handle), encodeUtf8("0123"))
     yield* equal(yield* readWhole(yield* port.open(toPath("a"))), encodeUtf8("0123"))
   }),
-  onPort("open", { a: "abc" }).law("a version that an open file brings along is that of its content", function* (port) {
+  onPort("open", { a: "abc" }).law("the version of an open file is that of its content", function* (port) {
     const handle = yield* port.open(toPath("a"))
     if (handle.version === undefined) return
     yield* equal(yield* handle.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
@@ -128,7 +128,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     ] as ReadonlyArray<readonly [string, (port: Backend) => Effect.Effect<unknown, Fault>]>
   ).map(([what, change]) =>
     changing("open pins", { a: "0123456789", z: "zz" }).law(
-      `an open file stays what it was when its name is ${what}`,
+      `an open file keeps its content when its name is ${what}`,
       function* (port) {
         const handle = yield* port.open(toPath("a"))
         yield* change(port)

@@ -100,7 +100,7 @@ export const readingLaws: ReadonlyArray<Law> = [
     next: 2000,
     content: linesBeyondPage.slice(0, linesBeyondPage.lastIndexOf("\n"))
   }),
-  service("C-22", { a: "1\n2\n3" }).law("the default page is a limit of the scope", function* (fs) {
+  service("C-22", { a: "1\n2\n3" }).law("the default page size is a limit of the scope", function* (fs) {
     yield* has(yield* withLimits({ defaultReadLimit: 2 })(fs.read("a")), {
       content: "1\n2",
       limit: 2,
@@ -262,7 +262,7 @@ export const readingLaws: ReadonlyArray<Law> = [
     (fs) => fs.readBytes("a", { version: true, offset: 1, limit: 1 }),
     { version: hashOfAbc, content: encodeUtf8("b") }
   ),
-  versions.law("a version is answered only when it is asked for", function* (fs) {
+  versions.law("a version is returned only with the option version", function* (fs) {
     yield* has<ReadResult>(yield* fs.read("a"), { version: undefined })
     yield* has<ReadBytesResult>(yield* fs.readBytes("a"), { version: undefined })
   }),
@@ -362,7 +362,7 @@ export const lookingLaws: ReadonlyArray<Law> = [
   service("S0-26", exampleTree).law("exists returns true for existing entries", function* (fs) {
     for (const path of [".", "file", "dir", "dir/inner", "/dir/"]) yield* equal(yield* fs.exists(path), true, path)
   }),
-  service("C-54", exampleTree).law("what there is not does not exist, and asking never fails", function* (fs) {
+  service("C-54", exampleTree).law("exists returns false for missing and invalid paths, and never fails", function* (fs) {
     for (const path of ["missing", "dir/missing", "missing/x", "file/x", "file/x/y"]) {
       yield* equal(yield* fs.exists(path), false, path)
     }

@@ -79,7 +79,7 @@ const rows: ReadonlyArray<Row> = [
   },
   { what: "patterns tell case apart", pattern: "README", expected: [], needsCaseSensitive: true },
   {
-    what: "directories match where the kinds ask for them",
+    what: "directories match if the option kinds includes them",
     pattern: "*",
     options: { kinds: directories },
     expected: ["s", "s/.d", "s/t"]
@@ -92,7 +92,7 @@ const rows: ReadonlyArray<Row> = [
   },
   { what: "files never match a trailing slash", pattern: "readme/", options: { kinds: ["file", "directory"] }, expected: [] },
   {
-    what: "a pattern is relative to its base, what it finds to the root",
+    what: "a pattern is relative to its base, and results are relative to the root",
     pattern: "*.py",
     options: { path: "s" },
     expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"]
@@ -105,7 +105,7 @@ const rows: ReadonlyArray<Row> = [
     expected: [".h.py", "r.py", "readme"]
   },
   {
-    what: "excludes have the meaning of patterns",
+    what: "excludes are matched like patterns",
     pattern: "**",
     options: { exclude: ["*.py", "/readme"] },
     expected: ["s/n.txt"]
@@ -117,13 +117,13 @@ const rows: ReadonlyArray<Row> = [
     expected: [".h.py"]
   },
   {
-    what: "an exclude with ** in braces is taken back whole",
+    what: "an exclude with ! and ** in braces re-includes at every depth",
     pattern: "**",
     options: { exclude: ["**", "!{**/*.txt,**/readme,**/s/}"] },
     expected: ["readme", "s/n.txt"]
   },
   {
-    what: "a later exclude takes back an earlier one",
+    what: "a later exclude with ! re-includes excluded entries",
     pattern: "**/*.py",
     options: { exclude: ["s/*", "!s/a.py"] },
     expected: [".h.py", "r.py", "s/a.py"]
@@ -223,7 +223,7 @@ export const globLaws: ReadonlyArray<Law> = [
     "InvalidArgument",
     { argument: "maxMatches" }
   ),
-  service("C-18", pythonTree).law("a glob that is cut says so, and continues strictly after", function* (fs) {
+  service("C-18", pythonTree).law("a truncated glob says so, and the next page continues strictly after it", function* (fs) {
     const seen: Array<string> = []
     let after: string | undefined
     for (let page = 0; page < 10; page++) {
@@ -236,7 +236,7 @@ export const globLaws: ReadonlyArray<Law> = [
     }
     yield* equal(seen, pythonFiles)
   }),
-  service("C-22", pythonTree).law("as many matches as there may be are not truncated", function* (fs) {
+  service("C-22", pythonTree).law("a result with exactly the maximum number of matches is not truncated", function* (fs) {
     yield* has(yield* fs.glob("*.py", { maxMatches: 5 }), { truncated: false, next: undefined })
     yield* has(yield* fs.glob("*.py", { maxMatches: 4 }), { truncated: true })
   }),
@@ -264,7 +264,7 @@ export const globLaws: ReadonlyArray<Law> = [
     ])
     yield* equal<object>((yield* fs.glob("n.txt")).matches, [{ path: "s/n.txt", kind: "file", isFile: true }])
   }),
-  service("C-19", { ...pythonTree, ".gitignore": "/s/t/\n" }).law("globStream finds what glob does", function* (fs) {
+  service("C-19", { ...pythonTree, ".gitignore": "/s/t/\n" }).law("globStream finds the same matches as glob", function* (fs) {
     const { next } = yield* fs.glob("**", { maxMatches: 3 })
     const cases: ReadonlyArray<readonly [pattern: string, options: GlobOptions]> = [
       ["**", {}],
@@ -364,7 +364,7 @@ export const walkLaws: ReadonlyArray<Law> = [
     (fs) => Effect.map(collect(fs.walk()), paths),
     ["a-b.txt", "a.txt", "a", "a/b.txt", "a/c", "b"]
   ),
-  service("api: walk", { "d/f": "12" }).law("a walk answers entries", function* (fs) {
+  service("api: walk", { "d/f": "12" }).law("a walk returns entries", function* (fs) {
     yield* equal<object>(yield* collect(fs.walk()), [
       { name: "d", path: "d", kind: "directory", isFile: false, isDirectory: true, addressable: true },
       { name: "f", path: "d/f", kind: "file", isFile: true, isDirectory: false, addressable: true }

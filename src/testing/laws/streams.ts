@@ -72,7 +72,7 @@ export const streamLaws: ReadonlyArray<Law> = [
     [3, 3, 1]
   ),
   service("C-43", { a: "0123456" }).answers(
-    "a stream of a part begins and ends there",
+    "a stream of a range has exactly the bytes of the range",
     (fs) => Effect.map(collect(fs.stream("a", { offset: 2, length: 3, chunkSize: 2 })), concatBytes),
     encodeUtf8("234")
   ),
@@ -95,7 +95,7 @@ export const streamLaws: ReadonlyArray<Law> = [
     yield* equal(concatBytes(yield* small(collect(fs.stream("a")))), encodeUtf8("12345\n6"))
     yield* equal(yield* small(collect(fs.lines("a"))), ["12345", "6"])
   }),
-  writing("port: open pins").law("a stream goes on with the file that it began", function* (fs) {
+  writing("port: open pins").law("a stream continues with the file that it opened, even if the name changes", function* (fs) {
     const old = patternBytes(40)
     yield* plantFiles(fs, { a: old })
     const seen: Array<Uint8Array> = []
@@ -140,7 +140,7 @@ const sinkNew = writing("C-43")
 
 export const sinkLaws: ReadonlyArray<Law> = [
   writing("C-43", { a: "a longer text" }).changes(
-    "a sink writes what the stream brought",
+    "a sink writes the bytes of its stream",
     (fs) => writeThroughSink(fs, "a", ["one ", "", "two"]),
     { a: "one two" },
     { bytesWritten: 7, mode: "overwrite", path: "a" as never }
@@ -205,7 +205,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     (fs) => Stream.run(fs.stream("a", { chunkSize: 1 }), fs.sink("a")),
     { a: "text" }
   ),
-  sinkNew.law("a sink holds nobody up while its stream runs", function* (fs) {
+  sinkNew.law("a sink does not block other calls while its stream runs", function* (fs) {
     const waiting = yield* Deferred.make<void>()
     const slow = streamThen("1", Deferred.await(waiting))
     const fiber = yield* Effect.forkChild(Stream.run(slow, fs.sink("a")), { startImmediately: true })
@@ -215,7 +215,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(fiber)
     yield* expectTree(fs, { a: "1", b: "3" })
   }),
-  writing("behaviours: sinks").law("of two sinks to one path the last to finish wins, whole", function* (fs) {
+  writing("behaviours: sinks").law("of two sinks to one path, the last to finish replaces the whole content", function* (fs) {
     const gates = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
     const run = (text: string, gate: Deferred.Deferred<void>) =>
       Effect.forkChild(Stream.run(streamThen(text, Deferred.await(gate)), fs.sink("a")), { startImmediately: true })
@@ -233,13 +233,13 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* fails(Stream.run(overtaken, fs.sink("a", { ifMatch: version })), "Conflict", { expected: version })
     yield* expectTree(fs, { a: "theirs" })
   }),
-  sinkNew.law("a sink in mode create does not overwrite what came in the meantime", function* (fs) {
+  sinkNew.law("a sink in mode create does not overwrite a file that was created meanwhile", function* (fs) {
     const overtaken = streamThen("mine", fs.write("a", "theirs"))
     yield* fails(Stream.run(overtaken, fs.sink("a", { mode: "create" })), "AlreadyExists")
     yield* expectTree(fs, { a: "theirs" })
   }),
   sinkOver.refuses(
-    "a sink in mode create refuses what exists",
+    "a sink in mode create refuses an existing file",
     (fs) => writeThroughSink(fs, "a", ["new"], { mode: "create" }),
     "AlreadyExists"
   ),
@@ -261,7 +261,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     "NotADirectory"
   ),
   writing("C-13").refuses(
-    "a sink without parents is NotFound where it may not make them",
+    "a sink without parents is NotFound if a parent is missing",
     (fs) => writeThroughSink(fs, "d/a", ["new"], { createParents: false }),
     "NotFound"
   ),
@@ -271,7 +271,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     "LimitExceeded",
     { limit: "maxFileSize", allowed: 4 }
   ),
-  writing("C-22, C-43").law("a sink takes more than one write may hold, up to a limit of its own", function* (fs) {
+  writing("C-22, C-43").law("a sink accepts more bytes than a single write, up to maxStreamBytes", function* (fs) {
     const pour = (path: string) => writeThroughSink(fs, path, ["123", "45"])
     const few = withLimits({ maxFileSize: 4, maxStreamBytes: 5 })
     yield* fails(few(fs.write("a", "12345")), "LimitExceeded", { limit: "maxFileSize" })
@@ -281,7 +281,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* fails(fewer(pour("b")), "LimitExceeded", { limit: "maxStreamBytes", allowed: 4 })
     yield* expectTree(fs, { a: "12345" })
   }),
-  writing("C-50").law("a sink answers the version of what it has written", function* (fs) {
+  writing("C-50").law("a sink returns the version of the written content", function* (fs) {
     const written = yield* writeThroughSink(fs, "a", ["a", "bc"], { version: true })
     yield* equal(written.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
     const appended = yield* writeThroughSink(fs, "a", ["d"], { mode: "append", version: true })

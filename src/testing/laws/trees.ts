@@ -132,7 +132,7 @@ export const deleteLaws: ReadonlyArray<Law> = [
   deletion.refuses("deleting below nothing is NotFound", (fs) => fs.delete("missing/x"), "NotFound"),
   ...["missing", "missing/x", "file/x"].map((path) =>
     deletion.changes(
-      `deleting ${path} answers 0 where that is ignored`,
+      `deleting ${path} with missing ignore returns 0`,
       (fs) => fs.delete(path, { missing: "ignore" }),
       exampleTree,
       { deleted: 0, directories: 0 }

@@ -17,7 +17,7 @@ const lawsWithoutAttributes = lawForms("ability", "write", "no attributes")
 
 interface ModeRow {
   readonly mode: WriteMode
-  /** The content of a file with "old" after writing "new", or the failure. */
+  /** The content after writing "new" to a file with the content "old", or the failure. */
   readonly onFile: readonly ["file", string] | readonly ["fails", "AlreadyExists"]
   readonly onNothing: readonly ["file", string] | readonly ["fails", "NotFound"]
 }
@@ -162,7 +162,7 @@ export const writingLaws: ReadonlyArray<Law> = [
     yield* small(fs.write("a", "456", { mode: "append" }))
     yield* expectTree(fs, { a: "123456" })
   }),
-  writing("C-50").law("a write answers the version when it is asked for", function* (fs) {
+  writing("C-50").law("a write returns the version with the option version", function* (fs) {
     const version = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     yield* has<WriteResult>(yield* fs.write("a", "ab"), { version: undefined })
     yield* has<WriteResult>(yield* fs.writeBytes("a", encodeUtf8("ab"), { version: false }), { version: undefined })
@@ -235,15 +235,15 @@ export const preconditionLaws: ReadonlyArray<Law> = [
       ]
     })
   ),
-  writing("C-50").changes("ifMatch null writes where nothing is", (fs) => fs.write("p/a", "new", { ifMatch: null }), {
+  writing("C-50").changes("ifMatch null writes a new file", (fs) => fs.write("p/a", "new", { ifMatch: null }), {
     "p/a": "new"
   }),
   writing("C-50").changes(
-    "ifMatch null appends where nothing is",
+    "an append with ifMatch null creates a new file",
     (fs) => fs.write("a", "new", { ifMatch: null, mode: "append" }),
     { a: "new" }
   ),
-  writing("C-50", { a: "old" }).law("ifMatch null is a Conflict where a file is", function* (fs) {
+  writing("C-50", { a: "old" }).law("ifMatch null is a Conflict if the file exists", function* (fs) {
     const actual = yield* fs.version("a")
     yield* fails(fs.write("a", "new", { ifMatch: null }), "Conflict", { expected: null, actual })
     yield* fails(fs.write("a", "new", { ifMatch: null, mode: "append" }), "Conflict", { expected: null, actual })
@@ -317,7 +317,7 @@ export const attributeLaws: ReadonlyArray<Law> = [
     })
   ),
   attributes("C-51", { "d/run": "x", "d/secret/key": "y", plain: "z" }).law(
-    "a copy keeps permission bits, of all that is in a tree",
+    "a copy of a tree keeps the permission bits of every entry",
     function* (fs) {
       yield* fs.setAttributes("d/run", { mode: 0o755 })
       yield* fs.setAttributes("d/secret/key", { mode: 0o600 })

@@ -1,7 +1,8 @@
 /**
  * Combines many operations in one request.
  *
- * The shell omits unusual cases. These are requested one by one as without this module, so the results are the same.
+ * The shell omits unusual cases from its answer. The caller requests them one by one, as without this module, so the
+ * results are the same.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -25,10 +26,10 @@ interface BulkOptions {
 const maxDirectories = 256
 const maxFiles = 256
 const maxContent = 16 * 1024 * 1024
-/** Bytes of all paths in one request, because the system limits the arguments of a program. */
+/** The maximum total length of the paths in one request, in bytes. The system limits the arguments of a program. */
 const maxNames = 96 * 1024
 const maxLineArguments = 512
-/** A larger directory (in bytes) is listed alone, because its listing may be too large to combine. */
+/** The size of a directory in bytes above which it is listed alone, because its listing may be too large to combine. */
 const largeListingBytes = 8192
 
 const nameOf = (path: FsPath): Uint8Array | undefined => {
@@ -88,8 +89,8 @@ const isGone = (errors: string): boolean =>
   hasError(errors) && errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
 
 /**
- * Tests whether a fault affects all requests, such as a container without answers. Retrying each path alone would only
- * multiply the delay.
+ * Tests whether a fault affects all requests, for example because the container does not answer. A separate request for
+ * each path would then only multiply the delay.
  */
 const affectsAllRequests = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
 
@@ -135,10 +136,10 @@ const makeExplorer = <V extends Visit>(
   }
 
   /**
-   * Requests directories together.
+   * Lists several directories in one request.
    *
-   * If a listed entry is missing, the request is repeated in halves. The entry may have been removed, or a directory
-   * was moved or exchanged; in the end, the affected directory is requested alone.
+   * If a listed entry is missing, the entry was removed, or its directory was moved or replaced. Then each half of the
+   * directories is requested again, until the affected directory is requested alone.
    */
   const askFor = (
     visits: ReadonlyArray<V>,
@@ -209,8 +210,8 @@ export const explore =
     Effect.sync(() => makeExplorer(means, pathOf))
 
 /**
- * Creates an unpredictable prefix for paths that the system ignores. So a header line of `head` with this prefix is not
- * part of a file's content.
+ * Creates an unpredictable prefix for paths that the system ignores. So the content of a file cannot contain a header
+ * line of `head` with this prefix.
  */
 const makeMark = (): string => {
   let mark = "."
@@ -219,7 +220,9 @@ const makeMark = (): string => {
 }
 
 interface Contents {
-  /** The number (from 1) of the first path that needs another request, which is never the first path of this one. */
+  /**
+   * The number (from 1) of the first path that needs another request. The first path of this request never needs one.
+   */
   readonly left: number | undefined
   readonly wholes: ReadonlyMap<number, Whole>
 }
@@ -253,7 +256,7 @@ const contentsOf = (
   let next = output.indexOf(begins, at)
   for (const [place, stat] of stats) {
     const header = Buffer.from(`${begins}${latin1Of(names[place - 1]!)} <==\n`, "latin1")
-    // A file that could not be opened has no header; the next header is already that of a later file.
+    // If the file could not be opened, it has no header, and the next header belongs to a later file.
     if (next === -1 || !output.subarray(next, next + header.length).equals(header)) continue
     const start = next + header.length
     next = output.indexOf(begins, start)
@@ -263,7 +266,7 @@ const contentsOf = (
   return { left: left > 1 && left <= paths.length ? left : undefined, wholes }
 }
 
-/** Omits a file that changed between stat and read or does not exist. */
+/** Reads several files in one request. Omits files that do not exist or that changed between stat and read. */
 const readMany =
   (place: ShellRoot): NonNullable<Handlers["ReadMany"]> =>
   ({ maxBytes, paths: all }) =>

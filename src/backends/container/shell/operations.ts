@@ -23,8 +23,8 @@ import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succee
 
 // Reads files in the container.
 //
-// A small file arrives with its stat in one answer and is kept in memory. A large file is held open by a process inside,
-// so that all its pieces belong to one file even if its name changes.
+// The content of a small file arrives together with its stat and is kept in memory. A process inside the container
+// keeps a large file open. So all its pieces belong to one file, even if its name changes.
 
 const maxAnswerBytes = 1024 * 1024
 
@@ -115,6 +115,7 @@ interface PieceAhead {
  */
 const openHeld = Effect.fnUntraced(function* (place: ShellRoot, path: FsPath): Effect.fn.Return<Handle, Fault, Scope.Scope> {
   let isClosed = false
+  /** The end of the last read. */
   let next = -1
   let last: Piece = { offset: 0, bytes: noBytes }
   let ahead: PieceAhead | undefined
@@ -184,8 +185,8 @@ export const open = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Faul
 
 // Publishes files atomically in the container.
 //
-// Content is written to a hidden name in the same directory, and one step gives the file its final name. A small file
-// takes one request. A large file or a stream is sent in blocks first.
+// Content is written to a file with a hidden name in the same directory. Then one step gives the file its final name. A
+// small file takes one request. A large file or a stream is first sent in blocks.
 
 const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TemporaryNames.withName((name) => use(join(parent(path), name)))
@@ -274,7 +275,7 @@ const putLarge = <E, R>(
   withTemporary(path, (temporary) => {
     let isPublished = false
     return Effect.acquireUseRelease(
-      // Fails early if the publication would fail, so that a long stream is not read in vain.
+      // Fails before the stream is read if the publication would fail anyway.
       changed(place, "stage", [path, temporary], [mode]),
       () =>
         Effect.flatMap(sendBlocks(place, temporary, content), (size) =>
@@ -300,8 +301,8 @@ export const write =
         : putLarge(place, path, content, mode, how?.commit)
 
 /**
- * Accepts only a single path component, whatever the tools print, because callers append the name to paths on other
- * disks.
+ * The form of a listed entry. The name must be a single path component, because callers append it to paths on other
+ * disks and the tools may print anything.
  */
 const record = /^([0-9a-f]+) (\d+) (-?\d+) \.\/(?!\.{1,2}$)([^/]+)$/
 
@@ -343,8 +344,8 @@ const isGone = (complaint: string): boolean => complaint.endsWith("No such file 
 const maxLooks = 3
 
 /**
- * Lists the names for which `stat` always fails, although the disk lists them. Fails with Unavailable unless there are
- * `missed` such names.
+ * Lists the names for which `stat` always fails, although the disk lists them. Fails with Unavailable if the number of
+ * such names is not `missed`.
  */
 const listUnstatable = Effect.fnUntraced(function* (
   place: ShellRoot,
@@ -365,10 +366,10 @@ const listUnstatable = Effect.fnUntraced(function* (
 })
 
 /**
- * Lists a directory until all its entries are found, within a limited number of attempts.
+ * Lists a directory repeatedly until all listed entries are found, within a limited number of attempts.
  *
- * An entry that is missing once was removed or temporarily absent. Fails with Unavailable if the same entry is missing
- * repeatedly, unless no attempt ever finds it.
+ * An entry that is missing only once was removed meanwhile. If the same entry is missing in several attempts, fails
+ * with Unavailable. But an entry that is missing in every attempt is listed without a stat.
  */
 const listStable = Effect.fnUntraced(function* (
   place: ShellRoot,
@@ -403,7 +404,10 @@ export const list = (place: ShellRoot, path: FsPath, sweeps: boolean): Effect.Ef
 //
 // Unusual entries are declined: the engine then creates them with the plain operations, which report any failure.
 
-/** Entries in one request, and bytes of their paths. The system limits a program's arguments. */
+/**
+ * The limits of one request: the number of entries, and the length of their paths in bytes. The system limits a
+ * program's arguments.
+ */
 const maxEntries = 1024
 const maxNames = 96 * 1024
 const maxInput = 1024 * 1024
@@ -413,13 +417,15 @@ const [fileMode, directoryMode] = [0o644, 0o755]
 
 const special: Readonly<Record<string, string>> = { "\n": "\\n", "%": "%%", "\\": "\\\\" }
 
-/** The text for each byte in a format of `printf`, which every shell reads alike. */
+/** The text for each byte in a format of `printf`. All shells interpret these texts in the same way. */
 const printfTexts: ReadonlyArray<string> = Array.from({ length: 256 }, (_, byte) => {
   const character = String.fromCharCode(byte)
   return special[character] ?? (/[ -&(-~]/.test(character) ? character : `\\${byte.toString(8).padStart(3, "0")}`)
 })
 
-/** Returns the format for which `printf` prints the bytes. Escapes a leading hyphen, which would begin an option. */
+/**
+ * Returns the format with which `printf` prints the bytes. Escapes a leading hyphen, because it would begin an option.
+ */
 const formatOf = (bytes: Uint8Array): string => {
   let format = bytes[0] === 0x2d ? "\\055" : ""
   for (let at = format === "" ? 0 : 1; at < bytes.length; at++) format += printfTexts[bytes[at]!]!
@@ -463,8 +469,8 @@ const findFittingEnd = (all: ReadonlyArray<EntryRequest>, start: number): number
 }
 
 /**
- * The positions of the paths among the request's arguments: the first one, and the distance to the next. The answer
- * names a removed entry by its position.
+ * The positions of the paths among the arguments of the request: the position of the first path, and the distance
+ * between two paths. The answer identifies a removed entry by this position.
  */
 const [firstArgument, argumentsPerEntry] = [4, 3]
 

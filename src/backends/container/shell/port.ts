@@ -1,8 +1,8 @@
 /**
- * The port over a directory that is only reachable through a shell: each primitive takes one or two requests.
+ * The port over a directory that is only reachable through a shell. Each primitive operation takes one or two requests.
  *
- * No symlink is followed. But a process inside could replace a directory by a symlink between a check and its use. Such
- * a symlink can only lead to other places inside the container.
+ * The port follows no symlink. But a process inside could replace a directory by a symlink between a check and its use.
+ * Such a symlink can only lead to other files inside the container.
  */
 import { alreadyExists, unsupported } from "../../../model/Fault.ts"
 import { isRoot, undecodableTarget } from "../../faults.ts"
@@ -43,7 +43,7 @@ const linksOf = (place: Place.ShellRoot, given: string): Links => ({
     path === root ? Effect.fail(alreadyExists) : Effect.asVoid(changed(place, "symlink", [path], [target]))
 })
 
-/** Formats milliseconds as decimal seconds, without a division, which would round. */
+/** Formats milliseconds as decimal seconds. Uses no division, because it would round. */
 const toSeconds = (millis: number): string => {
   const whole = Math.floor(Math.abs(millis) / 1000)
   const rest = String(Math.abs(millis) % 1000).padStart(3, "0")

@@ -1,8 +1,8 @@
 /** The script of the shell that serves a container's files: the loop that answers requests, and the functions that it calls. */
 
 /**
- * The shell functions of the port, one for each primitive, with the rules above `statFormat`. All except `root` are
- * called through `inside`, which gets the root of the paths.
+ * The shell functions of the port, one for each primitive operation. Their rules are in the comment above `statFormat`.
+ * All functions except `root` are called through `inside`, which gets the root of the paths.
  */
 const primitives = `
 _root=
@@ -405,7 +405,7 @@ touch_() {
 /** The stat format, parsed in `shellRoot.ts`: bytes, permission bits in octal, owner, mode in hexadecimal, times. */
 const statFormat = "%s %a %u:%g %f %Y %W %y/%w"
 
-/** Added to the status of a shell's last answer, after which the shell ends. */
+/** The number that is added to the status of a shell's last answer, after which the shell ends. */
 export const lastAnswer = 500
 
 const beginning = `
@@ -461,8 +461,8 @@ done
 /**
  * Returns the program for `sh -c`, with additional functions.
  *
- * The first line of its input is the key with which each request begins. A request continues with its number, the size
- * of its input in bytes, and the call. The loop ends with its input, or when the input is no longer trustworthy.
+ * The first line of the program's input is the key with which each request begins. After the key, a request has its
+ * number, the size of its input in bytes, and the call. The loop ends when the input ends or can no longer be trusted.
  */
 export const program = (...functions: ReadonlyArray<string>): string => [beginning, primitives, ...functions, loop].join("")
 
@@ -471,7 +471,7 @@ export const program = (...functions: ReadonlyArray<string>): string => [beginni
 // A path is `.` or begins with `./`, and no component before the last may be a symlink. The output is delimited by
 // sequences that no name and no content can contain.
 //
-// Unusual cases are omitted from an answer. The caller requests them one by one and learns the reason.
+// Unusual cases are omitted from an answer. The caller requests them one by one, and then gets the reason.
 
 export const bulkScript = `
 # Calls $1 with the arguments in the input. They are not read as a line, which costs a system call per byte.

@@ -1,8 +1,8 @@
 /**
- * Keeps a POSIX shell running that answers one request after another over its standard input and output.
+ * Keeps a POSIX shell running, which answers one request after another over its standard input and output.
  *
- * So a request costs a round trip instead of a new process of the engine. The shell starts on first use, and again
- * after it has ended.
+ * So a request costs a round trip instead of a new process of the engine. The shell starts at the first request, and
+ * again at the next request after it has ended.
  *
  * A request is one line that begins with the key of the session. If a transfer is cut short, the shell does not execute
  * the following bytes.
@@ -25,9 +25,9 @@ import type { Fault } from "../../../model/FsError.ts"
 import { randomBytes } from "../../../runtime/node.ts"
 import { lastAnswer } from "./script.ts"
 
-// Splits the output of a shell into answers by the end line that the session has requested for each.
+// Splits the output of a shell into answers. Each answer ends with the line that the session has chosen for it.
 //
-// Everything before the end line is arbitrary content: it may contain any bytes, and no length in it is trusted.
+// The content before the end line may contain any bytes, and no length in the content is trusted.
 
 const maxStatusBytes = 8
 /** Bytes of an end line: two line breaks, the key, the number and the status. */
@@ -46,7 +46,7 @@ interface Answer {
 interface Answers {
   /** Starts an answer of about `expectedBytes` that ends with this mark. Discards earlier output. */
   readonly begin: (mark: string, expectedBytes?: number) => void
-  /** Returns `unasked` for output without a request or after the end. */
+  /** Adds a chunk of output. Returns `unasked` for output without a request or after the end line. */
   readonly take: (chunk: Uint8Array) => Answer | "unasked" | undefined
   readonly size: () => number
   readonly bytesSoFar: () => Buffer
@@ -64,7 +64,7 @@ export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers 
   /** The chunks after it. */
   let kept: Array<Uint8Array> = []
   let size = 0
-  /** The last bytes may contain the beginning of an end line. */
+  /** The last bytes of the output, which may contain the beginning of an end line. */
   let tail: Buffer = Buffer.alloc(0)
 
   const keep = (chunk: Uint8Array): void => {
@@ -128,18 +128,21 @@ export interface Shell {
   readonly stdin: Sink.Sink<void, Uint8Array, never, unknown>
   readonly stdout: Stream.Stream<Uint8Array, unknown>
   readonly stderr: Stream.Stream<Uint8Array, unknown>
-  /** Kills a process that did not end with its input. Present if the process can outlive its scope. */
+  /** Kills a process that did not end with its input. Absent if the process always ends with its scope. */
   readonly killInside?: Effect.Effect<void> | undefined
 }
 
 export interface Request {
   readonly call: string
   readonly arguments: ReadonlyArray<string | Uint8Array>
-  /** Read by the function with `take`; at most 4 MiB, so that other requests wait only briefly. */
+  /**
+   * The input of the request, which the shell function reads with `take`. It has at most 4 MiB, so that other requests
+   * wait only briefly.
+   */
   readonly input?: Uint8Array | undefined
   /** The bytes of the answer, if they are known and many. Other answers are permitted. */
   readonly expectedBytes?: number | undefined
-  /** Set for a request that only reads, so that it can be repeated in another shell if the first one ends. */
+  /** True for a request that only reads. It is repeated in a new shell if the first shell ends. */
   readonly repeats: boolean
 }
 
@@ -154,16 +157,16 @@ export interface Session {
   /**
    * Sends a request. Requests run one at a time in the order of arrival.
    *
-   * Fails only if there is no answer: with Unavailable, or with IoError for an answer that is too large.
+   * Fails only if there is no complete answer: with IoError if the answer is too large, otherwise with Unavailable.
    *
-   * An interruption removes a waiting request. A request that is already sent and may change something is awaited, up
-   * to `interruptTimeoutMillis`; then the shell is abandoned.
+   * An interruption removes a waiting request. If a request that may change something was already sent, the
+   * interruption waits up to `interruptTimeoutMillis` for its answer. After this time, the shell is abandoned.
    */
   readonly request: (request: Request) => Effect.Effect<Reply, Fault>
 }
 
 export interface Options {
-  /** Bytes of the largest answer; a larger one ends the shell. @default 256 MiB */
+  /** The maximum size of an answer in bytes. A larger answer ends the shell. @default 256 MiB */
   readonly maxAnswerBytes?: number | undefined
   /** Milliseconds that an interrupted caller waits for a request that is already sent. @default 10 seconds */
   readonly interruptTimeoutMillis?: number | undefined
@@ -212,8 +215,8 @@ interface Job {
 }
 
 /**
- * Quotes an argument as Latin-1, one character per byte. A newline would end the request, so a variable of the script
- * provides it.
+ * Quotes an argument as Latin-1, one character per byte. A newline would end the request, so it is replaced by a
+ * variable of the script that contains a newline.
  */
 const quoted = (argument: string | Uint8Array): string => {
   const bytes =
@@ -295,7 +298,7 @@ const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number
     }
   }
 
-  /** Abandons a shell. `fault` is the failure of its current request, absent if the shell has ended by itself. */
+  /** Abandons a shell. Its current request fails with `fault`, which is absent if the shell has ended by itself. */
   const end = (self: Running, fault?: Fault): void => {
     if (current !== self) return
     current = undefined
@@ -400,7 +403,7 @@ const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number
 const each = (stream: Stream.Stream<Uint8Array, unknown>, use: (chunk: Uint8Array) => void): Effect.Effect<void> =>
   Effect.ignore(Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(use))))
 
-/** Creates a session until the scope closes. After that, every request fails with Unavailable. */
+/** Creates a session, which ends when the scope closes. After that, every request fails with Unavailable. */
 export const makeSession = (
   start: Effect.Effect<Shell, Fault, Scope.Scope>,
   { maxAnswerBytes = 256 * 1024 * 1024, interruptTimeoutMillis = 10_000, silence = 120_000 }: Options = {}

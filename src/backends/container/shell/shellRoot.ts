@@ -15,17 +15,25 @@ const kinds: Readonly<Record<number, Kind>> = { 0o100000: "file", 0o040000: "dir
 
 export const kindOf = (mode: number): Kind => kinds[mode & 0o170000] ?? "other"
 
-/** Size, permissions, owner, mode, seconds of last change and birth, and both times with fractions. */
+/**
+ * The form of a stat: size, permissions, owner, mode, seconds of the last change and of birth, and both times with
+ * fractions.
+ */
 const statPattern = /^(\d+) \d+ \d+:\d+ ([0-9a-f]+) (-?\d+) (\S+) ([^/]*)\/([^/]*)\s*$/
 
-/** Programs inside may print anything, and the expression takes longer the more spaces it contains. */
+/**
+ * The maximum length of a stat. Programs inside may print anything, and the expression is slow for texts with many
+ * spaces.
+ */
 const maxLineLength = 400
 
 const millisWithinSecond = (time: string): number => Number((/\.(\d{1,3})/.exec(time)?.[1] ?? "0").padEnd(3, "0"))
 
 const millisOf = (seconds: string, time: string): number => Number(seconds) * 1000 + millisWithinSecond(time)
 
-/** Parses a stat. Returns `undefined` for invalid output. The field of an unknown birth contains no number. */
+/**
+ * Parses a stat. Returns `undefined` for invalid output. If the time of birth is unknown, its field is not a number.
+ */
 export const toStat = (path: FsPath, text: string): FileStat | undefined => {
   const found = text.length > maxLineLength ? null : statPattern.exec(text)
   if (found === null) return undefined
@@ -130,7 +138,7 @@ export interface ShellRoot {
 const nameTooLong = faultOfCode("ENAMETOOLONG")
 
 const maxNameBytes = 255
-/** Bytes of a path: one less than the system's limit, which includes the terminating byte. */
+/** The maximum length of a path in bytes: one less than the system's limit, which includes the terminating byte. */
 const maxPathBytes = 4095
 
 export const nameOf = (path: FsPath): Uint8Array | Fault => {
