@@ -8,17 +8,21 @@ import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Layer from "effect/Layer"
 import * as Scope from "effect/Scope"
-import { execFileSync, spawnSync } from "node:child_process"
+import * as Stream from "effect/Stream"
+import { execFileSync, spawn, spawnSync } from "node:child_process"
+import { createHash, randomBytes } from "node:crypto"
 import { chmodSync, copyFileSync, existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { Readable } from "node:stream"
+import { pipeline } from "node:stream/promises"
 import * as Container from "../../src/backends/Container.ts"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { type Algebra, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import type { Case, Side } from "../harness.ts"
-import { check, effects, times } from "../harness.ts"
+import { awaited, check, effects, times } from "../harness.ts"
 import * as Request from "../../src/port/Request.ts"
 
 const busybox = ["/bin/busybox", "/usr/bin/busybox"].find((path) => existsSync(path))
@@ -73,6 +77,56 @@ const apart = async () => {
   const { close, fs } = await opened("exec")
   await Effect.runPromise(fs.writeBytes("file", content))
   return { close, fs, name: running() }
+}
+
+/** Runs `podman exec` with the given input, and returns the hash of its output. */
+const through = (name: string, command: ReadonlyArray<string>, input?: ReadonlyArray<Uint8Array>): Promise<string> => {
+  const child = spawn("podman", ["exec", ...(input ? ["-i"] : []), name, ...command], { stdio: ["pipe", "pipe", "inherit"] })
+  const hash = createHash("sha256")
+  child.stdout.on("data", (bytes: Buffer) => hash.update(bytes))
+  void pipeline(Readable.from(input ?? []), child.stdin)
+  return new Promise((resolve, reject) => {
+    child.on("close", (code) => (code === 0 ? resolve(hash.digest("hex")) : reject(new Error(`podman ended with ${code}`))))
+  })
+}
+
+const bigBlock = randomBytes(64 * 1024)
+const big = Array.from({ length: 3052 }, () => bigBlock)
+
+const writeBig = (fs: Algebra) => Stream.run(Stream.fromIterable(big), fs.sink("big"))
+
+const hashBig = (fs: Algebra) =>
+  Effect.suspend(() => {
+    const hash = createHash("sha256")
+    return Effect.map(
+      Stream.runForEach(fs.stream("big"), (bytes) => Effect.sync(() => void hash.update(bytes))),
+      () => hash.digest("hex")
+    )
+  })
+
+const apartWithBig = async () => {
+  const opened = await apart()
+  await Effect.runPromise(writeBig(opened.fs))
+  check((await Effect.runPromise(hashBig(opened.fs))) === (await through(opened.name, ["cat", "/workspace/big"])))
+  return opened
+}
+
+const copying = async () => {
+  const { close, fs, name } = await apart()
+  const sh = (script: string): string =>
+    execFileSync("podman", ["exec", name, "sh", "-c", `cd /workspace && ${script}`], { encoding: "utf8" })
+  sh(`for i in $(seq 0 549); do d=src/$((i / 50)); [ -d $d ] || mkdir -p $d; echo "export const value$i = $i" >$d/$i.ts; done`)
+  const copy = Effect.andThen(fs.copy("src", "copy"), fs.delete("copy", { recursive: true }))
+  const copyInside = () => sh("cp -R src copy && rm -r copy")
+  await Effect.runPromise(fs.copy("src", "ours"))
+  sh("cp -R src theirs")
+  const [one, other] = ["ours", "theirs"].map((at) => sh(`cd ${at} && find . -type f | sort | xargs sha256sum`))
+  check(one !== "" && one === other)
+  return {
+    ours: { name: "exec", run: effects(copy) },
+    baseline: { name: "podman exec cp", run: times(copyInside) },
+    close
+  }
 }
 
 const beside = async (call: (fs: Algebra) => Effect.Effect<unknown, unknown>) => {
@@ -161,6 +215,51 @@ const all: ReadonlyArray<Case> = [
         close
       }
     }
+  },
+  {
+    name: "container, apart: stream of 200 MB",
+    target: "≤ 1.25 of `podman exec cat`",
+    bound: 1.25,
+    figure: "ratio",
+    count: 1,
+    samples: 5,
+    warmups: 1,
+    make: async () => {
+      const { close, fs, name } = await apartWithBig()
+      return {
+        ours: { name: "exec", run: effects(hashBig(fs)) },
+        baseline: { name: "podman exec", run: awaited(() => through(name, ["cat", "/workspace/big"])) },
+        close
+      }
+    }
+  },
+  {
+    name: "container, apart: write of a stream of 200 MB",
+    target: "≤ 1.25 of `podman exec cat`",
+    bound: 1.25,
+    figure: "ratio",
+    count: 1,
+    samples: 5,
+    warmups: 1,
+    make: async () => {
+      const { close, fs, name } = await apartWithBig()
+      const command = ["sh", "-c", "cat >/workspace/new && mv /workspace/new /workspace/big"]
+      return {
+        ours: { name: "exec", run: effects(writeBig(fs)) },
+        baseline: { name: "podman exec", run: awaited(() => through(name, command, big)) },
+        close
+      }
+    }
+  },
+  {
+    name: "container, apart: copy and removal of 550 files",
+    target: "≤ 1 of `podman exec cp`, and at most 1 s",
+    bound: 1,
+    figure: "ratio",
+    count: 1,
+    samples: 7,
+    warmups: 1,
+    make: copying
   },
   {
     name: "container, apart: restore of 5,000 files",

@@ -6,6 +6,7 @@
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
 import type { FileStat, TransferResult } from "../model/Entry.ts"
 import {
   alreadyExists,
@@ -20,6 +21,7 @@ import {
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf, type Links, type WriteHow } from "../port/Backend.ts"
+import { performing } from "../port/Request.ts"
 import { TakingBack } from "../port/Rules.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import {
@@ -177,7 +179,11 @@ const copyTree = (
 ): Effect.Effect<TransferResult, Fault> =>
   withRollback(port, (directories) => {
     const made: CreatedEntries = { directories, leaves: [] }
-    const copied = copyInto(port, ends, made)
+    const stepByStep = copyInto(port, ends, made)
+    const copied =
+      lastStep === undefined
+        ? Effect.flatMap(copyAtOnce(port, ends), Option.match({ onNone: () => stepByStep, onSome: Effect.succeed }))
+        : stepByStep
     return Effect.andThen(
       ends.target === undefined ? locate(ends.to, makeDirectories(port, FsPath.parent(ends.to), directories)) : Effect.void,
       Effect.onExit(lastStep === undefined ? copied : Effect.tap(copied, () => lastStep), (exit) =>
@@ -185,6 +191,21 @@ const copyTree = (
       )
     )
   })
+
+/** Copies a directory to a new name in one step, if the backend does so and no rule decides about modes. */
+const copyAtOnce = (
+  port: Backend,
+  { from, keepsModes, source, target, to }: TransferEnds
+): Effect.Effect<Option.Option<TransferResult>, Fault> => {
+  const perform = performing(port, "CopyTree")
+  return perform === undefined ||
+    source.kind !== "directory" ||
+    target !== undefined ||
+    keepsModes === false ||
+    port.rules?.decidesModeOfCopies === true
+    ? Effect.succeedNone
+    : locate(to, perform({ _tag: "CopyTree", path: from, to }))
+}
 
 const isUnchanged = (now: FileStat | undefined, before: FileStat): boolean =>
   now !== undefined &&

@@ -167,6 +167,12 @@ export const around = (self: Backend): Backend => {
         counts(written, perform(request), (made) =>
           sum(request.entries, ({ bytes }, index) => (made[index] === true ? bytes?.length : 0))
         ),
+      CopyTree: (request) =>
+        counts(
+          written,
+          counts(read, perform(request), ({ bytes }) => bytes),
+          ({ bytes }) => bytes
+        ),
       Edit: (request) => counts(written, perform(request), (edited) => edited.bytesWritten)
     }))
   }

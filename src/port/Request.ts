@@ -80,6 +80,12 @@ export type Plain =
   /** Removes a directory and everything in it. */
   | { readonly _tag: "RemoveTree"; readonly path: FsPath }
   /**
+   * Copies a directory and everything in it, with the permission bits, to a new name in an existing directory.
+   *
+   * The copy becomes visible in one step. Declined if a part of it would fail or is unusual; then nothing has changed.
+   */
+  | { readonly _tag: "CopyTree"; readonly path: FsPath; readonly to: FsPath }
+  /**
    * Creates new entries, each directory before its entries, and replaces nothing.
    *
    * The answer tells for each entry whether it was created. An entry that was not created completely does not exist
@@ -121,6 +127,7 @@ export interface Answers {
   readonly ReadMany: ReadonlyArray<Whole | undefined>
   readonly Look: ReadonlyArray<Seen>
   readonly RemoveTree: DeleteResult
+  readonly CopyTree: TransferResult
   readonly MakeMany: ReadonlyArray<boolean>
   readonly Write: { readonly version?: string | undefined }
   readonly Edit: Edited
@@ -281,6 +288,7 @@ export const mapPath = <R extends Request>(request: R, into: (path: FsPath) => F
       return { ...request, paths: self.paths.map(into) }
     case "MakeMany":
       return { ...request, entries: self.entries.map((entry) => ({ ...entry, path: into(entry.path) })) }
+    case "CopyTree":
     case "Move":
       return { ...request, path: into(self.path), to: into(self.to) }
     default:

@@ -305,6 +305,12 @@ const accelerated: ReadonlyArray<Mutant> = [
     })
   },
   {
+    name: "the fast copy of a tree leaves out its contents",
+    of: added((port) => ({
+      CopyTree: ({ to }) => Effect.as(port.makeDirectory(to), Option.some({ files: 0, directories: 1, bytes: 0 }))
+    }))
+  },
+  {
     name: "the fast delete counts directories as files",
     of: fast((perform) => ({
       RemoveTree: (request) =>

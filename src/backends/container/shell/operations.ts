@@ -2,6 +2,7 @@
 import { fileClosed, rootWriteFault } from "../../faults.ts"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
+import * as Fiber from "effect/Fiber"
 import * as Option from "effect/Option"
 import type * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
@@ -26,6 +27,9 @@ import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succee
 // keeps a large file open. So all its pieces belong to one file, even if its name changes.
 
 const maxAnswerBytes = 1024 * 1024
+
+/** Bytes of a piece of a large file, so that other requests wait only briefly. */
+const pieceBytes = 4 * 1024 * 1024
 
 export const requestRead = (
   place: ShellRoot,
@@ -73,32 +77,53 @@ export const whole = (place: ShellRoot, path: FsPath, maxBytes: number): Effect.
 const readPiece = (
   place: ShellRoot,
   holder: string,
-  identity: string,
+  born: string,
   offset: number,
   count: number
 ): Effect.Effect<Uint8Array, Fault> =>
   Effect.flatMap(
-    place.sendRequest({ call: "piece", arguments: [holder, identity, String(offset), String(count)], repeats: true }),
+    place.sendRequest({
+      call: "piece",
+      arguments: [holder, born, String(offset), String(count)],
+      expectedBytes: count,
+      repeats: true
+    }),
     (reply) =>
       reply.status === 0 && reply.output.length <= count
-        ? Effect.succeed(new Uint8Array(reply.output))
+        ? Effect.succeed(new Uint8Array(reply.output.buffer, reply.output.byteOffset, reply.output.length))
         : Effect.fail(reply.status === 0 ? notFound : faultOf(reply))
   )
 
-const openHeld = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Fault, Scope.Scope> => {
+const noBytes = new Uint8Array(0)
+
+interface Piece {
+  readonly offset: number
+  readonly bytes: Uint8Array
+}
+
+/** A piece that is fetched while the caller still uses the previous one. */
+interface PieceAhead {
+  readonly offset: number
+  readonly fiber: Fiber.Fiber<Uint8Array, Fault>
+}
+
+/**
+ * Opens a file that a process inside holds open.
+ *
+ * A read that continues the last one fetches a large piece, and the following piece ahead, because a request takes
+ * milliseconds.
+ */
+const openHeld = Effect.fnUntraced(function* (place: ShellRoot, path: FsPath): Effect.fn.Return<Handle, Fault, Scope.Scope> {
   let isClosed = false
-  /**
-   * The end of the last read. If the next read continues at this offset, it fetches a whole block ahead, because a
-   * request takes milliseconds.
-   */
+  /** The end of the last read. */
   let next = -1
-  let readAhead = { offset: 0, bytes: new Uint8Array(0) as Uint8Array }
-  const held = Effect.acquireRelease(
+  let last: Piece = { offset: 0, bytes: noBytes }
+  let ahead: PieceAhead | undefined
+  const { born, holder, stat } = yield* Effect.acquireRelease(
     Effect.flatMap(requestRead(place, "pin", path), ({ output }) => {
-      const found = /^(\d+) (\d+:\d+) ([^]*)$/.exec(output.toString("latin1"))
-      const [, holder = "", identity = "", statText = ""] = found ?? []
+      const [, holder = "", born = "", statText = ""] = /^(\d+) (\d+) ([^]*)$/.exec(output.toString("latin1")) ?? []
       const stat = toStat(path, statText)
-      return succeedOrUnexpected(stat && { holder, identity, stat })
+      return succeedOrUnexpected(stat && { holder, born, stat })
     }),
     ({ holder }) =>
       Effect.ignore(
@@ -108,32 +133,38 @@ const openHeld = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Fault, 
         })
       )
   )
-  return Effect.map(held, ({ holder, identity, stat }) => ({
-    stat,
-    read: (offset, length) =>
-      Effect.suspend(() => {
-        if (isClosed) return Effect.fail(fileClosed)
-        // Bytes appended since the file was opened are not part of the handle's content.
-        const count = Math.min(length, maxAnswerBytes, stat.sizeBytes - offset)
-        if (!(count > 0)) return Effect.succeed(new Uint8Array(0))
-        const isSequential = offset === next
-        next = offset + count
-        const at = offset - readAhead.offset
-        if (at >= 0 && at + count <= readAhead.bytes.length) return Effect.succeed(readAhead.bytes.slice(at, at + count))
-        const fetched = readPiece(
-          place,
-          holder,
-          identity,
-          offset,
-          isSequential ? Math.min(maxAnswerBytes, stat.sizeBytes - offset) : count
-        )
-        return Effect.map(fetched, (bytes) => {
-          readAhead = { offset, bytes }
-          return bytes.slice(0, count)
-        })
-      })
-  }))
-}
+  const scope = yield* Effect.scope
+
+  const fetch = (offset: number, count: number) => readPiece(place, holder, born, offset, count)
+  const pieceLength = (offset: number): number => Math.min(pieceBytes, stat.sizeBytes - offset)
+
+  const fetchAhead = Effect.fnUntraced(function* (offset: number): Effect.fn.Return<void> {
+    ahead = undefined
+    if (offset >= stat.sizeBytes) return
+    ahead = { offset, fiber: yield* Effect.forkIn(fetch(offset, pieceLength(offset)), scope) }
+  })
+
+  const read = Effect.fnUntraced(function* (offset: number, length: number): Effect.fn.Return<Uint8Array, Fault> {
+    if (isClosed) return yield* Effect.fail(fileClosed)
+    // Bytes appended since the file was opened are not part of the handle's content.
+    const count = Math.min(length, maxAnswerBytes, stat.sizeBytes - offset)
+    if (!(count > 0)) return new Uint8Array(0)
+    const isSequential = offset === next
+    next = offset + count
+    const at = offset - last.offset
+    if (at >= 0 && at < last.bytes.length) {
+      const bytes = last.bytes.slice(at, at + count)
+      next = offset + bytes.length
+      return bytes
+    }
+    if (!isSequential) return (yield* fetch(offset, count)).slice()
+    const bytes = yield* ahead?.offset === offset ? Fiber.join(ahead.fiber) : fetch(offset, pieceLength(offset))
+    last = { offset, bytes }
+    yield* fetchAhead(offset + bytes.length)
+    return bytes.slice(0, count)
+  })
+  return { stat, read }
+})
 
 const handleOf = (stat: FileStat, bytes: Uint8Array): Effect.Effect<Handle, never, Scope.Scope> => {
   let isClosed = false
@@ -190,38 +221,49 @@ const putSmall = (place: ShellRoot, path: FsPath, bytes: Uint8Array, mode: Mode)
     (reply) => statOf(path, reply)
   )
 
+interface Pending {
+  readonly chunks: Array<Uint8Array>
+  size: number
+}
+
+const joined = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => (chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks))
+
+/** Joins the chunks of a stream to blocks of one size. The last block is smaller. */
+const inBlocks = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E, R> =>
+  Stream.mapAccum(
+    content,
+    (): Pending => ({ chunks: [], size: 0 }),
+    (pending, bytes) => {
+      const blocks: Array<Uint8Array> = []
+      for (let at = 0; at < bytes.length;) {
+        const piece = bytes.subarray(at, at + pieceBytes - pending.size)
+        at += piece.length
+        pending.chunks.push(piece)
+        pending.size += piece.length
+        if (pending.size < pieceBytes) continue
+        blocks.push(joined(pending.chunks.splice(0)))
+        pending.size = 0
+      }
+      return [pending, blocks]
+    },
+    { onHalt: ({ chunks, size }) => (size === 0 ? [] : [joined(chunks)]) }
+  )
+
+/** Sends content in blocks, and produces one while the previous one is sent. Returns the number of bytes. */
 const sendBlocks = <E, R>(
   place: ShellRoot,
   temporary: FsPath,
   content: Uint8Array | Stream.Stream<Uint8Array, E, R>
-): Effect.Effect<number, Fault | E, R> => {
-  const send = (bytes: Uint8Array) => changed(place, "more", [temporary], [], bytes)
-  let sent = 0
-  let pendingChunks: Array<Uint8Array> = []
-  let size = 0
-
-  const flush = Effect.suspend(() => {
-    const bytes = Buffer.concat(pendingChunks)
-    pendingChunks = []
-    size = 0
-    return bytes.length === 0 ? Effect.void : Effect.asVoid(send(bytes))
+): Effect.Effect<number, Fault | E, R> =>
+  Effect.suspend(() => {
+    let sent = 0
+    const blocks = Stream.buffer(inBlocks(isBytes(content) ? Stream.succeed(content) : content), { capacity: 1 })
+    const send = (bytes: Uint8Array) =>
+      Effect.map(changed(place, "more", [temporary], [], bytes), () => {
+        sent += bytes.length
+      })
+    return Effect.map(Stream.runForEach(blocks, send), () => sent)
   })
-  const take = (bytes: Uint8Array): Effect.Effect<void, Fault> => {
-    const piece = bytes.subarray(0, maxAnswerBytes - size)
-    pendingChunks.push(piece)
-    size += piece.length
-    sent += piece.length
-    if (size < maxAnswerBytes) return Effect.void
-    return Effect.andThen(
-      flush,
-      Effect.suspend(() => take(bytes.subarray(piece.length)))
-    )
-  }
-  const taken = isBytes(content)
-    ? take(content)
-    : Stream.runForEachArray(content, (chunks) => Effect.forEach(chunks, take, { discard: true }))
-  return Effect.map(Effect.andThen(taken, flush), () => sent)
-}
 
 const putLarge = <E, R>(
   place: ShellRoot,

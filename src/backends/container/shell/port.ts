@@ -17,6 +17,7 @@ import { makeRelativeTargets } from "../../../port/absoluteLinks.ts"
 import * as Locks from "../../../runtime/locks.ts"
 import { isUtf8 } from "../../../runtime/node.ts"
 import * as Bulk from "./bulk.ts"
+import { copyTree } from "./copy.ts"
 import { changed, list, makeMany, open, requestRead, stat, whole, write } from "./operations.ts"
 import type { Reply, Session } from "./session.ts"
 import * as Place from "./shellRoot.ts"
@@ -114,6 +115,7 @@ const backend = (place: Place.ShellRoot, options: Options): Backend => {
       ...Bulk.handlers(place),
       Read: ({ maxBytes, path }) => Effect.map(whole(place, path, maxBytes), Option.fromUndefinedOr),
       RemoveTree: ({ path }) => (path === root ? Effect.fail(isRoot) : Effect.asSome(removeTree(place, path))),
+      CopyTree: copyTree(place),
       MakeMany: makeMany(place)
     })
   }

@@ -108,21 +108,29 @@ load() {
   } 4<"$1"
 }
 
-# Keeps a file open in a process. Prints the pid, then the device and inode of the file, then its stat.
+# Sets $_b to the start time of the process $1, in ticks since the machine started. With the pid, it identifies the process.
+born() {
+  IFS= read -r _b <"/proc/$1/stat" || return
+  set -- \${_b##*) }
+  _b=\${20}
+} 2>/dev/null
+
+# Keeps a file open in a process. Prints its pid and start time, then the stat of the file.
 pin() {
   seekfile "$1" || return
   {
     sleep 2147483647 </dev/null >/dev/null 2>&1 3<&- &
     _p=$!
     _pins="$_pins $_p"
-    printf '%s ' "$_p"
-    stat -L -c "%d:%i $F" "/proc/$_p/fd/4"
+    born "$_p" || return
+    printf '%s %s ' "$_p" "$_b"
+    stat -L -c "$F" "/proc/$_p/fd/4"
   } 4<"$1"
 }
 
-# Prints $4 bytes from $3 on of the file that the process $1 keeps open, which has the device and inode $2.
+# Prints $4 bytes from $3 on of the file that the process $1, started at $2, keeps open.
 piece() {
-  [ "$(stat -L -c '%d:%i' "/proc/$1/fd/4")" = "$2" ] || return 26
+  born "$1" && [ "$_b" = "$2" ] || return 26
   dd if="/proc/$1/fd/4" bs=65536 skip="$3" count="$4" iflag=skip_bytes,count_bytes,fullblock
 }
 
@@ -588,6 +596,39 @@ bulk_make() {
   done
   echo
   [ -z "$bulk_list" ] || eval "rm -f -- $bulk_list"
+}
+
+# Lists a tree, parents first: mode in hexadecimal, links, size and path of each entry, ended by two slashes and a newline.
+# The list is cut after $2 bytes.
+bulk_survey() {
+  seek "$1" || return
+  [ -d "$1" ] && [ ! -L "$1" ] || return 22
+  find "$1" -exec stat -c '%f %h %s %n//' {} + | head -c "$2"
+}
+
+# Prints the target of each symlink in a tree, with a newline.
+bulk_targets() {
+  seek "$1" && find "$1" -type l -exec readlink {} \\;
+}
+
+# Copies files and symlinks into the directory $1. All come from one directory.
+bulk_copy() {
+  bulk_known=.
+  bulk_way "$1/." && bulk_way "$2" || return 22
+  bulk_into=$1
+  shift
+  umask 0
+  cp -R -P -- "$@" "$bulk_into/"
+  set -- $?
+  umask 022
+  return "$1"
+}
+
+# Removes an unfinished copy of a tree, whatever the modes of its directories are.
+bulk_discard() {
+  seek "$1" || return 0
+  chmod -R u+rwx -- "$1"
+  rm -rf -- "$1"
 }
 
 # Prints the components of a path down to the first that is not a directory: their number, a line of stat for each, an empty line,

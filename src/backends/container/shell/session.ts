@@ -30,6 +30,13 @@ import { lastAnswer } from "./script.ts"
 // The content before the end line may contain any bytes, and no length in the content is trusted.
 
 const maxStatusBytes = 8
+/** Bytes of an end line: two line breaks, the key, the number and the status. */
+const maxEndBytes = 64
+
+/** The smallest answer for which room is allocated in advance. */
+const minFirstBytes = 256 * 1024
+
+const noBytes: Buffer = Buffer.alloc(0)
 
 interface Answer {
   readonly bytes: Buffer
@@ -37,8 +44,8 @@ interface Answer {
 }
 
 interface Answers {
-  /** Starts an answer that ends with this mark. Discards earlier output. */
-  readonly begin: (mark: string) => void
+  /** Starts an answer of about `expectedBytes` that ends with this mark. Discards earlier output. */
+  readonly begin: (mark: string, expectedBytes?: number) => void
   /** Adds a chunk of output. Returns `unasked` for output without a request or after the end line. */
   readonly take: (chunk: Uint8Array) => Answer | "unasked" | undefined
   readonly size: () => number
@@ -52,6 +59,9 @@ interface Answers {
  */
 export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers => {
   let end: Buffer | undefined
+  /** The beginning of a large answer. Chunks that are copied at once are collected early. */
+  let first = noBytes
+  /** The chunks after it. */
   let kept: Array<Uint8Array> = []
   let size = 0
   /** The last bytes of the output, which may contain the beginning of an end line. */
@@ -59,20 +69,30 @@ export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers 
 
   const keep = (chunk: Uint8Array): void => {
     const room = maxBytes - size
-    if (room > 0) kept.push(chunk.length > room ? chunk.subarray(0, room) : chunk)
+    if (size + chunk.length <= first.length) first.set(chunk, size)
+    else {
+      first = first.subarray(0, Math.min(size, first.length))
+      if (room > 0) kept.push(chunk.length > room ? chunk.subarray(0, room) : chunk)
+    }
     size += chunk.length
   }
 
+  const all = (): Buffer =>
+    kept.length === 0 ? first.subarray(0, size) : Buffer.concat(first.length === 0 ? kept : [first, ...kept])
+
   const makeAnswer = (length: number, status: number): Answer => {
-    const all = Buffer.concat(kept)
+    const bytes = all().subarray(0, length)
     end = undefined
+    first = noBytes
     kept = []
-    return { bytes: all.subarray(0, length), status }
+    return { bytes, status }
   }
 
   return {
-    begin: (mark) => {
+    begin: (mark, expectedBytes = 0) => {
       end = Buffer.from(`\n${mark} `)
+      // Allocated for each answer, because its bytes are handed out.
+      first = expectedBytes < minFirstBytes ? noBytes : Buffer.allocUnsafeSlow(expectedBytes + maxEndBytes)
       kept = []
       size = 0
       tail = Buffer.alloc(0)
@@ -80,14 +100,15 @@ export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers 
     take: (chunk) => {
       if (end === undefined) return "unasked"
       const before = size - tail.length
-      const window =
-        tail.length === 0 ? Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length) : Buffer.concat([tail, chunk])
+      const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.length)
       keep(chunk)
-      const at = window.indexOf(end)
-      if (at === -1) {
-        tail = Buffer.from(window.subarray(Math.max(0, window.length - end.length + 1)))
+      if (!bytes.includes(end) && !Buffer.concat([tail, bytes.subarray(0, end.length)]).includes(end)) {
+        const last = bytes.length < end.length ? Buffer.concat([tail, bytes]) : bytes
+        tail = Buffer.from(last.subarray(Math.max(0, last.length - end.length + 1)))
         return undefined
       }
+      const window = Buffer.concat([tail, bytes])
+      const at = window.indexOf(end)
       const from = at + end.length
       const newline = window.indexOf(10, from)
       if (newline === -1 && window.length - from <= maxStatusBytes) {
@@ -99,7 +120,7 @@ export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers 
       return /^\d{1,3}$/.test(status) ? makeAnswer(before + at, Number(status)) : "unasked"
     },
     size: () => size,
-    bytesSoFar: () => Buffer.concat(kept)
+    bytesSoFar: all
   }
 }
 
@@ -115,10 +136,12 @@ export interface Request {
   readonly call: string
   readonly arguments: ReadonlyArray<string | Uint8Array>
   /**
-   * The input of the request, which the shell function reads with `take`. It has at most 1 MiB, so that other requests
+   * The input of the request, which the shell function reads with `take`. It has at most 4 MiB, so that other requests
    * wait only briefly.
    */
   readonly input?: Uint8Array | undefined
+  /** The bytes of the answer, if they are known and many. Other answers are permitted. */
+  readonly expectedBytes?: number | undefined
   /** True for a request that only reads. It is repeated in a new shell if the first shell ends. */
   readonly repeats: boolean
 }
@@ -241,7 +264,7 @@ const send = (self: Running, job: Job): void => {
   self.job = job
   job.tries++
   self.said = self.errorAnswer = undefined
-  self.output.begin(mark)
+  self.output.begin(mark, job.request.expectedBytes)
   self.errors.begin(mark)
   Queue.offerUnsafe(self.input, lineOf(mark, job.request))
   const { input } = job.request

@@ -1,0 +1,220 @@
+/**
+ * Copies a tree inside the container, so that its contents do not pass through the engine.
+ *
+ * The copy is built under a hidden name beside the new one, compared with the original, and renamed. Anything unusual is
+ * declined, and the engine then copies entry by entry.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Option from "effect/Option"
+import * as Schedule from "effect/Schedule"
+import type { TransferResult } from "../../../model/Entry.ts"
+import type { Fault } from "../../../model/FsError.ts"
+import { type FsPath, join, parent } from "../../../model/FsPath.ts"
+import type { Handlers } from "../../../port/Request.ts"
+import { isUtf8 } from "../../../runtime/node.ts"
+import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
+import { changed } from "./operations.ts"
+import type { Reply } from "./session.ts"
+import { isFault, kindOf, nameOf, type ShellRoot } from "./shellRoot.ts"
+
+/** Paths are Latin-1, one character per byte. */
+interface Entry {
+  /** The path below the copied directory, with a leading slash; empty for the directory itself. */
+  readonly below: string
+  readonly kind: "file" | "directory" | "symlink"
+  readonly bits: number
+  readonly links: number
+  readonly sizeBytes: number
+}
+
+const maxSurveyBytes = 64 * 1024 * 1024
+
+const isOrdinary = (below: string, mode: number): boolean =>
+  // Names of this form may be hidden, and the engine decides about them.
+  !below.includes("/.~fsa-") && !below.includes("//") && (kindOf(mode) === "symlink" || (mode & 0o7000) === 0)
+
+const entryOf = (top: string, record: string): Entry | undefined => {
+  const [, hex = "", links, size, path = ""] = /^([0-9a-f]{1,8}) (\d{1,10}) (\d{1,16}) ([^]*)$/.exec(record) ?? []
+  const mode = Number.parseInt(hex, 16)
+  const kind = kindOf(mode)
+  const below = path.slice(top.length)
+  const isBelow = path.startsWith(top) && (below === "" || below.startsWith("/"))
+  if (!isBelow || kind === "other" || !isOrdinary(below, mode)) return undefined
+  return { below, kind, bits: mode & 0o777, links: Number(links), sizeBytes: Number(size) }
+}
+
+/** Returns the entries of a tree, each directory before its contents, or `undefined` if one is unusual. */
+const entriesOf = (top: string, { errors, output, status }: Reply): ReadonlyArray<Entry> | undefined => {
+  if (status !== 0 || errors.trim() !== "" || output.length >= maxSurveyBytes) return undefined
+  const records = output.toString("latin1").split("//\n")
+  if (records.pop() !== "") return undefined
+  const directories = new Set<string>()
+  const entries: Array<Entry> = []
+  for (const record of records) {
+    const entry = entryOf(top, record)
+    if (entry === undefined) return undefined
+    const { below, kind } = entry
+    const isInOrder = below === "" ? entries.length === 0 && kind === "directory" : directories.has(parentOf(below))
+    if (!isInOrder) return undefined
+    if (kind === "directory") directories.add(below)
+    entries.push(entry)
+  }
+  return entries.length === 0 ? undefined : entries
+}
+
+const parentOf = (below: string): string => below.slice(0, below.lastIndexOf("/"))
+
+const isSame = (entry: Entry, copy: Entry | undefined): boolean =>
+  copy !== undefined &&
+  copy.kind === entry.kind &&
+  (entry.kind === "symlink" || copy.bits === entry.bits) &&
+  (entry.kind === "directory" || copy.links === 1)
+
+const compare = (entries: ReadonlyArray<Entry>, copies: ReadonlyArray<Entry>): TransferResult | undefined => {
+  const byPath = new Map(copies.map((copy) => [copy.below, copy]))
+  if (copies.length !== entries.length || !entries.every((entry) => isSame(entry, byPath.get(entry.below)))) return undefined
+  const directories = copies.filter(({ kind }) => kind === "directory").length
+  const bytes = copies.reduce((sum, { kind, sizeBytes }) => sum + (kind === "file" ? sizeBytes : 0), 0)
+  return { files: copies.length - directories, directories, bytes }
+}
+
+// The commands. Each request is small enough that others wait only briefly.
+
+const maxArguments = 1024
+const maxArgumentBytes = 96 * 1024
+const maxBytes = 64 * 1024 * 1024
+
+const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+
+interface Step {
+  readonly argument: string
+  readonly sizeBytes: number
+}
+
+/** Divides steps into groups of limited size. A single larger step is a group of its own. */
+const groupsOf = (steps: ReadonlyArray<Step>): ReadonlyArray<ReadonlyArray<Step>> => {
+  const groups: Array<Array<Step>> = []
+  let [bytes, length] = [0, 0]
+  for (const step of steps) {
+    const last = groups.at(-1)
+    bytes += step.sizeBytes
+    length += step.argument.length
+    if (last !== undefined && last.length < maxArguments && bytes <= maxBytes && length <= maxArgumentBytes) last.push(step)
+    else {
+      groups.push([step])
+      bytes = step.sizeBytes
+      length = step.argument.length
+    }
+  }
+  return groups
+}
+
+/**
+ * Returns the arguments of `bulk_copy` for all files and symlinks. A file with several names has a call of its own,
+ * because some tools would keep the names together in the copy.
+ */
+const copyCalls = (from: string, to: string, entries: ReadonlyArray<Entry>): ReadonlyArray<Step> => {
+  const inside = new Map<string, Array<Step>>()
+  const calls: Array<Step> = []
+  const callOf = (directory: string, steps: ReadonlyArray<Step>): Step => ({
+    argument: [quoted(to + directory), ...steps.map(({ argument }) => argument)].join(" "),
+    sizeBytes: steps.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
+  })
+  for (const { below, kind, links, sizeBytes } of entries) {
+    if (kind === "directory") continue
+    const directory = parentOf(below)
+    const step = { argument: quoted(from + below), sizeBytes }
+    const siblings = inside.get(directory)
+    if (links > 1) calls.push(callOf(directory, [step]))
+    else if (siblings === undefined) inside.set(directory, [step])
+    else siblings.push(step)
+  }
+  for (const [directory, steps] of inside) calls.push(...groupsOf(steps).map((group) => callOf(directory, group)))
+  return calls
+}
+
+/** The mode that `mkdir` gives with the shell's umask. */
+const usualBits = 0o755
+
+/** Returns the arguments of `chmod` for the directories with other modes, the deepest first. */
+const modeCalls = (to: string, entries: ReadonlyArray<Entry>): ReadonlyArray<Step> =>
+  entries
+    .filter(({ bits, kind }) => kind === "directory" && bits !== usualBits)
+    .reverse()
+    .map(({ below, bits }) => ({ argument: `${bits.toString(8)} ${quoted(to + below)}`, sizeBytes: 0 }))
+
+const copyTo = Effect.fnUntraced(function* (
+  place: ShellRoot,
+  from: Uint8Array,
+  to: Uint8Array
+): Effect.fn.Return<TransferResult | undefined, Fault> {
+  const textOf = (name: Uint8Array): string => Buffer.from(name).toString("latin1")
+  const [source, target] = [textOf(from), textOf(to)]
+
+  const survey = (name: Uint8Array) =>
+    Effect.map(place.sendRequest({ call: "bulk_survey", arguments: [name, String(maxSurveyBytes)], repeats: true }), (reply) =>
+      entriesOf(textOf(name), reply)
+    )
+  /** Runs one command for each step, or one for all steps of a request. Returns false if a command failed. */
+  const run = Effect.fnUntraced(function* (command: string, steps: ReadonlyArray<Step>, separator: string) {
+    for (const group of groupsOf(steps)) {
+      const input = Buffer.from(group.map(({ argument }) => argument).join(separator), "latin1")
+      const { errors, status } = yield* place.sendRequest({
+        call: "bulk_taken",
+        arguments: [command],
+        input,
+        repeats: false
+      })
+      if (status !== 0 || errors.trim() !== "") return false
+    }
+    return true
+  })
+
+  const entries = yield* survey(from)
+  if (entries === undefined) return undefined
+  if (entries.some(({ kind }) => kind === "symlink")) {
+    const { output, status } = yield* place.sendRequest({ call: "bulk_targets", arguments: [from], repeats: true })
+    if (status !== 0 || !isUtf8(output)) return undefined
+  }
+  const directories = entries.filter(({ kind }) => kind === "directory")
+  const isCopied =
+    (yield* run(
+      "mkdir --",
+      directories.map(({ below }) => ({ argument: quoted(target + below), sizeBytes: 0 })),
+      " "
+    )) &&
+    (yield* run("bulk_copy", copyCalls(source, target, entries), " || return\nbulk_copy ")) &&
+    (yield* run("chmod", modeCalls(target, entries), " || return\nchmod "))
+  const copies = isCopied ? yield* survey(to) : undefined
+  return copies && compare(entries, copies)
+})
+
+/** The shell may have been replaced, and a tool that it started may still run for a moment. */
+const removalRetries = { times: 4, schedule: Schedule.spaced("1 second") } as const
+
+const isAnswered = ({ _tag }: Fault): boolean => _tag !== "Unavailable" && _tag !== "Timeout"
+
+export const copyTree =
+  (place: ShellRoot): NonNullable<Handlers["CopyTree"]> =>
+  ({ path, to }) => {
+    const copyBeside = (temporary: FsPath): Effect.Effect<Option.Option<TransferResult>, Fault> => {
+      const [from, staged] = [nameOf(path), nameOf(temporary)]
+      if (isFault(from) || isFault(staged)) return Effect.succeedNone
+      const copied = Effect.flatMap(copyTo(place, from, staged), (copied) =>
+        copied === undefined
+          ? Effect.succeedNone
+          : Effect.matchEffect(changed(place, "rename", [temporary, to], ["0"]), {
+              onSuccess: () => Effect.succeedSome(copied),
+              // The copy step by step reports the reason.
+              onFailure: (fault) => (isAnswered(fault) ? Effect.succeedNone : Effect.fail(fault))
+            })
+      )
+      return Effect.onExit(copied, (exit) =>
+        Exit.isSuccess(exit) && Option.isSome(exit.value)
+          ? Effect.void
+          : Effect.ignore(Effect.retry(changed(place, "bulk_discard", [temporary]), removalRetries))
+      )
+    }
+    return TemporaryNames.withName((name) => copyBeside(join(parent(to), name)))
+  }
