@@ -305,14 +305,25 @@ const realPath = (root: string): HostPath | undefined => {
   }
 }
 
+export const lend =
+  (confined: Confined, refusesHardlinks: boolean): NonNullable<DirectoryHistory["lend"]> =>
+  (path) =>
+    Effect.map(
+      Effect.acquireRelease(
+        attempt(() => openDirectory(confined, path)),
+        (place) => Effect.sync(() => place.release())
+      ),
+      ({ directory, stats }) => ({ base: directory.toString(), device: stats.dev, refusesHardlinks })
+    )
+
 /** Creates the history of a root. A root whose path is not text has none, because it could be confused with another. */
 export const history = (
   confined: Confined,
   root: string,
-  explore?: DirectoryHistory["explore"]
+  threads?: Pick<DirectoryHistory, "explore" | "lend">
 ): DirectoryHistory | undefined => {
   const real = realPath(root)
   return typeof real === "string"
-    ? { _tag: "Directory", root: real, listStamped: (path) => stamps(confined, path), explore }
+    ? { _tag: "Directory", root: real, listStamped: (path) => stamps(confined, path), ...threads }
     : undefined
 }

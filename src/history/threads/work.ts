@@ -1,0 +1,206 @@
+/**
+ * The work of a thread of snapshots: it reads, hashes and packs files, and finds out which directories are unchanged. All
+ * code is in one function without outside references, so that its source can run in a worker.
+ */
+import type * as NodeCrypto from "node:crypto"
+import type * as Fs from "node:fs"
+import type * as WorkerThreads from "node:worker_threads"
+import type * as Zlib from "node:zlib"
+import type { Encoder } from "../git/encoder.ts"
+
+/** The fields of a stamp, in this order: size, permission bits, mtimeMs, ctimeMs and inode. */
+export const stampLength = 5
+
+/** Files of one directory. */
+export interface Place {
+  /** A path of the directory through which no other process can lead a name elsewhere. */
+  readonly base: string
+  /** The names, joined by "/". */
+  readonly names: string
+}
+
+export interface CaptureOrder {
+  readonly _tag: "Capture"
+  readonly places: ReadonlyArray<Place>
+  /** The stamps that the files must have before and after they are read. */
+  readonly stamps: Float64Array
+  /** The id with which a file needs no object, or "". */
+  readonly knownIds: ReadonlyArray<string>
+  readonly refusesHardlinks: boolean
+  /** Encodes the objects; otherwise the files are only hashed. */
+  readonly isEncoding: boolean
+}
+
+export interface CaptureReport {
+  readonly _tag: "Captured"
+  /** The id of each file, or "" for a file that could not be opened or has another stamp. */
+  readonly ids: ReadonlyArray<string>
+  /** The end of each object in `bytes`: the same as the one before for a file without an object. */
+  readonly ends: Uint32Array<ArrayBuffer>
+  readonly crcs: Uint32Array<ArrayBuffer>
+  readonly bytes: Uint8Array<ArrayBuffer>
+}
+
+export interface CompareOrder {
+  readonly _tag: "Compare"
+  /** A path of the root. */
+  readonly base: string
+  readonly device: number
+  /** A directory in each element: its path and the names in it, joined by line feeds. */
+  readonly directories: ReadonlyArray<string>
+  /** The stamps of each directory and of its names. The size of a directory is not compared. */
+  readonly stamps: Float64Array
+}
+
+/** A directory has another stamp, or only names with other stamps, or everything is the same. */
+export const directoryStates = { other: 0, otherNames: 1, same: 2 } as const
+
+export interface CompareReport {
+  readonly _tag: "Compared"
+  /** The state of each directory. */
+  readonly states: Uint8Array<ArrayBuffer>
+}
+
+export type Order = CaptureOrder | CompareOrder
+export type Report = CaptureReport | CompareReport | { readonly _tag: "Failed"; readonly detail: string }
+
+export interface Tools {
+  readonly fs: Pick<typeof Fs, "openSync" | "fstatSync" | "readSync" | "closeSync" | "lstatSync" | "constants">
+  readonly zlib: Pick<typeof Zlib, "crc32">
+  readonly crypto: Pick<typeof NodeCrypto, "hash">
+  readonly encoder: Encoder
+  readonly is: typeof directoryStates
+  readonly port: Pick<WorkerThreads.MessagePort, "on" | "postMessage">
+}
+
+export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
+  const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
+  const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
+  const fields = 5
+  /** The bytes before the content, for the header that is hashed with it. */
+  const room = 32
+  let buffer = Buffer.allocUnsafeSlow(room + 2 ** 18)
+
+  const hasStamp = (stats: Fs.Stats, stamps: Float64Array, at: number): boolean =>
+    stats.mtimeMs === stamps[at + 2] &&
+    stats.ctimeMs === stamps[at + 3] &&
+    stats.ino === stamps[at + 4] &&
+    (stats.mode & 0o777) === stamps[at + 1]
+  const hasFileStamp = (stats: Fs.Stats | undefined, stamps: Float64Array, at: number): boolean =>
+    stats !== undefined && stats.isFile() && stats.size === stamps[at] && hasStamp(stats, stamps, at)
+
+  const lstat = (path: string): Fs.Stats | undefined => {
+    try {
+      return fs.lstatSync(path, { throwIfNoEntry: false })
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Reads a file into the buffer, behind the room for a header. Returns its size, or -1 unless it has its stamp. */
+  const read = (path: string, stamps: Float64Array, at: number, refusesHardlinks: boolean): number => {
+    let descriptor: number
+    try {
+      descriptor = fs.openSync(path, flags)
+    } catch {
+      return -1
+    }
+    try {
+      const stats = fs.fstatSync(descriptor)
+      if (!hasFileStamp(stats, stamps, at) || (refusesHardlinks && stats.nlink > 1)) return -1
+      const { size } = stats
+      if (room + size > buffer.length) buffer = Buffer.allocUnsafeSlow(room + 2 * size)
+      let done = 0
+      while (done < size) {
+        const count = fs.readSync(descriptor, buffer, room + done, size - done, done)
+        if (count === 0) return -1
+        done += count
+      }
+      return size
+    } catch {
+      return -1
+    } finally {
+      fs.closeSync(descriptor)
+    }
+  }
+
+  const hashBlob = (size: number): string => {
+    const header = `blob ${size}\0`
+    const start = room - header.length
+    buffer.write(header, start, "latin1")
+    return crypto.hash("sha1", buffer.subarray(start, room + size), "hex")
+  }
+
+  const capture = ({ isEncoding, knownIds, places, refusesHardlinks, stamps }: CaptureOrder): void => {
+    const count = stamps.length / fields
+    const ids: Array<string> = []
+    const ends = new Uint32Array(count)
+    const crcs = new Uint32Array(count)
+    let out = Buffer.allocUnsafeSlow(isEncoding ? 2 ** 16 : 0)
+    let length = 0
+    const put = (bytes: Uint8Array): void => {
+      if (length + bytes.length > out.length) {
+        const larger = Buffer.allocUnsafeSlow(2 * (length + bytes.length))
+        larger.set(out.subarray(0, length))
+        out = larger
+      }
+      out.set(bytes, length)
+      length += bytes.length
+    }
+    for (const { base, names } of places) {
+      const first = ids.length
+      const all = names.split("/")
+      for (const name of all) {
+        const index = ids.length
+        const size = read(`${base}/${name}`, stamps, fields * index, refusesHardlinks)
+        const id = size === -1 ? "" : hashBlob(size)
+        ids.push(id)
+        if (isEncoding && id !== "" && id !== knownIds[index]) {
+          const header = encoder.header("blob", size)
+          const content = encoder.deflated(buffer.subarray(room, room + size))
+          put(header)
+          put(content)
+          crcs[index] = zlib.crc32(content, zlib.crc32(header))
+        }
+        ends[index] = length
+      }
+      // A file that was changed while it was read has another stamp now.
+      for (const [at, name] of all.entries()) {
+        const index = first + at
+        if (ids[index] !== "" && !hasFileStamp(lstat(`${base}/${name}`), stamps, fields * index)) ids[index] = ""
+      }
+    }
+    const bytes = new Uint8Array(out.buffer, 0, length)
+    const report: CaptureReport = { _tag: "Captured", ids, ends, crcs, bytes }
+    port.postMessage(report, [ends.buffer, crcs.buffer, bytes.buffer])
+  }
+
+  const compare = ({ base, device, directories, stamps }: CompareOrder): void => {
+    const states = new Uint8Array(directories.length)
+    let at = 0
+    for (const [index, directory] of directories.entries()) {
+      const [path = "", ...names] = directory.split("\n")
+      const from = at
+      at += fields * (names.length + 1)
+      const top = `${base}/${path}`
+      const stats = lstat(top)
+      if (stats === undefined || !stats.isDirectory() || stats.dev !== device || !hasStamp(stats, stamps, from)) continue
+      const areSame = names.every((name, i) => {
+        const found = lstat(`${top}/${name}`)
+        const stamp = from + fields * (i + 1)
+        return found !== undefined && found.dev === device && found.size === stamps[stamp] && hasStamp(found, stamps, stamp)
+      })
+      states[index] = areSame ? is.same : is.otherNames
+    }
+    port.postMessage({ _tag: "Compared", states } satisfies CompareReport, [states.buffer])
+  }
+
+  port.on("message", (order: Order) => {
+    try {
+      if (order._tag === "Capture") capture(order)
+      else compare(order)
+    } catch (error) {
+      port.postMessage({ _tag: "Failed", detail: String(error) } satisfies Report)
+    }
+  })
+}
