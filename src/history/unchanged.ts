@@ -3,6 +3,10 @@
  *
  * The time of a directory changes with every name in it. So a directory with its old stamp has its old names, and only
  * their stamps are compared, in threads. As for files, a stamp counts only if it is older than the earlier scan.
+ *
+ * The stamps are asked for by whole paths, in half the time of a path through a descriptor. Another process may lead such
+ * a path elsewhere, but there it finds no entry with the same disk, inode and times: a directory has one name, and
+ * moving an entry or giving it a second name changes its time. Nothing is read or listed by these paths.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -44,7 +48,7 @@ const hasReliableTimes = (base: string): boolean => {
   }
 }
 
-/** What is known about a directory by itself. It never changes, so it is computed once. */
+/** Facts about a directory by itself. They never change, so they are computed once. */
 interface Summary {
   readonly names: string
   /** The stamps of the directory and of its names; absent if they cannot be compared. */
@@ -191,14 +195,14 @@ const judge = (visited: ReadonlyArray<Visited>, states: ReadonlyMap<DirectoryNod
 
 /** Compares a tree with the disk. Returns `undefined` where a walk is as fast or the times of directories say nothing. */
 export const findUnchanged = Effect.fnUntraced(function* (
-  { lend }: DirectoryHistory,
+  { lend, root: base }: DirectoryHistory,
   threads: Threads,
   { began, files, tree }: { readonly began: number; readonly files: number; readonly tree: DirectoryNode }
 ): Effect.fn.Return<Unchanged | undefined, never, Scope.Scope> {
   if (lend === undefined || files < minNames) return undefined
   const lent = yield* Effect.option(lend(root))
   if (lent._tag === "None" || !hasReliableTimes(lent.value.base)) return undefined
-  const { base, device } = lent.value
+  const { device } = lent.value
   const visited = yield* visit(tree)
   const states = new Map<DirectoryNode, number>()
   yield* Effect.forEach(

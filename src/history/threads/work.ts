@@ -43,8 +43,9 @@ export interface CaptureReport {
 
 export interface CompareOrder {
   readonly _tag: "Compare"
-  /** A path of the root. */
+  /** The path of the root. */
   readonly base: string
+  /** The disk of the root. Entries of other disks count as changed. */
   readonly device: number
   /** A directory in each element: its path and the names in it, joined by line feeds. */
   readonly directories: ReadonlyArray<string>
