@@ -17,7 +17,7 @@ export interface Threads {
   /** The number of orders that keep all threads busy. */
   readonly concurrency: number
   /**
-   * Carries out an order, uninterruptibly, because descriptors of its paths must stay open meanwhile. Returns
+   * Carries out an order, whose `bytes` it takes away, uninterruptibly, because descriptors of its paths must stay open meanwhile. Returns
    * `undefined` if no thread could do it.
    */
   readonly run: (order: Order) => Effect.Effect<Report | undefined>
@@ -89,7 +89,7 @@ export const make = (size: number, start: StartThread = startThread): Pool => {
           if (slot === undefined) return resume(Effect.succeed(undefined))
           slot.pending.push((report) => resume(Effect.succeed(report)))
           slot.worker.ref()
-          slot.worker.postMessage(order)
+          slot.worker.postMessage(order, "bytes" in order ? [order.bytes.buffer] : [])
         })
       ),
     end: () => {

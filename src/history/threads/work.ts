@@ -1,6 +1,7 @@
 /**
- * The work of a thread of snapshots: it reads, hashes and packs files, and finds out which directories are unchanged. All
- * code is in one function without outside references, so that its source can run in a worker.
+ * The work of a thread for snapshots and archives: it reads, hashes and packs files, finds out which directories are
+ * unchanged, and deflates and inflates contents. All code is in one function without outside references, so that its
+ * source can run in a worker.
  */
 import type * as NodeCrypto from "node:crypto"
 import type * as Fs from "node:fs"
@@ -62,12 +63,48 @@ export interface CompareReport {
   readonly states: Uint8Array<ArrayBuffer>
 }
 
-export type Order = CaptureOrder | CompareOrder
-export type Report = CaptureReport | CompareReport | { readonly _tag: "Failed"; readonly detail: string }
+export interface DeflateOrder {
+  readonly _tag: "Deflate"
+  readonly level: number
+  /** The smallest content that is compressed. */
+  readonly minBytes: number
+  /** Contents one after another, with the end of each. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly ends: Uint32Array
+}
+
+export interface DeflateReport {
+  readonly _tag: "Deflated"
+  /** The compressed contents, with the end of each. A content that would not be shorter is as it was. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly ends: Uint32Array<ArrayBuffer>
+  /** The CRC-32 of each content. */
+  readonly crcs: Uint32Array<ArrayBuffer>
+}
+
+export interface InflateOrder {
+  readonly _tag: "Inflate"
+  /** Compressed contents one after another, with the end of each. */
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly ends: Uint32Array
+  /** The size and CRC-32 of each content, and whether it is compressed. */
+  readonly sizes: Uint32Array
+  readonly crcs: Uint32Array
+  readonly isDeflated: Uint8Array
+}
+
+export interface InflateReport {
+  readonly _tag: "Inflated"
+  /** The id of each content, or "" for one that is not as recorded. */
+  readonly ids: ReadonlyArray<string>
+}
+
+export type Order = CaptureOrder | CompareOrder | DeflateOrder | InflateOrder
+export type Report = CaptureReport | CompareReport | DeflateReport | InflateReport | { readonly _tag: "Failed"; readonly detail: string }
 
 export interface Tools {
   readonly fs: Pick<typeof Fs, "openSync" | "fstatSync" | "readSync" | "closeSync" | "lstatSync" | "constants">
-  readonly zlib: Pick<typeof Zlib, "crc32">
+  readonly zlib: Pick<typeof Zlib, "crc32" | "deflateRawSync" | "inflateRawSync">
   readonly crypto: Pick<typeof NodeCrypto, "hash">
   readonly encoder: Encoder
   readonly is: typeof directoryStates
@@ -90,12 +127,39 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
   const hasFileStamp = (stats: Fs.Stats | undefined, stamps: Float64Array, at: number): boolean =>
     stats !== undefined && stats.isFile() && stats.size === stamps[at] && hasStamp(stats, stamps, at)
 
+  const makeOutput = (size: number) => {
+    let out = Buffer.allocUnsafeSlow(size)
+    let length = 0
+    return {
+      length: () => length,
+      put: (bytes: Uint8Array): void => {
+        if (length + bytes.length > out.length) {
+          const larger = Buffer.allocUnsafeSlow(2 * (length + bytes.length))
+          larger.set(out.subarray(0, length))
+          out = larger
+        }
+        out.set(bytes, length)
+        length += bytes.length
+      },
+      bytes: () => new Uint8Array(out.buffer, 0, length)
+    }
+  }
+
   const lstat = (path: string): Fs.Stats | undefined => {
     try {
       return fs.lstatSync(path, { throwIfNoEntry: false })
     } catch {
       return undefined
     }
+  }
+
+  const makeRoom = (size: number): void => {
+    if (room + size > buffer.length) buffer = Buffer.allocUnsafeSlow(room + 2 * size)
+  }
+  const hold = (content: Uint8Array): number => {
+    makeRoom(content.length)
+    buffer.set(content, room)
+    return content.length
   }
 
   /** Reads a file into the buffer, behind the room for a header. Returns its size, or -1 unless it has its stamp. */
@@ -110,7 +174,7 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
       const stats = fs.fstatSync(descriptor)
       if (!hasFileStamp(stats, stamps, at) || (refusesHardlinks && stats.nlink > 1)) return -1
       const { size } = stats
-      if (room + size > buffer.length) buffer = Buffer.allocUnsafeSlow(room + 2 * size)
+      makeRoom(size)
       let done = 0
       while (done < size) {
         const count = fs.readSync(descriptor, buffer, room + done, size - done, done)
@@ -137,17 +201,7 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
     const ids: Array<string> = []
     const ends = new Uint32Array(count)
     const crcs = new Uint32Array(count)
-    let out = Buffer.allocUnsafeSlow(isEncoding ? 2 ** 16 : 0)
-    let length = 0
-    const put = (bytes: Uint8Array): void => {
-      if (length + bytes.length > out.length) {
-        const larger = Buffer.allocUnsafeSlow(2 * (length + bytes.length))
-        larger.set(out.subarray(0, length))
-        out = larger
-      }
-      out.set(bytes, length)
-      length += bytes.length
-    }
+    const out = makeOutput(isEncoding ? 2 ** 16 : 0)
     for (const { base, names } of places) {
       const first = ids.length
       const all = names.split("/")
@@ -159,11 +213,11 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
         if (isEncoding && id !== "" && id !== knownIds[index]) {
           const header = encoder.header("blob", size)
           const content = encoder.deflated(buffer.subarray(room, room + size))
-          put(header)
-          put(content)
+          out.put(header)
+          out.put(content)
           crcs[index] = zlib.crc32(content, zlib.crc32(header))
         }
-        ends[index] = length
+        ends[index] = out.length()
       }
       // A file that was changed while it was read has another stamp now.
       for (const [at, name] of all.entries()) {
@@ -171,7 +225,7 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
         if (ids[index] !== "" && !hasFileStamp(lstat(`${base}/${name}`), stamps, fields * index)) ids[index] = ""
       }
     }
-    const bytes = new Uint8Array(out.buffer, 0, length)
+    const bytes = out.bytes()
     const report: CaptureReport = { _tag: "Captured", ids, ends, crcs, bytes }
     port.postMessage(report, [ends.buffer, crcs.buffer, bytes.buffer])
   }
@@ -196,10 +250,53 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
     port.postMessage({ _tag: "Compared", states } satisfies CompareReport, [states.buffer])
   }
 
+  const deflate = ({ bytes, ends, level, minBytes }: DeflateOrder): void => {
+    const out = makeOutput(bytes.length)
+    const packedEnds = new Uint32Array(ends.length)
+    const crcs = new Uint32Array(ends.length)
+    for (let index = 0, start = 0; index < ends.length; start = ends[index++]!) {
+      const content = bytes.subarray(start, ends[index])
+      const options = { level, chunkSize: Math.max(64, content.length) }
+      const packed = content.length < minBytes ? content : zlib.deflateRawSync(content, options)
+      out.put(packed.length < content.length ? packed : content)
+      packedEnds[index] = out.length()
+      crcs[index] = zlib.crc32(content)
+    }
+    const all = out.bytes()
+    const report: DeflateReport = { _tag: "Deflated", bytes: all, ends: packedEnds, crcs }
+    port.postMessage(report, [all.buffer, packedEnds.buffer, crcs.buffer])
+  }
+
+  const inflated = (packed: Uint8Array, size: number): Uint8Array | undefined => {
+    try {
+      const options = { maxOutputLength: Math.max(size, 1), chunkSize: Math.max(64, size), info: true }
+      const done = zlib.inflateRawSync(packed, options) as unknown as {
+        readonly buffer: Uint8Array
+        readonly engine: { readonly bytesWritten: number }
+      }
+      return done.buffer.length === size && done.engine.bytesWritten === packed.length ? done.buffer : undefined
+    } catch {
+      return undefined
+    }
+  }
+
+  const inflate = ({ bytes, crcs, ends, isDeflated, sizes }: InflateOrder): void => {
+    const ids: Array<string> = []
+    for (let index = 0, start = 0; index < ends.length; start = ends[index++]!) {
+      const packed = bytes.subarray(start, ends[index])
+      const content = isDeflated[index] === 1 ? inflated(packed, sizes[index]!) : packed
+      const isIntact = content !== undefined && content.length === sizes[index] && zlib.crc32(content) === crcs[index]
+      ids.push(isIntact ? hashBlob(hold(content)) : "")
+    }
+    port.postMessage({ _tag: "Inflated", ids } satisfies InflateReport)
+  }
+
   port.on("message", (order: Order) => {
     try {
       if (order._tag === "Capture") capture(order)
-      else compare(order)
+      else if (order._tag === "Compare") compare(order)
+      else if (order._tag === "Deflate") deflate(order)
+      else inflate(order)
     } catch (error) {
       port.postMessage({ _tag: "Failed", detail: String(error) } satisfies Report)
     }
