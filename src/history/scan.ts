@@ -551,6 +551,9 @@ const readUnread = Effect.fnUntraced(function* <E>(
   }
 })
 
+/** The number of files from which on threads are worth their start. */
+const minThreadedFiles = 256
+
 interface ListedFile extends Listed {
   readonly child: ScannedChild
 }
@@ -568,7 +571,8 @@ const readInThreads = <E>(
 ): Effect.Effect<void> => {
   const { history } = port
   const lend = history?._tag === "Directory" ? history.lend : undefined
-  if (threads === undefined || lend === undefined) return Effect.void
+  const count = unread.reduce((sum, draft) => sum + draft.unread.length, 0)
+  if (threads === undefined || lend === undefined || count < minThreadedFiles) return Effect.void
   const captured = new Set<ScannedChild>()
   const sources = unread.map((draft): Source<ListedFile> => {
     const { before, entries, path } = draft

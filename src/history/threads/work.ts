@@ -100,7 +100,12 @@ export interface InflateReport {
 }
 
 export type Order = CaptureOrder | CompareOrder | DeflateOrder | InflateOrder
-export type Report = CaptureReport | CompareReport | DeflateReport | InflateReport | { readonly _tag: "Failed"; readonly detail: string }
+export type Report =
+  | CaptureReport
+  | CompareReport
+  | DeflateReport
+  | InflateReport
+  | { readonly _tag: "Failed"; readonly detail: string }
 
 export interface Tools {
   readonly fs: Pick<typeof Fs, "openSync" | "fstatSync" | "readSync" | "closeSync" | "lstatSync" | "constants">

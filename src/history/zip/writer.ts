@@ -157,10 +157,10 @@ export class Writer {
 
   /** Reads some entries at a time, compresses them in threads, and encodes them in their order. */
   #parts(items: ReadonlyArray<Item>): Stream.Stream<Bytes<ArchiveError | Fault>, ArchiveError | Fault> {
-    const gathered = Effect.fnUntraced({ self: this }, function* (
-      from: number,
-      next: number = from
-    ): Effect.fn.Return<readonly [Gathered, number] | undefined, ArchiveError | Fault> {
+    const gathered = Effect.fnUntraced({ self: this }, function* (from: number, next: number = from): Effect.fn.Return<
+      readonly [Gathered, number] | undefined,
+      ArchiveError | Fault
+    > {
       const entries: Array<Prepared> = []
       let bytes = 0
       for (; next < items.length && entries.length < entriesPerPart && bytes < bytesPerPart; next++) {
@@ -187,9 +187,7 @@ export class Writer {
         ),
         (some) => (some._tag === "Large" ? this.#large(some.item) : this.#encodeAll(some))
       )
-    return items.length < minThreadedItems || !isNode
-      ? encoded(undefined)
-      : Stream.unwrap(Effect.map(sharedThreads, encoded))
+    return items.length < minThreadedItems || !isNode ? encoded(undefined) : Stream.unwrap(Effect.map(sharedThreads, encoded))
   }
 
   #encodeAll({ entries, packed }: Compressed & { readonly _tag: "Small" }): Bytes<ArchiveError> {
