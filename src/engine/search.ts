@@ -22,6 +22,7 @@ import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import { performing } from "../port/Request.ts"
 import type { DirectoryFiles, Explorer as Explorer_, Searched } from "../port/explorer.ts"
 import { type ContentSearchResult, type Matched, Matching } from "../runtime/matching.ts"
+import type { FileFound } from "../runtime/packed.ts"
 import * as Eager from "./eager.ts"
 import type { Base, GrepPlan } from "./grep.ts"
 import type { Why } from "./options.ts"
@@ -30,8 +31,9 @@ import * as Read from "./read.ts"
 import { SkippedEntry } from "./skips.ts"
 import * as Text from "./text.ts"
 import * as Explorer from "./walk.ts"
-import * as Missing from "./walker.ts"
-import { type Directory, Walker } from "./walker.ts"
+import * as Missing from "./missing.ts"
+import type { Directory } from "./walkDirectory.ts"
+import { Walker } from "./walker.ts"
 
 /**
  * Runs the values of `next`, at most `concurrency` at a time, until `next` fails or returns `undefined`.
@@ -353,6 +355,24 @@ class Candidate {
   }
 }
 
+/** A file that a process has searched. */
+class ProcessedFile implements Outcome {
+  readonly #directory: Directory
+  readonly #name: string
+  found: FileFound = []
+  text: string | undefined
+  readonly isComplete = true
+
+  constructor(directory: Directory, name: string) {
+    this.#directory = directory
+    this.#name = name
+  }
+
+  get path(): FsPath.FsPath {
+    return FsPath.join(this.#directory.path, this.#name)
+  }
+}
+
 const candidate = (directory: Directory, child: Child): Candidate => new Candidate(directory, child)
 
 const skippedOutcome = ({ key, path, why }: SkippedEntry): Outcome => ({ path, found: why, key })
@@ -380,6 +400,8 @@ const noMatches: Outcome = { path: FsPath.root, found: [] }
 
 /** Files searched before the backend's own search starts, which end before a worker has started. */
 const earlyFiles = 64
+/** Files searched here while the processes start, which will search the others. */
+const earlyFilesBesideProcesses = 1024
 const firstBatch = 32
 const maxBackendBatch = 384
 /** The maximum number of files in a batch of small files, which are all in memory at once. */
@@ -490,16 +512,22 @@ export const outcomes = (
   const task: SearchTask = { port, base, plan: self, query: queryOf(self, limit), hasExpensiveFile: false }
   if (base.kind !== "directory")
     return emitUntilFault(Stream.fromEffect(Missing.searchSingle(base, port.stat(base.at), searched(task, [base]))))
+  // A process does not know the line at which a search continues in its first file.
+  const walkPlan = self.after === undefined ? self.walk : { ...self.walk, isPortable: false }
   const fold = Explorer.foldOf(port)
   const first = self.after && fold(self.after.path)
   return Stream.unwrap(
     Effect.flatMap(Explorer.make(port, true), (explorer) => {
       const { search } = explorer
-      const walker = new Walker(port, explorer, self.walk, base, candidate, search !== undefined)
+      const walker = new Walker<Candidate | Outcome>(port, explorer, walkPlan, base, candidate, search !== undefined, {
+        query: task.query,
+        makeFile: (directory, name) => new ProcessedFile(directory, name),
+        makeUnreadable: (path) => ({ path, found: "unreadable" })
+      })
       const done = (file: Candidate | Outcome): void => {
         if (!isSettled(file)) walker.releaseFiles(file.directory, 1)
       }
-      const isWanted = (file: Candidate | SkippedEntry): boolean => {
+      const isWanted = (file: Candidate | Outcome | SkippedEntry): boolean => {
         if (file instanceof SkippedEntry || first === undefined || FsPath.compare(fold(file.path), first) >= 0) return true
         done(file)
         return false
@@ -509,7 +537,8 @@ export const outcomes = (
       )
       let seen = 0
       const run = (batch: Batch): Effect.Effect<BatchOutcomes, Fault> => {
-        const isEarly = seen < earlyFiles
+        if (batch.every(isSettled)) return Effect.succeed(batch as ReadonlyArray<Outcome>)
+        const isEarly = seen < (explorer.trees === undefined ? earlyFiles : earlyFilesBesideProcesses)
         seen += batch.length
         const answer = search === undefined || isEarly ? searched(task, batch, search) : searchInBackend(search, task, batch)
         const seeking: Missing.MissingFileSearch<Candidate, Outcome> = {

@@ -30,7 +30,7 @@ export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | und
 /** A directory with the stamp that it had before it was listed. Without a stamp it must be listed again. */
 export type StampedDirectory = DirectoryNode & { readonly stamp?: Stamp | undefined }
 
-/** Returns the possible delay, in milliseconds, of a disk's clock. Times in whole seconds may lag by two seconds. */
+/** Returns the possible error, in milliseconds, of a disk's timestamps. It is two seconds if the times are whole seconds. */
 const clockDelayMillis = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
 
 /** Returns the time from which on a scan must have begun for the stamp to show every later change. */

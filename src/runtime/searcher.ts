@@ -13,7 +13,13 @@ import type { PackedMatches } from "./packed.ts"
 import type { Query } from "../model/search.ts"
 import type { scan } from "./scan.ts"
 
-export type Batch = Paths | Contents
+export type Batch = Paths | Contents | WorkingDirectory
+
+/** Files of the working directory, by name. The list may grow during the search, and the process may enter another one. */
+export interface WorkingDirectory {
+  readonly files: ReadonlyArray<string>
+  readonly refuseHardlinks: boolean
+}
 
 /**
  * Files to search: the first `counts[0]` names are in the directory `bases[0]`, the next `counts[1]` in `bases[1]`, and
@@ -36,6 +42,12 @@ export interface Contents {
 export interface Search {
   /** Searches the next file. Returns false if none is left, the answer is large enough, or no descriptor was free. */
   readonly next: () => boolean
+  /** Returns the number of files searched so far. */
+  readonly done: () => number
+  /** Returns the number of matches found so far. */
+  readonly matches: () => number
+  /** Tests whether a file, from this index on, no longer existed. */
+  readonly hasGone: (from: number) => boolean
   /**
    * Returns the results so far, perhaps for the first files only. Must be called once, because its buffers are
    * transferred.
@@ -183,8 +195,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const { maxMatches: most, pattern: question, includesText: withText } = query
     const { literal } = question
 
-    const names = "contents" in batch || batch.names === "" ? [] : batch.names.split("/")
-    const files = new Int32Array("contents" in batch ? batch.contents.length : names.length)
+    const names = "contents" in batch ? [] : "files" in batch ? batch.files : batch.names === "" ? [] : batch.names.split("/")
+    let files = new Int32Array("contents" in batch ? batch.contents.length : Math.max(names.length, 64))
     const texts: Array<string> = []
     let textLength = 0
     let bytes = Buffer.allocUnsafeSlow(2 ** 10)
@@ -466,16 +478,28 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       left--
       return bases[directory]!
     }
+    const fileCount = (): number => ("contents" in batch ? batch.contents.length : names.length)
     return {
+      done: () => done,
+      matches: () => metaLength >> 2,
+      hasGone: (from) => files.subarray(from, done).includes(gone),
       next: () => {
-        if (done === files.length || isOutOfDescriptors || bytesLength + metaLength * 4 + textLength > maxAnswerBytes)
+        if (done === fileCount() || isOutOfDescriptors || bytesLength + metaLength * 4 + textLength > maxAnswerBytes)
           return false
+        if (done === files.length) {
+          const larger = new Int32Array(files.length * 2)
+          larger.set(files)
+          files = larger
+        }
         loadNeedles(prepared)
         const usedBefore = bytesLength
         const filledBefore = metaLength
         count = 0
-        from = done === 0 ? batch.from : 1
-        const found = "contents" in batch ? searchBytes(batch.contents[done]!) : search(`${at(batch)}/${names[done]!}`)
+        from = done === 0 && "from" in batch ? batch.from : 1
+        const found =
+          "contents" in batch
+            ? searchBytes(batch.contents[done]!)
+            : search("files" in batch ? names[done]! : `${at(batch)}/${names[done]!}`)
         if (found < 0) {
           bytesLength = usedBefore
           metaLength = filledBefore

@@ -7,15 +7,12 @@ import type * as Zlib from "node:zlib"
 export type ObjectKind = "blob" | "tree" | "commit"
 
 export interface Encoder {
-  /** The compression level. Higher levels save little and cost several times as much. */
+  /** The compression level. Higher levels save little space and take several times as long. */
   readonly level: number
-  /** Encodes kind and size: four bits of the size in the first byte, then seven bits per byte. */
+  /** Encodes the kind and the size of an object: four bits of the size in the first byte, then seven bits per byte. */
   readonly header: (kind: ObjectKind, size: number) => Buffer
   readonly deflated: (body: Uint8Array) => Buffer
-  /**
-   * Tests whether the bytes look compressed or encrypted. Compressing such bytes costs thirty times as much as storing
-   * them.
-   */
+  /** Tests whether the bytes look compressed or encrypted. Compressing such bytes takes thirty times as long as storing them. */
   readonly looksIncompressible: (bytes: Uint8Array) => boolean
 }
 
@@ -34,8 +31,8 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
   }
 
   /**
-   * The largest body, in bytes, that is stored without compression, because creating a compressor costs more than it
-   * saves.
+   * The largest body, in bytes, that is stored without compression. For such a body, creating a compressor costs more than
+   * the compression saves.
    */
   const maxUncompressedBytes = 96
 
@@ -59,9 +56,7 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
 
   const sampleCount = 1024
   const byteCounts = new Uint16Array(256)
-  /**
-   * The expected sum of squares for equally frequent bytes, plus an eighth, which is seven standard deviations.
-   */
+  /** The sum of squares that equally frequent bytes give on average, plus one eighth, which is seven standard deviations. */
   const denseThreshold = (sampleCount + sampleCount ** 2 / 256) * 1.125
 
   const looksIncompressible = (bytes: Uint8Array): boolean => {
@@ -74,7 +69,7 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
     return repeats < denseThreshold
   }
 
-  /** Options for bodies of up to 2^9, 2^10, … bytes. A smaller window is cheaper to create. */
+  /** The options for bodies of up to 2^9, 2^10, … bytes. A compressor with a smaller window is faster to create. */
   const compressors: ReadonlyArray<Zlib.ZlibOptions> = [9, 10, 11, 12, 13, 14, 15].map((windowBits) => ({
     level,
     windowBits,

@@ -1,8 +1,8 @@
 /**
- * Writes all new objects of one capture into one pack: a few large writes instead of a file per object.
+ * Writes all new objects of one capture into one pack. This takes a few large writes instead of one file per object.
  *
- * A stream of known size goes to a part file of its own, so that other objects can be added meanwhile. A stream of the wrong
- * size is cut off again.
+ * A stream is written to a temporary file of its own, so that other objects can be added at the same time. If the stream has
+ * the wrong size, its part is removed again.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -16,14 +16,14 @@ import { encodeIndex } from "./packIndex.ts"
 
 export interface PackWriter {
   /**
-   * Adds an object unless this pack has it already. Returns the id, which is computed if not given. A write error is
-   * reported by `finish`.
+   * Adds an object if this pack does not contain it, and returns the id. Computes the id if it is not given. `finish` reports
+   * write errors.
    */
   readonly add: (kind: ObjectKind, body: Uint8Array, id?: string) => string
   /** Adds an object that is already encoded, with the CRC-32 of its encoding. Does the same as `add`. */
   readonly addEncoded: (id: string, encoded: Uint8Array, crc: number) => void
   /**
-   * Adds a blob of this size. A failure or an interruption leaves the pack as it was. Several streams can run at once.
+   * Adds a blob of a given size. A failure or an interruption leaves the pack unchanged. Several streams can be added at once.
    */
   readonly addStream: <E, R>(
     size: number,
@@ -31,7 +31,7 @@ export interface PackWriter {
   ) => Effect.Effect<string, E | SizeMismatch | StoreFault, R>
   readonly has: (id: string) => boolean
   /**
-   * Publishes the pack for git and returns its name, `pack-…`, or `undefined` if it is empty. A failure leaves no
+   * Publishes the pack for git and returns its name, `pack-…`. Returns `undefined` if the pack is empty. A failure leaves no
    * files.
    */
   readonly finish: Effect.Effect<string | undefined, StoreFault>
@@ -46,14 +46,14 @@ export interface SizeMismatch {
 }
 
 export interface PackOptions {
-  /** Makes `finish` wait until the data is on the disk. @default true */
+  /** Whether `finish` waits until the data is on the disk. @default true */
   readonly isDurable?: boolean | undefined
-  /** The first offset that takes 64 bits in the index. @default 2 GiB */
+  /** The smallest offset that the index stores in 64 bits. @default 2 GiB */
   readonly wideFrom?: number | undefined
 }
 
 const bufferBytes = 1024 * 1024
-/** Bytes per chunk of a stream, and bytes per read of a file: about a millisecond each. */
+/** The bytes per chunk of a stream, and the bytes per read of a file. A chunk takes about a millisecond. */
 const chunkBytes = 256 * 1024
 const readBytes = 2 * 1024 * 1024
 
@@ -78,7 +78,7 @@ const writeAll = (descriptor: number, bytes: Uint8Array, position: number): void
   for (let at = 0; at < bytes.length;) at += Fs.writeSync(descriptor, bytes, at, bytes.length - at, position + at)
 }
 
-/** Returns a name like those of git's own temporary files, so that git removes leftovers of a killed process. */
+/** Returns a name in the form of git's own temporary files, so that git removes the file of a killed process. */
 const temporaryName = (kind: "pack" | "idx"): string => `tmp_${kind}_${randomBytes(8).toString("hex")}`
 
 const makePart = (path: string) => {
@@ -195,7 +195,7 @@ const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number,
   )
 })
 
-/** Reads a file from the beginning, chunk by chunk. One buffer serves all chunks, so reading and use alternate. */
+/** Reads a file chunk by chunk. All chunks share one buffer, so the next read starts after `use` returns. */
 const readThrough = Effect.fnUntraced(function* (descriptor: number, size: number, use: (bytes: Buffer) => void) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(size, readBytes))
   for (let at = 0; at < size;) {
@@ -215,7 +215,7 @@ const append = Effect.fnUntraced(function* (main: Part, part: Part) {
   part.remove()
 })
 
-/** Completes the pack. The header holds the number of objects, so the pack can be hashed only now. */
+/** Completes the pack. The header contains the number of objects, so the pack is hashed at the end. */
 const finishHeader = Effect.fnUntraced(function* (main: Part) {
   yield* attempt(main.flush)
   const count = Buffer.alloc(4)
@@ -249,7 +249,7 @@ const withFile = <A>(path: string, use: (descriptor: number) => Effect.Effect<A,
       })
   )
 
-/** Renames pack and index into place. The index comes last, because git finds a pack by its index. */
+/** Renames the pack and the index to their final names. The index is last, because git finds a pack by its index. */
 const publish = (directory: string, name: string, pack: string, index: string): void => {
   const target = join(directory, name)
   const isNew = !Fs.existsSync(`${target}.pack`)
@@ -274,7 +274,7 @@ export const open = Effect.fnUntraced(function* (
   let isClosed = false
 
   const use = (): void => {
-    if (isClosed) throw new Error("the pack is closed")
+    if (isClosed) throw new Error("the pack writer is closed, so it accepts no more objects")
   }
   const findFreePart = (): Part => {
     const there = parts.find(({ isBusy }) => !isBusy)
@@ -372,7 +372,7 @@ export const open = Effect.fnUntraced(function* (
     use()
     isClosed = true
     if (parts.some(({ isBusy }) => isBusy))
-      return Effect.andThen(close, Effect.die(new Error("a stream of the pack has not ended")))
+      return Effect.andThen(close, Effect.die(new Error("the pack cannot be finished while a stream is being added")))
     return Effect.uninterruptibleMask((restore) => Effect.ensuring(restore(writePack), close))
   })
 

@@ -1,7 +1,8 @@
 /**
- * Writes a filesystem as a ZIP archive, in constant memory: small files are packed whole, large ones are streamed.
+ * Writes a filesystem as a ZIP archive in constant memory. Small files are compressed in one call, and large files are
+ * streamed.
  *
- * The same tree and clock give the same bytes: the only time in an archive is the clock's.
+ * The same tree and clock give the same bytes, because all times in an archive are the time of the clock.
  *
  * A directory has an entry of its own if it has a mode or is empty. An entry has no mode if the backend has no modes.
  */
@@ -32,10 +33,10 @@ const [entriesPerPart, bytesPerPart] = [128, 256 * 1024] as const
 /** The number of entries from which on threads are worth their start. */
 const minThreadedItems = 256
 
-/** The size in bytes from which the packed size may need 64 bits. */
+/** The size, in bytes, from which the compressed size may need 64 bits. */
 const wideSizeThreshold = 0xf000_0000
 
-/** The longest name in bytes; the format stores the length in 16 bits. */
+/** The longest name in bytes. The format stores the length in 16 bits. */
 const maxNameBytes = 0xffff
 
 const modeOf = (type: number, mode: number | undefined): number | undefined =>
@@ -43,7 +44,7 @@ const modeOf = (type: number, mode: number | undefined): number | undefined =>
 
 export type Layout = "manifest" | "plain"
 
-/** Tests whether a plain archive could be mistaken for one with a manifest, or for one that lost its content. */
+/** Tests whether a reader could mistake a plain archive for one with a manifest, or for an empty file. */
 const needsPlainComment = (items: ReadonlyArray<Item>): boolean =>
   items.length === 0 || items.some(({ path }) => path === Manifest.manifestName)
 
@@ -131,7 +132,7 @@ export class Writer {
     this.#time = Format.dosTime(now)
   }
 
-  /** The manifest of the entries written so far. Entries carried verbatim are counted separately. */
+  /** The manifest of the entries written so far. Verbatim entries are counted separately. */
   get manifest(): Manifest.Manifest {
     return {
       createdAt: DateTime.makeUnsafe(this.#now),
@@ -225,7 +226,7 @@ export class Writer {
     )
   }
 
-  /** Encodes a symlink or directory as a file, so that other readers do not create it. */
+  /** Prepares a symlink or a directory as an ordinary file, so that other readers do not create a symlink or a directory. */
   #odd(item: Item): Effect.Effect<Prepared, ArchiveError> {
     const mode = item.kind === "directory" ? modeOf(Format.fileType, item.mode) : Format.fileType | 0o600
     const content = item.kind === "symlink" ? Buffer.from(item.target) : new Uint8Array(0)
@@ -270,7 +271,7 @@ export class Writer {
     return Effect.flatMap(pack(content), (packed) => tryArchive(() => Buffer.concat(this.#encode(made, content, packed))))
   }
 
-  /** Encodes a large entry. Opens the file again; by now it may be small or gone. */
+  /** Encodes a large entry. Opens the file again, so it may be small or gone by now. */
   #large(item: Item): Bytes<ArchiveError | Fault> {
     const { path } = item
     return Stream.unwrap(
@@ -291,7 +292,7 @@ export class Writer {
   }
 
   /**
-   * Streams a large file; its beginning decides whether to compress it.
+   * Streams a large file. The first bytes of the file decide whether it is compressed.
    *
    * An uncompressed file is read twice, because its checksum comes before the data.
    */
@@ -354,7 +355,7 @@ export class Writer {
     )
     return Stream.mapError(all, (error) =>
       error._tag === "Broken"
-        ? ({ _tag: "IoError", detail: `it could not be compressed: ${String(error.detail)}` } as Fault)
+        ? ({ _tag: "IoError", detail: `the file could not be compressed: ${String(error.detail)}` } as Fault)
         : error
     )
   }
