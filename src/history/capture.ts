@@ -9,7 +9,7 @@ import type { FsPath } from "../model/FsPath.ts"
 import type { DirectoryHistory, StampedChild } from "../port/history.ts"
 import { writeStamp } from "./stamps.ts"
 import type { Threads } from "./threads/pool.ts"
-import { type CaptureReport, type Place, stampLength } from "./threads/work.ts"
+import { type CaptureReport, type Place, stampLength } from "./threads/orders.ts"
 
 const controlPattern = /[\u0000-\u001f\u007f]/
 

@@ -15,7 +15,7 @@ import type { DirectoryHistory } from "../port/history.ts"
 import { Fs } from "../runtime/node.ts"
 import { settledAt, type Stamp, type StampedDirectory, type StampedNode, writeStamp } from "./stamps.ts"
 import type { Threads } from "./threads/pool.ts"
-import { type CompareOrder, directoryStates, stampLength } from "./threads/work.ts"
+import { type CompareOrder, directoryStates, stampLength } from "./threads/orders.ts"
 import { isPlainSegment } from "./capture.ts"
 import type { DirectoryNode } from "./tree.ts"
 

@@ -11,7 +11,7 @@ import type * as Os from "node:os"
 import type * as WorkerThreads from "node:worker_threads"
 import { builtin } from "../../runtime/node.ts"
 import { program } from "./program.ts"
-import type { Order, Report } from "./work.ts"
+import type { Order, Report } from "./orders.ts"
 
 export interface Threads {
   /** The number of orders that keep all threads busy. */

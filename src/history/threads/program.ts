@@ -5,7 +5,8 @@
  * functions and break their sources.
  */
 import { makeEncoder } from "../git/encoder.ts"
-import { directoryStates, work } from "./work.ts"
+import { directoryStates } from "./orders.ts"
+import { work } from "./work.ts"
 
 export const program = (): string => `
 const __name = (target) => target;
