@@ -20,7 +20,7 @@ export interface ReplaceGoal<E> {
   readonly paths?: ReadonlyArray<FsPath> | undefined
   readonly dryRun?: boolean | undefined
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
-  readonly scan?: Pick<ScanOptions<E>, "previous" | "excludes"> | undefined
+  readonly scan?: Pick<ScanOptions<E>, "previous" | "excludes" | "threads"> | undefined
 }
 
 export const withExclusiveLock = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>

@@ -17,7 +17,11 @@ import { extend, performing } from "../port/Request.ts"
 import type { DirectoryReading, Visit } from "../port/explorer.ts"
 import type { DirectoryHistory, StampedChild } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
-import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
+import { capture, type Captured, isPlainSegment, type Listed, type Source } from "./capture.ts"
+import { isSameStamp, settledAt, type Stamp, type StampedDirectory, type StampedNode, stampOf } from "./stamps.ts"
+import { findUnchanged, type Unchanged } from "./unchanged.ts"
+import type { Threads } from "./threads/pool.ts"
+import { blobHasher, blobId, type DirectoryNode, type Node } from "./tree.ts"
 
 // Read-ahead for small files. The scan knows the files in reading order, so a backend can read many files in one call.
 
@@ -66,31 +70,6 @@ export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Back
   }
 }
 
-interface Stamp {
-  readonly sizeBytes: number
-  readonly mode: number
-  readonly modified: number
-  readonly changed: number
-  readonly inode: number
-}
-
-export const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamp): Stamp => ({
-  sizeBytes,
-  mode,
-  modified,
-  changed,
-  inode
-})
-
-const isSameStamp = (a: Stamp, b: Stamp): boolean =>
-  a.sizeBytes === b.sizeBytes &&
-  a.modified === b.modified &&
-  a.changed === b.changed &&
-  a.inode === b.inode &&
-  a.mode === b.mode
-
-export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
-
 export interface Scan {
   readonly tree: DirectoryNode
   /** The time when the scan started, in milliseconds since 1970. */
@@ -104,6 +83,8 @@ export interface Scan {
 
 export interface ContentSink<E> {
   readonly file: (bytes: Uint8Array) => string
+  /** Takes a file that a thread has encoded as an object of a pack. Without this function threads only hash. */
+  readonly encoded?: ((captured: Captured) => void) | undefined
   /** Stores the content of a stream and returns its id. Returns `undefined` if the stream does not have `size` bytes. */
   readonly large: (size: number, bytes: Stream.Stream<Uint8Array, Fault>) => Effect.Effect<string | undefined, Fault | E>
   /** Returns the id of a directory whose entries all have ids. Without this function, directories have no ids. */
@@ -121,6 +102,8 @@ export interface Census {
 export interface ScanOptions<E> {
   readonly previous?: Scan | undefined
   readonly sink?: ContentSink<E> | undefined
+  /** Reads files in these threads, if the port can lend directories. */
+  readonly threads?: Threads | undefined
   /** Tests whether the sink still has the content with an id of the previous scan. @default always true */
   readonly hasContent?: ((id: string) => boolean) | undefined
   readonly excludes?: ((path: FsPath) => boolean) | undefined
@@ -157,26 +140,25 @@ export const hashOnlySink: ContentSink<never> = {
     })
 }
 
-/** Returns the possible error, in milliseconds, of a disk's timestamps. It is two seconds if the times are whole seconds. */
-const clockDelayMillis = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
-
 const isUnchangedSince = (known: Node | undefined, now: StampedChild, before: Scan | undefined): known is StampedNode => {
   if (known === undefined || known.kind === "directory" || known.kind !== now.kind || before === undefined) return false
   const { stamp } = known as StampedNode
-  return (
-    stamp !== undefined &&
-    isSameStamp(stamp, now) &&
-    Math.max(stamp.changed, stamp.modified) < before.began - clockDelayMillis(stamp)
-  )
+  return stamp !== undefined && isSameStamp(stamp, now) && settledAt(stamp) < before.began
 }
 
 interface DirectoryDraft {
   readonly path: FsPath
   readonly mode: number | undefined
-  readonly before: DirectoryNode | undefined
+  readonly before: StampedDirectory | undefined
+  /** The stamp of the directory before it was listed. */
+  readonly stamp: Stamp | undefined
+  /** The number of entries that it had. With fewer nodes, its stamp would not stand for all of them. */
+  listedEntries: number
+  /** Set if the entries are those of `before`, so that the directory need not be listed. */
+  isKnown: boolean
   readonly entries: Map<string, Node>
   readonly directories: Array<readonly [segment: string, draft: DirectoryDraft]>
-  readonly unread: Array<ScannedChild>
+  unread: Array<ScannedChild>
   isGone: boolean
 }
 
@@ -234,10 +216,18 @@ const listChildren = (port: Backend, path: FsPath): Effect.Effect<ReadonlyArray<
     : listWithoutStamps(port, path)
 }
 
-const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefined): DirectoryDraft => ({
+const draftOf = (
+  path: FsPath,
+  mode: number | undefined,
+  before: Node | undefined,
+  stamp: Stamp | undefined
+): DirectoryDraft => ({
   path,
   mode: mode === undefined ? undefined : mode & 0o777,
   before: before?.kind === "directory" ? before : undefined,
+  stamp: stamp && stampOf(stamp),
+  listedEntries: 0,
+  isKnown: false,
   entries: new Map(),
   directories: [],
   unread: [],
@@ -306,6 +296,16 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   const explorer = yield* explore<WalkStep>((step) => step.draft.path)
   const pendingSteps: Array<WalkStep> = [{ above: undefined, segment: "", draft: top, unread: 0 }]
   let requestedCount = 0
+  /** Enters the directories below a known one. The known one is not open, so they are reached by their paths. */
+  const pushUnknown = (known: DirectoryDraft): void => {
+    const pending = [known]
+    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
+      for (const [segment, below] of next.directories) {
+        if (below.isKnown) pending.push(below)
+        else pendingSteps.push({ above: undefined, segment, draft: below, unread: 0 })
+      }
+    }
+  }
   const handleReading = Effect.fnUntraced(function* ({ children, visit }: DirectoryReading<WalkStep>) {
     requestedCount--
     const { above, draft } = visit
@@ -318,10 +318,11 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
       return
     }
     yield* enter(draft, found)
-    if (draft.directories.length === 0) return
-    visit.unread = draft.directories.length
-    explorer.keepOpen(visit)
-    for (const [segment, below] of draft.directories) pendingSteps.push({ above: visit, segment, draft: below, unread: 0 })
+    for (const [segment, below] of draft.directories) {
+      if (below.isKnown) pushUnknown(below)
+      else if (pendingSteps.push({ above: visit, segment, draft: below, unread: 0 })) visit.unread++
+    }
+    if (visit.unread > 0) explorer.keepOpen(visit)
   })
   while (pendingSteps.length > 0 || requestedCount > 0) {
     const room = Math.min(explorer.availableReads(), pendingSteps.length)
@@ -335,11 +336,14 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   }
 })
 
-const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptions<E>) {
+const isSameDirectory = ({ stamp }: StampedDirectory, now: StampedChild): boolean =>
+  stamp !== undefined && isSameStamp(stamp, now)
+
+const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOptions<E>, unchanged: Unchanged | undefined) {
   const { excludes, hasContent = () => true, onCensus, previous } = options
   const { history } = port
   const stat = yield* port.stat(root)
-  const top = draftOf(root, stat?.mode, previous?.tree)
+  const top = draftOf(root, stat?.mode, previous?.tree, undefined)
   let [files, bytes, directories, others, bytesToRead] = [0, 0, 0, 0, 0]
 
   const link = Effect.fnUntraced(function* (here: DirectoryDraft, { segment, stamp }: ScannedChild) {
@@ -349,16 +353,55 @@ const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOpt
     const link: StampedNode = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
     here.entries.set(segment, link)
   })
+  /** Takes over the entries of directories that are as they were, down to those that are not. */
+  const takeOver = (top: DirectoryDraft): void => {
+    const pending = [top]
+    for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
+      const { before, entries, path } = here
+      if (before === undefined || unchanged?.isListed(before) !== true) continue
+      here.isKnown = true
+      here.listedEntries = before.entries.size
+      for (const [segment, node] of before.entries) {
+        if (excludes?.(join(path, segment)) === true) continue
+        if (node.kind === "directory") {
+          if (takeWhole(here, segment, node)) continue
+          directories++
+          const below = draftOf(join(path, segment), node.mode, node, (node as StampedDirectory).stamp)
+          here.directories.push([segment, below])
+          pending.push(below)
+        } else {
+          entries.set(segment, node)
+          files++
+          bytes += node.kind === "file" ? node.sizeBytes : ((node as StampedNode).stamp?.sizeBytes ?? 0)
+        }
+      }
+    }
+  }
+  /** Takes over a directory with everything below it, if all is as it was. */
+  const takeWhole = (here: DirectoryDraft, segment: string, node: DirectoryNode): boolean => {
+    const counts = excludes === undefined ? unchanged?.whole(node) : undefined
+    if (counts === undefined) return false
+    here.entries.set(segment, node)
+    files += counts.files
+    bytes += counts.bytes
+    directories += counts.directories + 1
+    return true
+  }
   /** Records the children that need no further read. Returns the symlinks, whose targets must be read. */
   const take = (here: DirectoryDraft, children: ReadonlyArray<ScannedChild>): ReadonlyArray<ScannedChild> | undefined => {
     let links: Array<ScannedChild> | undefined
+    here.listedEntries = children.length
     for (const child of children) {
       const { kind, segment, sizeBytes, stamp } = child
       if (TemporaryNames.isInProgress(segment) || excludes?.(join(here.path, segment)) === true) continue
       const before = here.before?.entries.get(segment)
       if (kind === "directory") {
+        const isSame = before?.kind === "directory" && stamp !== undefined && isSameDirectory(before, stamp)
+        if (isSame && takeWhole(here, segment, before)) continue
         directories++
-        here.directories.push([segment, draftOf(join(here.path, segment), child.mode, before)])
+        const below = draftOf(join(here.path, segment), child.mode, before, stamp)
+        here.directories.push([segment, below])
+        if (isSame) takeOver(below)
         continue
       }
       if (kind === "other") {
@@ -511,8 +554,62 @@ const readUnread = Effect.fnUntraced(function* <E>(
   }
 })
 
-const isUnchanged = (draft: DirectoryDraft, before: DirectoryNode): boolean => {
+/** The number of files from which on threads are worth their start. */
+const minThreadedFiles = 256
+
+interface ListedFile extends Listed {
+  readonly child: ScannedChild
+}
+
+const isReadByThreads = ({ segment, sizeBytes, stamp }: ScannedChild): boolean =>
+  stamp !== undefined && sizeBytes <= maxWholeFileBytes && isPlainSegment(segment)
+
+/** Reads files in threads. What they could not read as it was listed remains in `unread`. */
+const readInThreads = <E>(
+  port: Backend,
+  unread: ReadonlyArray<DirectoryDraft>,
+  sink: ContentSink<E>,
+  { hasContent = () => true, threads }: ScanOptions<E>,
+  progress: { readonly add: (file: ScannedChild) => void; readonly report: Effect.Effect<void> }
+): Effect.Effect<void> => {
+  const { history } = port
+  const lend = history?._tag === "Directory" ? history.lend : undefined
+  const count = unread.reduce((sum, draft) => sum + draft.unread.length, 0)
+  if (threads === undefined || lend === undefined || count < minThreadedFiles) return Effect.void
+  const captured = new Set<ScannedChild>()
+  const sources = unread.map((draft): Source<ListedFile> => {
+    const { before, entries, path } = draft
+    const files = draft.unread.filter(isReadByThreads).map((child): ListedFile => {
+      const known = before?.entries.get(child.segment)
+      const knownId = known?.kind === "file" && hasContent(known.id) ? known.id : undefined
+      return { child, segment: child.segment, stamp: child.stamp!, knownId }
+    })
+    return {
+      path,
+      files,
+      take: ({ child, segment, stamp }, found) => {
+        sink.encoded?.(found)
+        const { mode, sizeBytes } = stamp
+        const file: StampedNode = { kind: "file", id: found.id, sizeBytes, mode, stamp: stampOf(stamp) }
+        entries.set(segment, file)
+        captured.add(child)
+        progress.add(child)
+      }
+    }
+  })
+  return Effect.map(capture(sources, { lend, threads, isEncoding: sink.encoded !== undefined }, progress.report), () => {
+    for (const draft of unread) draft.unread = draft.unread.filter((child) => !captured.has(child))
+  })
+}
+
+/** Returns the stamp of a directory whose entries are all in the tree. */
+const wholeStampOf = ({ entries, listedEntries, stamp }: DirectoryDraft): Stamp | undefined =>
+  entries.size === listedEntries ? stamp : undefined
+
+const isUnchanged = (draft: DirectoryDraft, before: StampedDirectory): boolean => {
   if (before.mode !== draft.mode || before.entries.size !== draft.entries.size) return false
+  const stamp = wholeStampOf(draft)
+  if (before.stamp === undefined ? stamp !== undefined : stamp === undefined || !isSameStamp(before.stamp, stamp)) return false
   for (const [segment, node] of draft.entries) if (before.entries.get(segment) !== node) return false
   return true
 }
@@ -539,7 +636,13 @@ const buildDirectory = <E>(draft: DirectoryDraft, sink: ContentSink<E>, isSinkCo
   const { before, entries, mode } = draft
   const isKnown = sink.directory === undefined || (isSinkComplete && before?.id !== undefined)
   if (before !== undefined && isKnown && isUnchanged(draft, before)) return before
-  const node: DirectoryNode = { kind: "directory", entries, ...(mode === undefined ? undefined : { mode }) }
+  const stamp = wholeStampOf(draft)
+  const node: StampedDirectory = {
+    kind: "directory",
+    entries,
+    ...(mode === undefined ? undefined : { mode }),
+    ...(stamp && { stamp })
+  }
   return sink.directory === undefined ? node : { ...node, id: sink.directory(node) }
 }
 
@@ -558,22 +661,27 @@ export const scan = Effect.fnUntraced(function* <E = never>(
 ): Effect.fn.Return<Scan, Fault | E> {
   const sink: ContentSink<E> = options.sink ?? hashOnlySink
   const began = yield* Clock.currentTimeMillis
-  const { census, top } = yield* walkTree(port, options)
+  const { hasContent, previous, threads } = options
+  const isComparable = port.history?._tag === "Directory" && previous !== undefined && threads !== undefined
+  const unchanged = isComparable && hasContent === undefined ? yield* findUnchanged(port.history, threads, previous) : undefined
+  const { census, top } = yield* walkTree(port, options, unchanged)
   if (options.onCensus !== undefined) yield* options.onCensus(census, true)
   const { onProgress } = options
   let [files, bytes] = [0, 0]
+  const progress = {
+    add: ({ sizeBytes }: ScannedChild): void => {
+      files++
+      bytes += sizeBytes
+    },
+    report: Effect.suspend(() => onProgress?.({ files, bytes }, census) ?? Effect.void)
+  }
+  yield* readInThreads(port, [...unreadDrafts(top)], sink, options, progress)
   const unread = [...unreadDrafts(top)]
   const reading = withReadAhead(
     port,
     unread.flatMap((draft) => draft.unread.map(({ segment }) => join(draft.path, segment)))
   )
-  for (const draft of unread) {
-    yield* readUnread(reading, draft, sink, ({ sizeBytes }) => {
-      files++
-      bytes += sizeBytes
-    })
-    if (onProgress !== undefined) yield* onProgress({ files, bytes }, census)
-  }
+  for (const draft of unread) yield* Effect.andThen(readUnread(reading, draft, sink, progress.add), progress.report)
   const tree = yield* buildTree(top, sink, options.hasContent === undefined)
   return { tree, began, files: census.files, bytes: census.bytes, directories: census.directories, others: census.others }
 })

@@ -49,6 +49,19 @@ export interface DirectoryHistory {
   readonly explore?:
     | (<V extends Visit>(pathOf: (visit: V) => FsPath) => Effect.Effect<Explorer<V>, never, Scope.Scope>)
     | undefined
+  /**
+   * Lends a directory to other threads for the scope. Absent without race-free confinement. Fails with NotFound,
+   * NotADirectory.
+   */
+  readonly lend?: ((path: FsPath) => Effect.Effect<LentDirectory, Fault, Scope.Scope>) | undefined
+}
+
+export interface LentDirectory {
+  /** A host path to which a name can be appended. It leads to this directory until the end of the scope. */
+  readonly base: string
+  readonly device: number
+  /** Files with several names must not be read. */
+  readonly refusesHardlinks: boolean
 }
 
 export interface StampedChild extends Child {

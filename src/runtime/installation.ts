@@ -82,13 +82,15 @@ const makeKey = (path: string): Buffer | undefined => {
   return readKey(path)
 }
 
-let cachedKey: Buffer | undefined
+let cachedKey: KeyObject | undefined
 
-const key = (): Buffer => {
+/** Returns the key as an object, with which a code takes a tenth of the time that it takes with the bytes. */
+const key = (): KeyObject => {
   if (cachedKey === undefined) {
     const at = directory()
     const path = at === undefined ? undefined : join(at, "key")
-    cachedKey = (path === undefined ? undefined : (readKey(path) ?? makeKey(path))) ?? randomBytes(keyLength)
+    const bytes = (path === undefined ? undefined : (readKey(path) ?? makeKey(path))) ?? randomBytes(keyLength)
+    cachedKey = crypto().createSecretKey(bytes)
   }
   return cachedKey
 }

@@ -4,8 +4,8 @@ import { join, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
 import { rolldown } from "rolldown"
 
-const embedWorkerProgram = async (directory: string): Promise<void> => {
-  const file = join(directory, "runtime/program.js")
+const embedWorkerProgram = async (directory: string, name: string): Promise<void> => {
+  const file = join(directory, name)
   const { program } = (await import(pathToFileURL(file).href)) as { readonly program: () => string }
   writeFileSync(file, `export const program = () => ${JSON.stringify(program())};\n`)
 }
@@ -40,7 +40,8 @@ const embedSearchProgram = async (directory: string): Promise<void> => {
 
 /** Embeds the programs. `directory` is the output directory of the compiler. */
 export const embed = async (directory: string): Promise<void> => {
-  await embedWorkerProgram(resolve(directory))
+  await embedWorkerProgram(resolve(directory), "runtime/program.js")
+  await embedWorkerProgram(resolve(directory), "history/threads/program.js")
   await embedSearchProgram(resolve(directory))
 }
 

@@ -310,6 +310,17 @@ const realPath = (root: string): HostPath | undefined => {
   }
 }
 
+export const lend =
+  (confined: Confined, refusesHardlinks: boolean): NonNullable<DirectoryHistory["lend"]> =>
+  (path) =>
+    Effect.map(
+      Effect.acquireRelease(
+        attempt(() => openDirectory(confined, path)),
+        (place) => Effect.sync(() => place.release())
+      ),
+      ({ directory, stats }) => ({ base: directory.toString(), device: stats.dev, refusesHardlinks })
+    )
+
 /**
  * Creates the history of a root. Returns `undefined` if the path of the root is not valid text, because the path could
  * be confused with another.
@@ -317,10 +328,10 @@ const realPath = (root: string): HostPath | undefined => {
 export const history = (
   confined: Confined,
   root: string,
-  explore?: DirectoryHistory["explore"]
+  threads?: Pick<DirectoryHistory, "explore" | "lend">
 ): DirectoryHistory | undefined => {
   const real = realPath(root)
   return typeof real === "string"
-    ? { _tag: "Directory", root: real, listStamped: (path) => stamps(confined, path), explore }
+    ? { _tag: "Directory", root: real, listStamped: (path) => stamps(confined, path), ...threads }
     : undefined
 }

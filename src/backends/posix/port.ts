@@ -94,7 +94,13 @@ export const backend = (confined: Confined, options: PosixHostOptions, workers?:
     attributes: { set: (path, values) => attempt(() => Attributes.setAttributes(confined, path, values, hardlinks)) },
     watch: (path) => watch(confined, path),
     rules,
-    history: Stamps.history(confined, options.root, confined.level === "race-free" ? exploreStamps : undefined),
+    history: Stamps.history(
+      confined,
+      options.root,
+      confined.level === "race-free"
+        ? { explore: exploreStamps, lend: Stamps.lend(confined, exploring.refuseHardlinks) }
+        : undefined
+    ),
     locks: { ...Locks.make({ caseSensitive: confined.caseSensitive }), claim: Claims.make(confined) },
     perform: Request.handlers({
       Read: ({ maxBytes, path }) => Effect.map(File.readSmall(confined, path, maxBytes, hardlinks), Option.fromUndefinedOr),

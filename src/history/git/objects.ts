@@ -1,8 +1,9 @@
 /** Object ids of git. An id is the SHA-1 of the kind, the size and the bytes, as 40 lower-case hexadecimal digits. */
 import { Buffer } from "../../runtime/buffer.ts"
 import { createHash, hash } from "../../runtime/node.ts"
+import type { ObjectKind } from "./encoder.ts"
 
-export type ObjectKind = "blob" | "tree" | "commit"
+export type { ObjectKind }
 
 const idPattern = /^[0-9a-f]{40}$/
 

@@ -9,8 +9,8 @@ import * as Exit from "effect/Exit"
 import * as Stream from "effect/Stream"
 import * as Host from "../../runtime/host.ts"
 import { createHash, Fs, join, randomBytes, zlib } from "../../runtime/node.ts"
-import type * as Zlib from "node:zlib"
 import { storeFault, type StoreFault } from "../errors.ts"
+import { type Encoder, makeEncoder } from "./encoder.ts"
 import { hasherOf, idOf, type ObjectKind } from "./objects.ts"
 import { encodeIndex } from "./packIndex.ts"
 
@@ -20,6 +20,8 @@ export interface PackWriter {
    * write errors.
    */
   readonly add: (kind: ObjectKind, body: Uint8Array, id?: string) => string
+  /** Adds an object that is already encoded, with the CRC-32 of its encoding. Does the same as `add`. */
+  readonly addEncoded: (id: string, encoded: Uint8Array, crc: number) => void
   /**
    * Adds a blob of a given size. A failure or an interruption leaves the pack unchanged. Several streams can be added at once.
    */
@@ -50,86 +52,15 @@ export interface PackOptions {
   readonly wideFrom?: number | undefined
 }
 
-/** The compression level. Higher levels save little space and take several times as long. */
-const level = 1
 const bufferBytes = 1024 * 1024
 /** The bytes per chunk of a stream, and the bytes per read of a file. A chunk takes about a millisecond. */
 const chunkBytes = 256 * 1024
 const readBytes = 2 * 1024 * 1024
 
-const kinds: { readonly [Kind in ObjectKind]: number } = { commit: 1, tree: 2, blob: 3 }
+let loadedEncoder: Encoder | undefined
 
-/** Encodes the kind and the size of an object: four bits of the size in the first byte, then seven bits per byte. */
-const headerOf = (kind: ObjectKind, size: number): Buffer => {
-  const bytes: Array<number> = []
-  let next = (kinds[kind] << 4) | (size & 15)
-  for (let rest = Math.floor(size / 16); rest > 0; rest = Math.floor(rest / 128)) {
-    bytes.push(next | 0x80)
-    next = rest % 128
-  }
-  return Buffer.from([...bytes, next])
-}
-
-/**
- * The largest body, in bytes, that is stored without compression. For such a body, creating a compressor costs more than the
- * compression saves.
- */
-const maxUncompressedBytes = 96
-
-const adler32 = (bytes: Uint8Array): number => {
-  let [a, b] = [1, 0]
-  for (const byte of bytes) {
-    a = (a + byte) % 65521
-    b = (b + a) % 65521
-  }
-  return b * 65536 + a
-}
-
-const encodeStored = (body: Uint8Array): Buffer => {
-  const size = body.length
-  const out = Buffer.allocUnsafe(size + 11)
-  out.set([0x78, 0x01, 1, size, 0, 255 - size, 255])
-  out.set(body, 7)
-  out.writeUInt32BE(adler32(body), size + 7)
-  return out
-}
-
-const sampleCount = 1024
-const byteCounts = new Uint16Array(256)
-
-/**
- * The threshold of `looksIncompressible`. It is the sum of squares that equally frequent bytes give on average, plus one
- * eighth, which is seven standard deviations.
- */
-const denseThreshold = (sampleCount + sampleCount ** 2 / 256) * 1.125
-
-/** Tests whether the bytes look compressed or encrypted. Compressing such bytes takes thirty times as long as storing them. */
-const looksIncompressible = (bytes: Uint8Array): boolean => {
-  if (bytes.length < 4 * sampleCount) return false
-  const step = bytes.length / sampleCount
-  byteCounts.fill(0)
-  for (let i = 0; i < sampleCount; i++) byteCounts[bytes[Math.floor(i * step)]!]!++
-  let repeats = 0
-  for (const count of byteCounts) repeats += count * count
-  return repeats < denseThreshold
-}
-
-/** The options for bodies of up to 2^9, 2^10, … bytes. A compressor with a smaller window is faster to create. */
-const compressors: ReadonlyArray<Zlib.ZlibOptions> = [9, 10, 11, 12, 13, 14, 15].map((windowBits) => ({
-  level,
-  windowBits,
-  memLevel: Math.min(8, windowBits - 6),
-  chunkSize: 2 ** windowBits + 128
-}))
-
-const encodeDeflated = (body: Uint8Array): Buffer => {
-  const size = body.length
-  if (size <= maxUncompressedBytes) return encodeStored(body)
-  const chunkSize = size + 1024
-  if (looksIncompressible(body)) return zlib().deflateSync(body, { level: 0, chunkSize })
-  const bits = 32 - Math.clz32(size - 1)
-  return zlib().deflateSync(body, bits > 15 ? { level, chunkSize } : compressors[Math.max(0, bits - 9)])
-}
+/** Makes the encoder at the first use, because it loads zlib. */
+const encoder = (): Encoder => (loadedEncoder ??= makeEncoder(zlib()))
 
 const diskFullCodes = new Set(["ENOSPC", "EDQUOT"])
 
@@ -205,7 +136,7 @@ const makePart = (path: string) => {
 type Part = ReturnType<typeof makePart>
 
 const compressor = (isIncompressible: boolean, onData: (bytes: Buffer) => void) => {
-  const deflate = zlib().createDeflate({ level: isIncompressible ? 0 : level, chunkSize: chunkBytes })
+  const deflate = zlib().createDeflate({ level: isIncompressible ? 0 : encoder().level, chunkSize: chunkBytes })
   const ended = new Promise<void>((resolve, reject) => deflate.on("data", onData).once("end", resolve).once("error", reject))
   ended.catch(() => {})
   return {
@@ -224,7 +155,7 @@ const compressor = (isIncompressible: boolean, onData: (bytes: Buffer) => void) 
 const mismatch = (expected: number, actual: number): SizeMismatch => ({ _tag: "SizeMismatch", expected, actual })
 
 const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number, stream: Stream.Stream<Uint8Array, E, R>) {
-  const header = headerOf("blob", size)
+  const header = encoder().header("blob", size)
   const hash = hasherOf("blob", size)
   let crc = zlib().crc32(header)
   let seen = 0
@@ -242,7 +173,7 @@ const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number,
   const take = Effect.fnUntraced(function* (bytes: Uint8Array) {
     seen += bytes.length
     if (seen > size) return yield* Effect.fail(mismatch(size, seen))
-    deflate ??= compressor(looksIncompressible(bytes), onData)
+    deflate ??= compressor(encoder().looksIncompressible(bytes), onData)
     for (let at = 0; at < bytes.length; at += chunkBytes) {
       const some = bytes.subarray(at, at + chunkBytes)
       hash.update(some)
@@ -357,26 +288,32 @@ export const open = Effect.fnUntraced(function* (
     for (const part of parts.splice(0)) part.remove()
   })
 
-  const write = (id: string, kind: ObjectKind, body: Uint8Array): void => {
+  const write = (id: string, crc: number, ...parts: ReadonlyArray<Uint8Array>): void => {
     const part = findFreePart()
     const offset = part.size()
-    const header = headerOf(kind, body.length)
-    const content = encodeDeflated(body)
-    part.put(header)
-    part.put(content)
-    part.recordObject(id, offset, zlib().crc32(content, zlib().crc32(header)))
+    for (const bytes of parts) part.put(bytes)
+    part.recordObject(id, offset, crc)
   }
-  const add: PackWriter["add"] = (kind, body, id = idOf(kind, body)) => {
+  /** Runs a write for a new object. A failure is kept for `finish`. */
+  const writeNew = (id: string, run: () => void): void => {
     use()
-    if (all.has(id) || failure !== undefined) return id
+    if (all.has(id) || failure !== undefined) return
     all.add(id)
     try {
-      write(id, kind, body)
+      run()
     } catch (error) {
       failure = diskFault(error)
     }
+  }
+  const add: PackWriter["add"] = (kind, body, id = idOf(kind, body)) => {
+    writeNew(id, () => {
+      const header = encoder().header(kind, body.length)
+      const content = encoder().deflated(body)
+      write(id, zlib().crc32(content, zlib().crc32(header)), header, content)
+    })
     return id
   }
+  const addEncoded: PackWriter["addEncoded"] = (id, encoded, crc) => writeNew(id, () => write(id, crc, encoded))
 
   const reserve = Effect.suspend(() => {
     use()
@@ -440,5 +377,5 @@ export const open = Effect.fnUntraced(function* (
   })
 
   yield* attempt(() => main.put(Buffer.from("PACK\0\0\0\x02\0\0\0\0", "latin1")))
-  return { add, addStream, has: (id) => all.has(id), finish, discard: close }
+  return { add, addEncoded, addStream, has: (id) => all.has(id), finish, discard: close }
 })

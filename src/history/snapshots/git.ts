@@ -25,17 +25,10 @@ import * as PackWriter from "../git/packWriter.ts"
 import { load as loadGitTree, treeSourceOf } from "../git/reader.ts"
 import * as Store from "../git/store.ts"
 import { recoverTransactions, replaceTree, withExclusiveLock } from "../replace.ts"
-import {
-  type ContentSink,
-  hashOnlySink,
-  maxWholeFileBytes,
-  type Scan,
-  scan,
-  type ScanOptions,
-  type StampedNode,
-  stampOf
-} from "../scan.ts"
+import { type ContentSink, hashOnlySink, maxWholeFileBytes, type Scan, scan, type ScanOptions } from "../scan.ts"
+import { type StampedDirectory, type StampedNode, stampOf } from "../stamps.ts"
 import { type Change, differences, type DirectoryNode, type FileNode, type Node } from "../tree.ts"
+import { shared as sharedThreads } from "../threads/pool.ts"
 import { make as makeView } from "../view.ts"
 import * as Budget from "./strategy.ts"
 import {
@@ -152,7 +145,9 @@ type DirectoryRow = readonly [
   mode: number | null,
   id: string,
   directories: ReadonlyArray<string>,
-  leaves: ReadonlyArray<LeafRow>
+  leaves: ReadonlyArray<LeafRow>,
+  /** The stamp of the directory without its mode, which is the first element. Absent if it must be listed again. */
+  stamp?: readonly [modified: number, changed: number, inode: number]
 ]
 
 const noStamp = { modified: -1, changed: -1, inode: 0, mode: 0 }
@@ -164,14 +159,16 @@ const leafOf = (segment: string, node: StampedNode): LeafRow => {
     : [segment, `>${node.target}`, null, node.stamp?.sizeBytes ?? 0, modified, changed, inode, mode]
 }
 
-const lineOf = (self: DirectoryNode): DirectoryRow => {
+const lineOf = (self: StampedDirectory): DirectoryRow => {
   const directories: Array<string> = []
   const leaves: Array<LeafRow> = []
   for (const [segment, node] of self.entries) {
     if (node.kind === "directory") directories.push(segment)
     else leaves.push(leafOf(segment, node))
   }
-  return [self.mode ?? null, self.id ?? "", directories, leaves]
+  const { mode = null, stamp } = self
+  const row = [mode, self.id ?? "", directories, leaves] as const
+  return stamp === undefined || mode !== stamp.mode ? row : [...row, [stamp.modified, stamp.changed, stamp.inode]]
 }
 
 const lines = function* (top: DirectoryNode): Generator<string> {
@@ -220,17 +217,21 @@ interface OpenDirectory {
   readonly finish: () => DirectoryNode
 }
 
-const openDirectory = ([mode, id, directories, leaves]: DirectoryRow): OpenDirectory => {
+const openDirectory = ([mode, id, directories, leaves, stamp]: DirectoryRow): OpenDirectory => {
   const entries = new Map<string, Node>()
   for (const leaf of leaves) entries.set(leaf[0], nodeOf(leaf))
   return {
     entries,
     pendingNames: directories.toReversed(),
-    finish: () => ({
+    finish: (): StampedDirectory => ({
       kind: "directory",
       entries,
       ...(mode === null ? undefined : { mode }),
-      ...(id === "" ? undefined : { id })
+      ...(id === "" ? undefined : { id }),
+      ...(stamp !== undefined &&
+        mode !== null && {
+          stamp: stampOf({ sizeBytes: 0, mode, modified: stamp[0], changed: stamp[1], inode: stamp[2] })
+        })
     })
   }
 }
@@ -303,6 +304,9 @@ const makeSink = (writer: PackWriter.PackWriter, has: (id: string) => boolean): 
   }
   return {
     file: (bytes) => add("blob", bytes),
+    encoded: ({ crc, encoded, id }) => {
+      if (encoded !== undefined && !has(id)) writer.addEncoded(id, encoded, crc)
+    },
     large: (size, bytes) =>
       Effect.flatMap(hashOnlySink.large(size, bytes), (id) =>
         id === undefined || has(id) || writer.has(id)
@@ -357,6 +361,7 @@ const makeStrategy = Effect.fnUntraced(function* (
 ) {
   const { packDirectory, reader, snapshots } = store
   const index = yield* PackIndex.open(packDirectory)
+  const threads = yield* sharedThreads
   const { caseSensitive } = port.info
   const rootPath = rootOf(port)
   const savedScan = isPersistent ? yield* load(store.directory, rootPath) : undefined
@@ -497,6 +502,7 @@ const makeStrategy = Effect.fnUntraced(function* (
           recoverTransactions(port),
           scan<StoreFault>(port, {
             sink: makeSink(writer, index.has),
+            threads,
             previous: lastScan?.scan,
             hasContent: isWhole ? undefined : index.has,
             excludes: excludeGit(excludesGit),
@@ -544,7 +550,7 @@ const makeStrategy = Effect.fnUntraced(function* (
         content,
         paths,
         dryRun,
-        scan: { previous: lastScan?.scan, excludes: excludeGit(isWithoutGit(kept)) },
+        scan: { previous: lastScan?.scan, threads, excludes: excludeGit(isWithoutGit(kept)) },
         onProgress:
           options.onProgress &&
           ((files, totalFiles) => Effect.sync(() => options.onProgress!({ phase: "writing", files, bytes: 0, totalFiles })))
@@ -553,7 +559,7 @@ const makeStrategy = Effect.fnUntraced(function* (
 
   const now = (excludesGit: boolean): Effect.Effect<DirectoryNode, Problem> =>
     Effect.suspend(() =>
-      Effect.map(scan(port, { previous: lastScan?.scan, excludes: excludeGit(excludesGit) }), ({ tree }) => tree)
+      Effect.map(scan(port, { previous: lastScan?.scan, threads, excludes: excludeGit(excludesGit) }), ({ tree }) => tree)
     )
 
   return {

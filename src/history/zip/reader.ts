@@ -8,10 +8,14 @@
  * and ignored. In any other archive the tree is at the top level, even if it contains a `manifest.json` of another program.
  */
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
+import * as Scope from "effect/Scope"
 import * as Stream from "effect/Stream"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
+import { isNode } from "../../runtime/node.ts"
 import type { ArchiveError } from "../errors.ts"
+import { shared as sharedThreads, type Threads } from "../threads/pool.ts"
 import { findNode, blobHasher, countFiles, type DirectoryNode, type FileNode, type LinkNode, type Node } from "../tree.ts"
 import * as Codec from "./codec.ts"
 import { Budget, checkLink, checkName, Draft, type NameRules, pathOf, refuse, tryArchive } from "./names.ts"
@@ -148,6 +152,87 @@ const eachInSlices = Effect.fnUntraced(function* <A>(
   }
 })
 
+interface ContentChecker {
+  /** Adds an entry with its packed bytes, which are copied. Fails if an earlier entry is damaged. */
+  readonly add: (entry: Entry, packed: Uint8Array) => Effect.Effect<void, ArchiveError>
+  /** Waits for all entries. */
+  readonly finish: Effect.Effect<void, ArchiveError>
+}
+
+/** The number of entries from which on threads are worth their start. */
+const minThreadedEntries = 256
+
+/** The entries, and their bytes in both forms, that a thread checks at a time. */
+const [entriesPerOrder, bytesPerOrder] = [128, 512 * 1024] as const
+
+const checkAlone = (entry: Entry, packed: Uint8Array): Effect.Effect<void, ArchiveError> =>
+  Effect.map(unpack(entry, packed), (content) => void (entry.file.id = blobHasher(entry.size).update(content).digest("hex")))
+
+const checkOrder = Effect.fnUntraced(function* (
+  threads: Threads,
+  batch: ReadonlyArray<readonly [entry: Entry, packed: Uint8Array]>
+): Effect.fn.Return<void, ArchiveError> {
+  const bytes = new Uint8Array(batch.reduce((sum, [, packed]) => sum + packed.length, 0))
+  const ends = new Uint32Array(batch.length)
+  let end = 0
+  for (const [index, [, packed]] of batch.entries()) {
+    bytes.set(packed, end)
+    ends[index] = end += packed.length
+  }
+  const report = yield* threads.run({
+    _tag: "Inflate",
+    bytes,
+    ends,
+    sizes: Uint32Array.from(batch, ([{ size }]) => size),
+    crcs: Uint32Array.from(batch, ([{ crc }]) => crc),
+    isDeflated: Uint8Array.from(batch, ([{ method }]) => (method === Format.stored ? 0 : 1))
+  })
+  if (report?._tag !== "Inflated")
+    return yield* Effect.forEach(batch, ([entry, packed]) => checkAlone(entry, packed), { discard: true })
+  for (const [index, [entry]] of batch.entries()) {
+    const id = report.ids[index]!
+    if (id === "") return yield* Effect.fail(damaged(entry))
+    entry.file.id = id
+  }
+})
+
+/** Makes a checker that unpacks many entries at a time in threads. Returns `undefined` where one by one is as fast. */
+const makeContentChecker = Effect.fnUntraced(function* (
+  count: number
+): Effect.fn.Return<ContentChecker | undefined, never, Scope.Scope> {
+  if (!isNode || count < minThreadedEntries) return undefined
+  const threads = yield* sharedThreads
+  const running: Array<Fiber.Fiber<void, ArchiveError>> = []
+  let batch: Array<readonly [Entry, Uint8Array]> = []
+  let bytes = 0
+  let failure: ArchiveError | undefined
+  const awaitFirst = Effect.suspend(() =>
+    Effect.tapError(Fiber.join(running.shift()!), (error) => Effect.sync(() => void (failure = error)))
+  )
+  const send = Effect.suspend(() => {
+    const sent = batch
+    batch = []
+    bytes = 0
+    return Effect.map(Effect.forkScoped(checkOrder(threads, sent)), (fiber) => void running.push(fiber))
+  })
+  const scope = yield* Effect.scope
+  const sendIn = Effect.provideService(send, Scope.Scope, scope)
+  return {
+    add: (entry, packed) =>
+      Effect.suspend(() => {
+        batch.push([entry, packed.slice()])
+        bytes += packed.length + entry.size
+        if (batch.length < entriesPerOrder && bytes < bytesPerOrder) return Effect.void
+        return running.length < threads.concurrency ? sendIn : Effect.andThen(awaitFirst, sendIn)
+      }),
+    finish: Effect.gen(function* () {
+      if (failure !== undefined) return yield* Effect.fail(failure)
+      if (batch.length > 0) yield* sendIn
+      while (running.length > 0) yield* awaitFirst
+    })
+  }
+})
+
 class Reader {
   readonly #source: Source
   readonly #window: Window
@@ -237,24 +322,36 @@ class Reader {
   /** Checks that every entry has the recorded offset, size and content, and that no unused bytes are between entries. */
   readonly #check = Effect.fnUntraced(
     { self: this },
-    function* (entries: ReadonlyArray<Entry>, end: number, layout: Layout): Effect.fn.Return<void, ArchiveError | Fault> {
+    function* (
+      entries: ReadonlyArray<Entry>,
+      end: number,
+      layout: Layout
+    ): Effect.fn.Return<void, ArchiveError | Fault, Scope.Scope> {
       const inPlace = [...entries].sort((a, b) => a.offset - b.offset)
       if (inPlace[0] !== undefined && inPlace[0].offset !== 0) {
         return yield* Effect.fail(refuse("corrupt", "the archive has bytes before its first entry"))
       }
+      const checker = yield* makeContentChecker(inPlace.length)
       let unpacked = 0
       for (const [i, entry] of inPlace.entries()) {
-        entry.data = yield* checkLocal(this.#window, entry)
-        yield* checkGap(this.#window, entry, entry.data + entry.packed, inPlace[i + 1]?.offset ?? end)
-        if (entry.kind === "symlink") yield* this.#readLink(entry, layout)
-        else entry.file.id = yield* this.#id(entry)
+        const placed = Effect.gen({ self: this }, function* () {
+          entry.data = yield* checkLocal(this.#window, entry)
+          yield* checkGap(this.#window, entry, entry.data + entry.packed, inPlace[i + 1]?.offset ?? end)
+          if (entry.kind === "symlink") yield* this.#readLink(entry, layout)
+          else if (checker === undefined || !isSmall(entry)) entry.file.id = yield* this.#id(entry)
+          else yield* checker.add(entry, yield* this.#window.bytes(entry.data, entry.packed))
+        })
+        // An earlier entry may be damaged, and the first damage is the one to report.
+        yield* checker === undefined ? placed : Effect.tapError(placed, () => checker.finish)
         unpacked += entry.size + bytesPerYield / entriesPerYield
         if (unpacked > bytesPerYield) {
           unpacked = 0
           yield* Effect.yieldNow
         }
       }
-    }
+      if (checker !== undefined) yield* checker.finish
+    },
+    Effect.scoped
   )
 
   #readLink(entry: Entry, layout: Layout): Effect.Effect<void, ArchiveError | Fault> {
@@ -302,12 +399,7 @@ class Reader {
     entry: Entry,
     packed: Effect.Effect<Uint8Array, ArchiveError | Fault>
   ): Effect.Effect<Uint8Array, ArchiveError | Fault> {
-    const bytes = Effect.flatMap(packed, (packed) =>
-      entry.method === Format.stored ? Effect.succeed(new Uint8Array(packed)) : Codec.inflate(packed, entry.size)
-    )
-    return Effect.flatMap(bytes, (bytes) =>
-      bytes === undefined || Codec.crc32(bytes) !== entry.crc ? Effect.fail(damaged(entry)) : Effect.succeed(bytes)
-    )
+    return Effect.flatMap(packed, (packed) => unpack(entry, packed))
   }
 
   #packed(entry: Entry): Stream.Stream<Uint8Array, Fault> {
@@ -356,6 +448,12 @@ class Reader {
 }
 
 const isSmall = ({ packed, size }: CentralEntry): boolean => size <= maxWholeBytes && packed <= maxWholePackedBytes
+
+const unpack = (entry: Entry, packed: Uint8Array): Effect.Effect<Uint8Array, ArchiveError> =>
+  Effect.flatMap(
+    entry.method === Format.stored ? Effect.succeed(new Uint8Array(packed)) : Codec.inflate(packed, entry.size),
+    (bytes) => (bytes === undefined || Codec.crc32(bytes) !== entry.crc ? Effect.fail(damaged(entry)) : Effect.succeed(bytes))
+  )
 
 const damaged = ({ name }: CentralEntry): ArchiveError =>
   corrupt("the content is damaged: it does not decompress to the recorded size and checksum", name)

@@ -10,6 +10,8 @@ import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { Buffer } from "../../runtime/buffer.ts"
+import { isNode } from "../../runtime/node.ts"
+import { shared as sharedThreads, type Threads } from "../threads/pool.ts"
 import type { Fault } from "../../model/FsError.ts"
 import type { FsPath } from "../../model/FsPath.ts"
 import type { LimitsShape } from "../../model/Limits.ts"
@@ -25,7 +27,11 @@ type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 
 const chunkBytes = 64 * 1024
 
-const bytesPerYield = 256 * 1024
+/** The entries, and the bytes of their contents, that are compressed at a time. */
+const [entriesPerPart, bytesPerPart] = [128, 256 * 1024] as const
+
+/** The number of entries from which on threads are worth their start. */
+const minThreadedItems = 256
 
 /** The size, in bytes, from which the compressed size may need 64 bits. */
 const wideSizeThreshold = 0xf000_0000
@@ -45,6 +51,65 @@ const needsPlainComment = (items: ReadonlyArray<Item>): boolean =>
 interface EntryHead {
   readonly name: string
   readonly mode: number | undefined
+}
+
+/** An entry that has been read. Without content it is a directory. */
+interface Prepared {
+  readonly name: string
+  readonly entry: EntryHead
+  readonly content: Uint8Array | undefined
+}
+
+type Gathered =
+  | { readonly _tag: "Small"; readonly entries: ReadonlyArray<Prepared> }
+  | { readonly _tag: "Large"; readonly item: Item }
+
+type Compressed =
+  | (Extract<Gathered, { readonly _tag: "Small" }> & { readonly packed: ReadonlyArray<Packed> })
+  | Extract<Gathered, { readonly _tag: "Large" }>
+
+/** A compressed content, or the content itself if that is not longer. */
+interface Packed {
+  readonly bytes: Uint8Array
+  readonly crc: number
+}
+
+const noBytes = new Uint8Array(0)
+
+/** The smallest content, in bytes, that is compressed. */
+const minDeflatedBytes = 8
+
+const pack = (content: Uint8Array): Effect.Effect<Packed> =>
+  Effect.map(content.length < minDeflatedBytes ? Effect.succeed(content) : Codec.deflate(content), (packed) => ({
+    bytes: packed.length < content.length ? packed : content,
+    crc: Codec.crc32(content)
+  }))
+
+const compressInThreads = (
+  contents: ReadonlyArray<Uint8Array>,
+  threads: Threads
+): Effect.Effect<ReadonlyArray<Packed> | undefined> => {
+  const ends = new Uint32Array(contents.length)
+  let length = 0
+  for (const [index, content] of contents.entries()) ends[index] = length += content.length
+  const bytes = new Uint8Array(length)
+  for (const [index, content] of contents.entries()) bytes.set(content, ends[index]! - content.length)
+  const order = { _tag: "Deflate", level: Codec.compressionLevel, minBytes: minDeflatedBytes, bytes, ends } as const
+  return Effect.map(threads.run(order), (report) =>
+    report?._tag === "Deflated"
+      ? contents.map((_, index) => ({
+          bytes: report.bytes.subarray(index === 0 ? 0 : report.ends[index - 1], report.ends[index]),
+          crc: report.crcs[index]!
+        }))
+      : undefined
+  )
+}
+
+/** Compresses all contents. Those of directories are empty. */
+const compress = (entries: ReadonlyArray<Prepared>, threads: Threads | undefined): Effect.Effect<ReadonlyArray<Packed>> => {
+  const contents = entries.map(({ content = noBytes }) => content)
+  const inThreads = threads === undefined ? Effect.succeed(undefined) : compressInThreads(contents, threads)
+  return Effect.flatMap(inThreads, (packed) => (packed === undefined ? Effect.forEach(contents, pack) : Effect.succeed(packed)))
 }
 
 export class Writer {
@@ -86,56 +151,83 @@ export class Writer {
           { name: Manifest.manifestName, mode: Format.fileType | 0o644 },
           Manifest.write(this.manifest)
         )
-        return Stream.fromEffect(Effect.map(manifest, (parts) => Buffer.concat([...parts, this.#end("")])))
+        return Stream.fromEffect(Effect.map(manifest, (bytes) => Buffer.concat([bytes, this.#end("")])))
       })
     )
   }
 
+  /** Reads some entries at a time, compresses them in threads, and encodes them in their order. */
   #parts(items: ReadonlyArray<Item>): Stream.Stream<Bytes<ArchiveError | Fault>, ArchiveError | Fault> {
-    const gathered = Effect.fnUntraced({ self: this }, function* (from: number): Effect.fn.Return<
-      readonly [Bytes<ArchiveError | Fault>, number] | undefined,
+    const gathered = Effect.fnUntraced({ self: this }, function* (from: number, next: number = from): Effect.fn.Return<
+      readonly [Gathered, number] | undefined,
       ArchiveError | Fault
     > {
-      let next = from
-      const parts: Array<Uint8Array> = []
-      const [offset, packed] = [this.#offset, this.#bytes]
-      while (next < items.length && this.#offset - offset < chunkBytes && this.#bytes - packed < bytesPerYield) {
-        const made = yield* this.#small(items[next]!)
-        if (made === undefined) break
-        parts.push(...made)
-        next++
+      const entries: Array<Prepared> = []
+      let bytes = 0
+      for (; next < items.length && entries.length < entriesPerPart && bytes < bytesPerPart; next++) {
+        const prepared = yield* this.#prepare(items[next]!)
+        if (prepared === "large") break
+        if (prepared === undefined) continue
+        entries.push(prepared)
+        bytes += prepared.content?.length ?? 0
       }
-      if (next > from) {
-        yield* Effect.yieldNow
-        return [parts.length === 0 ? Stream.empty : Stream.succeed(Buffer.concat(parts)), next]
-      }
-      return next < items.length ? [this.#large(items[next]!), next + 1] : undefined
+      yield* Effect.yieldNow
+      if (next > from) return [{ _tag: "Small", entries }, next]
+      return next < items.length ? [{ _tag: "Large", item: items[next]! }, next + 1] : undefined
     })
-    return Stream.unfold(0, gathered)
+    const all = Stream.unfold(0, (from: number) => gathered(from))
+    const encoded = (threads: Threads | undefined) =>
+      Stream.map(
+        Stream.mapEffect(
+          all,
+          (some): Effect.Effect<Compressed> =>
+            some._tag === "Large"
+              ? Effect.succeed(some)
+              : Effect.map(compress(some.entries, threads), (packed) => ({ ...some, packed })),
+          { concurrency: threads?.concurrency ?? 1 }
+        ),
+        (some) => (some._tag === "Large" ? this.#large(some.item) : this.#encodeAll(some))
+      )
+    return items.length < minThreadedItems || !isNode ? encoded(undefined) : Stream.unwrap(Effect.map(sharedThreads, encoded))
   }
 
-  /** Encodes a small entry. Returns an empty array if the file is gone, and `undefined` if the file is large. */
-  #small(item: Item): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ArchiveError | Fault> {
+  #encodeAll({ entries, packed }: Compressed & { readonly _tag: "Small" }): Bytes<ArchiveError> {
+    return Stream.flattenIterable(
+      Stream.fromEffect(
+        tryArchive(() => {
+          const parts = entries.flatMap(({ content, entry, name }, index) =>
+            content === undefined ? this.#directory(name, entry.mode) : this.#encode(entry, content, packed[index]!)
+          )
+          return parts.length === 0 ? [] : [Buffer.concat(parts)]
+        })
+      )
+    )
+  }
+
+  /** Reads a small entry. Returns nothing if there is no entry for the item, or the file is gone. */
+  #prepare(item: Item): Effect.Effect<Prepared | "large" | undefined, ArchiveError | Fault> {
     if (item.isOdd === true && item.kind !== "file") return this.#odd(item)
     const name = this.#nameOf(item)
     if (item.kind === "directory") {
-      if (item.mode === undefined && !item.isEmpty) return Effect.succeed([])
-      return tryArchive(() => this.#directory(`${name}/`, item.mode))
+      if (item.mode === undefined && !item.isEmpty) return Effect.succeed(undefined)
+      return Effect.succeed({ name: `${name}/`, entry: { name, mode: item.mode }, content: undefined })
     }
     if (item.kind === "symlink") {
       return this.#counted(item, { name, mode: Format.linkType | 0o777 }, Buffer.from(item.target))
     }
-    return Effect.flatMap(Effect.scoped(readContent(this.#port, item.path)), (content) =>
-      content === undefined
-        ? Effect.succeed([])
-        : content._tag === "Large"
+    return Effect.flatMap(
+      Effect.scoped(readContent(this.#port, item.path)),
+      (content): Effect.Effect<Prepared | "large" | undefined, ArchiveError> =>
+        content === undefined
           ? Effect.succeed(undefined)
-          : this.#counted(item, { name, mode: modeOf(Format.fileType, content.mode) }, content.bytes)
+          : content._tag === "Large"
+            ? Effect.succeed("large")
+            : this.#counted(item, { name, mode: modeOf(Format.fileType, content.mode) }, content.bytes, content.isLent)
     )
   }
 
-  /** Encodes a symlink or a directory as an ordinary file, so that other readers do not create a symlink or a directory. */
-  #odd(item: Item): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
+  /** Prepares a symlink or a directory as an ordinary file, so that other readers do not create a symlink or a directory. */
+  #odd(item: Item): Effect.Effect<Prepared, ArchiveError> {
     const mode = item.kind === "directory" ? modeOf(Format.fileType, item.mode) : Format.fileType | 0o600
     const content = item.kind === "symlink" ? Buffer.from(item.target) : new Uint8Array(0)
     return this.#counted(item, { name: this.#nameOf(item), mode }, content)
@@ -154,11 +246,11 @@ export class Writer {
     this.#bytes += size
   }
 
-  #counted(item: Item, made: EntryHead, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
-    return Effect.andThen(
-      tryArchive(() => this.#count(item, made.name, content.length)),
-      this.#whole(made, content)
-    )
+  #counted(item: Item, entry: EntryHead, content: Uint8Array, isLent = false): Effect.Effect<Prepared, ArchiveError> {
+    return tryArchive(() => {
+      this.#count(item, entry.name, content.length)
+      return { name: entry.name, entry, content: isLent ? content.slice() : content }
+    })
   }
 
   #directory(name: string, mode: number | undefined): ReadonlyArray<Uint8Array> {
@@ -166,19 +258,17 @@ export class Writer {
     return [this.#begin(entry), ...this.#done(entry)]
   }
 
-  #whole(made: EntryHead, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
-    // Skip the compression, because deflate cannot shorten such a small content.
-    const packing = content.length < 8 ? Effect.succeed(content) : Codec.deflate(content)
-    return Effect.flatMap(packing, (packed) =>
-      tryArchive(() => {
-        const isPacked = packed.length < content.length
-        const entry = this.#entry(made, isPacked ? Format.deflated : Format.stored)
-        entry.crc = Codec.crc32(content)
-        entry.size = content.length
-        entry.packed = isPacked ? packed.length : content.length
-        return [this.#begin(entry), this.#data(isPacked ? packed : content), ...this.#done(entry)]
-      })
-    )
+  #encode(made: EntryHead, content: Uint8Array, { bytes, crc }: Packed): ReadonlyArray<Uint8Array> {
+    const isPacked = bytes.length < content.length
+    const entry = this.#entry(made, isPacked ? Format.deflated : Format.stored)
+    entry.crc = crc
+    entry.size = content.length
+    entry.packed = bytes.length
+    return [this.#begin(entry), this.#data(bytes), ...this.#done(entry)]
+  }
+
+  #whole(made: EntryHead, content: Uint8Array): Effect.Effect<Uint8Array, ArchiveError> {
+    return Effect.flatMap(pack(content), (packed) => tryArchive(() => Buffer.concat(this.#encode(made, content, packed))))
   }
 
   /** Encodes a large entry. Opens the file again, so it may be small or gone by now. */
@@ -190,8 +280,8 @@ export class Writer {
           if (content === undefined) return Stream.empty
           const name = this.#nameOf(item)
           if (content._tag === "Whole") {
-            const parts = this.#counted(item, { name, mode: modeOf(Format.fileType, content.mode) }, content.bytes)
-            return Stream.fromEffect(Effect.map(parts, (parts) => Buffer.concat(parts)))
+            this.#count(item, name, content.bytes.length)
+            return Stream.fromEffect(this.#whole({ name, mode: modeOf(Format.fileType, content.mode) }, content.bytes))
           }
           const { mode, sizeBytes } = content.handle.stat
           this.#count(item, name, sizeBytes)

@@ -1,0 +1,126 @@
+/**
+ * Captures the content of many files in threads.
+ *
+ * A file that a thread does not find as it was listed is left to the caller, who reads it again or fails.
+ */
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import type { FsPath } from "../model/FsPath.ts"
+import type { DirectoryHistory, StampedChild } from "../port/history.ts"
+import { writeStamp } from "./stamps.ts"
+import type { Threads } from "./threads/pool.ts"
+import { type CaptureReport, type Place, stampLength } from "./threads/orders.ts"
+
+const controlPattern = /[\u0000-\u001f\u007f]/
+
+/** Tests whether the segment is the name on the disk. A NUL begins the key of a name that is not text. */
+export const isPlainSegment = (segment: string): boolean => !controlPattern.test(segment)
+
+export interface Listed {
+  readonly segment: string
+  readonly stamp: StampedChild
+  /** The id with which the file needs no object. */
+  readonly knownId: string | undefined
+}
+
+export interface Captured {
+  readonly id: string
+  /** The object as a pack holds it, with its CRC-32. Absent for a known id, and if objects are not wanted. */
+  readonly encoded: Uint8Array | undefined
+  readonly crc: number
+}
+
+/** A directory and files in it. `take` gets each file that was captured. */
+export interface Source<F extends Listed> {
+  readonly path: FsPath
+  readonly files: ReadonlyArray<F>
+  readonly take: (file: F, captured: Captured) => void
+}
+
+interface Part<F extends Listed> extends Source<F> {
+  readonly from: number
+  readonly end: number
+}
+
+/** The work of one order: a few milliseconds, and little memory. */
+const [filesPerOrder, bytesPerOrder] = [64, 512 * 1024] as const
+
+const split = <F extends Listed>(sources: ReadonlyArray<Source<F>>): ReadonlyArray<ReadonlyArray<Part<F>>> => {
+  const orders: Array<ReadonlyArray<Part<F>>> = []
+  let parts: Array<Part<F>> = []
+  let [files, bytes] = [0, 0]
+  for (const source of sources) {
+    for (let from = 0, end = 0; end < source.files.length; from = end) {
+      while (end < source.files.length && files < filesPerOrder && bytes < bytesPerOrder) {
+        bytes += source.files[end++]!.stamp.sizeBytes
+        files++
+      }
+      if (end > from) parts.push({ ...source, from, end })
+      if (files < filesPerOrder && bytes < bytesPerOrder) continue
+      orders.push(parts)
+      parts = []
+      files = bytes = 0
+    }
+  }
+  if (parts.length > 0) orders.push(parts)
+  return orders
+}
+
+const deliver = <F extends Listed>(parts: ReadonlyArray<Part<F>>, { bytes, crcs, ends, ids }: CaptureReport): void => {
+  let index = 0
+  for (const { end, files, from, take } of parts) {
+    for (let at = from; at < end; at++, index++) {
+      const id = ids[index]!
+      if (id === "") continue
+      const start = index === 0 ? 0 : ends[index - 1]!
+      const stop = ends[index]!
+      take(files[at]!, { id, encoded: stop > start ? bytes.subarray(start, stop) : undefined, crc: crcs[index]! })
+    }
+  }
+}
+
+export interface Options {
+  readonly lend: NonNullable<DirectoryHistory["lend"]>
+  readonly threads: Threads
+  readonly isEncoding: boolean
+}
+
+const captureParts = Effect.fnUntraced(function* <F extends Listed>(
+  parts: ReadonlyArray<Part<F>>,
+  { isEncoding, lend, threads }: Options
+) {
+  const places: Array<Place> = []
+  const lent: Array<Part<F>> = []
+  let refusesHardlinks = false
+  for (const part of parts) {
+    // Where a directory is gone, or no descriptor is free, the caller finds out more.
+    const found = yield* Effect.exit(lend(part.path))
+    if (!Exit.isSuccess(found)) continue
+    const { base } = found.value
+    refusesHardlinks = found.value.refusesHardlinks
+    const names = part.files
+      .slice(part.from, part.end)
+      .map(({ segment }) => segment)
+      .join("/")
+    places.push({ base, names })
+    lent.push(part)
+  }
+  const files = lent.flatMap(({ end, files, from }) => files.slice(from, end))
+  if (files.length === 0) return
+  const stamps = new Float64Array(stampLength * files.length)
+  for (const [index, { stamp }] of files.entries()) writeStamp(stamps, stampLength * index, stamp)
+  const knownIds = files.map(({ knownId = "" }) => knownId)
+  const report = yield* threads.run({ _tag: "Capture", places, stamps, knownIds, refusesHardlinks, isEncoding })
+  if (report?._tag === "Captured") deliver(lent, report)
+}, Effect.scoped)
+
+/** Captures the files of all sources, many at a time. `done` runs after each few of them. */
+export const capture = <F extends Listed>(
+  sources: ReadonlyArray<Source<F>>,
+  options: Options,
+  done: Effect.Effect<void>
+): Effect.Effect<void> =>
+  Effect.forEach(split(sources), (parts) => Effect.andThen(captureParts(parts, options), done), {
+    concurrency: options.threads.concurrency,
+    discard: true
+  })

@@ -1,0 +1,45 @@
+/** Stamps show whether an entry of a directory on the host has changed since it was scanned. */
+import type { StampedChild } from "../port/history.ts"
+import type { DirectoryNode, FileNode, LinkNode } from "./tree.ts"
+
+export interface Stamp {
+  readonly sizeBytes: number
+  readonly mode: number
+  readonly modified: number
+  readonly changed: number
+  readonly inode: number
+}
+
+export const stampOf = ({ changed, inode, mode, modified, sizeBytes }: Stamp): Stamp => ({
+  sizeBytes,
+  mode,
+  modified,
+  changed,
+  inode
+})
+
+export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
+  a.sizeBytes === b.sizeBytes &&
+  a.modified === b.modified &&
+  a.changed === b.changed &&
+  a.inode === b.inode &&
+  a.mode === b.mode
+
+export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
+
+/** A directory with the stamp that it had before it was listed. Without a stamp it must be listed again. */
+export type StampedDirectory = DirectoryNode & { readonly stamp?: Stamp | undefined }
+
+/** Returns the possible error, in milliseconds, of a disk's timestamps. It is two seconds if the times are whole seconds. */
+const clockDelayMillis = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
+
+/** Returns the time from which on a scan must have begun for the stamp to show every later change. */
+export const settledAt = (stamp: Stamp): number => Math.max(stamp.changed, stamp.modified) + clockDelayMillis(stamp)
+
+export const writeStamp = (stamps: Float64Array, at: number, stamp: Stamp | StampedChild): void => {
+  stamps[at] = stamp.sizeBytes
+  stamps[at + 1] = stamp.mode
+  stamps[at + 2] = stamp.modified
+  stamps[at + 3] = stamp.changed
+  stamps[at + 4] = stamp.inode
+}

@@ -1,0 +1,132 @@
+/**
+ * Threads that read, hash and compress many files with synchronous calls, in parallel on all cores.
+ *
+ * An order takes a few milliseconds, so none is withdrawn. Threads start at the first order and keep the program alive
+ * only while an order is pending. A thread that ends loses its orders: they have no report, and the caller does the work
+ * in another way.
+ */
+import * as Effect from "effect/Effect"
+import type * as Scope from "effect/Scope"
+import type * as Os from "node:os"
+import type * as WorkerThreads from "node:worker_threads"
+import { builtin } from "../../runtime/node.ts"
+import { program } from "./program.ts"
+import type { Order, Report } from "./orders.ts"
+
+export interface Threads {
+  /** The number of orders that keep all threads busy. */
+  readonly concurrency: number
+  /**
+   * Carries out an order, whose `bytes` it takes away, uninterruptibly, because descriptors of its paths must stay open meanwhile. Returns
+   * `undefined` if no thread could do it.
+   */
+  readonly run: (order: Order) => Effect.Effect<Report | undefined>
+}
+
+interface Slot {
+  readonly worker: WorkerThreads.Worker
+  readonly pending: Array<(report: Report | undefined) => void>
+}
+
+export type StartThread = (program: string) => WorkerThreads.Worker
+
+const startThread: StartThread = (program) => {
+  const { Worker } = builtin<typeof WorkerThreads>("node:worker_threads")
+  return new Worker(program, { eval: true, execArgv: [], env: {} })
+}
+
+const ordersPerThread = 2
+
+/** The number of threads in a row that end before their first report after which no more are started. */
+const maxFailures = 3
+
+interface Pool extends Threads {
+  readonly end: () => void
+}
+
+export const make = (size: number, start: StartThread = startThread): Pool => {
+  const slots: Array<Slot> = []
+  let failures = 0
+
+  const remove = (slot: Slot): void => {
+    const at = slots.indexOf(slot)
+    if (at === -1) return
+    slots.splice(at, 1)
+    failures++
+    for (const settle of slot.pending.splice(0)) settle(undefined)
+  }
+  const open = (): Slot | undefined => {
+    if (failures >= maxFailures) return undefined
+    try {
+      const slot: Slot = { worker: start(program()), pending: [] }
+      slot.worker.on("message", (report: Report) => {
+        failures = 0
+        const settle = slot.pending.shift()
+        if (slot.pending.length === 0) slot.worker.unref()
+        settle?.(report._tag === "Failed" ? undefined : report)
+      })
+      slot.worker.on("error", () => remove(slot))
+      slot.worker.on("exit", () => remove(slot))
+      slot.worker.unref()
+      slots.push(slot)
+      return slot
+    } catch {
+      failures++
+      return undefined
+    }
+  }
+  const leastBusy = (): Slot | undefined => {
+    let found: Slot | undefined
+    for (const slot of slots) if (found === undefined || slot.pending.length < found.pending.length) found = slot
+    return found !== undefined && (found.pending.length === 0 || slots.length >= size) ? found : (open() ?? found)
+  }
+  return {
+    concurrency: size * ordersPerThread,
+    run: (order) =>
+      Effect.uninterruptible(
+        Effect.callback<Report | undefined>((resume) => {
+          const slot = leastBusy()
+          if (slot === undefined) return resume(Effect.succeed(undefined))
+          slot.pending.push((report) => resume(Effect.succeed(report)))
+          slot.worker.ref()
+          slot.worker.postMessage(order, "bytes" in order ? [order.bytes.buffer] : [])
+        })
+      ),
+    end: () => {
+      for (const { worker } of slots) void worker.terminate()
+    }
+  }
+}
+
+interface SharedPool {
+  readonly pool: Pool
+  users: number
+  timer: ReturnType<typeof setTimeout> | undefined
+}
+
+let sharedPool: SharedPool | undefined
+
+const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").availableParallelism())
+
+const idleLifetimeMillis = 5000
+
+/** The threads of the program. They end `idleLifetimeMillis` after their last user has released them. */
+export const shared: Effect.Effect<Threads, never, Scope.Scope> = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      sharedPool ??= { pool: make(defaultSize()), users: 0, timer: undefined }
+      sharedPool.users++
+      clearTimeout(sharedPool.timer)
+      return sharedPool
+    }),
+    (held) =>
+      Effect.sync(() => {
+        if (--held.users > 0) return
+        held.timer = setTimeout(() => {
+          sharedPool = undefined
+          held.pool.end()
+        }, idleLifetimeMillis).unref()
+      })
+  ),
+  ({ pool }) => pool
+)

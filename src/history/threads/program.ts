@@ -1,0 +1,19 @@
+/**
+ * Builds the program of a thread from the sources of the functions that it runs.
+ *
+ * The build of the package replaces this module by the finished text, because a bundler may rename or wrap the
+ * functions and break their sources.
+ */
+import { makeEncoder } from "../git/encoder.ts"
+import { directoryStates } from "./orders.ts"
+import { work } from "./work.ts"
+
+export const program = (): string => `
+const __name = (target) => target;
+const fs = require("node:fs");
+const zlib = require("node:zlib");
+const crypto = require("node:crypto");
+const { parentPort: port } = require("node:worker_threads");
+const encoder = (${makeEncoder.toString()})(zlib);
+(${work.toString()})({ fs, zlib, crypto, encoder, port, is: ${JSON.stringify(directoryStates)} });
+`

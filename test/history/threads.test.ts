@@ -1,0 +1,341 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Effect from "effect/Effect"
+import { execFileSync } from "node:child_process"
+import { randomBytes } from "node:crypto"
+import * as Fs from "node:fs"
+import { join } from "node:path"
+import type { Backend } from "../../src/port/Backend.ts"
+import type { DirectoryHistory } from "../../src/port/history.ts"
+import * as Archive from "../../src/history/Archive.ts"
+import { make as makeAlgebra } from "../../src/filesystem/Filesystem.ts"
+import { type Scan, scan } from "../../src/history/scan.ts"
+import * as Snapshots from "../../src/history/Snapshots.ts"
+import * as Threads from "../../src/history/threads/pool.ts"
+import type { DirectoryNode, Node } from "../../src/history/tree.ts"
+import { host, p } from "../backends/posixHost.ts"
+import { inGit, place } from "./support.ts"
+
+const [directories, filesEach] = [40, 30] as const
+
+/** Writes a tree that is large enough for threads. */
+const sow = (root: string): void => {
+  for (let d = 0; d < directories; d++) {
+    const at = join(root, `top${d % 4}`, `d${d}`)
+    Fs.mkdirSync(at, { recursive: true })
+    for (let f = 0; f < filesEach; f++) Fs.writeFileSync(join(at, `f${f}.txt`), `${d} ${f}\n`.repeat(1 + ((d * f) % 60)))
+  }
+}
+
+const sowOddFiles = (root: string): void => {
+  const at = join(root, "top1", "odd")
+  Fs.mkdirSync(at)
+  Fs.writeFileSync(join(at, "empty"), "")
+  Fs.writeFileSync(join(at, "random"), randomBytes(70_000))
+  Fs.writeFileSync(join(at, "large"), randomBytes(1_200_000))
+  Fs.writeFileSync(join(at, "repeated"), "x".repeat(900_000))
+  Fs.writeFileSync(join(at, "naïve ☃"), "snow")
+  Fs.writeFileSync(join(at, "two\nlines"), "lines")
+  Fs.writeFileSync(Buffer.concat([Buffer.from(`${at}/`), Buffer.from([0xff, 0xfe])]), "no text")
+  Fs.writeFileSync(join(at, "program"), "#!/bin/sh\n", { mode: 0o755 })
+  Fs.writeFileSync(join(at, "secret"), "secret", { mode: 0o600 })
+  Fs.symlinkSync("random", join(at, "link"))
+  Fs.mkdirSync(join(at, "nothing"))
+}
+
+const historyOf = (port: Backend): DirectoryHistory => port.history as DirectoryHistory
+
+/** Returns the tree without ids of directories and without stamps, which a scan from scratch does not share. */
+const plain = (node: Node): unknown =>
+  node.kind === "directory"
+    ? [node.mode, Object.fromEntries([...node.entries].map(([name, below]) => [name, plain(below)]).sort())]
+    : node.kind === "file"
+      ? [node.mode, node.sizeBytes, node.id]
+      : node.target
+
+const counts = ({ bytes, directories, files, others }: Scan) => ({ bytes, directories, files, others })
+
+const assertSame = (found: Scan, fresh: Scan): void => {
+  assert.deepStrictEqual(plain(found.tree), plain(fresh.tree))
+  assert.deepStrictEqual(counts(found), counts(fresh))
+}
+
+/** Returns the scan as if it had begun later, so that it trusts everything that it has seen. */
+const settled = (scan: Scan): Scan => ({ ...scan, began: scan.began + 3_600_000 })
+
+interface Listing {
+  readonly port: Backend
+  readonly listed: Array<string>
+}
+
+/** Notes each directory that is listed. */
+const noting = (port: Backend): Listing => {
+  const listed: Array<string> = []
+  const history = historyOf(port)
+  const explore: NonNullable<DirectoryHistory["explore"]> = (pathOf) =>
+    Effect.map(history.explore!(pathOf), (explorer) => ({
+      ...explorer,
+      read: (visits) => {
+        for (const visit of visits) listed.push(pathOf(visit))
+        explorer.read(visits)
+      }
+    }))
+  const listStamped: DirectoryHistory["listStamped"] = (path) => {
+    listed.push(path)
+    return history.listStamped(path)
+  }
+  return { port: { ...port, history: { ...history, explore, listStamped } }, listed }
+}
+
+const changes: ReadonlyArray<readonly [name: string, listed: number, change: (root: string) => void]> = [
+  ["nothing", 1, () => {}],
+  [
+    "a file of the same size and time",
+    2,
+    (root) => {
+      const path = join(root, "top2/d2/f3.txt")
+      const { atime, mtime, size } = Fs.statSync(path)
+      Fs.writeFileSync(path, "y".repeat(size))
+      Fs.utimesSync(path, atime, mtime)
+    }
+  ],
+  ["a new file", 3, (root) => Fs.writeFileSync(join(root, "top2/d2/new"), "new")],
+  ["a file that is gone", 3, (root) => Fs.rmSync(join(root, "top2/d2/f3.txt"))],
+  ["a name of a file", 3, (root) => Fs.renameSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d2/other"))],
+  ["a file in another directory", 4, (root) => Fs.renameSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d6/moved"))],
+  ["a mode of a file", 2, (root) => Fs.chmodSync(join(root, "top2/d2/f3.txt"), 0o600)],
+  ["a mode of a directory", 2, (root) => Fs.chmodSync(join(root, "top2/d2"), 0o700)],
+  ["a new empty directory", 3, (root) => Fs.mkdirSync(join(root, "top2/d2/new"))],
+  ["a directory that is gone", 2, (root) => Fs.rmSync(join(root, "top2/d2"), { recursive: true })],
+  [
+    "a directory behind a link",
+    2,
+    (root) => {
+      Fs.renameSync(join(root, "top2/d2"), join(root, "..", "outside", "d2"))
+      Fs.symlinkSync("../../outside/d2", join(root, "top2/d2"))
+    }
+  ],
+  [
+    "a directory of the same content",
+    3,
+    (root) => {
+      Fs.cpSync(join(root, "top2/d2"), join(root, "copy"), { recursive: true, preserveTimestamps: true })
+      Fs.rmSync(join(root, "top2/d2"), { recursive: true })
+      Fs.renameSync(join(root, "copy"), join(root, "top2/d2"))
+    }
+  ],
+  ["a second name of a file", 3, (root) => Fs.linkSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d2/second"))],
+  [
+    "a target of a link",
+    3,
+    (root) => {
+      Fs.rmSync(join(root, "top1/odd/link"))
+      Fs.symlinkSync("secret", join(root, "top1/odd/link"))
+    }
+  ],
+  [
+    "a directory for a file",
+    3,
+    (root) => {
+      Fs.rmSync(join(root, "top3/d3/f0.txt"))
+      Fs.mkdirSync(join(root, "top3/d3/f0.txt"))
+    }
+  ]
+]
+
+describe("a scan in threads", () => {
+  it.live("has the same contents as one without", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      sowOddFiles(root)
+      const threads = yield* Threads.shared
+      assertSame(yield* scan(port, { threads }), yield* scan(port))
+    }).pipe(Effect.scoped)
+  )
+
+  for (const [name, most, change] of changes) {
+    it.live(`after ${name}, sees what a scan from scratch sees`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        sow(root)
+        sowOddFiles(root)
+        const threads = yield* Threads.shared
+        const previous = settled(yield* scan(port, { threads }))
+        change(root)
+        const { listed, port: noted } = noting(port)
+        assertSame(yield* scan(noted, { threads, previous }), yield* scan(port))
+        // The odd directory holds names that are compared only by listing it, and is listed with the one above.
+        const expected = listed.filter((path) => !path.startsWith("top1"))
+        assert.isAtMost(new Set(expected).size, most + 1, listed.join())
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("lists a directory again that was changed after the earlier scan had begun", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      const threads = yield* Threads.shared
+      const previous = yield* scan(port, { threads })
+      const { listed, port: noted } = noting(port)
+      yield* scan(noted, { threads, previous: { ...previous, began: 0 } })
+      assert.strictEqual(new Set(listed).size, 1 + 4 + directories)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("does not take over a directory with entries that the earlier scan left out", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      execFileSync("mkfifo", [join(root, "top2/d2/pipe")])
+      const threads = yield* Threads.shared
+      const excludes = (path: string) => path === "top3/d3/f3.txt"
+      const previous = settled(yield* scan(port, { threads, excludes }))
+      const fresh = yield* scan(port)
+      assertSame(yield* scan(port, { threads, previous }), fresh)
+      assertSame(yield* scan(port, { threads, previous: settled(fresh), excludes }), yield* scan(port, { excludes }))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("reads a file again that was changed after it was listed", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      const threads = yield* Threads.shared
+      const history = historyOf(port)
+      const changed = join(root, "top2/d2/f3.txt")
+      const lend: NonNullable<DirectoryHistory["lend"]> = (path) =>
+        Effect.tap(history.lend!(path), () =>
+          Effect.sync(() => {
+            if (path === "top2/d2") Fs.appendFileSync(changed, "more")
+          })
+        )
+      const found = yield* scan({ ...port, history: { ...history, lend } }, { threads })
+      assertSame(found, { ...(yield* scan(port)), bytes: found.bytes })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("refuses files with several names where the host does", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host({ hardlinks: "reject" })
+      sow(root)
+      Fs.linkSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d2/second"))
+      const threads = yield* Threads.shared
+      const fault = yield* Effect.flip(scan(port, { threads }))
+      assert.deepStrictEqual(fault, yield* Effect.flip(scan(port)))
+    }).pipe(Effect.scoped)
+  )
+
+  for (const [name, program] of [
+    ["cannot be started", undefined],
+    ["end at once", "process.exit(1)"],
+    ["end at the first order", `require("node:worker_threads").parentPort.on("message", () => process.exit(1))`],
+    [
+      "fail",
+      `const { parentPort } = require("node:worker_threads")
+      parentPort.on("message", () => parentPort.postMessage({ _tag: "Failed", detail: "no" }))`
+    ]
+  ] as const) {
+    it.live(`is the same when threads ${name}`, () =>
+      Effect.gen(function* () {
+        const { Worker } = process.getBuiltinModule("node:worker_threads")
+        const { port, root } = yield* host()
+        sow(root)
+        const threads = yield* Effect.acquireRelease(
+          Effect.sync(() =>
+            Threads.make(2, () => {
+              if (program === undefined) throw new Error("no threads")
+              return new Worker(program, { eval: true })
+            })
+          ),
+          ({ end }) => Effect.sync(end)
+        )
+        const fresh = yield* scan(port)
+        const found = yield* scan(port, { threads })
+        assertSame(found, fresh)
+        assertSame(yield* scan(port, { threads, previous: settled(found) }), fresh)
+      }).pipe(Effect.scoped)
+    )
+  }
+})
+
+describe("a snapshot taken in threads", () => {
+  it.live("is a sound repository, and is restored byte for byte", () =>
+    Effect.gen(function* () {
+      const here = yield* place
+      sow(here.root)
+      sowOddFiles(here.root)
+      yield* Effect.gen(function* () {
+        const snapshots = yield* Snapshots.Snapshots
+        const first = yield* snapshots.snapshot()
+        const before = Fs.readFileSync(join(here.root, "top2/d2/f3.txt"))
+        Fs.appendFileSync(join(here.root, "top2/d2/f3.txt"), "more")
+        const second = yield* snapshots.snapshot()
+        assert.deepStrictEqual(yield* snapshots.diff(first, second), [{ _tag: "Modified", path: p("top2/d2/f3.txt") }])
+        yield* snapshots.restore(first, { verify: true })
+        assert.isTrue(Fs.readFileSync(join(here.root, "top2/d2/f3.txt")).equals(before))
+        const { status, stderr } = process
+          .getBuiltinModule("node:child_process")
+          .spawnSync("git", ["--git-dir", here.gitDir, "fsck", "--full", "--strict"], { encoding: "utf8" })
+        assert.strictEqual(status, 0, stderr)
+        const git = (...args: ReadonlyArray<string>) =>
+          execFileSync("git", ["--git-dir", here.gitDir, ...args], { maxBuffer: 2 ** 24 })
+        for (const name of ["empty", "random", "large", "repeated", "program", "secret", "naïve ☃"]) {
+          const path = `top1/odd/${name}`
+          assert.isTrue(git("show", `${first.commitRef}:${path}`).equals(Fs.readFileSync(join(here.root, path))), name)
+        }
+      }).pipe(Effect.provide(inGit(here)))
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a ZIP archive compressed in threads", () => {
+  it.live("has the same bytes as one compressed without", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      sowOddFiles(root)
+      Fs.writeFileSync(join(root, "top1/seven"), "aaaaaaa")
+      const whole = Buffer.from(yield* Archive.exportBytesOf(makeAlgebra(port)))
+      const target = join(root, "..", "whole.zip")
+      Fs.writeFileSync(target, whole)
+      execFileSync("python3", [
+        "-c",
+        `import sys, zlib, zipfile
+z = zipfile.ZipFile(sys.argv[1])
+assert z.testzip() is None
+for i in z.infolist():
+  with open(sys.argv[1], "rb") as f:
+    f.seek(i.header_offset + 30 + len(i.filename.encode())); packed = f.read(i.compress_size)
+  content = z.read(i)
+  c = zlib.compressobj(6, zlib.DEFLATED, -15)
+  shorter = len(content) >= 8 and len(c.compress(content) + c.flush()) < len(content)
+  assert shorter == (i.compress_type == 8) or i.file_size > 262144, i.filename`,
+        target
+      ])
+      const into = yield* host()
+      assert.isAbove(yield* Archive.importBytesOf(makeAlgebra(into.port), whole), directories * filesEach)
+      const [before, after] = [yield* scan(port), yield* scan(into.port)]
+      const names = (tree: DirectoryNode, at: string) => tree.entries.get(at)
+      assert.deepStrictEqual(plain(names(after.tree, "top2")!), plain(names(before.tree, "top2")!))
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is refused for its first damaged entry, and changes nothing", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      sowOddFiles(root)
+      const whole = Buffer.from(yield* Archive.exportBytesOf(makeAlgebra(port)))
+      for (const name of ["top1/odd/random", "top3/d3/f5.txt"]) {
+        const local = whole.indexOf(`files/${name}`)
+        whole[local + `files/${name}`.length + 2]! ^= 0xff
+      }
+      const before = yield* scan(port)
+      const error = yield* Effect.flip(Archive.importBytesOf(makeAlgebra(port), whole))
+      assert.strictEqual(error._tag, "ArchiveError")
+      assert.include(error.message, "top1/odd/random")
+      assertSame(yield* scan(port), before)
+    }).pipe(Effect.scoped)
+  )
+})
