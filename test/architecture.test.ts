@@ -102,7 +102,7 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
 }
 
 describe("architecture", () => {
-  it("reads the sources", () => assert.isAbove(sources.length, 30))
+  it("is checked on the real source files", () => assert.isAbove(sources.length, 30))
 
   for (const file of sources.filter((file) => file !== "index.ts")) {
     it(`${file} imports only the folders and packages of its layer`, () => {
@@ -159,7 +159,7 @@ describe("architecture", () => {
   )
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
-  it("the barrel exports exactly the public modules", () => {
+  it("the main module exports exactly the public modules", () => {
     const lines = text("index.ts")
       .replace(/\/\*[^]*?\*\//g, "")
       .trim()
@@ -170,7 +170,7 @@ describe("architecture", () => {
     )
   })
 
-  it("the export map contains exactly the public modules, the barrel, the testing kit and the debug view", () => {
+  it("the export map contains exactly the public modules, the main module, the testing kit and the debug view", () => {
     const expected: Record<string, string> = {
       "./package.json": "./package.json",
       ".": "./dist/index.js",
@@ -185,7 +185,7 @@ describe("architecture", () => {
     for (const file of sources) assert.isAtMost(text(file).split("\n").length, 700, file)
   })
 
-  it("the top level contains only the files and folders of the layout", () => {
+  it("the top level of src contains only the files and folders of the layout", () => {
     const allowed = new Set([
       "package.json",
       "package-lock.json",

@@ -1,6 +1,7 @@
 /**
- * Comments in src are plain English. No doc comment begins with a pronoun or a clause, and that of a function begins with a
- * verb in the third person. No sentence is too long. The rules and the words are in src/guides/glossary.md.
+ * Comments in src are plain English. No doc comment begins with a pronoun or a clause, and the doc comment of a
+ * function begins with a verb in the third person. No sentence is too long. The rules and the words are in
+ * src/guides/glossary.md.
  */
 import { assert, describe, it } from "@effect/vitest"
 import type { ts as compiler } from "@ts-morph/common"
@@ -12,7 +13,7 @@ import { type SourceFile, ts } from "./documentation/typescript.ts"
 /** The largest number of words in a sentence. */
 const maxWords = 30
 
-/** The openings that make a reader look for the noun. */
+/** The first words of a comment that refer to a noun elsewhere. */
 const banned =
   /^(?:What|Whatever|Who|Whoever|Whose|Where|Wherever|How|Why|Which|Whichever|That|Those|These|This|They|Them|It|Its|All that|All of|As|So|Such|None|Nothing|One that|One of|Both|Neither|Same|The same|Ones)\b/
 
@@ -118,12 +119,12 @@ describe("the comments of src", () => {
     .map((file) => `src/${file}`)
     .sort()
 
-  it("are plain", () => {
+  it("begin as the glossary says, and have no long sentences", () => {
     const marks = files.flatMap((file) => marksOf(file, readFileSync(join(root, file), "utf8")))
     assert.deepStrictEqual(marks, [])
   })
 
-  it("are found, each with its line", () => {
+  it("are found by the check, each with its line", () => {
     const long = `// ${"word ".repeat(maxWords + 1)}`
     const text = [
       "/** What is returned. */",

@@ -23,7 +23,7 @@ export const adversarial = [
   "test/{concurrency,durability,faults,interruption,security}/**/*.test.ts",
   "test/agent/{adapter.faults,changes.faults,changes.processes}.test.ts",
   "test/conformance/{adversarial,mutants}.test.ts",
-  "test/history/{badInput.*,concurrent,concurrentProcesses,exchange.faults,exchange.recover,planted,restoreKilled}.test.ts",
+  "test/history/{badInput.*,concurrent,concurrentProcesses,transaction.faults,transaction.recover,planted,restoreKilled}.test.ts",
   "test/history/git/{collect,hostile}.test.ts",
   "test/journal/{fileJournalFaults,fileJournalProcesses,forged,leafCrash,leafHostile,leafKill}.test.ts",
   "test/workspace/{checkpoint.faults,hostMount.bad,hostMount.faults,session.crash}.test.ts"
@@ -42,7 +42,7 @@ export const host = [
   "test/examples/vfs_tools_example.test.ts",
   "test/journal/{branchSnapshots,contentStore,fileJournal}.test.ts",
   "test/filesystem/absoluteLinks.test.ts",
-  "test/runtime/{directories,installation,kernel,matching,searcher,workerPool}.test.ts",
+  "test/runtime/{directories,installation,kernel,matching,searcher,searchProcesses,workerPool}.test.ts",
   "test/workspace/{checkpoint,hostMount,session.dump,vfsStateSession}.test.ts"
 ]
 
@@ -50,6 +50,6 @@ export const host = [
 export const smoke = [
   "test/backends/PosixHost.test.ts",
   "test/cli/{commands,habits,mcp}.test.ts",
-  "test/history/{archive,seeds}.test.ts",
+  "test/history/{archive,storeExamples}.test.ts",
   "test/journal/fileJournal.test.ts"
 ]

@@ -1,4 +1,4 @@
-/** The share of the random cases that a run executes. */
+/** The share of the random cases that a test run executes. */
 
 export const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 

@@ -19,7 +19,7 @@ import type { ToolResult } from "./ToolResult.ts"
 export type { Adapter, CallOptions, Elsewhere, McpOptions, Run, RunOptions as Options, RunTools } from "./model.ts"
 
 /**
- * Makes an adapter of your own, which calls tools with `run`.
+ * Makes an adapter of your own. Pass it to `run`, and call the tools of the run that `run` returns.
  *
  * @category constructors
  * @since 0.1.0
@@ -130,7 +130,7 @@ export const scripted = (script: Script): Scripted => {
 }
 
 /**
- * A prompt that is served over MCP. Each member starts a run of its own in the one session; all clients share that session.
+ * A prompt that is served over MCP. Each property below starts a separate run. All runs and all clients share one session.
  *
  * @since 0.1.0
  */
@@ -139,7 +139,7 @@ export interface Mcp<out R = never> extends Adapter {
   readonly runStdio: Effect.Effect<void, PromptError | SectionError, Stdio | R>
   /** Serves one client as `runStdio` does, as a layer. The program goes on when the client disconnects. */
   readonly layerStdio: Layer.Layer<never, PromptError | SectionError, Stdio | R>
-  /** Serves clients over HTTP. The HTTP server decides its address and who may reach it. */
+  /** Serves clients over HTTP. The HTTP server determines the address and the clients that can reach it. */
   readonly layerHttp: (
     options?: Pick<HttpOptions, "path" | "allowedOrigins" | "maxSessions" | "sessionIdleTimeout">
   ) => Layer.Layer<never, PromptError | SectionError, HttpRouter.HttpRouter | R>
@@ -151,8 +151,8 @@ export interface Mcp<out R = never> extends Adapter {
 const serverModule = Effect.promise(() => import("./mcp/server.ts"))
 
 /**
- * Serves a prompt over the Model Context Protocol: its text as instructions and as the one prompt, its tools, and the files of
- * its workspace, if any, as resources.
+ * Serves a prompt over the Model Context Protocol. Clients get its text as instructions and as a prompt, its tools, and the
+ * files of its workspace, if any, as resources.
  *
  * @category constructors
  * @since 0.1.0

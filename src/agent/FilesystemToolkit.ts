@@ -1,6 +1,6 @@
 /**
- * The file tools for agents, on effect/ai. A layer of handlers is one session: its tools share the record of versions that were
- * read, so that they detect conflicts. ToolSettings, Policies and ToolEvents provided to a layer apply to its handlers.
+ * The file tools for agents, on effect/ai. A layer of handlers is one session: its tools share a record of the file versions
+ * that were read, and so detect conflicts. ToolSettings, Policies and ToolEvents provided to a layer apply to its handlers.
  *
  * @since 0.1.0
  */
@@ -114,8 +114,8 @@ export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, F
 )
 
 /**
- * Handlers of the whole kit, on the filesystem in the context of each call. A call without one answers "No filesystem
- * available".
+ * Handlers of the whole kit, on the filesystem in the context of each call. Without a filesystem, a call fails with "No
+ * filesystem available".
  *
  * @category layers
  * @since 0.1.0
@@ -158,7 +158,8 @@ export const layerSnapshots: Layer.Layer<
 > = snapshots.toLayer(Effect.map(ownSessionWithSnapshots, snapshotHandlers))
 
 /**
- * Handlers of the whole kit with the snapshot tools, as one session. After a restore, files that it changed must be read again.
+ * Handlers of the whole kit with the snapshot tools, as one session. After a restore, a model must read the files that changed
+ * again before it edits them.
  *
  * @category layers
  * @since 0.1.0

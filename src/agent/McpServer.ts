@@ -1,6 +1,6 @@
 /**
  * A server of the Model Context Protocol over any Filesystem: the tools with their policies, the files as resources, and one
- * prompt. The server never asks for features of the client, such as roots; only the options given here count.
+ * prompt. The server uses no optional features of the client, such as roots. Only the options given here configure the server.
  *
  * @since 0.1.0
  */
@@ -21,27 +21,31 @@ import type { AnyDefinition, Requirements } from "./definition.ts"
 export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
   /** @default "fs-algebra" */
   readonly name?: string | undefined
-  /** The version of the server. @default "0.1.0" */
+  /** The version that the server reports to clients. @default "0.1.0" */
   readonly version?: string | undefined
   /** The text that every client receives at the start. @default instructions for working on the files with these tools */
   readonly instructions?: string | undefined
   /**
-   * The tools to serve: the name of a kit, or the names of tools. `all` is the seven basic tools and the extras; `vfs` is the
-   * kit of four. @default "all"
+   * The tools to serve: the name of a kit, or the names of tools. `all` is FilesystemToolkit.toolkit, `seven` its seven basic
+   * tools, and `vfs` the four tools of VfsToolkit. @default "all"
    */
   readonly tools?: "all" | "seven" | "vfs" | ReadonlyArray<string> | undefined
-  /** True to offer only tools that change nothing, and to refuse every other change too. @default false */
+  /** True to offer only tools that change nothing, and to make the filesystem refuse all changes. @default false */
   readonly readOnly?: boolean | undefined
   /**
-   * True to send the value of each result as structured content too, with its schema. Many clients then show a model that
-   * content alone; the content therefore includes the message. Both count against the budget. @default false
+   * True to send the value of each result as structured content too, with its schema. Many clients then show a model only the
+   * structured content, which therefore includes the message. Text and structured content both count against the budget.
+   * @default false
    */
   readonly structured?: boolean | undefined
-  /** The name of the files as a whole, for the instructions. @default none */
+  /** The name of the workspace, for the instructions. @default none */
   readonly workspace?: string | undefined
-  /** Tools of your own, beside those of `tools`. The server requires the services that these tools need. @default none */
+  /**
+   * Tools of your own, served in addition to `tools`. The services that they need become requirements of the server. @default
+   * none
+   */
   readonly extra?: ReadonlyArray<T> | undefined
-  /** Further layers to serve, on effect/ai's McpServer. @default nothing */
+  /** A layer that registers further tools, resources or prompts on effect/ai's McpServer. @default nothing */
   readonly registrations?: Layer.Layer<never, never, Server.McpServer> | undefined
 }
 
@@ -56,8 +60,8 @@ export interface HttpOptions<T extends AnyDefinition<unknown> = AnyDefinition> e
   /** The origins of web pages that may send requests; programs send no origin. @default none */
   readonly allowedOrigins?: ReadonlyArray<string> | undefined
   /**
-   * The largest number of sessions. Beyond it the session that was idle longest ends; if none is idle, a new session is refused
-   * with 503. @default 1000
+   * The largest number of sessions. A new session beyond the limit ends the session that has been idle longest. If no session
+   * is idle, the server refuses the new one with status 503. @default 1000
    */
   readonly maxSessions?: number | undefined
   /** The time without a request after which a session ends. @default "1 day" */
@@ -78,8 +82,8 @@ export const registrations = <T extends AnyDefinition<unknown> = AnyDefinition>(
   Layer.unwrap(Effect.map(server, ({ registrations }) => registrations(options)))
 
 /**
- * Serves one client over standard input and output until it disconnects. Calls that still run are then interrupted and their
- * changes rolled back.
+ * Serves one client over standard input and output until it disconnects. A disconnect interrupts the calls that still run, and
+ * rolls back their changes.
  *
  * @example
  * ```ts
@@ -108,12 +112,13 @@ export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
 ): Layer.Layer<never, never, Filesystem | Stdio | Requirements<T>> => Layer.effectDiscard(Effect.forkScoped(runStdio(options)))
 
 /**
- * Serves many clients over HTTP, each in a session of its own. A client may end its session; a session also ends when it is
- * idle too long or when there are too many. Its client then gets 404 and starts another. There is no authentication: the HTTP
- * server decides its address and who may reach it. Change notices are sent over standard input and output only.
+ * Serves many clients over HTTP, each in a session of its own. A client may end its session. The server ends a session that is
+ * idle too long, or when there are too many; the client then gets status 404 and starts a new session. There is no
+ * authentication: the HTTP server determines the address and the clients that can reach it. Only a server over standard input
+ * and output sends notices of changed files.
  *
- * Version 2026-07-28 of the protocol has no sessions, and several of its clients may give the same name. Therefore no file
- * counts as read after the call that read it. `Policy.readBeforeWrite` refuses these clients each change of an existing file.
+ * Version 2026-07-28 of the protocol has no sessions, and several clients may have the same name. The server therefore cannot
+ * know which files such a client has read, and `Policy.readBeforeWrite` refuses its changes of existing files.
  *
  * @category layers
  * @since 0.1.0

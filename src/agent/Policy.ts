@@ -2,7 +2,7 @@
  * Rules for tools, as layers over the layer of a toolkit. A policy sees the decoded call before it runs, and may give the tools
  * a filesystem that refuses operations.
  *
- * Layers of policies add to each other, whether they are provided one after another or merged:
+ * Policy layers accumulate, whether they are provided one after another or merged:
  * `FilesystemToolkit.layer.pipe(Layer.provide([Policy.readBeforeWrite, Policy.access({ deny: { read: ".env" } })]))`.
  *
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
  * The text and the tools for a model: ordered sections, rendered as Markdown, with all their tools. The filesystem of a prompt
- * is known before anything is rendered.
+ * is available before the prompt is rendered.
  *
  * @since 0.1.0
  */
@@ -33,9 +33,9 @@ export { type Prompt, PromptError, type RenderedPrompt, type RenderedTool, type 
  * @since 0.1.0
  */
 export interface Options<out R = never> extends Template<R> {
-  /** Descriptions that replace those of tools, by tool name; their sections must accept overrides. @default none */
+  /** Replacement descriptions, by tool name. The section of each tool must accept overrides. @default none */
   readonly overrides?: Readonly<Record<string, string>> | undefined
-  /** The time until which tools may be called. @default no bound */
+  /** The time after which tools refuse calls. @default no bound */
   readonly deadline?: DateTime.DateTime | Option.Option<DateTime.DateTime> | undefined
 }
 
@@ -46,7 +46,7 @@ const failWithProblem = (problem: Problem | undefined): Effect.Effect<void, Prom
   problem === undefined ? Effect.void : Effect.fail(new PromptError(problem))
 
 /**
- * Makes a template to make prompts from: `Prompt.make({ ...template, deadline })`. Fails as `make` does.
+ * Makes a template, the common part of several prompts: `Prompt.make({ ...template, deadline })`. Fails as `make` does.
  *
  * @since 0.1.0
  */
@@ -75,7 +75,7 @@ const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effe
     sectionsWithoutTools(sections),
     (section) =>
       Effect.logWarning(
-        `fs-algebra: no tool of the prompt "${key}" works on the files of the section "${section.key}"; give the section tools, such as Section.sevenTools, or \`toolsElsewhere: true\` if others bring them`
+        `fs-algebra: no tool of the prompt "${key}" works on the files of the section "${section.key}"; give the section tools, such as Section.sevenTools, or set \`toolsElsewhere: true\` if tools outside the section work on its files`
       ),
     { discard: true }
     // Log to standard error, because a server may use standard output for its protocol.
@@ -110,8 +110,8 @@ const textOf = Effect.fnUntraced(function* ({ depth, section }: Tree.SectionAtDe
 
 /**
  * Renders a prompt. Each section becomes a heading (`##` at the top, one more `#` per level below) followed by its text,
- * unchanged. Rendering makes the filesystem of a section whose text needs it. Fails with PromptError if sections have changed
- * since the prompt was made and are no longer valid.
+ * unchanged. Rendering opens the filesystem of a section if its text needs one. Fails with PromptError if a section was changed
+ * after the prompt was made, and is no longer valid.
  *
  * @since 0.1.0
  */
@@ -133,7 +133,7 @@ const findSection = <R>(prompt: Template<R>, matches: (section: Section<R>) => b
   Option.fromUndefinedOr(Tree.flatten(prompt.sections).find(({ section }) => matches(section))?.section)
 
 /**
- * Returns the first section that has a filesystem; a section comes before its children.
+ * Returns the first section that has a filesystem. The search visits a section before its children.
  *
  * @since 0.1.0
  */
@@ -141,7 +141,7 @@ export const workspace = <R>(prompt: Template<R>): Option.Option<Section<R>> =>
   findSection(prompt, ({ filesystem }) => filesystem !== undefined)
 
 /**
- * Returns the filesystem of the workspace, the same instance that the section itself provides.
+ * Returns the filesystem of the workspace, the same instance that the section provides.
  *
  * @since 0.1.0
  */
@@ -160,8 +160,8 @@ export const sectionOf = <R>(prompt: Template<R>, tool: string): Option.Option<S
   findSection(prompt, ({ tools }) => tools.some(({ name }) => name === tool))
 
 /**
- * Clones the prompt for another session. Sections that support it are cloned, and the clones end with the scope. If one clone
- * fails, no clone is left.
+ * Clones the prompt for another session. Each section with a `clone` function is cloned; the scope closes the clones. If one
+ * section cannot be cloned, no clone remains.
  *
  * @since 0.1.0
  */

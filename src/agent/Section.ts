@@ -25,8 +25,8 @@ export {
    */
   four as fourTools,
   /**
-   * The tools that a container's section has in addition to the seven: `shell` and `eval`. They need a Sandbox, such as
-   * the one of the section's `layer`.
+   * The tools that the section of a container has in addition to the seven: `shell` and `eval`. They need a Sandbox, which the
+   * section's `layer` can provide.
    *
    * @since 0.1.0
    */
@@ -78,16 +78,16 @@ export interface Options<
   readonly children?: ReadonlyArray<C> | undefined
   /** @default false */
   readonly acceptsOverrides?: boolean | undefined
-  /** Further services for its tools, such as Sandbox and Snapshots. @default nothing */
+  /** Further services for the tools of the section, such as Sandbox and Snapshots. @default nothing */
   readonly services?: Effect.Effect<Context.Context<P>, SectionError> | undefined
-  /** Makes the same section for another session. @default itself */
+  /** Returns an equivalent section for another session. @default the section itself */
   readonly clone?:
     | ((session: Session.Operations) => Effect.Effect<Section<Needed<T, C, P>>, SectionError, Scope.Scope>)
     | undefined
 }
 
 /**
- * Makes a section of your own; with `filesystem` it is a workspace. An invalid section is refused when a prompt is made of it.
+ * Makes a section of your own. A section with a `filesystem` is a workspace. `Prompt.make` refuses an invalid section.
  *
  * @category constructors
  * @since 0.1.0
@@ -115,7 +115,7 @@ export interface MarkdownOptions<
   P = never
 > extends Omit<Options<T, C, P>, "key"> {
   /**
-   * The key. It must be given if the title has no Latin letters. @default the title in lower case, with "-" between its words
+   * The key, which is required if the title has no Latin letters. @default the title in lower case, with "-" between its words
    */
   readonly key?: string | undefined
 }
@@ -158,8 +158,8 @@ export interface DigestOptions {
 }
 
 /**
- * Makes a section that shows the session's digest of a workspace. Set `digest: false` on the WorkspaceSection beside it, or
- * both show the same digest.
+ * Makes a section that shows the session's digest of a workspace. Set `digest: false` on the WorkspaceSection of the same
+ * prompt, or both sections show the same digest.
  *
  * @since 0.1.0
  */

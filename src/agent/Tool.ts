@@ -1,5 +1,6 @@
 /**
- * Tools of your own, beside those of the kits. Policies, toolkits, prompts and servers all follow the definition made here.
+ * Tools of your own, beside those of the kits. Policies, toolkits, prompts and servers all read the definition that `make`
+ * returns.
  *
  * @since 0.1.0
  */
@@ -40,20 +41,19 @@ export interface Options<Name extends string, Params extends Schema.Struct.Field
 > {
   /** @default none */
   readonly parameters?: Schema.Struct<Params> | undefined
-  /** The effect of the tool on files. @default "changes", for which policies are strictest */
+  /** The effect of the tool on files. @default "changes", which policies restrict most */
   readonly does?: "reads" | "adds" | "changes" | undefined
   /** @default false */
   readonly idempotent?: boolean | undefined
   /** True if calls without a filesystem are refused. @default true if `touches` is given */
   readonly needsFilesystem?: boolean | undefined
   /**
-   * Arguments as a model sends them. At least one example is required if the tool has mandatory parameters.
-   * @default one without arguments
+   * Example arguments, in the form that a model sends. At least one example is required if the tool has mandatory parameters.
+   * @default one example without arguments
    */
   readonly examples?: ReadonlyArray<Schema.Struct<Params>["Encoded"]> | undefined
   /**
-   * The paths that a call touches, as far as its arguments tell. Policies also check every operation on the filesystem
-   * itself.
+   * Returns the paths that a call touches, as far as its arguments show. Policies also check every operation on the filesystem.
    * @default none; policies then judge only the operations on the filesystem
    */
   readonly touches?: Definition<Name, Params, Value, R>["touches"] | undefined

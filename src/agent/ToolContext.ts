@@ -12,7 +12,7 @@ import type { BudgetTracker, RunContext } from "./model.ts"
 export { type BudgetTracker, type RunContext as Operations, ToolContext } from "./model.ts"
 
 /**
- * The options of `make`; each optional part defaults to none.
+ * The options of `make`. Each property that is optional here defaults to `Option.none()`.
  *
  * @since 0.1.0
  */
@@ -49,14 +49,14 @@ export const make = (options: Options): RunContext =>
 export const budget = (limit: number): Effect.Effect<BudgetTracker, InvalidArgument> =>
   Effect.suspend(() => {
     if (typeof limit !== "number" || !(limit >= 0)) {
-      const detail = "it must be a number from 0 on"
+      const detail = "the limit must be a number of at least 0"
       return Effect.fail(new InvalidArgument({ operation: "ToolContext.budget", path: root, argument: "limit", detail }))
     }
     let left = limit
     return Effect.succeed({
       limit,
       left: Effect.sync(() => left),
-      // An invalid amount, such as NaN or a negative number, changes nothing.
+      // An invalid amount, such as NaN or a negative number, does not change the budget.
       spend: (amount) => Effect.sync(() => void (left = amount >= left ? 0 : amount > 0 ? left - amount : left))
     })
   })

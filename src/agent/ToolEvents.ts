@@ -21,8 +21,8 @@ export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/Too
   params: Schema.Record(Schema.String, Schema.Unknown),
   success: Schema.Boolean,
   /**
-   * The message of the result. One of several lines, or of more than 1,000 characters, is replaced by its size, because the
-   * message may show file content.
+   * The message of the result. A message that has several lines or more than 1,000 characters is replaced by its size, because
+   * it may show file content.
    */
   message: Schema.String,
   /** The first path that the call touches. */
@@ -53,8 +53,8 @@ export const ToolEvents: Context.Reference<(event: ToolInvoked) => Effect.Effect
 >("fs-algebra/ToolEvents", { defaultValue: () => () => Effect.void })
 
 /**
- * The calls of tools in a session, oldest first. The log collects the events that a run publishes, and keeps them in a
- * rollback.
+ * The calls of tools in a session, oldest first. The log collects the events that a run publishes. A rollback does not remove
+ * them.
  *
  * @since 0.1.0
  */

@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
  * @since 0.1.0
  */
 export interface ToolResult<Value> {
-  /** A sentence on what happened; for a failure also what to do next. */
+  /** A sentence that says what happened and, after a failure, what to do next. */
   readonly message: string
   readonly success: boolean
   /** The value; absent if the tool failed. */

@@ -15,13 +15,13 @@ export interface ToolSettingsShape {
   /** The limits in force while a tool runs. @default Limits.agent */
   readonly limits: LimitsShape
   /**
-   * The absolute directory that paths may begin with, such as `/workspace`; it stands for the root. A list names several. A
-   * record maps each directory to the path it stands for: `{ "/home/me/app": "app" }`.
+   * The absolute directory, such as `/workspace`, that stands for the root at the beginning of a path. A list names several
+   * directories. A record maps each directory to a path below the root: `{ "/home/me/app": "app" }`.
    *
    * @default none
    */
   readonly mountPoint?: string | ReadonlyArray<string> | Readonly<Record<string, string>> | undefined
-  /** The largest size of a result's message that is sent, in the unit of `measure`. @default 48,000 */
+  /** The largest size of a result's message, in the unit of `measure`. Longer messages are shortened. @default 48,000 */
   readonly budget: number
   /**
    * Returns the size of a text, for example its number of tokens. The size must not shrink when text is added.

@@ -53,7 +53,7 @@ export const layer: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>, never, F
 )
 
 /**
- * Handlers on the filesystem in the context of each call. A call without one answers "No filesystem available".
+ * Handlers on the filesystem in the context of each call. Without a filesystem, a call fails with "No filesystem available".
  *
  * @category layers
  * @since 0.1.0

@@ -9,8 +9,8 @@ import type { Call, ToolFailure } from "./definition.ts"
 import { deepestExistingDirectory, suggestPaths, toolArgumentName } from "./toolPath.ts"
 
 /**
- * The step budget of a comparison, whose cost is lines times differences. Beyond this budget more lines are reported as changed
- * than were.
+ * The step budget of a comparison, whose cost is the number of lines times the number of differences. Beyond the budget, the
+ * comparison reports too many lines as changed.
  */
 const maxSteps = 4_000_000
 const maxEdits = 2000
@@ -22,7 +22,8 @@ interface Range {
 }
 
 /**
- * Returns the changed ranges, 1-based and inclusive. For lines that were only removed, the range is the line at that position.
+ * Returns the changed ranges, 1-based and inclusive. The range of a pure removal is the line at the position of the removed
+ * lines.
  */
 const rangesOf = function* (before: string, after: string): Steps<ReadonlyArray<Range>> {
   const number = makeLineNumbering()
@@ -84,7 +85,7 @@ const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
 const fourKitTools: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
 const toolsOfBothKits: ReadonlySet<string> = new Set(["read_file", "write_file"])
 
-/** Returns the advice to list a directory. It must name only a tool that is offered, and the two kits share names. */
+/** Returns the advice to list a directory. The advice must name a tool of the kit in use, and the two kits share names. */
 const adviseListing = ({ tool }: Call, directory: string): string =>
   fourKitTools.has(tool)
     ? `Call list_directory with ${quotePath(directory)} to see its entries.`
@@ -113,10 +114,10 @@ const deniedTexts: Readonly<Record<AccessDenied["why"], (path: string) => Failur
   }),
   policy: (path) => ({
     happened: `Access to ${path} is denied by a policy.`,
-    advice: "Go on without it, or ask the user; another tool will not reach it either."
+    advice: "Go on without this path, or ask the user; other tools cannot access it either."
   }),
   escape: (path) => ({
-    happened: `${capitalize(path)} leads through a link out of the root, which is refused.`,
+    happened: `${capitalize(path)} leads out of the root through a link, which is refused.`,
     advice: "Use only paths inside the root; the target of the link cannot be reached from here."
   }),
   root: (path) => ({
@@ -124,15 +125,15 @@ const deniedTexts: Readonly<Record<AccessDenied["why"], (path: string) => Failur
     advice: "Name the files or directories below it instead."
   }),
   link: (path) => ({
-    happened: `${capitalize(path)} goes through a symbolic link, or is a file with several names, which this filesystem refuses.`,
+    happened: `${capitalize(path)} goes through a symbolic link, or is a file with several hard links; this filesystem refuses both.`,
     advice: "Use the path of the link's target instead."
   }),
   permission: (path) => ({
-    happened: `The operating system does not permit this on ${path}.`,
+    happened: `The operating system denies this operation on ${path}.`,
     advice: "Choose another path, or ask the user to change the permissions."
   }),
   busy: (path) => ({
-    happened: `${capitalize(path)} is in use by another process, also after several attempts.`,
+    happened: `${capitalize(path)} is still in use by another process after several attempts.`,
     advice: "Try again in a moment."
   })
 }
@@ -148,9 +149,9 @@ const limitAdvice: ReadonlyMap<string, (allowed: string) => string> = new Map([
 ])
 
 const argumentAdvice: ReadonlyMap<string, string> = new Map([
-  ["new_string", "Change new_string and do it again."],
-  ["if_match", "Leave if_match out, or give the version that read_file answered last."],
-  ["after", "Give as after exactly the value that the previous answer named."],
+  ["new_string", "Change new_string and call the tool again."],
+  ["if_match", "Omit if_match, or give the version that read_file returned last."],
+  ["after", "Set after to exactly the value that the previous result named."],
   ["to", "Choose a destination that is neither the source nor inside it."]
 ])
 
@@ -167,7 +168,7 @@ const adviseOnArgument = (name: string, detail: string, tool: string): string =>
   if (name === "pattern" && tool === "grep") return "Correct the pattern; to find plain text, search with literal set to true."
   const last = name.slice(name.lastIndexOf(".") + 1)
   const known = last === "old_string" ? adviseOnOldString(detail) : argumentAdvice.get(last)
-  const advice = detail === "must not be blank" ? undefined : known
+  const advice = detail === "it must not be blank" ? undefined : known
   return advice ?? `Correct ${name} and call the tool again.`
 }
 
@@ -194,7 +195,7 @@ const describeChangedLines = ({ expected, path }: Conflict, { filesystem, memory
   )
 }
 
-/** Tests whether this session has seen the version. A version that it has never seen may never have existed. */
+/** Tests whether this session has seen the version. A version that no read returned may never have existed. */
 const isKnown = (version: string, input: string, { memory }: CallKnowledge): boolean => {
   const path = FsPath.parse(input)
   return memory.textOf(version) !== undefined || (typeof path === "string" && memory.seen(path) === version)
@@ -241,13 +242,13 @@ const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], string>> = 
 }
 
 const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
-  corrupt: "Make or fetch the archive again.",
+  corrupt: "Create or download the archive again.",
   encrypted: "Use an archive without a password.",
   unsupported: "Use an archive of files, directories and links, stored or deflated.",
   name: "Rename that entry to a name that every system allows.",
   duplicate: "Rename one of the two entries.",
   link: "Leave out links that lead out of the archive.",
-  tooLarge: "Choose a smaller part.",
+  tooLarge: "Choose a smaller part of the tree.",
   version: "Use an archive that this version can read."
 }
 
@@ -259,13 +260,13 @@ const failureTable: Table = {
       tool === "move" || tool === "copy"
         ? "Choose another destination, or set overwrite to replace it."
         : tool === "mkdir"
-          ? "Use it as it is, or choose another name."
+          ? "Use the existing directory, or choose another name."
           : "Change it with edit_file, or choose another name."
   }),
   AccessDenied: ({ path, why }) => deniedTexts[why](quotePath(path)),
   InvalidPath: ({ detail, path }) => ({
     happened: `${capitalize(quotePath(path))} is not a valid path: ${truncate(detail, maxDetailLength)}.`,
-    advice: 'Give a path relative to the root, such as "src/main.ts", that does not climb above it.'
+    advice: 'Give a path relative to the root, such as "src/main.ts", that stays inside the root.'
   }),
   PathTooLong: ({ detail, path }) => ({
     happened: `The path ${quotePath(path)} is too long: ${detail}.`,
@@ -275,7 +276,7 @@ const failureTable: Table = {
     happened: `${capitalize(quotePath(path))} is not a directory, or one of its parents is not a directory.`,
     advice:
       tool === "ls" || tool === "list_directory" || tool === "tree"
-        ? "Use read_file to read a file; list the directory that holds it."
+        ? "Use read_file to read a file, or list the directory that contains it."
         : "Choose a path whose parents are directories."
   }),
   NotAFile: ({ path }, call) =>
@@ -285,7 +286,7 @@ const failureTable: Table = {
         path === FsPath.root
           ? "Name a file below the root."
           : isOther
-            ? "Leave it alone: it is not a directory either, and it has no content to read."
+            ? "Leave it alone: it is neither a file nor a directory, so it has no content to read."
             : adviseListing(call, path)
     })),
   DirectoryNotEmpty: ({ path }) => ({
@@ -293,7 +294,7 @@ const failureTable: Table = {
     advice: "Remove or move its entries first, or choose another destination."
   }),
   DiskFull: ({ path }) => ({
-    happened: `There is no space left, or the quota is used up, for ${quotePath(path)}; nothing was written.`,
+    happened: `There is no space left for ${quotePath(path)}, or the quota is used up; nothing was written.`,
     advice: "Remove files that are no longer needed, or write less."
   }),
   Timeout: ({ detail, path }, call) => ({
@@ -301,7 +302,7 @@ const failureTable: Table = {
     advice: "Make the pattern simpler or the search narrower, or search with literal set to true."
   }),
   IoError: ({ code, detail, path }, call) => ({
-    happened: `The system failed on ${quotePath(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
+    happened: `The operating system failed on ${quotePath(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
     advice: "Try again; if it fails once more, tell the user."
   }),
   NotText: ({ encoding, offset, path }, { tool }) => ({
@@ -313,13 +314,13 @@ const failureTable: Table = {
   }),
   LimitExceeded: ({ actual, allowed, limit, path }) => ({
     happened: `${capitalize(quotePath(path))} exceeds the limit ${limit}: ${actual} is more than ${allowed}.`,
-    advice: limitAdvice.get(limit)?.(allowed.toLocaleString("en-US")) ?? "Do it in smaller parts."
+    advice: limitAdvice.get(limit)?.(allowed.toLocaleString("en-US")) ?? "Split the work into smaller parts."
   }),
   InvalidArgument: (failure, { tool }) => invalidArgument(failure, tool),
   Conflict: describeConflict,
   Unsupported: ({ feature }) => ({
-    happened: `This filesystem has no ${feature}.`,
-    advice: "Do it another way; no other path will help."
+    happened: `This filesystem does not support ${feature}.`,
+    advice: "Do it another way; another path does not help."
   }),
   Unavailable: ({ detail, hint, operation }, call) =>
     operation === "exec" || operation === "eval"
@@ -355,7 +356,9 @@ const failureTable: Table = {
 
 const endWithFullStop = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
 
-/** Describes a failure outside the table, from a tool written for another version of this package or without its types. */
+/**
+ * Describes a failure with an unknown tag. A tool written for another version of this package, or without types, may fail so.
+ */
 const unknown = (failure: unknown, call: Call): FailureText => {
   const { message } = Object(failure) as { readonly message?: unknown }
   const reason = typeof message === "string" && message.trim() !== "" ? message : "it gave no reason"

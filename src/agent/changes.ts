@@ -1,6 +1,6 @@
 /**
- * Changes several files, all or nothing, even if a change fails or is interrupted. A killed process leaves a record of the
- * transaction, which the next process settles.
+ * Changes several files, all or none, even if a change fails or is interrupted. A killed process leaves a record of its
+ * transaction. The next process completes or discards that transaction.
  */
 import * as Effect from "effect/Effect"
 import { withClaim } from "../engine/directories.ts"
@@ -94,7 +94,7 @@ const addToTree = Effect.fnUntraced(function* (
       pathNode.pathChange.path === pathChange.path
         ? quoted(pathChange.path)
         : `${quoted(pathNode.pathChange.path)} and ${quoted(pathChange.path)}`
-    return yield* Effect.fail(invalid(`${both}: one file is changed twice; combine both changes`))
+    return yield* Effect.fail(invalid(`${both}: one file would be changed twice; combine both changes`))
   }
   if (pathNode === rootNode || (pathNode.stat !== undefined && pathNode.stat.kind !== "file"))
     return yield* Effect.fail(notAFile)
@@ -166,9 +166,9 @@ const collectChanges = (rootNode: PathNode): ReadonlyArray<ResolvedChange> | Fau
 }
 
 /**
- * Resolves the path of every change. Fails with InvalidArgument if two changes affect the same file or exclude each other, and
- * with NotAFile or NotADirectory for entries of another kind. Also fails with the errors of links. Faults have the caller's
- * path.
+ * Resolves the path of every change. Fails with InvalidArgument if two changes affect the same file or contradict each other.
+ * Fails with NotAFile or NotADirectory for entries of the wrong kind, and with the errors of link resolution. Faults contain
+ * the path that the caller gave.
  */
 const resolveChanges = Effect.fnUntraced(function* (
   port: Backend,
@@ -188,7 +188,7 @@ const resolveChanges = Effect.fnUntraced(function* (
 
 export interface FileChange {
   readonly path: FsPath.FsPath
-  /** The version that the file must have, or `null` if there must be no file. */
+  /** The version that the file must have, or `null` if the file must not exist. */
   readonly before: string | null
   /** The new content, or `null` to remove the file. */
   readonly after: Uint8Array | null
@@ -237,7 +237,7 @@ const applySingleChange = Effect.fnUntraced(function* (
   yield* Write.bytes(port, path, after, plan)
 })
 
-/** Claims every file against other processes, in the same order in each, so that no two wait for each other. */
+/** Claims every file against other processes. All processes claim files in the same order, which prevents a deadlock. */
 const withClaims = <A, E, R>(
   port: Backend,
   places: ReadonlyArray<ResolvedChange>,
@@ -270,13 +270,13 @@ const exchangeTrees = (port: Backend, { after, before, places }: ChangeTrees): E
   const contents = new Map(places.map(({ at, pathChange: end }) => [at, end.after]))
   const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
   const swapped = Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
-  // A transaction moves files aside for a moment. These moves are no deletions, so permission to write is enough.
+  // A transaction temporarily moves files aside. These moves do not delete files, so permission to write is enough.
   return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 }
 
 /**
- * Returns a fault if a rule protects a file to remove. Links may have led to the file, so its real path is checked
- * now.
+ * Returns a fault if a rule protects a file that would be removed. This check uses real paths, because the given path may lead
+ * through links.
  */
 const protectedFileFault = (port: Backend, places: ReadonlyArray<ResolvedChange>): Fault | undefined => {
   for (const { at, pathChange: end } of places) {
@@ -307,8 +307,9 @@ const applyAll = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes all changes or none. Paths follow links as in a write; the path of a removed file follows links as in a delete. Missing
- * directories are created and no directory is removed. The caller must check how much may be written.
+ * Makes all changes or none. The path of a written file follows links as a write does. The path of a removed file follows links
+ * as a delete does. Missing directories are created, and no directory is removed. The limits on the size of a write are not
+ * checked here, so the caller must check them.
  *
  * Fails with Conflict for a file at another version, InvalidArgument for two changes of one file, NotAFile, NotADirectory, and
  * the errors of a write or a delete. After a failure nothing has changed.
@@ -335,10 +336,13 @@ export const applyChanges = (
 }
 
 /**
- * Finishes the interrupted `applyChanges` of a killed process, so that no tool sees half of it. Runs once, when a session
- * begins. If it cannot finish now, the next change of several files tries again.
+ * Completes or discards an `applyChanges` that a killed process left unfinished, so that no tool sees half of a change. Runs
+ * once, when a session begins. After a failure, the next change of several files tries again.
  */
 export const recoverChanges = ({ port }: Algebra): Effect.Effect<void> =>
   Effect.catch(withExclusiveLock(port, recoverTransactions(port)), (fault) =>
-    Effect.logWarning("fs-algebra: the unfinished change of a killed process could not be completed", fault)
+    Effect.logWarning(
+      "fs-algebra: the unfinished change of a killed process could not be completed or undone; the next change of several files tries again",
+      fault
+    )
   )

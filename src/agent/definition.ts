@@ -19,9 +19,7 @@ export const ToolProgress: Context.Reference<((progress: Progress) => Effect.Eff
   ((progress: Progress) => Effect.Effect<void>) | undefined
 >("fs-algebra/ToolProgress", { defaultValue: () => undefined })
 
-/**
- * The kind of access to a path: read it, create or change it, remove it. A move deletes its source and writes its destination.
- */
+/** The kind of access to a path. "write" creates or changes a file. A move deletes its source and writes its destination. */
 export type Access = "read" | "write" | "delete"
 
 /** A path that a call will read, write or delete. */
@@ -36,23 +34,26 @@ export interface Refused {
   readonly advice: string
 }
 
-/** Makes a refusal in the words for a model: what happened, and what to do instead. */
+/** Makes a refusal. The arguments tell the model what happened and what to do instead. */
 export const refused = (happened: string, advice: string): Refused => ({ _tag: "Refused", happened, advice })
 
 export type ToolFailure = FsError | Unsupported | SnapshotError | SnapshotRestoreError | ArchiveError | SessionError | Refused
 
-/** The call that a handler works on. */
+/** The context in which a handler runs. */
 export interface Call {
   readonly tool: string
-  /** The filesystem with the policies applied. In a run of a prompt it belongs to the tool's section, or else to the prompt. */
+  /**
+   * The filesystem, with the policies applied. In the run of a prompt, this is the filesystem of the tool's section or, if
+   * there is none, of the prompt.
+   */
   readonly filesystem: Algebra
   readonly settings: ToolSettingsShape
   readonly memory: Memory
   readonly callId: string
   readonly sent: (message: string, value: () => object) => string
   /**
-   * Reads a path as a model writes it: trimmed, without the mount point and leading slashes. A blank path is the root with
-   * `blank`, and otherwise fails.
+   * Parses a path in the form that a model writes: trims blanks, and removes the mount point and leading slashes. With `blank`
+   * a blank path is the root; otherwise a blank path fails.
    */
   readonly path: (
     input: string,
@@ -80,26 +81,29 @@ export interface Attachment {
 /** A tool: its name, its description for a model, its parameters, and its handler. */
 export interface Definition<Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R> {
   readonly name: Name
-  /** 1 to 200 printable characters. */
+  /** The description for a model: 1 to 200 printable characters on one line. */
   readonly description: string
   readonly parameters: Schema.Struct<Params>
   readonly value: Value
-  /** The tool's effect on files: `reads` changes nothing, `adds` only adds, `changes` may also replace or remove. */
+  /**
+   * The tool's effect on files. `reads` changes nothing, `adds` only creates entries, and `changes` may also replace or remove
+   * them.
+   */
   readonly does: "reads" | "adds" | "changes"
   readonly idempotent: boolean
   /**
-   * True if calls without a filesystem are refused. If false, the tool still runs without one, and every operation on
+   * True if calls without a filesystem are refused. If false, the tool runs without a filesystem, and every operation on
    * `Call.filesystem` fails with Unavailable. @default true
    */
   readonly needsFilesystem?: boolean | undefined
   /**
-   * The tool's use of snapshots, to which policies apply their own rules. Only this package's own tools set it, so that no
-   * other tool gets past a policy by its name.
+   * The tool's use of snapshots, for which policies have separate rules. Only tools of this package may set `past`. No other
+   * tool can therefore evade a policy.
    */
   readonly past?: "keeps" | "restores" | "shows" | undefined
-  /** Arguments as a model sends them; each must decode. At least one. */
+  /** Example arguments, in the form that a model sends. Each must decode. At least one is required. */
   readonly examples: ReadonlyArray<Schema.Struct<Params>["Encoded"]>
-  /** Returns the paths that the call may touch, for policies. An argument that is no valid path fails the call. */
+  /** Returns the paths that the call may touch, for policies. An argument that is not a valid path fails the call. */
   readonly touches: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<ReadonlyArray<Touch>, ToolFailure>
   readonly handle: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<Answer<Value["Type"]>, ToolFailure, R>
   /** Returns the images in the value that a model should see as images. */
@@ -108,7 +112,10 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
   readonly attachment?: (value: Value["Type"], message: string) => Attachment | undefined
 }
 
-/** Any tool whose handler needs no services but `R`, for tables. `AnyDefinition<unknown>` is any tool at all. */
+/**
+ * A tool with any name, parameters and value, whose handler needs at most the services `R`. `AnyDefinition<unknown>` is any
+ * tool.
+ */
 // oxlint-disable-next-line typescript/no-explicit-any -- variance: handlers take what their own schema decodes
 export type AnyDefinition<R = never> = Definition<string, any, any, R>
 
@@ -122,7 +129,7 @@ const namePattern = /^[a-z][a-z0-9_-]{0,63}$/
 
 export const nameRule = 'a name has 1 to 64 lower-case letters, digits, "_" and "-", and begins with a letter'
 
-/** Tests whether a tool may have this name; a definition that was not made by `define` may have any name. */
+/** Tests whether a tool may have this name. A definition that `define` did not make may have an invalid name. */
 export const isName = (name: unknown): name is string => typeof name === "string" && namePattern.test(name)
 
 // oxlint-disable-next-line no-control-regex
@@ -134,15 +141,15 @@ const exampleError = (tool: string, example: unknown, error: unknown): Error => 
   return new Error(message, { cause: error })
 }
 
-/** Checks a definition against the rules above. Dies if it breaks one, because that is a programming error. */
+/** Checks a definition against the rules above. Throws if the definition breaks a rule, because that is a programming error. */
 export const define = <const Name extends string, Params extends Schema.Struct.Fields, Value extends Schema.Top, R = never>(
   definition: Definition<Name, Params, Value, R>
 ): Definition<Name, Params, Value, R> => {
   const { description, examples, name, parameters } = definition
-  if (!isName(name)) throw new Error(`${JSON.stringify(name)} is not a valid tool name`)
+  if (!isName(name)) throw new Error(`${JSON.stringify(name)} is not a valid tool name: ${nameRule}`)
   if (!descriptionPattern.test(description))
     throw new Error(`the description of ${name} must have 1 to 200 printable characters`)
-  if (examples.length === 0) throw new Error(`${name} has no example`)
+  if (examples.length === 0) throw new Error(`the tool ${name} must have at least one example`)
   const decode = Schema.decodeUnknownSync(parameters as unknown as Schema.Codec<unknown>, { onExcessProperty: "error" })
   for (const example of examples) {
     try {

@@ -1,6 +1,6 @@
 /**
- * Takes every call from its arguments to a result: decode, ask the policies, run, describe. Every call emits one event,
- * however it ends; a defect and an interruption are no results.
+ * Carries out a tool call: decodes the arguments, asks the policies, runs the handler, and describes the result. Every call
+ * emits one event, even if it dies or is interrupted and so has no result.
  */
 import * as Cause from "effect/Cause"
 import * as Clock from "effect/Clock"
@@ -109,8 +109,8 @@ const eventOf = (call: {
   })
 }
 
-// An MCP server with structured content sends the value of a result too. Some clients show a model nothing else, so the
-// value includes the message, and both count against the budget.
+// An MCP server with structured content also sends the value of a result. Some clients show a model only that value. The value
+// therefore includes the message, and both count against the budget.
 
 export const Structured: Context.Reference<boolean> = Context.Reference("fs-algebra/Structured", { defaultValue: () => false })
 
@@ -155,8 +155,8 @@ const cut = (value: unknown, maxLength: number): unknown => {
 }
 
 /**
- * Shortens the texts and lists of an object evenly until it fits. Names the shortened fields in `cut`. Tools with pages already
- * fit; this serves the others.
+ * Shortens the texts and lists of an object evenly until it fits. Lists the names of the shortened fields in `cut`. The results
+ * of tools with pages fit already.
  */
 export const shortenToFit = (value: Json, fits: (text: string) => boolean): Json => {
   const whole = JSON.stringify(value)
@@ -241,8 +241,8 @@ const describeFailure = (failure: ToolFailure, call: Call): Effect.Effect<Result
 const missingServicePattern = /^Service not found: (.+)$/
 
 /**
- * Fails, instead of dying, if the tool uses a service that is not provided or not ready. Types do not always force a caller to
- * provide it.
+ * Turns the defect of a missing service into a failure. Types do not always force a caller to provide a service that a tool
+ * uses.
  */
 const refuseMissingServices = <A, E, R>(tool: string, handled: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
   Effect.catchCause(handled, (cause): Effect.Effect<never, E | Refused> => {
@@ -289,7 +289,7 @@ const answerCall = <N extends string, P extends Schema.Struct.Fields, V extends 
       })
       const withinDeadline = <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | Refused, R> =>
         Option.match(host?.context.deadline ?? Option.none(), { onNone: () => self, onSome: (at) => interruptAt(at, self) })
-      // Apply the deadline inside the host's rollback, so that the rollback sees a failed result.
+      // Apply the deadline inside the rollback, so that the rollback sees a failed result.
       const policedRun = Effect.catch(withinDeadline(wrapInPolicies(policies, invocation, run)), (late) =>
         describeFailure(late, call)
       )
@@ -312,7 +312,7 @@ const withoutLongMessage = ({ message, ...result }: Result.ToolResult<unknown>):
 })
 
 const unfinishedResult = (cause: Cause.Cause<never>): Result.ToolResult<never> =>
-  Result.error(Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call ended in a defect of the program.")
+  Result.error(Cause.hasInterruptsOnly(cause) ? "The call was interrupted." : "The call ended with a defect of the program.")
 
 export const told = <V, R>(
   call: { readonly tool: string; readonly callId: string; readonly params: object },
@@ -388,7 +388,7 @@ const known = ({ parameters }: AnyDefinition<unknown>, input: unknown): object =
     ? Object.fromEntries(Object.entries(input).filter(([name]) => Object.hasOwn(parameters.fields, name)))
     : {}
 
-/** Returns the schema of the parameters. A struct without fields would accept everything but null. */
+/** Returns the schema of the parameters. A struct without fields would accept every value except null and undefined. */
 const parameterSchema = ({ parameters }: AnyDefinition<unknown>): Schema.Codec<Readonly<Record<string, unknown>>, unknown> =>
   Object.keys(parameters.fields as object).length === 0
     ? Schema.Record(Schema.String, Schema.Never)

@@ -1,4 +1,4 @@
-/** The tools for patches and snapshots are not in these kits, because they take longer to load. */
+/** The kits of basic tools. The tools for patches and snapshots are in other modules, because they take longer to load. */
 import type { AnyDefinition } from "./definition.ts"
 import { editFile } from "./tools/editFile.ts"
 import { glob } from "./tools/glob.ts"
@@ -12,7 +12,10 @@ import { writeFile } from "./tools/writeFile.ts"
 
 export const seven: ReadonlyArray<AnyDefinition> = [ls, readFile, writeFile, editFile, glob, grep, rm]
 
-/** The four-tool kit. It shares names with the seven, so one list never holds both. */
+/**
+ * The four-tool kit. Some of its tools have the same names as tools of the other kit, so a list of tools never contains both
+ * kits.
+ */
 export const four: ReadonlyArray<AnyDefinition> = [listDirectory, readWhole, writeWhole, deleteFile]
 
 export const sandboxTools: ReadonlyArray<AnyDefinition> = [shell, evaluate]

@@ -1,12 +1,12 @@
 /**
- * Records what one session knows of files: the last version seen of each, and the text of versions while there is room. The
- * texts show what changed since a file was read.
+ * Records the last version of each file that a session has seen, and recent texts up to a limit. The texts show which lines
+ * changed since a file was read.
  */
 import { below, type FsPath, relative } from "../model/FsPath.ts"
 
 export interface Memory {
   readonly session: object
-  /** False if the memory ends with the call, because the client has no session. */
+  /** False if the memory is discarded after the call, because the client has no session. */
   readonly isKept: boolean
   readonly seen: (path: FsPath) => string | undefined
   readonly saw: (path: FsPath, version: string, text?: string) => void
@@ -33,7 +33,8 @@ export const make = (session: object = {}, isKept = true): Memory => {
   let characters = 0
   const keepText = (version: string, text: string): void => {
     if (text.length > maxCharactersPerText) return
-    // A text that is seen again becomes the most recent one. It may differ, because bytes can be read in several encodings.
+    // A repeated version becomes the most recent one. Its text may differ, because the same bytes can be read in several
+    // encodings.
     characters -= texts.get(version)?.length ?? 0
     texts.delete(version)
     texts.set(version, text)

@@ -1,4 +1,4 @@
-/** The types that sections, prompts, adapters and the context of a tool share. They refer to one another, so one file holds them. */
+/** The types of sections, prompts, adapters and tool contexts. They refer to one another, so one file contains them. */
 import * as Context from "effect/Context"
 import type * as DateTime from "effect/DateTime"
 import type * as Effect from "effect/Effect"
@@ -18,13 +18,13 @@ import type { AnyDefinition, Requirements as ToolRequirements } from "./definiti
 import type { ToolResult } from "./ToolResult.ts"
 
 /**
- * A budget and how much of it is left, in any unit. Results of tools are counted as ToolSettings measure them.
+ * A budget and its remaining amount. A result of a tool costs its size as `ToolSettings.measure` returns it.
  *
  * @since 0.1.0
  */
 export interface BudgetTracker {
   readonly limit: number
-  /** The amount that is left, never below 0. */
+  /** The remaining amount, at least 0. */
   readonly left: Effect.Effect<number>
   /** Spends an amount. An amount above the remaining budget leaves 0. */
   readonly spend: (amount: number) => Effect.Effect<void>
@@ -43,8 +43,8 @@ export interface RunContext {
   readonly deadline: Option.Option<DateTime.Utc>
   readonly budgetTracker: Option.Option<BudgetTracker>
   /**
-   * The filesystem of the tool's section, or else of the prompt, with the policies applied. The filesystem that `prompt` gives
-   * has no policies.
+   * The filesystem of the tool's section or, if there is none, of the prompt, with the policies applied. The filesystem that
+   * `Prompt.filesystem` returns has no policies.
    */
   readonly filesystem: Option.Option<Algebra>
 }
@@ -58,7 +58,7 @@ export interface RunContext {
 export class ToolContext extends Context.Service<ToolContext, RunContext>()("fs-algebra/ToolContext") {}
 
 /**
- * The errors of making a section.
+ * The errors of making a section, its filesystem or its text.
  *
  * @since 0.1.0
  */
@@ -79,8 +79,8 @@ export type Params = Readonly<Record<string, unknown>>
 export type Given = Filesystem | ToolContext
 
 /**
- * A section: any object of this shape. With `filesystem` it is a workspace. `R` is the services that its tools, and those of
- * its children, need and that it does not provide.
+ * A section: any object of this shape. A section with a `filesystem` is a workspace. `R` is the services that the tools of the
+ * section and of its children need and the section does not provide.
  *
  * @category models
  * @since 0.1.0
@@ -93,19 +93,19 @@ export interface Section<out R = never> {
   readonly template: string | ((params: Params) => Effect.Effect<string, SectionError>)
   readonly tools: ReadonlyArray<AnyDefinition<R | Given>>
   readonly children: ReadonlyArray<Section<R>>
-  /** True if a prompt may override the descriptions of its tools. */
+  /** True if a prompt may override the descriptions of the section's tools. */
   readonly acceptsOverrides: boolean
-  /** The session that owns the section; in a run of another session its tools refuse calls. */
+  /** The session that owns the section. In a run of another session, the section's tools refuse calls. */
   readonly session?: Session.Operations | undefined
-  /** The filesystem, always the same instance. It is made at first use and kept until the section's scope ends. */
+  /** The filesystem, always the same instance. It is opened at first use, and stays open until the section's scope closes. */
   readonly filesystem?: Effect.Effect<Algebra, SectionError> | undefined
-  /** The snapshots of the filesystem, made at first use. */
+  /** The snapshots of the filesystem, opened at first use. */
   readonly snapshots?: Effect.Effect<SnapshotStore.Operations, SectionError> | undefined
   /** True if tools outside the section work on its filesystem; `Prompt.make` then does not warn. @default false */
   readonly toolsElsewhere?: boolean | undefined
-  /** Further services for its tools, such as Sandbox and Snapshots. */
+  /** Further services for the tools of the section, such as Sandbox and Snapshots. */
   readonly services?: Effect.Effect<Context.Context<never>, SectionError> | undefined
-  /** Makes the same section for another session. @default itself */
+  /** Returns an equivalent section for another session. @default the section itself */
   readonly clone?: ((session: Session.Operations) => Effect.Effect<Section<R>, SectionError, Scope.Scope>) | undefined
 }
 
@@ -117,7 +117,8 @@ export interface Section<out R = never> {
 export type Requirements<S extends Section<unknown>> = S extends Section<infer R> ? Exclude<R, Given> : never
 
 /**
- * The services that a section needs, given its tools `T`, its children `C` and the services `P` it provides to its own tools.
+ * The services that a section needs from outside. `T` is its tools, `C` its children, and `P` the services that it provides to
+ * its tools.
  *
  * @since 0.1.0
  */
@@ -127,8 +128,8 @@ export type Needed<T extends AnyDefinition<unknown>, C extends Section<unknown>,
 
 /**
  * An error in the structure of a prompt. `duplicateTool`: two tools have one name. `duplicateKey`: two sections of one parent
- * have one key. `invalid`: a malformed key, namespace, title or tool name, or an override whose tool is unknown or in a section
- * that accepts none.
+ * have one key. `invalid`: a malformed key, namespace, title or tool name, or an override whose tool is unknown or belongs to a
+ * section that does not accept overrides.
  *
  * @category errors
  * @since 0.1.0
@@ -163,7 +164,7 @@ export interface Template<out R = never> {
  * @since 0.1.0
  */
 export interface Prompt<out R = never> extends Template<R> {
-  /** Descriptions that replace those of tools, by tool name, in sections that accept overrides. */
+  /** Replacement descriptions, by tool name. The section of each tool must accept overrides. */
   readonly overrides: Readonly<Record<string, string>>
   readonly deadline: Option.Option<DateTime.Utc>
 }
@@ -174,7 +175,7 @@ export interface Prompt<out R = never> extends Template<R> {
  * @since 0.1.0
  */
 export interface RenderedTool<out R = unknown> {
-  /** The definition, with its description overridden if the prompt does so. */
+  /** The definition. An override of the prompt replaces its description. */
   readonly definition: AnyDefinition<R | Given>
   readonly section: Section<R>
 }
@@ -194,7 +195,7 @@ export interface RenderedPrompt<out R = unknown> {
 }
 
 /**
- * A program that brings a prompt to a model and runs the tools that the model calls.
+ * A program that sends a prompt to a model and runs the tools that the model calls.
  *
  * @category models
  * @since 0.1.0
@@ -211,19 +212,22 @@ export interface Adapter {
 export interface RunOptions {
   readonly session: Session.Operations
   readonly params?: Params | undefined
-  /** The deadline of the run; the earlier of this one and the prompt's applies. @default the prompt's */
+  /**
+   * The deadline of the run. The earlier of this deadline and the prompt's deadline applies. @default the deadline of the
+   * prompt
+   */
   readonly deadline?: DateTime.DateTime | undefined
   /** @default no bound */
   readonly budgetTracker?: BudgetTracker | undefined
   /**
-   * The checkpoints of this run. One is taken before each tool that may change something, with the id `pre:<tool>:<call id>`.
-   * If the tool fails, dies or is interrupted, the checkpoint is rolled back and forgotten. A rollback restores the
+   * The checkpoints of this run. A checkpoint with the id `pre:<tool>:<call id>` is taken before each call that may change
+   * something. If the tool fails, dies or is interrupted, the checkpoint is rolled back and forgotten. A rollback restores the
    * checkpoint's session and the filesystem of its snapshots. @default none
    */
   readonly checkpoint?: Checkpoint.Operations | undefined
   /**
-   * The number of checkpoints of successful calls to keep, at least 1. The oldest are removed when the next is taken. Each
-   * holds the changes since the one before; for a VfsState each holds a whole copy. @default 100
+   * The number of checkpoints of successful calls to keep, at least 1. A new checkpoint replaces the oldest. Each contains the
+   * changes since the previous checkpoint; with a VfsState, a whole copy. @default 100
    */
   readonly keep?: number | undefined
 }
@@ -237,50 +241,50 @@ export interface CallOptions {
   /** @default a new UUID */
   readonly callId?: string | undefined
   /**
-   * The context that the call belongs to. The tools of a section refuse a context of another session. Its deadline and budget
-   * apply in addition to those of the run. @default the run's own
+   * The context that the call belongs to. The tools of a section refuse a context of another session. The deadline and the
+   * budget of this context apply in addition to those of the run. @default the context of the run
    */
   readonly context?: RunContext | undefined
 }
 
 /**
- * A call whose work another program does, such as a tool built into a model's provider. The call is checked by policies and
- * remembered like any other.
+ * A call whose work another program does, such as a tool built into a model's provider. Policies and events apply as to any
+ * other call.
  *
- * It ends once: by `end`, `abort`, its deadline, or the end of the run, whichever comes first. All but `end` roll back its
- * changes. Meanwhile other calls can change the files too; a rollback undoes their changes as well.
+ * `end`, `abort`, the deadline or the end of the run ends the call, whichever comes first. Each of these except `end` rolls
+ * back the changes of the call. The rollback also undoes the changes that other calls made meanwhile.
  *
  * @since 0.1.0
  */
 export interface Elsewhere {
   /**
-   * Ends the call successfully and keeps its changes. Returns the message for the model, which is a failure if the
-   * deadline has passed.
+   * Ends the call successfully and keeps its changes. Returns the result for the model, which is a failure if the deadline has
+   * passed.
    */
   readonly end: (result?: {
     readonly message?: string | undefined
     readonly value?: unknown
   }) => Effect.Effect<ToolResult<unknown>>
-  /** Ends the call as failed and rolls back its changes. Returns the message for the model. */
+  /** Ends the call as failed and rolls back its changes. Returns the result for the model. */
   readonly abort: (reason: string) => Effect.Effect<ToolResult<never>>
 }
 
 /**
  * One prompt that runs in one session.
  *
- * A call uses the policies, settings and listeners in the contexts of the run and of the call. All calls share the
- * record of the file versions that were read. When the scope closes, calls that have begun and not ended are aborted.
+ * A call uses the policies, settings and listeners in the contexts of the run and of the call. All calls share a record of the
+ * file versions that were read. Closing the scope aborts the calls that are still running.
  *
  * @since 0.1.0
  */
 export interface Run {
   readonly rendered: RenderedPrompt
   readonly context: RunContext
-  /** The tools that a model may be offered: the rendered tools without those that a policy hides from lists. */
+  /** The tools to offer to a model: the rendered tools, without those that a policy hides. */
   readonly tools: ReadonlyArray<RenderedTool>
-  /** Calls a tool and never fails. An unknown tool, input that does not decode and a failed tool are results. */
+  /** Calls a tool. Never fails: an unknown tool, invalid input and a failed tool return a result without success. */
   readonly call: (tool: string, input: unknown, options?: CallOptions) => Effect.Effect<ToolResult<unknown>>
-  /** Begins a call whose work another program does. Fails with the result of a refusal. */
+  /** Begins a call whose work another program does. If the call is refused, fails with the result of the refusal. */
   readonly begin: (tool: string, input: unknown, options?: CallOptions) => Effect.Effect<Elsewhere, ToolResult<never>>
 }
 

@@ -1,6 +1,6 @@
 /**
- * Describes what is wrong with arguments: each parameter by name, the expected type, and one correct call. The value sent is
- * described by its kind alone, so that a long argument is not repeated.
+ * Describes the errors in arguments: the name and the expected type of each wrong parameter, and one correct call. The
+ * description states only the kind of the value that was sent, so that it does not repeat a long argument.
  */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
@@ -9,8 +9,8 @@ import { nameDistance } from "../engine/nearest.ts"
 import { listed } from "../model/words.ts"
 import type { AnyDefinition } from "./definition.ts"
 
-// Accepts arguments as Claude Code, Codex, Cursor, Gemini and the reference servers spell them, because models send those
-// whatever the schema says. Only arguments that do not decode are rewritten, and only if their meaning is certain.
+// Accepts the argument names of Claude Code, Codex, Cursor, Gemini and the reference servers, because models send them whatever
+// the schema says. Only arguments that do not decode are rewritten, and only if their meaning is certain.
 
 type SentArguments = Readonly<Record<string, unknown>>
 type SchemaNode = Readonly<Record<string, unknown>>
@@ -90,8 +90,8 @@ const parameterFor = (name: string, known: ReadonlyArray<string>): string | unde
 }
 
 /**
- * The arguments sent to a tool, with names in snake case. A rule removes the arguments it understands and sets the parameters
- * they mean.
+ * The arguments sent to a tool, with names in snake case. A rewriting rule takes the arguments that it understands, and sets
+ * the corresponding parameters.
  */
 class Arguments {
   readonly remaining: Map<string, unknown>
@@ -120,8 +120,8 @@ class Arguments {
     for (const name of names) if (this.remaining.has(name) && isIdle(this.remaining.get(name))) this.remaining.delete(name)
   }
   /**
-   * Sets a parameter to a value derived from the argument last taken. If the call already has another value for the parameter,
-   * the two conflict: nothing is set, and the taken argument is put back.
+   * Sets a parameter to a value derived from the argument taken last. If the parameter already has another value, nothing is
+   * set and the taken argument is put back.
    */
   setParameter(name: string, value: unknown): void {
     if (value === undefined || this.remaining.get(name) === value) return
@@ -168,7 +168,7 @@ const isUtf8 = (value: unknown): boolean => typeof value === "string" && /^utf-?
 
 const wordsForUser = ["explanation", "description", "justification", "instructions", "instruction"]
 
-/** The file types of ripgrep that are not just a file extension; any other type is the extension of its files. */
+/** The file types of ripgrep whose name is not a file extension. Any other type is treated as an extension. */
 const ripgrepTypes: Readonly<Record<string, string>> = {
   c: "*.{c,h}",
   cpp: "*.{cc,cpp,cxx,hh,hpp,hxx,h,inl}",
@@ -214,8 +214,8 @@ const readFile = (args: Arguments): void => {
 }
 
 /**
- * Returns globs that can be joined in braces with the same meaning: none is negated, and among several none has braces or
- * commas.
+ * Returns the globs if they can be joined in braces without a change of meaning. A negated glob cannot be joined, and neither
+ * can several globs if one has braces or commas.
  */
 const joinable = (value: unknown): ReadonlyArray<string> | undefined => {
   const globs = asStrings(value)
@@ -309,7 +309,7 @@ const rules: ReadonlyMap<string, (args: Arguments) => void> = new Map([
   ["shell", shell]
 ])
 
-/** Renames parameters with other names, unless that gives a parameter two values. */
+/** Replaces aliases by the names of parameters, except where a parameter would get two values. */
 const withParameterNames = (sent: SentArguments, known: ReadonlyArray<string>): SentArguments => {
   const out = new Map(Object.entries(sent).filter(([name]) => known.includes(name)))
   for (const [name, value] of Object.entries(sent)) {
@@ -517,11 +517,11 @@ const faultOf = (
   if (message === unexpectedMark) {
     const known = namesAt(definition, path.slice(0, -1))
     const instead = suggestedName(String(path.at(-1)), known)
-    const hint = instead === undefined ? `; it takes ${listed(known)}` : `; did you mean ${JSON.stringify(instead)}?`
+    const hint = instead === undefined ? `; the parameters are ${listed(known)}` : `; did you mean ${JSON.stringify(instead)}?`
     return `${quoted(String(path.at(-1)))} is not a parameter${hint}`
   }
   if (path.length === 1 && namesAt(definition, []).length === 0)
-    return `${quoted(place)} is not a parameter; the tool takes none`
+    return `${quoted(place)} is not a parameter; the tool has no parameters`
   const expected = cutName(describeType(message.replace(/^Expected /, "").replace(/, got [^]*$/, "")))
   return before === undefined
     ? `${JSON.stringify(place)} must be ${expected}, and was ${describeSent(value)}`

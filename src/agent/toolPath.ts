@@ -1,4 +1,7 @@
-/** Reads paths as models write them: with spaces around them, a leading slash, or the mount point that a prompt mentioned. */
+/**
+ * Parses paths in the form that models write: with blanks around them, a leading slash, or the mount point that a prompt
+ * mentioned.
+ */
 import * as Effect from "effect/Effect"
 import { InvalidArgument, InvalidPath, type PathTooLong, promote } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
@@ -24,7 +27,7 @@ export const toolArgumentName = (argument: string): string =>
     .map((part) => wireNames.get(part) ?? part)
     .join(".")
 
-/** Removes the core's advice from a detail, because the tools give their own. */
+/** Removes the advice for programmers from an error's detail, because tools give advice for models. */
 export const withoutCoreAdvice = (detail: string): string =>
   detail.replace("; give more of the surrounding text so that it occurs only once, or ask for the first or for all of them", "")
 
@@ -66,7 +69,12 @@ export const make =
     const relativePath = withoutMount(input.trim(), mountPoint).replace(/^\/+/, "")
     if (input.trim() === "" && options.blank !== "root") {
       return Effect.fail(
-        new InvalidArgument({ operation: tool, path: input, argument: options.argument ?? "path", detail: "must not be blank" })
+        new InvalidArgument({
+          operation: tool,
+          path: input,
+          argument: options.argument ?? "path",
+          detail: "it must not be blank"
+        })
       )
     }
     const path = relativePath === "" ? FsPath.root : FsPath.parse(relativePath, policy)
@@ -99,8 +107,8 @@ const findSameName = (fs: Algebra, path: FsPath.FsPath) => {
 }
 
 /**
- * Finds up to three paths: suggestions of the failure itself, then the same name in other directories, then similar names in
- * the same directory.
+ * Finds up to three similar paths. The suggestions of the error come first, then the same name in other directories, then
+ * similar names in the same directory.
  */
 export const suggestPaths = (
   fs: Algebra,

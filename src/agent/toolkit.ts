@@ -1,6 +1,6 @@
 /**
- * Turns definitions into tools of effect/ai: the model gets the message and the images, the program gets the whole result. Our
- * tools accept any input and report errors in it themselves, so that the messages are the same everywhere.
+ * Turns definitions into tools of effect/ai. The model gets the message and the images; the program gets the whole result. The
+ * tools accept any input and report invalid input themselves, so that error messages are the same everywhere.
  */
 import type * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -17,7 +17,9 @@ import type { Definition } from "./definition.ts"
 import { invokeUnknown } from "./dispatch.ts"
 import * as Memory from "./memory.ts"
 
-/** Returns the JSON Schema of the parameters. The schema of an empty struct would accept everything but null. */
+/**
+ * Returns the JSON Schema of the parameters. The schema of an empty struct would accept every value except null and undefined.
+ */
 const parametersSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Schema.Top =>
   Object.keys(parameters.fields).length === 0 ? Tool.EmptyParams : parameters
 
@@ -32,10 +34,7 @@ const announceSchema = <P extends Schema.Struct.Fields>(
       )
   }) as never
 
-/**
- * Sets the id by which handlers are found, because the id that effect derives from the name would be shared by two tools with
- * one name.
- */
+/** Sets the id by which effect finds the handler. By default two tools with the same name would have the same id. */
 const withId = <T extends Tool.Any>(tool: T, id: string): T =>
   Object.assign(Object.create(Object.getPrototypeOf(tool) as object) as T, tool, { id })
 
@@ -76,8 +75,8 @@ export type Bind = <N extends string, P extends Schema.Struct.Fields, V extends 
 ) => Effect.Effect<ToolResult<V["Type"]>>
 
 /**
- * Makes the handlers of one session, which share the versions seen. Their services are `services`, whatever the context of a
- * call provides.
+ * Makes the handlers of one session, which share a record of the versions seen. The handlers use `services`, even if the
+ * context of a call provides other services.
  */
 export const bindSession = <S>(services: Context.Context<S>): Bind => {
   const memory = Memory.make()

@@ -1,4 +1,4 @@
-/** Names are unique within one kit of file tools and its extras. */
+/** All tools of this package. Names are unique within a kit, but two kits may share a name. */
 import type { AnyDefinition } from "./definition.ts"
 import { applyPatch } from "./tools/applyPatch.ts"
 import { copy, mkdir, move } from "./tools/transfer.ts"

@@ -1,4 +1,4 @@
-/** The advice for every filesystem error: the message says what happened, this table says what to do next. */
+/** The advice for every filesystem error. The message of an error says what happened; the advice says what to do next. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
@@ -26,17 +26,18 @@ const systemFailure: HistoryAdvice = {
 }
 const storeDamaged: HistoryAdvice = {
   code: systemErrorCode,
-  hint: "Find the damage with git --git-dir STORE fsck; snapshots of another store are reached with --store DIR."
+  hint: "Find the damage with git --git-dir STORE fsck; to use another store, give --store DIR."
 }
 
 const snapshotAdvice: Readonly<Record<SnapshotError["reason"], HistoryAdvice>> = {
   gitMissing: {
     code: systemErrorCode,
-    hint: (line) => `Install git, as by apt-get install git. An archive needs no git: ${line("export", "backup.zip")}`
+    hint: (line) =>
+      `Install git, for example with apt-get install git. An export does not need git: ${line("export", "backup.zip")}`
   },
   unknown: unknownSnapshot,
   corrupt: storeDamaged,
-  budget: { code: exitCodeOf("LimitExceeded"), hint: "Make room, or choose a --root further down." },
+  budget: { code: exitCodeOf("LimitExceeded"), hint: "Remove large files, or choose a --root further down." },
   refused: {
     code: exitCodeOf("AccessDenied"),
     hint: "Choose another --root or --store; --any-root allows a snapshot even of a home directory."
@@ -47,7 +48,10 @@ const snapshotAdvice: Readonly<Record<SnapshotError["reason"], HistoryAdvice>> =
 
 const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], HistoryAdvice>> = {
   unknown: unknownSnapshot,
-  incompatible: { code: exitCodeOf("NotAFile"), hint: "Restore it with the --root and the --store that it was taken with." },
+  incompatible: {
+    code: exitCodeOf("NotAFile"),
+    hint: "Restore it with the same --root and --store as when the snapshot was taken."
+  },
   corrupt: storeDamaged,
   readOnly: { code: exitCodeOf("AccessDenied"), hint: "This filesystem is read-only; nothing in it can be changed." },
   unavailable: storeUnavailable,
@@ -55,14 +59,14 @@ const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], HistoryAdvi
 }
 
 const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
-  corrupt: "Get or make the archive again.",
-  encrypted: "Archives with a password cannot be read: unpack it elsewhere and pack it without one.",
-  unsupported: "An archive holds files, directories and links, stored or deflated, and nothing else.",
+  corrupt: "Create or download the archive again.",
+  encrypted: "Use an archive without a password: unpack this one with another program, and pack the files again.",
+  unsupported: "Use an archive that contains only files, directories and links, stored or deflated.",
   name: "Rename that entry: a name must be valid on every system and stay below the root.",
-  duplicate: "Rename one of them: on some systems both are the same name.",
+  duplicate: "Rename one of the two entries: on some systems both have the same name.",
   link: "A link in an archive must lead to an entry of the archive.",
   tooLarge: "Choose a part of the tree, or a --root further down.",
-  version: "Use the program that made it, or a newer fs-algebra."
+  version: "Read the archive with the program that made it, or with a newer fs-algebra."
 }
 
 const adviceFor = (error: HistoryError): HistoryAdvice => {
@@ -100,23 +104,24 @@ const adviceByReason: Readonly<Record<JournalError["reason"], readonly [code: nu
   corrupt: [unsoundCode, "Give a journal that --journal FILE recorded."],
   busy: [
     exitCodeOf("AccessDenied"),
-    "End the program that writes it, or give another FILE; commands that only read it work meanwhile."
+    "End the program that writes the journal, or give another FILE. Commands that only read the journal work meanwhile."
   ],
   closed: [systemErrorCode, "Try again."],
   readOnly: [exitCodeOf("AccessDenied"), "Check the permissions of the file and its directory."],
   invalid: [usageErrorCode, "Give a journal, or a file that does not exist yet."],
-  tooLarge: [exitCodeOf("LimitExceeded"), "Do it in smaller parts."],
-  unavailable: [systemErrorCode, "Start the server that holds it, then try again."],
+  tooLarge: [exitCodeOf("LimitExceeded"), "Split the work into smaller parts."],
+  unavailable: [systemErrorCode, "Start the server that stores the journal, then try again."],
   version: [unsoundCode, "Use a newer fs-algebra."],
-  compacted: [usageErrorCode, "Give a later position, or none; journal verify shows the first position."],
+  compacted: [usageErrorCode, "Give a later position, or omit the position; journal verify shows the first one."],
   io: [systemErrorCode, "Check the disk and the permissions, then try again."]
 }
 
 /**
- * Advises how to keep the sound part. The first line of the file is a header, so this number of lines ends before the position.
+ * Returns advice on how to keep the undamaged entries. The first line of the file is a header, so the first `position` lines
+ * contain the entries before the position.
  */
 export const soundPartHint = (position: number): string =>
-  `The entries before it are undamaged: head -n ${position} of the file is a journal of them.`
+  `The entries before this position are undamaged; head -n ${position} FILE prints a journal of these entries.`
 
 const hintOf = ({ operation, position, reason }: JournalError, file: string): string => {
   if (reason !== "corrupt") return adviceByReason[reason][1]
@@ -150,20 +155,20 @@ export const notRecorded = ({ _tag, detail, message, operation, path }: NotRecor
   new Complaint({
     error: { _tag, operation, path, detail },
     message,
-    hint: "A journal knows only the changes made through it: choose another position, or other paths with --path.",
+    hint: "A journal contains only the changes made through it: choose another position, or other paths with --path.",
     code: exitCodeOf("NotFound")
   })
 
-/** The operation in an error about the root itself, raised before there is a filesystem. */
+/** The operation in errors about the root directory, which occur before the filesystem is open. */
 export const openOperation = "open"
 
 const accessDeniedAdvice: Readonly<Record<FsError.AccessDenied["why"], string>> = {
   permission: "Check the permissions of the file and its directory, or run as a user who has access.",
   readOnly: "This filesystem is read-only; nothing in it can be changed.",
-  escape: "Follow the link yourself, and choose a --root that contains its target.",
-  root: "Name something below the root instead.",
-  link: "Name the target of the link instead; a file with several names is refused with --hardlinks reject.",
-  policy: "Ask whoever set the policy.",
+  escape: "Choose a --root that contains the target of the link.",
+  root: "Give a path below the root instead.",
+  link: "Give the path of the link's target instead. For a file with several hard links, omit --hardlinks reject.",
+  policy: "Ask the person who set the policy.",
   busy: "Close the program that uses it, then try again."
 }
 
@@ -173,7 +178,7 @@ const argumentAdvice: ReadonlyMap<string, string> = new Map([
   ["ifMatch", "Leave out either --if-match or --mode create."],
   ["to", "Choose a destination that is neither the source nor inside it."],
   ["image", "Give the image or the root filesystem of the container: --image IMAGE, or --rootfs DIR."],
-  ["after", "Give --after exactly the continuation that the previous answer named."]
+  ["after", "Give --after exactly the value that the previous result printed."]
 ])
 
 type Advice = {
@@ -190,11 +195,11 @@ const adviceByTag: Advice = {
     operation === "copy" || operation === "move"
       ? "Use --overwrite to replace it, or choose another name."
       : operation === "mkdir"
-        ? `Choose another name, or look at it: ${line("stat", path)}; without --no-exist-ok an existing directory is accepted.`
+        ? `Choose another name, or look at the existing entry: ${line("stat", path)}; without --no-exist-ok an existing directory is accepted.`
         : `Use --mode overwrite to replace it, or change part of it: ${line("edit", path)}`,
   AccessDenied: ({ why }) => accessDeniedAdvice[why],
   InvalidPath: () =>
-    "A path is relative to the root or absolute, stays below it and has no cycle of links; choose another --root for files outside of it.",
+    "A path must stay below the root and must not have a cycle of links; choose another --root for files outside the root.",
   PathTooLong: () => "Choose a --root further down, or shorter names.",
   NotADirectory: ({ operation, path }, line) =>
     operation === openOperation ? "Give a directory: --root DIR." : `Look at it: ${line("stat", path)}`,
@@ -206,15 +211,15 @@ const adviceByTag: Advice = {
     operation === "delete"
       ? `Remove it with all its content: ${line("rm", "--recursive", path)}`
       : "Choose another destination, or remove that directory first.",
-  DiskFull: () => "Make room, then try again; the old content is still there.",
+  DiskFull: () => "Free some disk space, then try again; the old content is unchanged.",
   Timeout: () => "Make the pattern simpler, or search for plain text with --literal.",
   IoError: () => "Check the disk and the connection to it, then try again.",
   NotText: ({ path }, line) => `Read it as bytes: ${line("cat", "--bytes", "0:256", path)} | xxd`,
   LimitExceeded: ({ path }, line) => `Take a part of it: ${line("cat", "--bytes", "0:65536", path)}`,
   InvalidArgument: ({ argument, operation }) =>
     argument === "pattern" && operation.startsWith("glob")
-      ? String.raw`Quote the pattern for your shell; \ before a character makes it match itself.`
-      : (argumentAdvice.get(argument) ?? "See --help for the values it takes."),
+      ? String.raw`Quote the pattern for your shell; write \ before a special character to match the character itself.`
+      : (argumentAdvice.get(argument) ?? "See --help for the allowed values."),
   Conflict: ({ actual, path }, line) =>
     actual === undefined || actual === null
       ? `Look at it again: ${line("stat", path)}`
@@ -224,7 +229,7 @@ const adviceByTag: Advice = {
     hint ??
     (operation === "exec" || operation === "Container"
       ? "Check that the engine runs and has the image of the container; podman pull IMAGE fetches an image."
-      : "Start the system that holds the files, then try again.")
+      : "Start the system that stores the files, then try again.")
 }
 
 export const adviceOn = (error: FsError.FsError, line: CommandLine): string =>

@@ -9,8 +9,8 @@ import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
 /**
- * Shows progress while the effect runs, on a terminal only, after one second. The line disappears at the end. `detail` is
- * called each time the line is drawn.
+ * Shows a line of progress while the effect runs. The line appears only on a terminal, after one second, and disappears at the
+ * end. `detail` is called each time the line is drawn.
  */
 export const withProgress =
   (what: string, detail?: () => string) =>
@@ -50,13 +50,13 @@ export const writeDocument = Effect.fnUntraced(function* <A>(
   yield* screen.write(json ? encoder(schema)(value) : show(styleFor(screen)))
 })
 
-/** The format of a list: `lines` formats each array, `end` formats the rest that was held back. */
+/** The format of a list. `lines` formats a chunk of items, and may keep some text until `end` is called. */
 export interface ListFormat<A> {
   readonly lines: (items: ReadonlyArray<A>) => string
   readonly end?: () => string
 }
 
-/** Writes a list, one line of JSON per item, or formatted by `show`. Returns the number of items. */
+/** Writes a list, either formatted by `show` or as JSON, one line per item. Returns the number of items. */
 export const list = Effect.fnUntraced(function* <A, E, R>(
   schema: Encodable<A>,
   items: Stream.Stream<A, E, R>,

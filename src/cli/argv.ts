@@ -1,15 +1,15 @@
 /**
- * Rewrites arguments to the form `--flag=value`, which effect/cli reads as users expect. Users know `-C2` for `-C 2`, and
- * expect `--old -x` to take `-x` and `-i 1` to search for 1. In effect/cli a switch may take the next word as its value, and no
- * flag takes a word with a dash. Flags of other tools are also replaced here.
+ * Rewrites arguments to the form `--flag=value`, so that effect/cli parses them as users expect. Users write `-C2` for `-C 2`,
+ * expect `--old -x` to take `-x` as its value, and expect `-i 1` to search for 1. In effect/cli a boolean flag may take the
+ * next word as its value, and no flag takes a word that begins with a dash. This module also replaces flags of similar tools.
  */
 import type { CommandDescriptor, FlagDescriptor } from "effect/cli/Completions"
 
-// Replaces or drops flags that users know from other tools, also in clusters of letters. `-v` and `-h` print the version
-// and the help only if the tool of the same name has no other use for them: help in place of an answer would reach the
-// next command of a pipe.
+// Replaces or drops flags that users know from other tools, even within a cluster of letters. `-v` and `-h` print the version
+// and the help only for commands whose namesakes have no other meaning for them. Otherwise the help could be written into a
+// pipe in place of a result.
 
-/** The flags of other tools by command: `""` if the flag changes nothing, or the name of our flag. */
+/** The flags of other tools, by command. Each value is the name of our flag, or `""` if the flag describes the default. */
 export const foreignFlags: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ls: { a: "", all: "", A: "", "almost-all": "", h: "", "human-readable": "", "1": "" },
   tree: { a: "", h: "" },
@@ -32,7 +32,7 @@ export const foreignFlags: Readonly<Record<string, Readonly<Record<string, strin
     "word-regexp": "word",
     "files-with-matches": "files",
     "max-count": "max",
-    // No command has these flags; the error suggests the tool's long name for the flag.
+    // No command has these flags. The error message names the long form of the flag.
     v: "invert-match",
     h: "no-filename"
   },
@@ -87,10 +87,10 @@ const flagsOf = (command: CommandDescriptor): Flags => ({
 const isKnown = (flags: Flags, word: string): boolean =>
   word === "--" || (word.startsWith("--") ? flags.long.has(word.slice(2).split("=")[0]!) : flags.short.has(word.slice(1, 2)))
 
-/** The rewritten words, and the last flag if it still needs a value. */
+/** The rewritten words, and the last flag if its value is still missing. */
 type RewrittenWords = readonly [words: ReadonlyArray<string>, last?: FlagDescriptor | undefined]
 
-/** Rewrites a cluster of short flags: `-inC2` of grep becomes `-iC=2`, because n changes nothing there. */
+/** Rewrites a cluster of short flags: `-inC2` of grep becomes `-iC=2`, because `-n` describes the default. */
 const rewriteCluster = (word: string, flags: Flags): RewrittenWords => {
   const words: Array<string> = []
   let kept = "-"

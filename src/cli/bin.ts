@@ -1,5 +1,5 @@
 #!/usr/bin/env node
-/** The only file that touches the process: arguments, streams, terminal, signals, exit code. */
+/** The only module that accesses the process: its arguments, streams, terminal, signals and exit code. */
 import { readFileSync, writeSync } from "node:fs"
 import * as NodeModule from "node:module"
 import { homedir } from "node:os"
@@ -16,14 +16,15 @@ const { engines, version } = JSON.parse(readFileSync(new URL("../../package.json
 
 if (isTooOld(process.version, engines.node)) {
   process.stderr.write(
-    `error: fs-algebra needs Node ${engines.node}, and this is ${process.version}\nhint:  Install a newer Node.\n`
+    `error: fs-algebra needs Node ${engines.node}, but this is ${process.version}\nhint:  Install a newer Node.\n`
   )
   process.exit(9)
 }
 
 const args = process.argv.slice(2)
 
-// Scripts ask for the version often; the answer needs none of the modules below. If it cannot be written, they report that.
+// Scripts request the version often, so print it without loading the modules below. If the output fails, the normal path
+// reports the error.
 if (args.length === 1 && (args[0] === "--version" || args[0] === "-v")) {
   try {
     writeSync(1, `fs-algebra v${version}\n`)
@@ -40,9 +41,8 @@ const home = (): string => {
 }
 
 /**
- * Returns the directory for Node's compile cache, or `undefined` if this user can have no private one. Node's default is a
- * directory with a known name in the temporary directory, even if another user owns it. Node would run code that another user
- * has put there.
+ * Returns the directory for Node's compile cache, or `undefined` if there is no private directory. By default Node uses a fixed
+ * name in the shared temporary directory. Another user could create this directory and put code there that Node would run.
  */
 const compileCache = (): string | undefined => {
   const state = stateDirectory({ platform: process.platform, environment: process.env, home: home() })
@@ -56,7 +56,7 @@ const compileCache = (): string | undefined => {
   }
 }
 
-// Enable the cache before anything large is loaded: it halves the time until the first line.
+// Enable the cache before large modules are loaded. The cache halves the time until the first line of output.
 const cache = compileCache()
 if (cache !== undefined) NodeModule.enableCompileCache(cache)
 
@@ -96,7 +96,7 @@ const write = (stream: NodeJS.WriteStream, content: string | Uint8Array): Effect
     })
   })
 
-// A stream whose reader is gone also emits an error event, which would end the process without a listener.
+// A stream whose reader has gone emits an error event. Without a listener, this event would end the process.
 for (const stream of [stdout, stderr]) stream.on("error", () => {})
 
 const screen: ScreenShape = {
@@ -137,14 +137,14 @@ let signalExitCode: number | undefined
 
 for (const [signal, code] of Object.entries(signals)) {
   process.on(signal, () => {
-    // A second signal ends the process without waiting for the current write.
+    // A second signal ends the process at once, even during a write.
     if (signalExitCode !== undefined) process.exit(code)
     signalExitCode = code
     fiber.interruptUnsafe()
   })
 }
 
-// Keep the process alive while work is only in memory.
+// Keep the process alive while no I/O is pending.
 const keepAliveTimer = setInterval(() => {}, 0x7fffffff)
 fiber.addObserver((exit) => {
   clearInterval(keepAliveTimer)

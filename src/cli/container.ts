@@ -33,12 +33,12 @@ const failInvalidOption = (argument: string, detail: string) =>
 export const hardlinksUnsupported = (where: string): Complaint =>
   usage(
     `--hardlinks reject cannot be enforced ${where}`,
-    "Leave out --hardlinks reject, and make sure that no file below the root has a second name (hard link)."
+    "Omit --hardlinks reject, and make sure that no file below the root has several hard links."
   )
 
 /**
- * Returns the user inside the container: the owner of the directory, so that no file changes its owner. Only root must choose
- * it; for other users the engine maps the container's user to them.
+ * Returns the user inside the container. If root runs the command, this is the owner of the directory, so that new files have
+ * the same owner. For other users the engine maps the container's user to the user of the process.
  */
 const containerUserOf = (directory: string): { readonly user?: string } => {
   if (process.geteuid?.() !== 0) return {}
@@ -46,7 +46,7 @@ const containerUserOf = (directory: string): { readonly user?: string } => {
   return { user: `${uid}:${gid}` }
 }
 
-/** Refuses --image and --rootfs for a layer without a container, because they would be ignored. */
+/** Refuses --image and --rootfs for a layer without a container, which would ignore these flags. */
 export const withoutImageFlags = refusing(({ container: { image, rootfs } }) => {
   const flag = image !== undefined ? "--image" : rootfs !== undefined ? "--rootfs" : undefined
   return flag && usage(`${flag} needs --backend container, or exec`, `Add --backend container, or leave out ${flag}.`)
@@ -76,12 +76,12 @@ export const containerLayer: Layer.Layer<Filesystem | Sandbox, FsError.FsError |
   Effect.gen(function* () {
     const { container, directories, hardlinks, root } = yield* Settings
     if (directories !== undefined) return failInvalidOption("root", "a container holds only one directory")
-    // A program in a container can read a file by any of its names.
+    // A program in a container can access a file by any of its hard links.
     if (hardlinks === "reject") return yield* hardlinksUnsupported("with a container")
     const { directory } = yield* Screen
     const open = yield* ContainerOpener
     const { pids, rootfs } = container
-    // Like every path on the command line, the engine's path is relative to the current directory.
+    // The path of the engine is relative to the current directory.
     const engine = isPath(container.engine) ? resolve(directory, container.engine) : container.engine
     const image = imageOf(container.image, rootfs === undefined ? undefined : resolve(directory, rootfs))
     if (image === undefined) return failInvalidOption("image", "a container is made of either --image IMAGE or --rootfs DIR")

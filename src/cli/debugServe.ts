@@ -22,7 +22,8 @@ export interface DebugServeInput {
 const findMisplacedFlag = Effect.fnUntraced(function* ({ path, store }: DebugServeInput) {
   const { backend, mounts } = yield* Settings
   if (path === undefined) return undefined
-  if (path.trim() === "") return usage("the name of the dump is blank", "Name a .jsonl, its .fs.zip, or a directory of them.")
+  if (path.trim() === "")
+    return usage("the name of the dump is blank", "Name a .jsonl file, its .fs.zip, or a directory of dumps.")
   const wrong =
     backend !== "host" ? `--backend ${backend}` : mounts.length > 0 ? "--mount" : store === undefined ? undefined : "--store"
   return wrong === undefined
@@ -34,15 +35,15 @@ const listenComplaint = ({ code, host, message, port }: Server.ListenError): Com
   new Complaint({
     error: { _tag: "ListenError", host, port, code },
     message,
-    hint: "Give another port with --port, or leave it out for any that is free.",
+    hint: "Give another port with --port, or omit --port to use any free port.",
     code: systemErrorCode
   })
 
 const hintByReason: Readonly<Record<Server.DebugError["reason"], string>> = {
-  missing: "Name a .jsonl, its .fs.zip, or a directory that has one; without a path the directory of --root is shown.",
-  invalid: "Name a .jsonl, its .fs.zip, or a directory that has one.",
+  missing: "Name a .jsonl file, its .fs.zip, or a directory that has one; without a path the directory of --root is shown.",
+  invalid: "Name a .jsonl file, its .fs.zip, or a directory that has one.",
   unreadable: "Check its permissions, and that it is a dump of a session.",
-  forbidden: "Name the dump itself."
+  forbidden: "Give the path of the dump itself."
 }
 
 const exitCodeByReason = {
@@ -62,8 +63,8 @@ const debugComplaint =
     })
 
 /**
- * Opens the snapshots of the root once their store exists. Viewing does not create a store, and the first snapshot may be taken
- * meanwhile.
+ * Opens the snapshots of the root once their store exists. Viewing does not create a store, but another command may create it
+ * while the server runs.
  */
 const snapshotsOf = Effect.fnUntraced(function* (store: string | undefined) {
   const { backend } = yield* Settings

@@ -1,4 +1,4 @@
-/** The exit codes, their meanings and the errors that end with them; used by the help, the errors and the tests. */
+/** The exit codes, their meanings, and the errors for each. The help, the error reports and the tests use this table. */
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -16,7 +16,7 @@ export const exitCodes: ReadonlyArray<ExitCode> = [
   { code: 1, meaning: "nothing was found (glob, grep), or the journal is damaged (journal verify)", tags: [] },
   { code: 2, meaning: "wrong usage, or an invalid argument or path", tags: ["InvalidArgument", "InvalidPath"] },
   { code: 3, meaning: "there is no such file, directory, snapshot or record", tags: ["NotFound"] },
-  { code: 4, meaning: "it exists already", tags: ["AlreadyExists"] },
+  { code: 4, meaning: "the file or directory exists already", tags: ["AlreadyExists"] },
   { code: 5, meaning: "access denied", tags: ["AccessDenied"] },
   { code: 6, meaning: "the file does not have the expected version", tags: ["Conflict"] },
   {
@@ -26,9 +26,9 @@ export const exitCodes: ReadonlyArray<ExitCode> = [
   },
   { code: 8, meaning: "too large, too long, or no space left", tags: ["LimitExceeded", "PathTooLong", "DiskFull"] },
   { code: 9, meaning: "the system failed, took too long or is not available", tags: ["IoError", "Timeout", "Unavailable"] },
-  { code: 10, meaning: "this backend cannot do that", tags: ["Unsupported"] },
+  { code: 10, meaning: "the backend does not support the operation", tags: ["Unsupported"] },
   { code: 70, meaning: "a bug in fs-algebra", tags: [] },
-  { code: 130, meaning: "interrupted; nothing was left half done", tags: [] }
+  { code: 130, meaning: "interrupted; a change that had begun was completed or undone", tags: [] }
 ]
 
 export const nothingFoundCode = 1
@@ -51,7 +51,9 @@ export class Complaint extends Data.TaggedError("Complaint")<{
 export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: usageErrorCode })
 
-/** Makes an error about a path of the machine. The usual advice suggests names below the root, which would mislead there. */
+/**
+ * Makes an error about a path of the machine. It has a hint of its own, because the usual advice suggests names below the root.
+ */
 export const hostPathError = (tag: FsError["_tag"], operation: string, path: string, what: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: tag, operation, path }, message: `"${path}" ${what}`, hint, code: exitCodeOf(tag) })
 
@@ -60,12 +62,15 @@ const outputFailed = (screen: ScreenShape, error: OutputFailed): Effect.Effect<n
     ? Effect.succeed(0)
     : Effect.as(
         screen.warn(
-          `error: the answer could not be written, ${error.detail} (${error.code})\nhint:  Check the file or pipe that the output goes to.`
+          `error: the output could not be written, ${error.detail} (${error.code})\nhint:  Check the file or pipe that the output goes to.`
         ),
         systemErrorCode
       )
 
-/** Finds a failed output among the defects: effect/cli prints help and versions, and its printers cannot fail. */
+/**
+ * Finds a failed write to the output among the defects. The printers of effect/cli cannot fail, so a failed write of the help
+ * or the version is a defect.
+ */
 const findOutputFailure = ({ reasons }: Cause.Cause<unknown>): OutputFailed | undefined =>
   reasons
     .filter(Cause.isDieReason)
@@ -73,8 +78,8 @@ const findOutputFailure = ({ reasons }: Cause.Cause<unknown>): OutputFailed | un
     .find((defect): defect is OutputFailed => defect instanceof OutputFailed)
 
 /**
- * Converts the outcome of a command to its exit code. Other typed failures are errors of usage that effect/cli has reported. An
- * interruption stays an interruption.
+ * Converts the outcome of a command to its exit code. A typed failure other than `Quit` is a usage error, which effect/cli has
+ * reported. An interruption stays an interruption.
  */
 export const ended =
   (screen: ScreenShape) =>

@@ -1,6 +1,6 @@
 /**
- * Reports failures. A failed command writes nothing to standard output. Standard error gets one sentence on what happened and
- * one on what to do next, or one JSON document. The exit code gives the kind of failure.
+ * Reports failures. A failure is written to standard error, as a sentence that says what happened and a hint that says what to
+ * do next, or as one JSON document. The exit code tells the kind of failure.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -37,7 +37,7 @@ const adviseNext = Effect.fnUntraced(function* (error: FsError.FsError) {
   const fs = yield* Effect.serviceOption(Filesystem)
   if (Option.isSome(fs) && error.operation !== openOperation) {
     if (error._tag === "NotFound") return yield* adviseMissingPath(fs.value, error, line)
-    // Some users write / for the root.
+    // Some users write a leading slash for the root of the filesystem.
     if (error._tag === "InvalidPath" && error.path.startsWith("/") && (yield* fs.value.exists(error.path)))
       return `${formatSuggestion([error.path.replace(/^\/+/, "") || "."])} A path that begins with / is a path of the machine; --root / holds all of them.`
   }
@@ -92,8 +92,8 @@ const reportAny = (error: FsError.FsError | HistoryError | NotRecorded | Complai
 }
 
 /**
- * Reports a failure and ends with its exit code. This must happen while the filesystem is open, because the report looks for
- * similar names.
+ * Reports a failure and then fails with its exit code. The filesystem must still be open, because the report suggests similar
+ * names.
  */
 export const reported = <A, E extends Failure, R>(self: Effect.Effect<A, E, R>) =>
   Effect.catch(self, (error: Failure) =>
@@ -107,7 +107,10 @@ export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError | Comp
     Layer.effectContext(Effect.flatMap(reportAny(error), (code) => Effect.fail(new Quit({ code }))))
   )
 
-/** Runs the body for each path, relative to the root, even if others fail. The first failure decides the exit code. */
+/**
+ * Converts each path to one relative to the root, and runs the body for it. Continues after a failure. The first failure
+ * determines the exit code.
+ */
 export const forEachPath = Effect.fnUntraced(function* <E extends Failure, R>(
   paths: ReadonlyArray<string>,
   body: (path: string) => Effect.Effect<void, E, R>

@@ -47,7 +47,7 @@ export const directory = (description: string): Argument.Argument<string> =>
 export const ifMatch: Flag.Flag<string | null | undefined> = text(
   "if-match",
   "VERSION",
-  "Only if the file has this version, which stat shows; with none: only if the file does not exist"
+  "Only if the file has this version (see stat); none means that the file does not exist"
 ).pipe(Flag.map((version) => (version === "none" ? null : version)))
 
 export const exclude = repeated(
@@ -64,11 +64,11 @@ export const gitignore: Flag.Flag<boolean> = Flag.Boolean("gitignore").pipe(
   Flag.withDefault(true)
 )
 
-export const max = natural("max", "N", "Stop after N results, and print the value of --after that continues").pipe(
+export const max = natural("max", "N", "Stop after N results, and print the value of --after that continues the search").pipe(
   Flag.withAlias("m")
 )
 
-export const after = text("after", "PLACE", "Continue at the place that an earlier command with --max printed")
+export const after = text("after", "PLACE", "Continue from the value that an earlier command with --max printed")
 
 export const store = text("store", "DIR", "The directory that holds the snapshots (default: one in the user's state directory)")
 
@@ -123,7 +123,7 @@ export const port = (name: string, description: string): Flag.Flag<number> =>
     )
   )
 
-/** Makes a flag for a loopback address; the server cannot listen on another, so the network never reaches it. */
+/** Makes a flag for a loopback address. No other address is allowed, so the server is not reachable from the network. */
 export const ownAddress = (description: string): Flag.Flag<"127.0.0.1" | "::1" | undefined> =>
   undefinedWhenAbsent(
     Flag.Literals("host", ["127.0.0.1", "::1"]).pipe(

@@ -1,11 +1,11 @@
-/** Formats text for a terminal: adds colours, and escapes control characters in names. Piped output is bare data. */
+/** Formats text for a terminal: adds colours, and escapes control characters in names. Piped output is plain data. */
 import * as Schema from "effect/Schema"
 import type { Kind } from "../model/Entry.ts"
 import * as humanise from "./humanise.ts"
 import type { ScreenShape } from "./screen.ts"
 
-// Escapes characters that a terminal would act on: those that move its cursor, change its title or turn the text
-// direction. File names and contents may contain them.
+// Escapes the control characters in file names and contents. In a terminal, these characters could move the cursor, change the
+// title or reverse the text direction.
 
 /** The unsafe characters: C0 except tab and line feed, DEL, C1, line and paragraph separators, and direction marks. */
 const unsafeCharacters = /[\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g
@@ -23,7 +23,9 @@ export const printableText = (text: string): string => text.replace(unsafeCharac
 
 export const printableName = (name: string): string => name.replace(unsafeInName, escaped)
 
-/** Escapes the text of a file chunk by chunk. A final CR is held back, because it belongs to an LF that may follow. */
+/**
+ * Escapes the text of a file chunk by chunk. A CR at the end of a chunk is kept for the next chunk, which may begin with LF.
+ */
 export const printableLines = (): ((text: string, isLast: boolean) => string) => {
   let heldReturn = ""
   return (text, isLast) => {
@@ -40,7 +42,7 @@ export const quote = (argument: string): string => {
   return unquotedArgument.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`
 }
 
-/** Formats the words after the program's name, such as `fs-algebra stat 'a file'`. */
+/** Formats a command line from the words after the name of the program, such as `fs-algebra stat 'a file'`. */
 export interface CommandLine {
   (...words: ReadonlyArray<string>): string
 }
@@ -56,7 +58,7 @@ const inHunk = (look: TextStyle, line: string): string => {
   return line.startsWith("-") ? look.red(line) : line
 }
 
-/** Colours a difference. The header is recognized by its position, because in a hunk `--- x` may be a removed line `-- x`. */
+/** Colours a diff. Header lines are recognized by their position, because `--- x` in a hunk is the removed line `-- x`. */
 export const paintDiff = (look: TextStyle, diff: string): string => {
   let isHead = true
   return look
@@ -80,7 +82,7 @@ const letters = { Added: "A", Modified: "M", Removed: "D" } as const
 
 const colors = { Added: "green", Modified: "yellow", Removed: "red" } as const
 
-/** Formats a path. A name that is not valid text is kept as hexadecimal bytes after a NUL. */
+/** Formats a path. A name that is not valid text is represented as a NUL followed by its bytes in hexadecimal. */
 export const formatPath = (path: string): string =>
   path
     .split("/")
@@ -135,7 +137,7 @@ const ansi =
   (text: string): string =>
     !colors || text === "" ? text : `\u001b[${open}m${text}\u001b[${close}m`
 
-/** Returns the marks after names. In piped output only the slash is used, because it can be part of the path. */
+/** Returns the marks that follow names. Piped output has only the slash of directories, because a path may end with a slash. */
 const kindMarks = (isTerminal: boolean): Readonly<Record<Kind, string>> => ({
   file: "",
   directory: "/",
@@ -170,5 +172,5 @@ const makeStyle = (colors: boolean, isTerminal: boolean): TextStyle => {
 
 export const styleFor = (screen: ScreenShape): TextStyle => makeStyle(screen.colors, screen.isTerminal)
 
-/** Returns the look for standard error, which people read even if it is redirected. */
+/** Returns the style for standard error, which is written for people even if it is redirected. */
 export const errorStyle = (screen: ScreenShape): TextStyle => makeStyle(screen.errorColors, true)

@@ -1,4 +1,4 @@
-/** The command line as a value: from arguments and a Screen to an exit code. All output goes through the Screen. */
+/** Runs a command line, given its arguments and a Screen, and returns the exit code. All output goes through the Screen. */
 import * as Effect from "effect/Effect"
 import * as FileSystem from "effect/FileSystem"
 import * as Layer from "effect/Layer"
@@ -60,8 +60,8 @@ const showTour = reported(
 const tour = Command.make("tour", {}, () => showTour).pipe(
   described({
     summary: "Show the features on the files of this directory",
-    description: `Load the directory into memory, without files that git ignores, and show on the copy, with timings: list, glob, grep,
-an edit and its difference, a conflict, a typed failure. Nothing on disk is touched.`,
+    description: `Load the directory into memory, without files that git ignores, and show the features on this copy, with timings: list,
+glob, grep, an edit and its difference, a conflict, a typed failure. Nothing on disk is changed.`,
     examples: [
       ["", "On the current directory"],
       ["--root ~/src/project", "On another one"]
@@ -85,7 +85,7 @@ export const command = baseCommand.pipe(
   described({
     summary: "Files of a directory, on the disk or in memory",
     description: `List, read, search and change the files of one directory. No path and no link leads out of it.
-The commands work on the disk, or on a copy in memory that leaves the disk untouched.`,
+The commands work on the disk, or on a copy in memory that leaves the disk unchanged.`,
     examples: [
       ["", "The tour: the features, shown on the files of this directory"],
       ["tree", "The files of this directory"],
@@ -93,7 +93,7 @@ The commands work on the disk, or on a copy in memory that leaves the disk untou
       ["edit README.md --old teh --new the --all --dry-run", "Show a change before it is made"],
       ["snapshot --tag 'works'", "Keep everything as it is; restore brings it back"],
       ["rm -r src --backend memory", "Try something on a copy"],
-      ["tree --backend memory --mount ../shared:lib", "With other files in it"],
+      ["tree --backend memory --mount ../shared:lib", "On a copy with additional files"],
       ["exec --image debian -- make test", "Run something in a container that has this directory, and no network"],
       ["--completions bash > ~/.local/share/bash-completion/completions/fs-algebra", "Complete with Tab"]
     ]
@@ -101,8 +101,8 @@ The commands work on the disk, or on a copy in memory that leaves the disk untou
 )
 
 /**
- * The services that effect/cli requires for prompts and file arguments. We use neither. Paths are relative to the root, so they
- * must not be resolved on the machine.
+ * The services that effect/cli requires for prompts and file arguments, of which we use neither. Our paths are relative to the
+ * root, so effect/cli must not resolve them.
  */
 const unusedServices = Layer.mergeAll(
   FileSystem.layerNoop({}),
@@ -130,7 +130,10 @@ const unusedServices = Layer.mergeAll(
 
 const maxFlagDistance = 2
 
-/** Returns the most similar flags, among effect/cli's suggestions from the command and the flags that all commands share. */
+/**
+ * Returns the most similar flags. The candidates are the suggestions of effect/cli for the command, and the flags that all
+ * commands share.
+ */
 const similarFlags = ({ option, suggestions }: CliError.UnrecognizedOption): ReadonlyArray<string> => {
   const shared = Completions.fromCommand(command).flags.map(({ name }) => `--${name}`)
   const known = [...new Set([...suggestions, ...shared])]
@@ -140,14 +143,14 @@ const similarFlags = ({ option, suggestions }: CliError.UnrecognizedOption): Rea
 }
 
 /**
- * Returns the message for an unknown flag. A single letter gets no suggestion, because no flag is a likely misspelling of it.
+ * Returns the message for an unknown flag. A single letter gets no suggestion, because it is unlikely to be a misspelled flag.
  */
 const unrecognized = (error: CliError.UnrecognizedOption): string =>
   /^-[^-]$/.test(error.option)
     ? `Unrecognized flag: ${error.option} in command ${error.command?.join(" ") ?? program}`
     : new CliError.UnrecognizedOption({ ...error, suggestions: similarFlags(error) }).message
 
-/** Returns the message of an error. The check of a flag already says what is wrong with the value. */
+/** Returns the message of an error. For an invalid value, the message of our check replaces the message of effect/cli. */
 const messageOf = (error: CliError.CliError): string =>
   error._tag === "UnrecognizedOption"
     ? unrecognized(error)
@@ -159,7 +162,7 @@ const messageOf = (error: CliError.CliError): string =>
 const reportUsage = (screen: ScreenShape, json: boolean, event: CliOutput.Presenter.InvalidInvocation): Effect.Effect<void> => {
   const { bold, dim, red, text } = errorStyle(screen)
   const unknown = event.errors.filter(({ _tag }) => _tag === "UnknownSubcommand")
-  // After an unknown command, errors about its flags are consequences, so they are not shown.
+  // An unknown command causes errors about its flags, so do not show these errors.
   const messages = (unknown.length > 0 ? unknown : event.errors).map(messageOf)
   const [name] = event.errors.flatMap((error) => (error._tag === "UnknownSubcommand" ? [error.subcommand] : []))
   const counterpart = event.commandPath.length === 1 ? foreignCommands.get(name ?? "") : undefined
@@ -210,7 +213,7 @@ const withColorFlag = (screen: ScreenShape, flags: ReadonlyArray<string>): Scree
   return { ...screen, colors, errorColors: colors }
 }
 
-/** Runs one command line and returns its exit code. It never fails; an interruption stays an interruption. */
+/** Runs one command line and returns its exit code. Never fails; an interruption stays an interruption. */
 export const run = (args: ReadonlyArray<string>, options: { readonly version: string }): Effect.Effect<number, never, Screen> =>
   Effect.flatMap(Screen, (given) => {
     const normalisedArguments = normaliseArguments(Completions.fromCommand(command), args)

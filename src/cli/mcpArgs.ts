@@ -1,6 +1,6 @@
 /**
- * Parses the plain forms of `fs-algebra mcp …` without effect/cli, which takes as long to load as the server. A client waits
- * for its first answer. Help, errors and values that look like flags go to the full command line.
+ * Parses the common forms of `fs-algebra mcp …` without effect/cli, which takes as long to load as the server while the client
+ * waits. The full command line handles help, errors, and values that look like flags.
  */
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
 import type { Settings } from "./settings.ts"
@@ -23,8 +23,8 @@ export interface McpServeInput {
   readonly readBeforeWrite: boolean
   readonly structured: boolean
   /**
-   * The use of snapshots. `undefined`: if they can be kept, with the chosen tools. `true`: with any tools, and fail if they
-   * cannot be kept.
+   * Whether to offer snapshots. `undefined`: if snapshots are possible and the chosen tools include them. `true`: always, and
+   * fail if snapshots are impossible. `false`: never.
    */
   readonly snapshots: boolean | undefined
   readonly anyRoot: boolean
@@ -32,7 +32,7 @@ export interface McpServeInput {
 }
 
 export interface McpArguments {
-  /** The roots as typed. If empty, the client's roots are used, or else the working directory. */
+  /** The roots as typed. If there are none, the roots of the client are used; if the client has none, the working directory. */
   readonly roots: ReadonlyArray<string>
   readonly backend: SharedSettings["backend"]
   readonly hardlinks?: SharedSettings["hardlinks"]

@@ -1,6 +1,6 @@
 /**
  * Serves the roots that the client lists. The tools are made once, but each call uses the current roots, because the client may
- * change them. A running call keeps the files that it began with.
+ * change its roots. A running call keeps the filesystem with which it started.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -54,7 +54,10 @@ interface ServedRoots {
   isRetired: boolean
 }
 
-/** Names the tools of a command line whose tools must be loaded to know them. Fails if the command line is wrong. */
+/**
+ * Returns the names of the offered tools for a command line from which they are not known without loading the tools. Fails if
+ * the command line is invalid.
+ */
 export const offeredTools = Effect.fnUntraced(function* (quick: McpArguments, version: string) {
   const screen = yield* Screen
   const { input } = quick
@@ -132,7 +135,7 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
     if (listed === "late") {
       return yield* opened(
         [],
-        unavailableLayer("the client has not listed its roots yet; allow it to, or give this server a --root")
+        unavailableLayer("the client has not listed its roots yet; allow the client to list them, or give this server a --root")
       )
     }
     const found = rootsOf(listed, input.anyRoot)
@@ -180,13 +183,13 @@ const make = Effect.fnUntraced(function* ({ flow, quick, roots, subscribed, vers
       ) as Effect.Effect<A, E, R>
     })
 
-  // Errors in the options were reported before the greeting.
+  // Errors in the options were reported before `initialize` was answered.
   const options = yield* Effect.orDie(optionsOf(input, quick.backend, version, undefined))
   const { registrations } = yield* plan(options, { ...flow, whileCalling: (self) => flow.whileCalling(withCurrentRoots(self)) })
   return registrations
 })
 
-/** Makes the server over a stand-in filesystem, because the list of tools does not depend on the files. */
+/** Makes the server over a placeholder filesystem, because the list of tools does not depend on the files. */
 export const layer = (clientRootsOptions: ClientRootsOptions) => {
   const { quick } = clientRootsOptions
   const { input } = quick

@@ -1,6 +1,6 @@
 /**
- * Runs the mcp command after mcpArgs.ts has parsed it. Over standard input it greets the client before the tools are loaded.
- * The client is busy with the greeting while they load.
+ * Runs the mcp command after mcpArgs.ts has parsed it. Over standard input, `initialize` is answered before the tools are
+ * loaded, so that they load while the client processes the answer.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -19,8 +19,8 @@ import type { McpArguments } from "./mcpArgs.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 
 /**
- * Returns the kind of a directory that is too wide to serve, such as a home directory; `undefined` for any other or a missing
- * one.
+ * Returns a description of a directory that is too wide to serve, such as a home directory. Returns `undefined` for other
+ * directories and for missing ones.
  */
 const tooWideKind = (path: string): string | undefined => {
   try {
@@ -31,8 +31,8 @@ const tooWideKind = (path: string): string | undefined => {
 }
 
 /**
- * Refuses a directory that is too wide, because an omitted argument must not expose it to an agent. `given` is the path as
- * typed, if any.
+ * Returns the refusal of a directory that is too wide. A forgotten argument must not expose such a directory to an agent.
+ * `given` is the path as typed, if any.
  */
 export const refusalOf = (path: string, given: string | undefined): Complaint | undefined => {
   const width = tooWideKind(path)
@@ -40,7 +40,7 @@ export const refusalOf = (path: string, given: string | undefined): Complaint | 
   const root = given === undefined ? "the current directory" : `the root ${JSON.stringify(given)}`
   const message = `${root} is ${width}${path === given ? "" : `, ${path}`}: an agent could read and change everything in it`
   const hint =
-    "Give the absolute path of one project: --root /path/to/project. A client may start its servers anywhere, so a relative path need not lead to the project. --any-root serves it all the same."
+    "Give the absolute path of one project: --root /path/to/project. A client may start its servers anywhere, so a relative path may lead elsewhere. --any-root allows such a root."
   return new Complaint({ error: { _tag: "RootRefused", root: path, width }, message, hint, code: exitCodeOf("AccessDenied") })
 }
 
@@ -81,7 +81,7 @@ const checkRoot = (
   }
 }
 
-/** Returns the listed directories that may be served, without duplicates and without directories inside others. */
+/** Returns those roots of the client that may be served, without duplicates and without directories inside others. */
 export const rootsOf = (listedRoots: ReadonlyArray<unknown>, anyRoot: boolean): ChosenRoots => {
   const skippedRoots: Array<ChosenRoots["skippedRoots"][number]> = []
   const found = new Map<string, string>()
@@ -120,7 +120,7 @@ interface Versioned {
   readonly version: string
 }
 
-/** Tests for a glob that is certainly valid; others are checked when the glob module is loaded. */
+/** Tests whether a glob is certainly valid. Other globs are checked when the glob module is loaded. */
 const isPlainGlob = (glob: string): boolean =>
   /^(?!.*\.\.|.*\/\.?(?:\/|$)|.*\*\*[^/]|.*[^/]\*\*)(?=.*[\w*?-])[\w.*?/-]{1,1000}$/.test(glob)
 
@@ -128,15 +128,15 @@ export const hasSnapshots = ({ backend, input }: McpArguments, { stateDirectory 
   input.snapshots !== false && (backend === "memory" || stateDirectory !== undefined)
 
 /**
- * Returns the names of the tools if they are known without loading them. Unusual command lines take the full path, which
- * reports errors.
+ * Returns the names of the offered tools if they are known without loading the tools. Returns `undefined` for an unusual or
+ * invalid command line.
  */
 const knownTools = (quick: McpArguments, screen: ScreenShape): EarlyTools | undefined => {
   const { backend, input, mounts } = quick
   const { allow, deletes, deny, http, readOnly, snapshots, tools } = input
   const isKit = !tools.includes(",") && (tools === "all" || tools === "seven" || tools === "vfs")
   const isPlain =
-    // `mounts` is defined only if the full command line has parsed the arguments; they are then not plain.
+    // `mounts` is defined only if the full command line has parsed the arguments, which are then unusual.
     mounts === undefined &&
     backend !== "container" &&
     http === undefined &&
@@ -190,11 +190,11 @@ const serveRoots = Effect.fnUntraced(function* (quick: McpArguments, version: st
   })
 })
 
-/** Tests for flags that need another backend. Opening the root then reports the error before the greeting. */
+/** Tests whether a flag needs another backend. If so, opening the root reports the error before `initialize` is answered. */
 const needsOtherBackend = ({ backend, container, mounts = [] }: McpArguments): boolean =>
   (backend !== "memory" && mounts.length > 0) || (container?.image ?? container?.rootfs) !== undefined
 
-/** Serves until the client disconnects. If roots are given, they are served; otherwise the client's roots are. */
+/** Serves until the client disconnects. Serves the given roots or, if there are none, the roots of the client. */
 export const serving = (quick: McpArguments, versioned: Versioned) =>
   Effect.gen(function* () {
     const { backend, input, roots } = quick

@@ -31,8 +31,8 @@ import { type Directory, limits, noContainer, Settings } from "./settings.ts"
 import { makeParent, openStoreOnce, storeDirectory } from "./snapshotStore.ts"
 import { workspaceLayer } from "./workspace.ts"
 
-// Provides snapshots to a server, in the same store as the other commands use for this root. The store is opened at first
-// use, because finding git and making a store would delay every client's start.
+// Provides snapshots to a server, in the same store that the other commands use for this root. The store is opened at first
+// use, so that the search for git and the creation of a store do not delay the start.
 
 const loadSnapshots = Effect.promise(() => import("../history/Snapshots.ts"))
 
@@ -74,7 +74,8 @@ const kept = (gitDir: string, anyRoot: boolean) =>
 const noSnapshotsLayer = Layer.empty as unknown as ReturnType<typeof kept>
 
 /**
- * Provides the snapshots. If they cannot be kept, there are none, with a note; if they were requested by a flag, this fails.
+ * Provides the snapshots. If snapshots are impossible, prints a note and provides none, or fails if a flag has requested
+ * snapshots.
  */
 const snapshotsLayer = ({ anyRoot, snapshots }: Pick<McpServeInput, "anyRoot" | "snapshots">) =>
   Layer.unwrap(
@@ -95,23 +96,21 @@ const snapshotsLayer = ({ anyRoot, snapshots }: Pick<McpServeInput, "anyRoot" | 
 const openedAtOnce = (layer: ReturnType<typeof kept>) =>
   Layer.tap(layer, (context) => Effect.asVoid(Context.get(context, Snapshots).list))
 
-/** Provides snapshots whose operations all fail, so that the snapshot tools stay listed while the roots change. */
+/** Provides a snapshot service whose operations all fail, so that the snapshot tools stay listed while the roots change. */
 export const noSnapshots = (detail: string) =>
   Layer.succeed(Snapshots, deferOpening(Effect.fail(new SnapshotError({ operation: "store", reason: "unavailable", detail }))))
 
 const kitNames: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
 
-/** Tests for tools that remove or move, including those that run programs, because a program could do so. */
+/** Tests whether a tool can remove or move files. Tools that run programs can. */
 const canRemove = (tool: AnyDefinition | { readonly name: string }): boolean =>
   ["rm", "delete_file", "move", "shell", "eval"].includes(tool.name)
 
 const whyUnavailable = (tool: AnyDefinition, input: McpServeInput, backend: string): string | undefined => {
-  if (input.readOnly && tool.does !== "reads") return "it changes files, and --read-only offers no such tool"
-  if (!input.deletes && canRemove(tool)) return "it may remove files, and --no-delete offers no such tool"
-  if (isSnapshotTool(tool) && input.snapshots === false) return "--no-snapshots leaves out all tools for snapshots"
-  return isSandboxTool(tool) && backend !== "container"
-    ? "it runs in a container, and there is none without --backend container"
-    : undefined
+  if (input.readOnly && tool.does !== "reads") return "it changes files, which --read-only forbids"
+  if (!input.deletes && canRemove(tool)) return "it may remove files, which --no-delete forbids"
+  if (isSnapshotTool(tool) && input.snapshots === false) return "it needs snapshots, which --no-snapshots forbids"
+  return isSandboxTool(tool) && backend !== "container" ? "it runs in a container, which needs --backend container" : undefined
 }
 
 const wrongTool = (name: string, message: string, hint: string) =>
@@ -131,8 +130,8 @@ const chooseTools = Effect.fnUntraced(function* (input: McpServeInput, backend: 
     if (why !== undefined) {
       return yield* wrongTool(
         name,
-        `there would be no tool ${JSON.stringify(name)}: ${why}`,
-        `Leave ${name} out of --tools, or that flag.`
+        `cannot offer the tool ${JSON.stringify(name)}: ${why}`,
+        `Omit ${name} from --tools, or change that flag.`
       )
     }
   }
@@ -145,7 +144,10 @@ const wrongGlob = (error: unknown): Complaint =>
     "Each --allow and --deny takes one glob, as the glob command does; quote it for the shell."
   )
 
-/** Converts a glob that begins with the directory's own path, as a shell completes it, to one below the root. */
+/**
+ * Converts a glob that begins with the absolute path of the directory to one relative to the root. A shell completes globs to
+ * such paths.
+ */
 const toGlobBelowRoot = (glob: string, mountPoint: MountPoint): string => {
   const below = withoutMount(glob, mountPoint)
   if (below === glob) return glob
@@ -154,11 +156,14 @@ const toGlobBelowRoot = (glob: string, mountPoint: MountPoint): string => {
 
 const escaped = (name: string): string => name.replace(/[\\*?[\]{}()!@+|,]/g, String.raw`\$&`)
 
-/** Applies a glob with a slash to each of several directories and to the root that contains them. */
+/**
+ * Returns the globs for several directories. A glob with a slash applies below each directory, and below the root that contains
+ * the directories.
+ */
 const globsForDirectories = (glob: string, directories: ReadonlyArray<Directory>): ReadonlyArray<string> =>
   glob.includes("/") ? [glob, ...directories.map(({ name }) => `${escaped(name)}/${glob.replace(/^\/+/, "")}`)] : [glob]
 
-/** Returns the access rules. An unreadable file cannot be changed either, so one list of globs is enough. */
+/** Returns the access rules. A file that may not be read cannot be changed either, so rules for reading are enough. */
 const accessOf = (
   { allow, deletes, deny }: McpServeInput,
   mountPoint: MountPoint,
@@ -181,8 +186,8 @@ const rules = (options: AccessOptions) =>
   })
 
 /**
- * Returns a predicate for the paths that the recovery may change: those that the tools may change. Invalid globs, which the
- * command reports later, permit nothing.
+ * Returns a predicate for the paths that the recovery may change, which are the paths that the tools may change. With an
+ * invalid glob the recovery may change nothing; the command reports the glob later.
  */
 const permitsOf = (input: McpServeInput, options: AccessOptions): ((path: FsPath) => boolean) => {
   if (input.readOnly) return () => false
@@ -194,7 +199,7 @@ const permitsOf = (input: McpServeInput, options: AccessOptions): ((path: FsPath
   }
 }
 
-/** Returns the prefixes of absolute paths from clients: the directories as given and with links resolved. */
+/** Returns the directories that may begin an absolute path from a client: each directory as given, and with links resolved. */
 const mountPointOf = Effect.fnUntraced(function* (given: string | undefined) {
   const { directories, root } = yield* Settings
   const { directory } = yield* Screen
@@ -212,7 +217,7 @@ const makeRecovery = Effect.fnUntraced(function* (input: McpServeInput) {
   return yield* reportingRecovery(permitsOf(input, yield* accessOptionsOf(input)))
 })
 
-/** Tests whether a tool is offered. A tool whose calls would all be refused is hidden. */
+/** Tests whether a tool is offered. A tool is hidden if every call of it would be refused. */
 export const isOffered = ({ deletes }: McpServeInput, tool: AnyDefinition | { readonly name: string }): boolean =>
   deletes || !canRemove(tool)
 
@@ -222,7 +227,10 @@ export const hideRefusedTools = (input: McpServeInput) =>
 const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: McpServeInput): boolean =>
   !readOnly && (tools === "all" || snapshots === true || (Array.isArray(tools) && tools.includes("restore")))
 
-/** Takes automatic checkpoints if they can be restored. A copy in memory can only be restored by the model. */
+/**
+ * Makes the policy of automatic checkpoints, unless nobody could restore them. With a copy in memory, only the model can
+ * restore a checkpoint.
+ */
 const makeCheckpoints = Effect.fnUntraced(function* (input: McpServeInput) {
   const { backend, directories, root } = yield* Settings
   const { program } = yield* Screen
@@ -367,7 +375,7 @@ export const workspaceServices = (parsedCommand: ParsedCommand) => {
 export const run = (parsedCommand: ParsedCommand) =>
   Effect.provide(reported(serve(parsedCommand)), workspaceServices(parsedCommand))
 
-/** Makes the layer for a server that has already greeted its client. */
+/** Makes the layer for a server that has already answered `initialize`. */
 export const layer = (parsedCommand: ParsedCommand, flow: Flow, subscribed: Effect.Effect<void>) => {
   const { input, version } = parsedCommand
   const made = Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
- * Implements `--mount`: copies files of the machine into the copy in memory that a command works on. A typed path is allowed by
- * being typed; its siblings are not.
+ * Implements `--mount`, which copies files of the machine into the in-memory copy of a command. Only the typed paths may be
+ * copied, not the files beside them.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -22,7 +22,7 @@ import { Screen } from "./screen.ts"
 import { type Directory, type MountFlag, refusing, Settings } from "./settings.ts"
 
 /**
- * Splits at the last colon, so that a source may contain colons; the colon of a Windows drive does not count. Returns
+ * Splits at the last colon, so that a source may contain colons. The colon of a Windows drive does not split. Returns
  * `undefined` if a part is blank.
  */
 export const parseMountFlag = (text: string, platform: NodeJS.Platform = process.platform): MountFlag | undefined => {
@@ -33,8 +33,8 @@ export const parseMountFlag = (text: string, platform: NodeJS.Platform = process
 }
 
 /**
- * Refuses `--mount` for a layer without a copy in memory, because the files would stay in the real directory. Suggests
- * --backend memory, unless the command was already given it.
+ * Refuses `--mount` for a layer without an in-memory copy, because the files would remain in the real directory. Suggests
+ * `--backend memory` if the command did not have this flag.
  */
 export const withoutMountFlag = (why: string) =>
   refusing(({ backend, command, mounts }) => {
@@ -53,7 +53,10 @@ interface ResolvedMount {
   readonly allowed: string
 }
 
-/** Resolves a mount. A path below the working directory keeps its path; of any other only the name is kept. */
+/**
+ * Resolves a mount. Without a target, a source below the working directory keeps its relative path, and any other source keeps
+ * only its name.
+ */
 const resolveMount = ({ source, target }: MountFlag, directory: string): ResolvedMount | undefined => {
   const path = normalize(source)
   const isBelow = !isAbsolute(path) && path.split(sep)[0] !== ".."
@@ -70,9 +73,9 @@ const adviceByReason: Readonly<Record<HostMount.MountError["reason"], readonly [
   outside: [exitCodeOf("AccessDenied"), "A store of snapshots must not be changed; mount something else."],
   missing: [exitCodeOf("NotFound"), "A SOURCE is relative to the current directory; if its name has a colon, give a TARGET."],
   invalid: [usageErrorCode, "Give --mount SOURCE:TARGET, with a TARGET below the root."],
-  budget: [exitCodeOf("LimitExceeded"), "Mount a part of it."],
+  budget: [exitCodeOf("LimitExceeded"), "Mount a part of that directory."],
   unreadable: [exitCodeOf("AccessDenied"), "Check the permissions of that file, or mount a part without it."],
-  changed: [systemErrorCode, "Try again when no program writes to it."]
+  changed: [systemErrorCode, "Try again when no program writes to that file."]
 }
 
 const complaintOf = (error: HostMount.MountError): Complaint => {
@@ -146,7 +149,10 @@ const nameOf = (path: string): string => {
   return name !== "" && FsPath.parse(name) === name ? name : "directory"
 }
 
-/** Names each directory by the last part of its path. Names that differ only in case get a number: `app`, `app-2`. */
+/**
+ * Names each directory by the last segment of its path. Equal names, and names that differ only in case, get a number: `app`,
+ * `app-2`.
+ */
 export const nameDirectories = (paths: ReadonlyArray<string>): ReadonlyArray<Directory> => {
   const taken = new Set<string>()
   return paths.map((path) => {
@@ -183,7 +189,10 @@ const isOutsideDirectories = (path: FsPath.FsPath, names: ReadonlyArray<string>,
   return first !== undefined && !names.some((name) => toComparableName(name) === toComparableName(first))
 }
 
-/** Refuses changes outside the directories. Such files would exist only in memory and end with the server. */
+/**
+ * Refuses changes outside the served directories. Files outside would exist only in memory, and would be lost when the server
+ * ends.
+ */
 export const refuseOutsideDirectories = (directories: ReadonlyArray<Directory>): Layer.Layer<never> => {
   const names = directories.map(({ name }) => name)
   return policy({

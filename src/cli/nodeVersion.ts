@@ -1,8 +1,8 @@
-/** Tests the version of Node before any module is loaded that an old version cannot parse. */
+/** Tests the version of Node. An old version cannot parse other modules, so this module is loaded first. */
 
 const numbers = (version: string): ReadonlyArray<number> => (/\d+(?:\.\d+)*/.exec(version)?.[0] ?? "").split(".").map(Number)
 
-/** Tests whether the version is below the range, which is one lower bound as in package.json: `>=22.19.0`. */
+/** Tests whether the version is below the range. The range is a lower bound, such as `>=22.19.0` in package.json. */
 export const isTooOld = (version: string, range: string): boolean => {
   const [have, need] = [numbers(version), numbers(range)]
   const at = need.findIndex((part, i) => part !== (have[i] ?? 0))

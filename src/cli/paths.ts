@@ -1,6 +1,6 @@
 /**
- * Interprets paths as people type them: relative to the root, or absolute on the machine, as shells complete them. Links above
- * the root are resolved, so any path of the root works; links inside it are left to the filesystem.
+ * Resolves typed paths. A path is relative to the root, or absolute on the machine, as shells complete paths. Links above the
+ * root are resolved here, so that every absolute path of the root works. Links inside the root are left to the filesystem.
  */
 import * as Effect from "effect/Effect"
 import { realpathSync, statSync } from "node:fs"
@@ -10,7 +10,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-/** Resolves the links of a path that may not exist, as far as it exists. */
+/** Resolves the links in the existing part of a path, which need not exist completely. */
 export const resolveLinks = (path: string): string => {
   try {
     return realpathSync(path)
@@ -19,12 +19,13 @@ export const resolveLinks = (path: string): string => {
   }
 }
 
-/** Returns the absolute path of a file of the machine, which is relative to the current directory and not to the root. */
+/** Returns the absolute path of a file of the machine. The given path is relative to the current directory, not to the root. */
 export const hostPathOf = (file: string): Effect.Effect<string, never, Screen> =>
   Effect.map(Screen, ({ directory }) => resolve(directory, file))
 
 /**
- * Returns the kind of a path of the machine. An unreadable path counts as a file, because opening it then reports the error.
+ * Returns the kind of a path of the machine, or `undefined` if the path does not exist. An inaccessible path counts as a file;
+ * opening that file reports the error.
  */
 export const kindOfHostPath = (path: string): "file" | "directory" | "other" | undefined => {
   try {
@@ -49,8 +50,8 @@ const toPathBelowRoot = (root: string, path: string): string | undefined => {
   const absolutePath = resolve(path)
   for (const directory of ancestors(absolutePath)) {
     const above = relative(realRoot, resolveLinks(directory))
-    // A link outside the root must not stand for its target: rm would remove the target inside. Only the root itself may be
-    // named by a link.
+    // Do not follow a link outside the root that leads to an entry of the root, because rm would remove the entry instead of
+    // the link. Only a link to the root itself is followed.
     if (isBelow(above) && (directory !== absolutePath || above === "")) {
       return [...above.split(sep), ...relative(directory, absolutePath).split(sep)].filter((name) => name !== "").join("/")
     }
@@ -65,8 +66,8 @@ const rootDirectory = Effect.gen(function* () {
 })
 
 /**
- * Converts an absolute path to one relative to the root; a final slash stays. Fails with InvalidPath if the path lies outside
- * the root.
+ * Converts an absolute path to one relative to the root, and keeps a final slash. Fails with InvalidPath if the path lies
+ * outside the root.
  */
 export const toPathInRoot = Effect.fnUntraced(function* (path: string) {
   if (!isAbsolute(path)) return path
@@ -88,8 +89,8 @@ export const parsePath = Effect.fnUntraced(function* (text: string) {
 })
 
 /**
- * Converts a pattern to one relative to the root if its directories without wildcards lie in the root; otherwise returns it
- * unchanged.
+ * Converts an absolute pattern to one relative to the root. Returns other patterns unchanged, and also patterns whose
+ * directories before the first wildcard lie outside the root.
  */
 export const toPatternInRoot = Effect.fnUntraced(function* (pattern: string) {
   if (!isAbsolute(pattern)) return pattern

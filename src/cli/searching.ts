@@ -14,7 +14,7 @@ import * as humanise from "./humanise.ts"
 import { errorStyle } from "./look.ts"
 import { Screen } from "./screen.ts"
 
-// Reports on standard error which files a search skipped, because "nothing found" is credible only with that list.
+// Reports the files that a search skipped on standard error. Without this list "nothing found" would be misleading.
 
 interface SkippedFiles {
   readonly onSkip: (path: string, why: "ignored" | "binary" | "tooLarge" | "unreadable") => void
@@ -68,8 +68,8 @@ const kinds = ["file", "directory", "symlink", "other"] as const
 const escapeGlob = (name: string): string => name.replace(/[\\*?[\]{}()!+@|^]/g, String.raw`\$&`)
 
 /**
- * Tests whether a search of the path applies gitignore rules; it does not if they ignore the path itself or a directory above
- * it.
+ * Tests whether a search of the path applies gitignore rules. It does not apply them if they exclude the path itself or a
+ * directory above.
  */
 export const appliesGitignore = (fs: Algebra, given: string): Effect.Effect<boolean> => {
   const path = FsPath.parse(given)
@@ -77,7 +77,7 @@ export const appliesGitignore = (fs: Algebra, given: string): Effect.Effect<bool
   const ownPattern = `/${escapeGlob(FsPath.name(path))}`
   return fs.glob(ownPattern, { path: FsPath.parent(path), kinds, gitignore: true, maxMatches: 1 }).pipe(
     Effect.map(({ matches }) => matches.length > 0),
-    // The search itself reports what is wrong with the path.
+    // If this fails, the search will report the error of the path.
     Effect.orElseSucceed(() => true)
   )
 }
@@ -89,11 +89,11 @@ export interface SearchBase {
 }
 
 interface SearchBases {
-  /** The bases in the order of their matches. */
+  /** The bases, sorted so that their matches are in path order. */
   readonly bases: ReadonlyArray<SearchBase>
   /** True if one base lies in another, so that matches are not in path order. */
   readonly isNested: boolean
-  /** The first path that cannot be searched; it has been reported. */
+  /** The failure of the first path that cannot be searched. It has been reported already. */
   readonly failed: Quit | undefined
 }
 

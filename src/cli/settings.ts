@@ -4,7 +4,7 @@ import * as Layer from "effect/Layer"
 import { standard } from "../model/Limits.ts"
 import type { Complaint } from "./exit.ts"
 
-/** The limits: none on what a person writes and lists on their own machine; patterns keep their budget. */
+/** The limits of commands. A user may write and list any amount, but patterns have the usual budget. */
 export const limits = {
   ...standard,
   maxFileSize: Number.POSITIVE_INFINITY,
@@ -13,7 +13,7 @@ export const limits = {
   maxGrepMatches: Number.POSITIVE_INFINITY
 }
 
-/** The container as requested; the values may be inconsistent. */
+/** The flags for the container. They may contradict each other. */
 interface Container {
   readonly engine: string
   readonly image: string | undefined
@@ -21,7 +21,7 @@ interface Container {
   readonly pids: number | undefined
 }
 
-/** Files of the machine to copy, and their target in the copy of the root; without a target they keep their path. */
+/** Files of the machine to copy, and their target in the copy of the root. Without a target they keep their path or name. */
 export interface MountFlag {
   readonly source: string
   readonly target: string | undefined
@@ -40,11 +40,11 @@ export const program = "fs-algebra"
 export class Settings extends Context.Service<
   Settings,
   {
-    /** The command that was typed; errors are shown under its name. */
+    /** The name of the command, for error messages. */
     readonly command: string
     readonly root: string
     /**
-     * Several directories, each mounted in the root under its name; `root` is then the first of them.
+     * Several directories, each mounted in the root under its name. `root` is then the first of these directories.
      * @default the root alone
      */
     readonly directories?: ReadonlyArray<Directory> | undefined
@@ -57,7 +57,7 @@ export class Settings extends Context.Service<
   }
 >()("fs-algebra/cli/Settings") {}
 
-/** Fails the layer if `complaintOf` returns an error, as for a flag that the layer would ignore. */
+/** Makes the layer fail if `complaintOf` returns an error, for example for a flag that the layer would ignore. */
 export const refusing =
   (complaintOf: (settings: Settings["Service"]) => Complaint | undefined) =>
   <A, E, R>(layer: Layer.Layer<A, E, R>): Layer.Layer<A, E | Complaint, R | Settings> =>

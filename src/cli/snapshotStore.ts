@@ -46,7 +46,7 @@ const lineFor = (store: string | undefined) =>
     return (...words: ReadonlyArray<string>) => line(...words, ...(store === undefined ? [] : ["--store", store]))
   })
 
-/** Makes the error. Its JSON is the same as that of the snapshot service's own error. */
+/** Makes an error with the same JSON as an error of the snapshot service. */
 const storeRefused = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "store", reason: "refused", detail },
@@ -64,7 +64,7 @@ const storeName = (root: string, baseName = basename(root)): string => {
   return `${name === "" ? "root" : Array.from(name).slice(0, maxNameCharacters).join("")}-${hash}`
 }
 
-/** Returns the name of the store; several directories count as one root in any order. */
+/** Returns the name of the store. Several directories together have one store, whatever their order. */
 const nameOf = (top: string, directories: ReadonlyArray<Directory> | undefined): string => {
   if (directories === undefined) return storeName(top)
   const sorted = directories.map(({ name, path }) => [name, resolveLinks(path)] as const).sort()
@@ -83,7 +83,7 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
     )
   }
   const { history } = fs.port
-  // A recording filesystem no longer reports its directory, but still has the same one.
+  // A recording filesystem has a directory but does not report it.
   const isDirectory = history?._tag === "Directory" || journal !== undefined || directories !== undefined
   const top = history?._tag === "Directory" ? history.root : resolveLinks(resolve(directory, root))
   const recordedRoots = directories?.map(({ path }) => resolveLinks(path)) ?? [top]
@@ -118,8 +118,8 @@ const formatProgress = ({ bytes, files, phase, totalBytes }: SnapshotProgress): 
     : `${humanise.bytes(bytes)}${totalBytes === undefined ? "" : ` of ${humanise.bytes(totalBytes)}`} read`
 
 /**
- * Returns an effect that opens a store at its first use, for as long as the scope is open. Does not cache a failure: the next
- * attempt may succeed, for example when git is installed or the disk has room.
+ * Returns an effect that opens a store at its first use, for as long as the scope is open. A failure is not cached, because the
+ * next attempt may succeed, for example after git was installed.
  */
 export const openStoreOnce = Effect.fnUntraced(function* (
   gitDir: string,
@@ -157,7 +157,7 @@ const openStore = Effect.fnUntraced(function* <A, E, R>(
 export const withStore = <A, E, R>(options: StoreOptions, body: (store: Store) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(storeDirectory(options.store), (directory) => openStore(directory, options, body))
 
-/** Runs the body only if the store exists. Viewing creates no store, and is allowed for any root. */
+/** Runs the body if the store exists, and `otherwise` if not. Viewing does not create a store, and is allowed for any root. */
 export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R2>(
   store: string | undefined,
   body: (store: Store) => Effect.Effect<A, E, R>,
@@ -169,7 +169,7 @@ export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R
 
 type All = ReadonlyArray<FilesystemSnapshot>
 
-/** Makes the error. Its JSON is the same as that of the snapshot service's own error. */
+/** Makes an error with the same JSON as an error of the snapshot service. */
 const unknownError = (detail: string, hint: string): Complaint =>
   new Complaint({
     error: { _tag: "SnapshotError", operation: "find", reason: "unknown", detail },
@@ -187,7 +187,7 @@ const ambiguousError = (all: All, found: All, text: string): Complaint => {
         `${short(snapshot)}${snapshot.tag === undefined ? "" : ` (${snapshot.tag})`}, ${humanise.time(snapshot.createdAt)}`
     )
   const message = `"${text}" matches ${found.length} snapshots`
-  const hint = `Say which: ${found.length > shown.length ? "…; " : ""}${shown.map(printableName).join("; ")}`
+  const hint = `Give more of the id: ${found.length > shown.length ? "…; " : ""}${shown.map(printableName).join("; ")}`
   return usage(message, hint)
 }
 
@@ -197,9 +197,7 @@ export const noSnapshots = (store: string | undefined) =>
 const noSnapshotError = (line: CommandLine): Complaint =>
   unknownError("there is no snapshot of this root yet", `Take one: ${line("snapshot")}`)
 
-/**
- * Returns the named snapshot. If there is none, the caller's hint may say that the text was probably meant as something else.
- */
+/** Returns the named snapshot. If there is none, the caller may give a hint on what else the text may mean. */
 export const chooseSnapshot = Effect.fnUntraced(function* <R = never>(
   { line, snapshots }: Store,
   text: string,

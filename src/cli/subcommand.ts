@@ -1,6 +1,6 @@
 /**
- * Makes commands: their texts with at least one example, their flags, and a handler with a filesystem. Errors are reported
- * while the filesystem is open, so that similar names can be suggested.
+ * Makes commands from help texts, flags and a handler that uses a filesystem. Errors are reported while the filesystem is open,
+ * so that the report can suggest similar names.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -18,7 +18,7 @@ import type { Screen } from "./screen.ts"
 import { type MountFlag, program, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
 
-// The flags that all commands share. They are separate from the settings, because some programs use the settings without
+// The flags that all commands share. They are separate from the settings, because some programs make the settings without
 // flags.
 
 export const baseCommand = Command.make(program).pipe(
@@ -26,10 +26,10 @@ export const baseCommand = Command.make(program).pipe(
     root: Flag.Directory("root").pipe(
       Flag.withDescription("The directory that paths are relative to (default: the current one)"),
       Flag.withMetavar("DIR"),
-      // An unset variable in a client's configuration becomes blank; it does not choose a directory.
+      // An unset variable in a client's configuration becomes a blank value, which is not a directory.
       Flag.filter(
         (root) => root.trim() !== "",
-        () => "a directory, not blank; leave it out for the current one"
+        () => "a directory, not blank; omit --root for the current directory"
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
@@ -80,7 +80,7 @@ export const baseCommand = Command.make(program).pipe(
         () => "the name of a file, not blank"
       )
     ),
-    // `run` applies the flag before the command is known, because errors of usage have colours too.
+    // `run` has applied this flag before the arguments are parsed, because usage errors have colours too.
     color: Flag.Literals("color", ["auto", "always", "never"]).pipe(
       Flag.withDescription("Whether to use colours; without a value: always"),
       Flag.withMetavar("WHEN"),
@@ -126,9 +126,9 @@ export const settingsOf = (command: string) => Effect.map(baseCommand, (flags) =
 
 export interface About {
   readonly summary: string
-  /** The text for the command's own help, already wrapped. */
+  /** The description in the command's help, with line breaks. */
   readonly description: string
-  /** Arguments, without the program and the command, with a description. */
+  /** Examples, each with arguments after the name of the command, and a description. */
   readonly examples: readonly [Example, ...ReadonlyArray<Example>]
 }
 
@@ -157,7 +157,7 @@ export const refuseFlags = <Name extends string, Input, ContextInput, E, R>(
 
 /**
  * Makes a command with the layer that it works on. `within` is its parent command. `recovery` returns what the command may do
- * about a change that a killed process left unfinished.
+ * with a change that a killed process left unfinished.
  */
 export const subcommandOn =
   <LA, LE, LR>(layer: Layer.Layer<LA, LE, LR>, within?: string) =>

@@ -1,4 +1,4 @@
-/** Runs the tour: each step runs the code that it shows, on a copy in memory, and prints the result and the time. */
+/** Runs the tour. Each step runs the code that it shows, on an in-memory copy, and prints the result and the time. */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -14,7 +14,7 @@ import { type OutputFailed, Screen } from "./screen.ts"
 import { program as installed, Settings } from "./settings.ts"
 import { copyInMemory } from "./workspace.ts"
 
-/** The files of a demonstration, for a directory without suitable files. */
+/** The files for a tour of a directory without suitable files. */
 const demonstration: Readonly<Record<string, string>> = {
   "README.md": "# Greeter\n\nSays hello, in whatever language it is asked to.\n\nTODO: say goodbye, too.\n",
   "src/greet.ts": "export const greet = (name: string): string => `Hello, ${name}!`\n",
@@ -62,13 +62,13 @@ interface Passage {
 const maxEditableBytes = 64 * 1024
 const maxCandidateFiles = 200
 
-/** Tests whether a line is long enough to be unique and short enough to show. */
+/** Tests whether a line is long enough to be distinctive and short enough to show. */
 const isShowable = (line: string): boolean => line.trim().length >= 3 && line.length <= 100 && printableName(line) === line
 
 const findUniqueLine = (text: string): string | undefined =>
   text.split(/\r?\n/).find((line) => isShowable(line) && text.split(line).length === 2)
 
-/** Finds a passage, preferably in README.md, else in the first text file that has one. */
+/** Finds a passage to edit in README.md or, if there is none, in the first text file that has one. */
 const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: ReadonlyArray<GlobMatch>) {
   const small = files.filter(({ sizeBytes }) => (sizeBytes ?? 0) <= maxEditableBytes)
   const candidates = [...small.filter(({ path }) => path === "README.md"), ...small].slice(0, maxCandidateFiles)
@@ -80,7 +80,7 @@ const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: Readonl
   return undefined
 })
 
-/** Returns the path with a typing error: the last two letters before the extension are swapped, or one is added. */
+/** Returns a misspelled path. The last two letters before the extension are swapped, or one letter is added. */
 const misspell = (path: FsPath.FsPath): string => {
   const ending = extension(path)
   const stem = path.slice(0, path.length - ending.length)
@@ -168,7 +168,7 @@ const firstItems = <A>(items: ReadonlyArray<A>, maxItems: number, line: (item: A
 const failureOf = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsError | undefined, never, R> =>
   Effect.match(self, { onFailure: (error) => error, onSuccess: () => undefined })
 
-/** The bounds of the copy, because a tour of a home directory must end and fit in memory. */
+/** The limits of the copy. They keep the tour of a home directory short, and its copy small enough for the memory. */
 const upTo = { files: 20_000, bytes: 256 * 1024 * 1024 }
 
 const writeDemonstration = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, directory: string) {
@@ -181,7 +181,7 @@ const writeDemonstration = Effect.fnUntraced(function* (guide: Guide, fs: Algebr
 
 const loadDirectory = Effect.fnUntraced(function* (guide: Guide, host: Algebra) {
   const { copied, fs } = yield* guide.step({
-    title: "Load the directory into memory, without what git ignores",
+    title: "Load the directory into memory, without files that git ignores",
     code: "const fs = yield* Filesystem.Filesystem",
     run: copyInMemory(host, { gitignore: true, upTo }),
     show: ({ copied }, look) => [
@@ -191,7 +191,7 @@ const loadDirectory = Effect.fnUntraced(function* (guide: Guide, host: Algebra) 
         ...(copied.links > 0 ? [humanise.count(copied.links, "link")] : []),
         humanise.bytes(copied.bytes)
       ].join(", "),
-      ...(copied.truncated ? [look.yellow("There is more; the tour goes on with the first of it.")] : [])
+      ...(copied.truncated ? [look.yellow("The directory has more files; the tour continues with the copied ones.")] : [])
     ]
   })
   if (copied.files === 0) yield* writeDemonstration(guide, fs, "")
@@ -252,7 +252,7 @@ const showConflict = (error: FsError | undefined, look: TextStyle): ReadonlyArra
         look.red(`Conflict on ${look.name(error.path)}`),
         `expected ${error.expected?.slice(0, 16)}...  what was read`,
         `actual   ${error.actual?.slice(0, 16)}...  what the first edit left`,
-        look.dim("Nothing was written: read it again, then decide.")
+        look.dim("Nothing was written: read the file again, then decide.")
       ]
 
 const showEdits = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, { line, path }: Passage) {
@@ -292,7 +292,9 @@ const showDisk = (guide: Guide, host: Algebra, path: string, read: string) =>
     code: `(yield* onDisk.version(${quoted(path)})) === version`,
     run: host.version(path),
     show: (version, look) => [
-      version === read ? look.green("true: it is as it was") : look.yellow("false: somebody else changed it")
+      version === read
+        ? look.green("true: the file on disk is unchanged")
+        : look.yellow("false: another program changed the file")
     ]
   })
 
@@ -310,7 +312,7 @@ const formatNextSteps =
       `${indent}In a program  ${look.cyan("Effect.provide(program, PosixHost.layer({ root }))")}`,
       `${indent}In a test     ${look.cyan('Effect.provide(program, InMemory.layer({ tree: { "a.txt": "hello" } }))')}`,
       `${indent}For an agent  ${look.cyan("Effect.provideService(tool, Limits.Limits, Limits.agent)")}`,
-      `${indent}${program === installed ? "The README of fs-algebra" : "README.md"} says more of each.`
+      `${indent}${program === installed ? "The README of fs-algebra" : "README.md"} explains each of them.`
     ]
   }
 
@@ -320,7 +322,7 @@ export const run = Effect.gen(function* () {
   const guide = yield* makeGuide
   yield* guide.say((look) => [
     look.bold(`A tour of fs-algebra, on the files of ${look.name(host.root)}`),
-    "All of it happens on a copy in memory: nothing on disk is touched."
+    "All steps work on a copy in memory: nothing on disk is touched."
   ])
   const fs = yield* loadDirectory(guide, host)
   const { matches: files } = yield* fs.glob("*", { sizes: true })

@@ -1,6 +1,6 @@
 /**
- * Opens the filesystem of a command: the directory itself, or a copy in memory. Backends are loaded only when needed, because
- * `--help` needs none.
+ * Opens the filesystem of a command: the directory itself, or an in-memory copy. A backend is loaded only when a command needs
+ * it, so that `--help` is fast.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -26,13 +26,13 @@ import { resolveLinks } from "./paths.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-// Copies one filesystem into another, so that later commands work on real files without risk. Entries that cannot be
-// copied (no permission, a link that leads out, a device) are reported.
+// Copies one filesystem into another, so that a command can work on a copy of real files. Entries that cannot be copied are
+// reported, such as devices, links that lead out, and files without read permission.
 
 interface HydrateOptions {
-  /** True to leave out files that .gitignore and .ignore match, and `.git`. @default false */
+  /** True to omit `.git` and the files that .gitignore and .ignore match. @default false */
   readonly gitignore?: boolean | undefined
-  /** The largest amount to copy; the copy stops before it is exceeded. @default no bound */
+  /** The largest amount to copy. The copy stops before it exceeds this amount. @default no bound */
   readonly upTo?: { readonly files: number; readonly bytes: number } | undefined
   readonly onFile?: ((bytes: number) => void) | undefined
 }
@@ -66,7 +66,7 @@ export const copyTree = Effect.fnUntraced(
       yield* to.setAttributes(path, { mode, modifiedAt })
     })
 
-    /** The files and bytes counted before they are read, so that concurrent reads count too. */
+    /** The files and bytes of all started reads. Counting before a read includes concurrent reads. */
     const plannedUsage = { files: 0, bytes: 0 }
     const reserveIfFits = (size: number): boolean => {
       if (options.upTo === undefined) return true
@@ -230,8 +230,11 @@ const selectedLayer = Layer.unwrap(
 /** Opens the filesystem that `--root`, `--backend`, `--mount` and `--journal` select. */
 export const workspaceLayer = reportedLayer(withRecording(selectedLayer))
 
-/** Opens the filesystem of `--root`, `--backend` and `--mount`, for commands with a recording of their own. */
+/** Opens the filesystem that `--root`, `--backend` and `--mount` select, and refuses `--journal` for the given reason. */
 export const unrecordedLayer = (why: string) => reportedLayer(withoutJournalFlag(why)(selectedLayer))
 
-/** Opens the filesystem of `--root`, `--backend` and `--mount` for viewing, beside a process that records. */
+/**
+ * Opens the filesystem that `--root`, `--backend` and `--mount` select, without recording. Another process may record in the
+ * journal meanwhile.
+ */
 export const viewedLayer = reportedLayer(selectedLayer)

@@ -1,6 +1,6 @@
 /**
- * The HTTP API of a debug view as data: the routes, their parameters and their answers. The server, the OpenAPI description at
- * `/openapi.json` and a client (`HttpApiClient.make(Api)`) are made from it.
+ * The definition of the HTTP API of a debug view: the routes, their parameters and their responses. The server, the OpenAPI
+ * description at `/openapi.json` and clients (`HttpApiClient.make(Api)`) use this definition.
  *
  * @since 0.1.0
  */
@@ -46,7 +46,7 @@ const shown = HttpApiGroup.make("shown")
   )
   .add(
     HttpApiEndpoint.post("reload", "/api/reload", { success: Model.Meta, error: failures }).annotateMerge(
-      documented("Reload", "Reads the source again. The answer is that of /api/meta, with another generation.")
+      documented("Reload", "Reads the source again. The response is that of /api/meta, with a new generation.")
     )
   )
   .add(
@@ -157,13 +157,16 @@ const filesystem = HttpApiGroup.make("filesystem")
   )
   .add(
     get("diff", "/api/filesystem/diff", {
-      query: { ...at, with: optionalText("The tree before: an id of /api/snapshots. Default: the current tree of the source") },
+      query: {
+        ...at,
+        with: optionalText("The tree to compare with: an id of /api/snapshots. Default: the current tree of the source")
+      },
       success: Model.Diff,
       error: failures
     }).annotateMerge(
       documented(
         "Differences",
-        "The changes from `with` to `at` in path order. A file with the same content under another name is renamed."
+        "The changes from `with` to `at` in path order. A file with the same content under another name is reported as renamed."
       )
     )
   )
@@ -213,7 +216,7 @@ const journal = HttpApiGroup.make("journal")
   )
 
 /**
- * All routes. They are for programs of the same machine: the server answers 403 if `Host` or `Origin` has another name.
+ * All routes. Only programs on the same machine may use them: the server answers 403 if `Host` or `Origin` has another name.
  *
  * @since 0.1.0
  */

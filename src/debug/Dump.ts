@@ -1,9 +1,9 @@
 /**
- * Readers of dumps: the sessions of a `.jsonl` file and the files of its archive. They need neither a server nor the
- * definitions of the slices, and return the plain JSON of `Model`.
+ * Functions that read a dump: the sessions in a `.jsonl` file and the files in its archive. They work without a server and
+ * without the definitions of the slices, and return the plain JSON of `Model`.
  *
- * A path names a `.jsonl`, its `.fs.zip`, or a directory of dumps. A directory stands for its newest dump. No file is
- * ever written.
+ * The path of a dump is that of its `.jsonl`, its `.fs.zip`, or a directory of dumps. A directory means its newest dump. No
+ * file is ever written.
  *
  * @since 0.1.0
  */
@@ -45,9 +45,9 @@ const withSessions = <A>(path: string, use: (dump: OpenDump) => A): Effect.Effec
   )
 
 /**
- * Returns the path of the archive of a file of sessions, or `undefined` if there is none. The archive is found by the hash in
- * the file, even where a killed dump has left it. Fails with DebugError `missing`, and with `unreadable` if the named archive
- * is missing.
+ * Returns the path of the archive of a dump, or `undefined` if the dump has no archive. The archive is found by its hash, which
+ * the `.jsonl` file contains, even if the dump was killed before it renamed the archive. Fails with DebugError `missing` if
+ * there is no dump, and `unreadable` if its archive is missing.
  *
  * @since 0.1.0
  */
@@ -55,7 +55,7 @@ export const archive = (path: string): Effect.Effect<string | undefined, DebugEr
   withArchive(path, undefined, ({ file }) => Effect.succeed(file))
 
 /**
- * Returns the manifest of the archive, and the size of the archive itself.
+ * Returns the manifest of the archive, with the size of the archive file. Returns `undefined` if there is no archive.
  *
  * @since 0.1.0
  */
@@ -63,8 +63,8 @@ export const manifest = (path: string): Effect.Effect<Model.FilesystemMeta | und
   withArchive<Model.FilesystemMeta | undefined>(path, undefined, (found) => Effect.succeed(Said.manifestOf(found)))
 
 /**
- * Returns the files, links and empty directories of the archive, in path order, with sizes in bytes. Returns none if there is
- * no archive.
+ * Returns the files, links and empty directories of the archive, in path order, with sizes in bytes. The list is empty if there
+ * is no archive.
  *
  * @since 0.1.0
  */
@@ -73,8 +73,8 @@ export const tree = (path: string): Effect.Effect<ReadonlyArray<Model.TreeFile>,
 
 /**
  * Returns one file of the archive: its text, or the base64 of its bytes, with their media type. Returns `undefined` if the
- * archive has no such path; paths are spelled as in the tree. The content is limited to the first 8 MiB of text, and is left
- * out for other files over 16 MiB. Use `view` for large files.
+ * archive has no such path; paths are spelled as in `tree`. Only the first 8 MiB of a text are returned. Other files over 16
+ * MiB are returned without content. Use `view` for large files.
  *
  * @since 0.1.0
  */
@@ -88,7 +88,7 @@ export const file = (path: string, file: string): Effect.Effect<Model.FileConten
   )
 
 /**
- * Opens the archive as a read-only Filesystem, until the scope ends. Fails with DebugError `missing` if there is no archive.
+ * Opens the archive as a read-only Filesystem, until the scope closes. Fails with DebugError `missing` if there is no archive.
  *
  * @category readers
  * @since 0.1.0
@@ -103,7 +103,7 @@ export const view = (path: string): Effect.Effect<Algebra, DebugError, Scope.Sco
   )
 
 /**
- * Returns the sessions in the order of the file: parents before children.
+ * Returns the sessions in the order of the file, in which parents precede their children.
  *
  * @since 0.1.0
  */
@@ -119,8 +119,8 @@ export const slices = (path: string): Effect.Effect<ReadonlyArray<Model.SliceInf
   withSessions(path, ({ sessions }) => Said.slicesOf(sessions))
 
 /**
- * Returns the items of a slice as they were written, oldest first; none if no session has the slice. Reads the slice of
- * `session`, or else of the first session that has it.
+ * Returns the items of a slice as they were written, oldest first. Reads the slice of `session` or, by default, of the first
+ * session that has the slice. The list is empty if no session has the slice.
  *
  * @since 0.1.0
  */
@@ -132,8 +132,7 @@ export const items = (
   withSessions(path, ({ sessions }) => Said.sliceOf(sessions, slice, options.session)?.all ?? [])
 
 /**
- * Returns the timed items in the logs of all sessions, oldest first: calls of tools (`ToolEvents.log`) and other items with a
- * time.
+ * Returns the items with a time in the logs of all sessions, oldest first. Most are calls of tools (`ToolEvents.log`).
  *
  * @since 0.1.0
  */
@@ -141,7 +140,7 @@ export const events = (path: string): Effect.Effect<ReadonlyArray<Model.Event>, 
   withSessions(path, ({ events }) => events)
 
 /**
- * Returns the dumps of a directory, newest first; `path` is relative to the directory.
+ * Returns the dumps of a directory, newest first. The `path` of each is relative to the directory.
  *
  * @since 0.1.0
  */

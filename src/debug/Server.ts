@@ -1,6 +1,6 @@
 /**
- * The debug view: a page and an HTTP API for programs of this machine, over a dump or a workspace. It listens only on a
- * loopback address and answers only requests to that address. It changes nothing that it shows.
+ * The server of the debug view, which shows a dump or a workspace as a page and through an HTTP API. The server listens only on
+ * a loopback address, and answers only requests to that address. It never changes the source.
  *
  * @since 0.1.0
  */
@@ -42,15 +42,17 @@ export interface DumpSource {
 }
 
 /**
- * A filesystem as the source to show, in its current state.
+ * A filesystem in its current state as the source to show.
  *
  * @since 0.1.0
  */
 export interface WorkspaceSource {
   readonly filesystem: Algebra
-  /** The snapshots. An effect runs again at each request and may return `undefined` for none yet. @default none */
+  /**
+   * The snapshots. An effect runs again at each request, and returns `undefined` while there are no snapshots. @default none
+   */
   readonly snapshots?: Operations | Effect.Effect<Operations | undefined, SnapshotError> | undefined
-  /** The title of the page. @default the last name of its root */
+  /** The title of the page. @default the last segment of the root's path */
   readonly title?: string | undefined
 }
 
@@ -61,18 +63,20 @@ export interface WorkspaceSource {
  */
 export interface Options {
   readonly source: DumpSource | WorkspaceSource
-  /** The journal of the filesystem. Opened with `readOnly`, it may belong to another process. @default none */
+  /**
+   * The journal of the filesystem. Another process may write the journal if it is opened with `readOnly` here. @default none
+   */
   readonly journal?: Scrivener<Entry> | undefined
   /** @default "127.0.0.1" */
   readonly host?: "127.0.0.1" | "::1" | undefined
   /** @default any that is free */
   readonly port?: number | undefined
-  /** The version of the program, in answers to clients. @default "0.0.0" */
+  /** The version of the program, which the API returns to clients. @default "0.0.0" */
   readonly version?: string | undefined
 }
 
 /**
- * An address that the server cannot listen on, for example because another program does.
+ * The error that the server cannot listen on an address, for example because another program uses it.
  *
  * @since 0.1.0
  */
@@ -115,17 +119,20 @@ const listen = Effect.fnUntraced(function* (host: string, port: number) {
     NodeHttpServer.make(() => node, { host, port, gracefulShutdownTimeout: "1 second" }),
     ({ cause }) => new ListenError({ host, port, code: (cause as NodeJS.ErrnoException).code ?? String(cause) })
   )
-  // Close connections with unfinished requests, so that the shutdown does not wait for them.
+  // Close the connections of unfinished requests, so that the shutdown does not wait for these requests.
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
   return server
 })
 
-/** The largest encoded name in a path, in UTF-16 units; a slice name has at most 200 characters. */
+/**
+ * The largest length of an encoded segment of a URL path, in UTF-16 units. A slice name, which has at most 200 characters, must
+ * fit.
+ */
 const maxNameCharacters = 4096
 
 /**
- * Serves until the scope ends, and returns the address. Fails with DebugError if there is nothing to show, and with
- * ListenError.
+ * Serves until the scope closes, and returns the address. Fails with DebugError if the source cannot be shown, and with
+ * ListenError if the address cannot be used.
  *
  * @example
  * ```ts

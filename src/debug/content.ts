@@ -1,6 +1,6 @@
 /**
- * Describes the content of one file: text as text, bytes as base64, and at most as much as a page can show. The shown bytes
- * decide whether a file is text, not its name.
+ * Describes the content of one file, up to the size that a page can show. Text is returned as text, other content as base64.
+ * The bytes of a file, not its name, determine whether it is text.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -17,10 +17,10 @@ import { type DebugError, makeDebugError, toFileError } from "./errors.ts"
 import type { FileContent } from "./model.ts"
 import { partOfLine } from "./partOfLine.ts"
 
-// Splits a large text into parts that a page shows one at a time, with line numbers. A part ends with a line, unless a
-// single line is longer than a part.
+// Splits a large text into parts that a page shows one at a time, with line numbers. A part ends at the end of a line, except
+// within a line that is longer than a part.
 
-/** The start of each part: its byte offset, and the number of its first line from 1. */
+/** The beginning of each part: its byte offset, and the number of its first line, counted from 1. */
 interface Index {
   readonly offsets: ReadonlyArray<number>
   readonly firstLines: ReadonlyArray<number>
@@ -44,7 +44,7 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
     }
     const take = (chunk: Uint8Array): void => {
       for (let at = 0; at < chunk.length;) {
-        // Begin another part only when there are more bytes.
+        // Begin another part only if more bytes follow.
         if (size + at === offsets.at(-1)! + maxPart) beginPart()
         const stop = Math.min(chunk.length, offsets.at(-1)! + maxPart - size)
         for (
@@ -70,7 +70,7 @@ const isContinuation = (byte: number | undefined): boolean => byte !== undefined
 /** The largest number of bytes in a UTF-8 character after the first byte. */
 const maxContinuationBytes = 3
 
-/** Reads one part as UTF-8. A character that the end of a part cuts belongs to the next part. */
+/** Reads one part as UTF-8. A character that crosses the end of a part belongs to the next part. */
 export const read = (fs: Algebra, path: FsPath, { offsets, size }: Index, part: number): Effect.Effect<string, FsError> => {
   const begin = offsets[part]!
   const end = offsets[part + 1] ?? size
@@ -98,8 +98,8 @@ const indexesByTree = new WeakMap<object, Map<string, CachedIndex>>()
 const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
 
 /**
- * Returns the index of a file, and keeps it while the file's size and time stay the same. `tree` identifies the tree of the
- * file, which several filesystems can show.
+ * Returns the index of a file. The index is cached until the size or the time of the file changes. `tree` identifies the tree
+ * of the file in the cache, because several filesystems can show the same tree.
  */
 const cachedIndexOf = (
   fs: Algebra,
@@ -128,7 +128,7 @@ const MiB = 1024 * 1024
 /** The largest text that is shown at once, in bytes. */
 const maxTextBytes = 8 * MiB
 
-/** The largest text that is shown in parts, in bytes; its lines must be counted first. */
+/** The largest text that is shown in parts, in bytes. Its lines must be counted before the first part is shown. */
 const maxIndexedBytes = 2048 * MiB
 
 export const maxBinaryBytes = 16 * MiB
@@ -138,7 +138,10 @@ const sniffedBytes = 8192
 const bitmap: MediaType = { type: "image/bmp", name: "BMP image" }
 const unknown: MediaType = { type: "application/octet-stream", name: "binary file" }
 
-/** Tests for a bitmap. Its two letters also begin other files, but only a bitmap has four zeros after its size. */
+/**
+ * Tests whether the bytes are a bitmap. Other files may begin with the same two letters, but only a bitmap has four zero bytes
+ * after its size.
+ */
 const isBitmap = (bytes: Uint8Array): boolean =>
   bytes[0] === 0x42 && bytes[1] === 0x4d && [6, 7, 8, 9].every((offset) => bytes[offset] === 0) && bytes.length > 26
 
@@ -201,7 +204,7 @@ const languages: Readonly<Record<string, string>> = {
 
 const endingOf = (path: string): string => /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ""
 
-/** Returns the language by the extension. `hasOwn` protects against extensions such as "constructor". */
+/** Returns the language for the extension of the path. `hasOwn` excludes extensions such as "constructor". */
 const languageOf = (path: string): string | undefined => {
   const ending = endingOf(path)
   return Object.hasOwn(languages, ending) ? languages[ending] : undefined
@@ -228,7 +231,7 @@ const decodeText = (label: string, bytes: Uint8Array, isWhole: boolean): string 
 const encodingOf = (bytes: Uint8Array): string =>
   encodings.find(([, first, second]) => bytes[0] === first && bytes[1] === second)?.[0] ?? "utf-8"
 
-/** Decodes text, or returns `undefined` for binary content. A character cut off at the end is dropped. */
+/** Decodes text, or returns `undefined` for binary content. An incomplete character at the end is dropped. */
 const textOf = (bytes: Uint8Array, isWhole: boolean): string | undefined => {
   const encoding = encodingOf(bytes)
   return encoding === "utf-8" && bytes.subarray(0, sniffedBytes).includes(0) ? undefined : decodeText(encoding, bytes, isWhole)
@@ -291,7 +294,7 @@ const describeLarge = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, 
     const { content } = yield* fs.readBytes(path, { limit: maxTextBytes })
     const text = textOf(content, false)
     if (text !== undefined) {
-      // Lines of other encodings end in other bytes.
+      // Only UTF-8 is shown in parts, because the index searches for the byte of LF.
       const isInParts = encodingOf(head) === "utf-8" && sizeBytes <= maxIndexedBytes
       return isInParts ? yield* describePart(fs, stat, requestedPart) : textFields(path, text, true)
     }
@@ -313,7 +316,7 @@ const describePart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, {
   }
 })
 
-/** Accepts only a path spelled as in the tree, so that each file has one name. */
+/** Returns the path, or an error if it is not spelled as in the tree. Each file therefore has exactly one valid spelling. */
 const checkPath = (path: string): FsPathModule.FsPath | DebugError => {
   const parsed = FsPathModule.parse(path)
   return parsed === path && parsed !== FsPathModule.root

@@ -2,14 +2,14 @@ import * as Schema from "effect/Schema"
 import type { FsError } from "../model/FsError.ts"
 
 /**
- * Something that cannot be shown.
+ * An error of a request to the debug view, or of a function that reads dumps.
  *
  * @since 0.1.0
  */
 export class DebugError extends Schema.TaggedError<DebugError>("fs-algebra/DebugError")("DebugError", {
   /**
-   * The kind of the error. `missing`: there is nothing of that name. `unreadable`: it exists but is damaged, too new or
-   * inaccessible. `invalid`: the request cannot be valid. `forbidden`: it lies outside the served directory.
+   * The kind of the error. `missing`: the requested item does not exist. `unreadable`: the item is damaged, too new or
+   * inaccessible. `invalid`: the request is malformed. `forbidden`: the path lies outside the served directory.
    */
   reason: Schema.Literals(["missing", "unreadable", "invalid", "forbidden"]),
   detail: Schema.String,

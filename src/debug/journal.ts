@@ -52,7 +52,10 @@ interface PageRequest {
   readonly correlation?: string | undefined
 }
 
-/** Reads a page: with `after` in order from there, otherwise latest first. */
+/**
+ * Reads a page of entries. With `after` the page has the entries after that position in order; otherwise the latest entry comes
+ * first.
+ */
 export const page =
   ({ after, before, correlation, limit, path }: PageRequest) =>
   (journal: FileJournal): Effect.Effect<JournalPage, DebugError> =>
@@ -63,7 +66,7 @@ export const page =
       }
       const last = yield* journal.last
       const reverse = after === undefined
-      // Read one entry more than the page, to learn whether there are more.
+      // Read one entry more than the page has, to find out whether there is another page.
       const window = { after, before, max: limit + 1, reverse }
       const found = yield* Stream.runCollect(entriesOf(journal, filter, window))
       const shown = found.slice(0, limit)
@@ -107,7 +110,7 @@ const itemOfChange = ({
 
 const byPosition = (a: Change, b: Change): number => a.position - b.position
 
-/** Reads a page of changes, latest first. It reads the journal from its beginning, but keeps only the page. */
+/** Reads a page of changes, latest first. Reads the journal from the beginning, but keeps only the changes of the page. */
 export const changesPage =
   ({ before, limit, path }: Pick<PageRequest, "before" | "limit" | "path">) =>
   (journal: FileJournal): Effect.Effect<JournalChanges, DebugError> =>
@@ -133,7 +136,7 @@ export const changesPage =
 const contentReference = (content: Content): { readonly sha256: string; readonly size: number } =>
   isBytes(content) ? { sha256: sha256(content), size: content.length } : { sha256: content.sha256, size: content.size }
 
-/** Replaces contents by their hashes, at any depth of plain records; the encoder accepts hashes too. */
+/** Replaces contents in nested plain records by their hashes, which the encoder of entries also accepts. */
 const withoutContents = (value: unknown): unknown => {
   if (isBytes(value)) return contentReference(value)
   if (Array.isArray(value)) return value.map(withoutContents)
@@ -153,9 +156,7 @@ const describeContent = Effect.fnUntraced(function* (journal: FileJournal, entry
   return describeBytes(path, yield* journal.bytes(content))
 })
 
-/**
- * Reads one entry, with its content under the path of the entry. If the content cannot be read, the entry is still returned.
- */
+/** Reads one entry and its content. If the content cannot be read, the entry is returned without content. */
 export const entryAt =
   (position: number) =>
   (journal: FileJournal): Effect.Effect<JournalEntry, DebugError> =>
@@ -174,10 +175,10 @@ export const entryAt =
       }
     }).pipe(Effect.mapError((error) => (error._tag === "DebugError" ? error : toUnreadableError(error))))
 
-// Lists the changes of a path: calls of tools that name it, and changes in a journal. A journal change is attributed to a
-// call only if its correlation id is the id of the call. Changes at the same time may be unrelated.
+// Lists the changes of a path: calls of tools that name it, and changes in a journal. A change in a journal is attributed to a
+// call only if its correlation id is the id of the call, because simultaneous changes may be unrelated.
 
-/** The tools of this library that change nothing. Any other tool may change something. */
+/** The tools of this library that never change a file. Any other tool may change files. */
 export const readOnlyTools: ReadonlySet<string> = new Set([
   "ls",
   "tree",
@@ -214,7 +215,7 @@ export const pathsOfCall = (event: Event): ReadonlyArray<string> => [
   ...(event.call_id === undefined ? [] : textsIn(paramsOf(event)))
 ]
 
-/** The tools that affect everything below a directory too. */
+/** The tools that also affect everything below the directory they are called for. */
 const takesAll: ReadonlySet<string> = new Set(["rm", "delete_file", "move", "copy"])
 
 const isConcerned = (askedPath: FsPath.FsPath, path: FsPath.FsPath, withAll: boolean): boolean =>
@@ -278,7 +279,7 @@ const itemsOfJournal = Effect.fnUntraced(function* (
   return items
 })
 
-/** Returns the history of a path, latest first; items without a time come last. */
+/** Returns the history of a path, latest first. Items without a time come last. */
 export const historyOf = (
   givenPath: string,
   events: ReadonlyArray<Event>,

@@ -1,6 +1,6 @@
 /**
- * Streams of live events. Each source runs once for all listeners, while there is a listener. Sources that send no events are
- * polled once a second.
+ * The streams of live events. All listeners share one run of each source, which stops with the last listener. Sources without
+ * events are polled once a second.
  */
 import * as Effect from "effect/Effect"
 import * as Schedule from "effect/Schedule"
@@ -16,11 +16,12 @@ const groupingInterval = "100 millis"
 
 const [maxGroupedEvents, maxNamedPaths] = [10_000, 500]
 
-/** The number of events to keep for a slow listener. Older ones are dropped, so that no listener delays another. */
+/** The number of events to keep for a slow listener. Older events are dropped, so that no listener delays another. */
 const kept = 256
 
 /**
- * Shares streams with all listeners. Transient events reach the current listeners; the latest state reaches new listeners too.
+ * Shares streams with all listeners. A transient event is sent only to the current listeners. The latest state is sent to new
+ * listeners too.
  */
 export const shareWithListeners = ({
   transientEvents = [],
@@ -43,19 +44,19 @@ const pollChanges = <A>(observe: Effect.Effect<A>): Stream.Stream<A> =>
 export const emitOnChange = (observe: Effect.Effect<string>, event: LiveEvent): Stream.Stream<LiveEvent> =>
   Stream.map(Stream.drop(pollChanges(observe), 1), () => event)
 
-/** Emits the count at first and whenever it changes, so that a new listener misses nothing. */
+/** Emits the current count, and then each changed count. A new listener therefore misses no change. */
 export const emitCounts = (observe: Effect.Effect<number>, event: (count: number) => LiveEvent): Stream.Stream<LiveEvent> =>
   Stream.map(pollChanges(observe), event)
 
 export interface Watch {
   readonly events: ReadonlyArray<Stream.Stream<LiveEvent>>
-  /** Returns why no file events are sent, if they cannot be. */
+  /** Returns the reason why no file events are sent, or `undefined` if they are sent. */
   readonly problem: () => string | undefined
 }
 
-/** Watches a filesystem. If it cannot be watched, there are no events, but requests still show the current state. */
+/** Watches a filesystem. If watching fails, there are no events, but requests still return the current state. */
 export const watchFiles = (fs: Algebra): Watch => {
-  if (fs.port.watch === undefined) return { events: [], problem: () => `${fs.name} does not watch` }
+  if (fs.port.watch === undefined) return { events: [], problem: () => `${fs.name} cannot be watched` }
   let problem: string | undefined
   const events = Stream.suspend(() => {
     problem = undefined
@@ -68,8 +69,8 @@ export const watchFiles = (fs: Algebra): Watch => {
     }),
     Stream.catch(({ message }) => {
       problem = message
-      // Clients ask again on this event and learn the problem. The stream must not end, because a shared stream would not start
-      // again.
+      // Clients send new requests after this event, and the response contains the problem. The stream must not end, because an
+      // ended shared stream would not restart.
       return Stream.concat(Stream.make<[LiveEvent]>({ type: "files", paths: null }), Stream.never)
     })
   )
@@ -77,8 +78,8 @@ export const watchFiles = (fs: Algebra): Watch => {
 }
 
 /**
- * Emits the end of the journal, at first and whenever it grows. While the journal cannot be read, the stream retries; requests
- * report the error.
+ * Emits the last position of the journal, and the new one whenever the journal grows. If the journal cannot be read, requests
+ * report the error, and the stream tries again.
  */
 export const followJournal = (journal: FileJournal | undefined): ReadonlyArray<Stream.Stream<LiveEvent>> =>
   journal === undefined

@@ -1,6 +1,6 @@
 /**
  * The JSON of the debug view's HTTP API: fields in snake_case, times as ISO 8601, sizes in bytes, paths relative to the root.
- * The page imports only its types.
+ * The page imports only the types of this module.
  *
  * @since 0.1.0
  */
@@ -11,7 +11,7 @@ const Time = Schema.String
 const Tags = Schema.Record(Schema.String, Schema.String)
 
 /**
- * The source that is shown.
+ * The metadata of the shown source.
  *
  * @since 0.1.0
  */
@@ -19,7 +19,7 @@ export const Meta = Schema.Struct({
   /** The kind of source. `dump`: a recorded session. `workspace`: a directory in its current state, with its snapshots. */
   kind: Schema.Literals(["dump", "workspace"]),
   title: Schema.String,
-  /** The path for `/api/switch`; for a workspace the name of its root. */
+  /** The path of the dump, as `/api/switch` takes it. For a workspace, the name of its root. */
   path: Schema.String,
   /** A number that changes whenever the source is read again. */
   generation: Count,
@@ -29,14 +29,14 @@ export const Meta = Schema.Struct({
   sessions: Count,
   slices: Count,
   events: Count,
-  /** True if there are files; a dump without an archive has none. */
+  /** True if the source has files. A dump without an archive has none. */
   has_filesystem: Schema.Boolean,
   has_journal: Schema.Boolean,
-  /** The number of trees that `at` and `with` can name. */
+  /** The number of snapshots, or of other dumps, that `at` and `with` can name. */
   snapshots: Count,
   /** True if `/api/live` reports changes as they happen. */
   is_live: Schema.Boolean,
-  /** The problems that prevent parts from being shown, in sentences for people. */
+  /** The problems that prevent parts of the source from being shown, as sentences for people. */
   problems: Schema.Array(Schema.String),
   version: Schema.String
 })
@@ -74,7 +74,7 @@ export const SliceInfo = Schema.Struct({
 export type SliceInfo = typeof SliceInfo.Type
 
 /**
- * A page of a slice, with the items as in the dump.
+ * A page of the items of a slice, as they are in the dump.
  *
  * @since 0.1.0
  */
@@ -90,7 +90,7 @@ export const SlicePage = Schema.Struct({
 export type SlicePage = typeof SlicePage.Type
 
 /**
- * A call of a tool, or another timed item of a log. Lists are in the order of time, over all sessions.
+ * A call of a tool, or another item of a log. Lists contain the events of all sessions in the order of time.
  *
  * @since 0.1.0
  */
@@ -101,7 +101,7 @@ export const Event = Schema.Struct({
   slice: Schema.String,
   /** The time; `null` if the item has none. */
   at: Schema.NullOr(Time),
-  /** The name of the tool, or the tag of the item, or the name of the slice. */
+  /** The name of the tool; for other items their tag or, without a tag, the name of the slice. */
   name: Schema.String,
   call_id: Schema.optionalKey(Schema.String),
   success: Schema.optionalKey(Schema.Boolean),
@@ -116,7 +116,7 @@ export const Event = Schema.Struct({
 export type Event = typeof Event.Type
 
 /**
- * A page of events from an offset on.
+ * A page of events, which begins at `offset`.
  *
  * @since 0.1.0
  */
@@ -125,7 +125,7 @@ export const EventPage = Schema.Struct({ total: Count, offset: Count, items: Sch
 export type EventPage = typeof EventPage.Type
 
 /**
- * A dump of the served directory. Lists are newest first.
+ * A dump of the served directory. Lists begin with the newest dump.
  *
  * @since 0.1.0
  */
@@ -140,7 +140,7 @@ export const DumpFile = Schema.Struct({
 export type DumpFile = typeof DumpFile.Type
 
 /**
- * The files as a whole.
+ * The metadata of a tree: the number and size of its files, and its time.
  *
  * @since 0.1.0
  */
@@ -149,7 +149,7 @@ export const FilesystemMeta = Schema.Struct({
   created_at: Schema.optionalKey(Time),
   file_count: Count,
   total_bytes: Count,
-  /** The size of the archive itself. */
+  /** The size of the archive file. */
   archive_bytes: Schema.optionalKey(Count),
   case_sensitive: Schema.Boolean,
   /** The id of the snapshot that is shown, as in `/api/snapshots`; absent for the current files. */
@@ -173,7 +173,7 @@ export const TreeFile = Schema.Struct({
 export type TreeFile = typeof TreeFile.Type
 
 /**
- * A node of the tree by directories.
+ * A node of the tree that is nested by directory.
  *
  * @since 0.1.0
  */
@@ -181,7 +181,7 @@ export interface TreeNode {
   readonly name: string
   readonly path: string
   readonly kind: "file" | "directory" | "symlink" | "other"
-  /** The size; for a directory, of everything below it. */
+  /** The size of a file, or of everything below a directory. */
   readonly size_bytes: number
   readonly children?: ReadonlyArray<TreeNode>
 }
@@ -195,7 +195,7 @@ export const TreeNode: Schema.Codec<TreeNode> = Schema.Struct({
 })
 
 /**
- * A file, as far as it can be shown.
+ * A file and its content, if the content can be shown.
  *
  * @since 0.1.0
  */
@@ -203,21 +203,24 @@ export const FileContent = Schema.Struct({
   path: Schema.String,
   kind: Schema.Literals(["text", "binary", "symlink"]),
   size_bytes: Count,
-  /** The media type, by the first bytes, or for text by the name. */
+  /** The media type. The first bytes determine it; for text, the name does. */
   media_type: Schema.String,
   media_name: Schema.String,
   /** The encoding of `content`: UTF-8 for text and for the target of a link, base64 for bytes. */
   encoding: Schema.Literals(["utf-8", "base64"]),
   /** The content; `null` if it is too large to show. */
   content: Schema.NullOr(Schema.String),
-  /** True if `content` is only `part` of the text, or only its beginning if there is no `part`. */
+  /** True if `content` is not the whole text, but only `part` or, if there is no `part`, the beginning. */
   truncated: Schema.Boolean,
-  /** The part of a large text that `content` holds. Parts end with a line, unless a single line is longer than 8 MiB. */
+  /**
+   * The part of a large text that `content` contains. A part ends at the end of a line, except within a line of more than 8
+   * MiB.
+   */
   part: Schema.optionalKey(
     Schema.Struct({
       /** The number of the part, from 0. */
       number: Count,
-      /** The line in which each part begins, from 1. */
+      /** The number of the line in which each part begins, counted from 1. */
       first_lines: Schema.Array(Count),
       total_lines: Count
     })
@@ -248,7 +251,7 @@ export const DiffEntry = Schema.Struct({
 export type DiffEntry = typeof DiffEntry.Type
 
 /**
- * The changes from `with` to `at`, in path order. `null` means the shown source itself.
+ * The changes from one tree to another, in path order. `null` means the current tree of the source.
  *
  * @since 0.1.0
  */
@@ -261,7 +264,8 @@ export const Diff = Schema.Struct({
 export type Diff = typeof Diff.Type
 
 /**
- * A tree that `at` and `with` can name: a snapshot of a workspace, or another dump with an archive. Lists are latest first.
+ * A tree that `at` and `with` can name: a snapshot of a workspace, or another dump with an archive. Lists begin with the
+ * latest.
  *
  * @since 0.1.0
  */
@@ -277,7 +281,7 @@ export const SnapshotInfo = Schema.Struct({
 export type SnapshotInfo = typeof SnapshotInfo.Type
 
 /**
- * A change of a path. Lists are latest first.
+ * A change of a path. Lists begin with the latest change.
  *
  * @since 0.1.0
  */
@@ -294,7 +298,7 @@ export const HistoryItem = Schema.Struct({
   tool: Schema.optionalKey(Schema.String),
   call_id: Schema.optionalKey(Schema.String),
   session_id: Schema.optionalKey(Schema.String),
-  /** The index in `/api/events`. */
+  /** The index of the event in `/api/events`. */
   event_index: Schema.optionalKey(Count),
   position: Schema.optionalKey(Count),
   correlation_id: Schema.optionalKey(Schema.String),
@@ -305,7 +309,7 @@ export const HistoryItem = Schema.Struct({
 export type HistoryItem = typeof HistoryItem.Type
 
 /**
- * An entry of the journal as one line.
+ * The summary of a journal entry, for lists.
  *
  * @since 0.1.0
  */
@@ -340,7 +344,7 @@ export const JournalPage = Schema.Struct({
 export type JournalPage = typeof JournalPage.Type
 
 /**
- * A page of the journal's changes, latest first: one for each request, with its outcome.
+ * A page of the changes in the journal, latest first. A change is a request with its outcome.
  *
  * @since 0.1.0
  */
@@ -354,7 +358,7 @@ export const JournalChanges = Schema.Struct({
 export type JournalChanges = typeof JournalChanges.Type
 
 /**
- * A complete entry, with its content as text if it is text.
+ * A complete journal entry. Content that is text is returned as text.
  *
  * @since 0.1.0
  */
@@ -368,7 +372,7 @@ export const JournalEntry = Schema.Struct({
 export type JournalEntry = typeof JournalEntry.Type
 
 /**
- * An event that tells a client to ask again for the state it shows.
+ * An event after which a client must request the shown state again.
  *
  * @since 0.1.0
  */
@@ -384,7 +388,7 @@ export const LiveEvent = Schema.Union([
 export type LiveEvent = typeof LiveEvent.Type
 
 /**
- * A failure, with status 400, 403, 404, 422 (the source cannot be read) or 500.
+ * The body of a response with status 400, 403, 404, 422 (the source cannot be read) or 500.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
- * Returns the number of the part in which a line begins; the last part for a line that is not there. `firstLines` holds the
- * number of each part's first line, from 1. A part that begins within a line repeats the number of that line.
+ * Returns the number of the part in which a line begins. A line beyond the end belongs to the last part. `firstLines` contains
+ * the number of each part's first line, counted from 1. If a line spans several parts, each later part repeats its number.
  */
 export const partOfLine = (firstLines: ReadonlyArray<number>, line: number): number => {
   const exact = firstLines.indexOf(line)

@@ -1,4 +1,6 @@
-/** The source of the server: a dump or a workspace. Every request reads it again, so that answers are current. */
+/**
+ * The source that the server shows: a dump or a workspace. Every request reads the source again, so that responses are current.
+ */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type * as Stream from "effect/Stream"
@@ -11,9 +13,9 @@ import type { Tree } from "./tree.ts"
 
 export interface OpenTree {
   readonly filesystem: Algebra
-  /** The identity of the tree: one object for all filesystems that show it. @default the filesystem */
+  /** The identity of the tree. All filesystems that show the same tree have the same identity. @default the filesystem */
   readonly identity?: object | undefined
-  /** The list of files; the same array as long as the tree is known to be unchanged. */
+  /** The list of files. The same array is returned as long as the tree is known to be unchanged. */
   readonly tree: Effect.Effect<Tree, DebugError>
   readonly about: Pick<Model.FilesystemMeta, "name" | "created_at" | "archive_bytes" | "case_sensitive">
 }
@@ -32,15 +34,15 @@ export interface Source {
   readonly reload: Effect.Effect<void, DebugError>
   readonly switchTo: (path: string) => Effect.Effect<void, DebugError>
   readonly snapshots: Effect.Effect<ReadonlyArray<Model.SnapshotInfo>, DebugError>
-  /** The number of snapshots, which is requested more often. */
+  /** The number of snapshots. It is requested more often than their list. */
   readonly snapshotCount: Effect.Effect<number>
   /**
-   * Opens a tree; `undefined` is the shown source itself. Returns `undefined` if that has no files. Fails with `missing` for an
-   * unknown `at`.
+   * Opens a tree. Without `at` this is the current tree of the source; returns `undefined` if the source has no files. Fails
+   * with `missing` for an unknown `at`.
    */
   readonly look: (at: string | undefined) => Effect.Effect<OpenTree | undefined, DebugError, Scope.Scope>
   readonly diff: (from: string | undefined, to: string | undefined) => Effect.Effect<Model.Diff, DebugError>
   readonly journal: FileJournal | undefined
-  /** The live events; the sources stop when the last listener leaves. */
+  /** The live events. Their sources stop when the last listener leaves. */
   readonly live: Stream.Stream<Model.LiveEvent>
 }

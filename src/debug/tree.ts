@@ -59,7 +59,9 @@ const collectByWalk = (fs: Algebra, collector: Collector): Effect.Effect<void, D
 
 const concurrentDirectories = 8
 
-/** Collects the tree of a directory of the machine by `stamps`, which includes the sizes and takes half the time of a walk. */
+/**
+ * Collects the tree of a directory of the machine with `stamps`, which returns the sizes too and takes half the time of a walk.
+ */
 const collectByStamps = Effect.fnUntraced(function* (history: DirectoryHistory, collector: Collector) {
   let level: ReadonlyArray<FsPath.FsPath> = [FsPath.root]
   while (level.length > 0) {
@@ -67,7 +69,7 @@ const collectByStamps = Effect.fnUntraced(function* (history: DirectoryHistory, 
       level,
       (here) =>
         Effect.matchEffect(history.listStamped(here), {
-          // Of a directory that is unreadable or has disappeared, only its name is known.
+          // A directory that is unreadable or was removed meanwhile is listed by its name only.
           onFailure: (fault) =>
             here === FsPath.root ? Effect.fail(toUnreadableError(promote(fault, "debug", here))) : Effect.succeed([]),
           onSuccess: (children) =>
@@ -103,7 +105,7 @@ interface Draft {
   readonly children?: Array<Draft>
 }
 
-/** Nests the list by directory, each with the size of everything below it. */
+/** Nests the list by directory. Each directory has the size of everything below. */
 export const nested = (tree: Tree): ReadonlyArray<TreeNode> => {
   const top: Array<Draft> = []
   const known = new Map<string, Draft & { readonly children: Array<Draft> }>()
@@ -172,7 +174,7 @@ const versions = Effect.fnUntraced(function* (fs: Algebra, sides: ReadonlyArray<
   return known
 })
 
-/** Maps the new paths of renamed files to their old paths. Only equal content counts, not similar names. */
+/** Maps the new paths of renamed files to their old paths. A file counts as renamed only if its content is unchanged. */
 const findRenames = Effect.fnUntraced(function* (before: Algebra, after: Algebra, comparedPaths: ReadonlyArray<ComparedPath>) {
   const removedFiles: Array<Side> = []
   const addedFiles: Array<Side> = []

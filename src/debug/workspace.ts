@@ -1,5 +1,5 @@
 /**
- * Shows a filesystem in its current state, with its snapshots. Its tree is walked at each request, because not every filesystem
+ * Shows a filesystem in its current state, with its snapshots. The tree is walked at each request, because not every filesystem
  * reports changes. The trees of snapshots are cached, because they never change.
  */
 import * as DateTime from "effect/DateTime"
@@ -33,7 +33,10 @@ const maxCachedTrees = 8
 const detailsOf = (snapshots: Operations, snapshot: FilesystemSnapshot) =>
   Effect.catch(snapshots.details(snapshot), () => Effect.succeed(undefined))
 
-/** The number of snapshots whose tools are shown. More would be slow, because their changes are counted too. */
+/**
+ * The number of snapshots whose details, such as their tool, are shown. More would be slow, because details include a count of
+ * changes.
+ */
 const maxDetails = 50
 
 const reversed = (change: Change): Change =>
@@ -43,7 +46,10 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
   Effect.gen(function* () {
     let generation = 1
     const cachedTrees = new Map<string, OpenTree>()
-    /** The identity of each snapshot's tree. It stays when the view is created again, because a snapshot never changes. */
+    /**
+     * The identity of each snapshot's tree. A new view of the same snapshot has the same identity, because a snapshot never
+     * changes.
+     */
     const identities = new Map<string, object>()
     const cachedInfos = new Map<string, SnapshotInfo>()
 
@@ -109,7 +115,7 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       return look
     })
 
-    /** Finishes the change of a process that was killed since the filesystem was opened. */
+    /** Completes or undoes the unfinished change of a process that was killed after the filesystem was opened. */
     const settleUnfinished = Effect.mapError(
       filesystem.port.hostRoots?.settleTransactions(() => true) ?? Effect.void,
       (fault) => toUnreadableError(promote(fault, "debug", FsPath.root))
@@ -118,7 +124,10 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
     const look = (at: string | undefined): Effect.Effect<OpenTree, DebugError> =>
       at === undefined ? Effect.as(settleUnfinished, now) : openSnapshotTree(at)
 
-    /** Returns the changes between two snapshots, or to the current state. The other direction is the same list reversed. */
+    /**
+     * Returns the changes between two snapshots, or between a snapshot and the current state. If `from` is the current state,
+     * the changes from `to` to `from` are computed and reversed.
+     */
     const changes = Effect.fnUntraced(function* (from: string | undefined, to: string | undefined) {
       if (from === to) return []
       const a = from === undefined ? undefined : yield* findSnapshot(from)
@@ -147,7 +156,9 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
     const watch = Live.watchFiles(filesystem)
     const watchProblems = (): ReadonlyArray<string> => {
       const problem = watch.problem()
-      return problem === undefined ? [] : [`Changes of the files are not told, reload to see them: ${problem}.`]
+      return problem === undefined
+        ? []
+        : [`Changes of files are not shown as they happen, so reload the page to see them: ${problem}.`]
     }
 
     return {

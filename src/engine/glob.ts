@@ -11,7 +11,7 @@ import { checkCount, type GlobOptions, list, type PlanContext } from "./options.
 import * as Skips from "./skips.ts"
 import { SkippedEntry } from "./skips.ts"
 import * as Walk from "./walk.ts"
-import type { Directory } from "./walker.ts"
+import type { Directory } from "./walkDirectory.ts"
 
 export interface GlobPlan {
   readonly walk: Walk.Plan

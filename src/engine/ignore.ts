@@ -6,12 +6,7 @@
  *
  * Every .ignore has priority over every .gitignore. Only rules inside the tree apply.
  */
-import * as Effect from "effect/Effect"
-import type { Fault } from "../model/FsError.ts"
-import * as FsPath from "../model/FsPath.ts"
-import type { Backend, Child } from "../port/Backend.ts"
-import { runInSlices, type Steps } from "../runtime/steps.ts"
-import { wholeAt } from "./read.ts"
+import type { Steps } from "../runtime/units.ts"
 import {
   ANY,
   type CharClass,
@@ -26,14 +21,17 @@ import {
   type Test
 } from "./segment.ts"
 
-interface File {
+export interface File {
   readonly rows: Rows
   readonly isReinclusion: ReadonlyArray<boolean>
+  readonly bytes: Uint8Array
 }
 
-interface Level {
+/** The rules of one file in a directory above or at the current one. `depth` is the depth of its directory; the root has 0. */
+export interface Level {
   readonly file: File
   readonly positions: Positions
+  readonly depth: number
 }
 
 export interface Rules {
@@ -221,9 +219,10 @@ const afterLiteral = (head: Array<Segment>, rest: string, anchored: boolean, fol
 
 const maxRuleLength = 4096
 
-const charactersPerYield = 2 ** 15
+const charactersPerPause = 2 ** 12
+const unitsPerCharacter = 8
 
-const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boolean): Effect.fn.Return<File> {
+export const parseSteps = function* (bytes: Uint8Array, caseSensitive: boolean): Steps<File> {
   const rows: Array<Row> = []
   const isReinclusion: Array<boolean> = []
   const lines = binary(bytes)
@@ -233,9 +232,9 @@ const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boo
   for (const line of lines) {
     if (line.startsWith("#") || line.length > maxRuleLength) continue
     read += line.length + 1
-    if (read > charactersPerYield) {
+    if (read > charactersPerPause) {
+      yield read * unitsPerCharacter
       read = 0
-      yield* Effect.yieldNow
     }
     let text = withoutTrailingSpaces(line.replace(/\r$/, ""))
     const negated = text.startsWith("!")
@@ -252,8 +251,8 @@ const parse = Effect.fnUntraced(function* (bytes: Uint8Array, caseSensitive: boo
       rows.push({ pattern, directory, segments: anchored ? tests : [GLOBSTAR, ...tests] })
     }
   }
-  return { rows: compileRows(rows), isReinclusion }
-})
+  return { rows: compileRows(rows), isReinclusion, bytes }
+}
 
 const decide = (levels: ReadonlyArray<Level>, name: string, directory: boolean): boolean | undefined => {
   for (let i = levels.length - 1; i >= 0; i--) {
@@ -267,7 +266,7 @@ const decide = (levels: ReadonlyArray<Level>, name: string, directory: boolean):
 const hasNoRules = ({ git, own }: Rules): boolean => git.length === 0 && own.length === 0
 
 const isGit = ({ caseSensitive }: Rules, name: string): boolean =>
-  name === ".git" || (!caseSensitive && FsPath.fold(name) === ".git")
+  name === ".git" || (!caseSensitive && name.toLowerCase() === ".git")
 
 export const ignores = (self: Rules, name: string, directory: boolean): boolean => {
   if (self.ignoresEverything || isGit(self, name)) return true
@@ -286,9 +285,9 @@ const decideLevels = function* (levels: ReadonlyArray<Level>, name: string, dire
 
 const levelsBelow = function* (levels: ReadonlyArray<Level>, name: string): Steps<ReadonlyArray<Level>> {
   const out: Array<Level> = []
-  for (const { file, positions } of levels) {
-    const next = yield* file.rows.belowSteps(positions, name)
-    if (next.length > 0) out.push({ file, positions: next })
+  for (const level of levels) {
+    const next = yield* level.file.rows.belowSteps(level.positions, name)
+    if (next.length > 0) out.push({ ...level, positions: next })
   }
   return out
 }
@@ -320,74 +319,10 @@ export const below = (self: Rules, name: string): Rules => {
   const bytes = bytewise(name)
   const down = (levels: ReadonlyArray<Level>): ReadonlyArray<Level> =>
     levels
-      .map(({ file, positions }): Level => ({ file, positions: file.rows.below(positions, bytes) }))
+      .map((level): Level => ({ ...level, positions: level.file.rows.below(level.positions, bytes) }))
       .filter(({ positions }) => positions.length > 0)
   return { ...self, git: down(self.git), own: down(self.own) }
 }
 
-const maxBytes = 1024 * 1024
-
-/** Loads the rules of a file. Like in git, a file that cannot be read has no rules. */
-const loadRules = (port: Backend, directory: FsPath.FsPath, name: string): Effect.Effect<ReadonlyArray<Level>, Fault> =>
-  Effect.matchEffect(
-    Effect.suspend(() => wholeAt(port, FsPath.join(directory, name), maxBytes)),
-    {
-      onSuccess: ({ bytes }): Effect.Effect<ReadonlyArray<Level>> =>
-        Effect.map(parse(bytes, port.info.caseSensitive), (file) =>
-          file.rows.start.length === 0 ? [] : [{ file, positions: file.rows.start }]
-        ),
-      onFailure: (fault) => (fault._tag === "Unavailable" ? Effect.fail(fault) : Effect.succeed([]))
-    }
-  )
-
-const withFiles = Effect.fnUntraced(function* (
-  self: Rules,
-  port: Backend,
-  directory: FsPath.FsPath,
-  git: boolean,
-  own: boolean
-): Effect.fn.Return<Rules, Fault> {
-  return {
-    ...self,
-    git: git ? self.git.concat(yield* loadRules(port, directory, ".gitignore")) : self.git,
-    own: own ? self.own.concat(yield* loadRules(port, directory, ".ignore")) : self.own
-  }
-})
-
-/** Adds the directory's own ignore files, or returns `undefined` if it has none. Like in git, symlinks are not read. */
-export const enterDirectory = (
-  self: Rules,
-  port: Backend,
-  directory: FsPath.FsPath,
-  children: ReadonlyArray<Child>
-): Effect.Effect<Rules, Fault> | undefined => {
-  if (self.ignoresEverything) return undefined
-  let git = false
-  let own = false
-  for (const { kind, name } of children) {
-    if (kind !== "file") continue
-    if (name === ".gitignore") git = true
-    else if (name === ".ignore") own = true
-  }
-  return git || own ? withFiles(self, port, directory, git, own) : undefined
-}
-
-export const rulesAtBase = Effect.fnUntraced(function* (
-  port: Backend,
-  directory: FsPath.FsPath
-): Effect.fn.Return<Rules, Fault> {
-  const { caseSensitive } = port.info
-  let rules: Rules = { git: [], own: [], ignoresEverything: false, caseSensitive }
-  let here = FsPath.root
-  for (const name of FsPath.segments(directory)) {
-    const git = yield* port.stat(FsPath.join(here, ".gitignore"))
-    const own = yield* port.stat(FsPath.join(here, ".ignore"))
-    rules = yield* withFiles(rules, port, here, git?.kind === "file", own?.kind === "file")
-    const before = rules
-    const verdict = yield* runInSlices(() => judgeSteps(before, name, true))
-    if (verdict.ignored) return { ...rules, ignoresEverything: true }
-    rules = verdict.below
-    here = FsPath.join(here, name)
-  }
-  return rules
-})
+/** The size limit of an ignore file in bytes. A larger one has no rules. */
+export const maxFileBytes = 1024 * 1024

@@ -12,7 +12,7 @@
 import { invalidArgument } from "../model/Fault.ts"
 import picomatch from "picomatch"
 import type { Fault } from "../model/FsError.ts"
-import { codePoints } from "../model/FsPath.ts"
+import { codePoints } from "../model/unicode.ts"
 import { type PlanContext } from "./options.ts"
 import {
   ANY,
@@ -283,6 +283,9 @@ export interface State {
 }
 
 export interface Matcher {
+  /** The patterns, from which another process compiles the same matcher. */
+  readonly patterns: ReadonlyArray<string>
+  readonly dialect: "path" | "fnmatch" | undefined
   readonly start: State
   readonly below: (state: State, name: string) => State | undefined
   readonly matches: (state: State, name: string, directory: boolean) => boolean
@@ -472,10 +475,13 @@ export const compile = (
     if (refused !== undefined) return invalidArgument(argument, `${JSON.stringify(input)}: ${refused}`)
     isReinclusion.push(negated)
   }
-  return assemble(out, isReinclusion)
+  return { ...assemble(out, isReinclusion), patterns, dialect }
 }
 
-const assemble = ({ reach: reaches, rows: patterns, wide }: Compiled, isReinclusion: ReadonlyArray<boolean>): Matcher => {
+const assemble = (
+  { reach: reaches, rows: patterns, wide }: Compiled,
+  isReinclusion: ReadonlyArray<boolean>
+): Omit<Matcher, "patterns" | "dialect"> => {
   const rows = compileRows(patterns)
   const reach = compileRows(reaches)
   const hasWholePathPatterns = wide.length > 0

@@ -30,8 +30,9 @@ import * as Read from "./read.ts"
 import { SkippedEntry } from "./skips.ts"
 import * as Text from "./text.ts"
 import * as Explorer from "./walk.ts"
-import * as Missing from "./walker.ts"
-import { type Directory, Walker } from "./walker.ts"
+import * as Missing from "./missing.ts"
+import type { Directory } from "./walkDirectory.ts"
+import { Walker } from "./walker.ts"
 
 /**
  * Runs the values of `next`, at most `concurrency` at a time, until `next` fails or returns `undefined`.
@@ -402,6 +403,23 @@ class Candidate {
   }
 }
 
+/** A file that a process has searched. */
+class ProcessedFile implements Outcome {
+  readonly #directory: Directory
+  readonly #name: string
+  found: ReadonlyArray<GrepMatch> | SkipReason = []
+  text: string | undefined
+
+  constructor(directory: Directory, name: string) {
+    this.#directory = directory
+    this.#name = name
+  }
+
+  get path(): FsPath.FsPath {
+    return FsPath.join(this.#directory.path, this.#name)
+  }
+}
+
 const candidate = (directory: Directory, child: Child): Candidate => new Candidate(directory, child)
 
 const skippedOutcome = ({ key, path, why }: SkippedEntry): Outcome => ({ path, found: why, key })
@@ -431,6 +449,8 @@ const outcomeOf = (file: Located, searched: Searched): Outcome =>
 
 /** Files searched before the backend's own search starts, which end before a worker has started. */
 const earlyFiles = 64
+/** Files searched here while the processes start, which will search the others. */
+const earlyFilesBesideProcesses = 1024
 const firstBatch = 32
 const maxBackendBatch = 384
 /** The maximum number of files in a batch of small files, which are all in memory at once. */
@@ -559,17 +579,23 @@ export const outcomes = (
   const task: SearchTask = { port, base, plan: self, query, hasExpensiveFile: false, resumedAt: performance.now() }
   if (base.kind !== "directory")
     return emitUntilFault(Stream.fromEffect(Missing.searchSingle(base, port.stat(base.at), searched(task, [base]))))
+  // A process does not know the line at which a search continues in its first file.
+  const walkPlan = self.after === undefined ? self.walk : { ...self.walk, isPortable: false }
   const fold = Explorer.foldOf(port)
   const first = self.after && fold(self.after.path)
   return Stream.unwrap(
     Effect.flatMap(Explorer.make(port, true), (explorer) => {
       const { lend, search } = explorer
       const holds = search !== undefined
-      const walker = new Walker(port, explorer, self.walk, base, candidate, holds)
+      const walker = new Walker<Candidate | Outcome>(port, explorer, walkPlan, base, candidate, holds, {
+        query: task.query,
+        makeFile: (directory, name) => new ProcessedFile(directory, name),
+        makeUnreadable: (path) => ({ path, found: "unreadable" })
+      })
       const done = (file: Candidate | Outcome): void => {
         if (holds && !isSettled(file)) walker.releaseFiles(file.directory, 1)
       }
-      const isWanted = (file: Candidate | SkippedEntry): boolean => {
+      const isWanted = (file: Candidate | Outcome | SkippedEntry): boolean => {
         if (first === undefined || file instanceof SkippedEntry || FsPath.compare(fold(file.path), first) >= 0) return true
         done(file)
         return false
@@ -586,7 +612,8 @@ export const outcomes = (
             : searched(task, files)
       let seen = 0
       const run = (batch: Batch): Effect.Effect<BatchOutcomes, Fault> => {
-        const isEarly = seen < earlyFiles
+        if (batch.every(isSettled)) return Effect.succeed(batch as ReadonlyArray<Outcome>)
+        const isEarly = seen < (explorer.trees === undefined ? earlyFiles : earlyFilesBesideProcesses)
         seen += batch.length
         const answer =
           search !== undefined && !isEarly

@@ -8,7 +8,7 @@
  * name's.
  */
 
-import { type Steps, maxUnitsPerStep } from "../runtime/steps.ts"
+import { type Steps, maxUnitsPerStep } from "../runtime/units.ts"
 
 export type Element = number | CharClass
 export const ANY = -1

@@ -12,7 +12,8 @@ import { type DirectoryReading, type Explorer, inWalkOrder } from "../port/explo
 import * as Matcher from "./matcher.ts"
 import { checkCount, list, type PlanContext, type SearchOptions, type WalkOptions } from "./options.ts"
 import { type Skip, SkippedEntry } from "./skips.ts"
-import { type Directory, Walker } from "./walker.ts"
+import type { Directory } from "./walkDirectory.ts"
+import { Walker } from "./walker.ts"
 
 const pathOf = ({ at }: Directory) => at
 
@@ -67,6 +68,8 @@ export interface Plan {
   readonly onSkip: SearchOptions["onSkip"]
   /** Set if unreadable entries are skipped instead of failing the walk. */
   readonly isSearch: boolean
+  /** Set if other processes can walk for this plan. */
+  readonly isPortable: boolean
 }
 
 const allKinds: ReadonlySet<Kind> = new Set<Kind>(["file", "directory", "symlink", "other"])
@@ -90,7 +93,8 @@ export const plan = (options: WalkOptions, context: PlanContext): Plan | Fault =
     sizes: options.sizes === true,
     from: undefined,
     onSkip: options.onSkip,
-    isSearch: false
+    isSearch: false,
+    isPortable: options.sizes !== true && context.caseSensitive
   }
 }
 
@@ -120,7 +124,8 @@ export const searchPlan = (options: SearchWalkOptions, context: PlanContext): Pl
     sizes: options.sizes === true,
     from: options.from,
     onSkip: undefined,
-    isSearch: true
+    isSearch: true,
+    isPortable: options.sizes !== true && context.caseSensitive
   }
 }
 

@@ -9,132 +9,19 @@ import { is as isFault } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
+import type { TreeSearch } from "../model/treeSearch.ts"
 import * as FsPathModule from "../model/FsPath.ts"
-import { type FsPath, isTemporaryName } from "../model/FsPath.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
-import { changed, type Explorer, inWalkOrder, type Visit, walkSortKey } from "../port/explorer.ts"
+import { changed, type Explorer, inWalkOrder, type TreeReading, type TreeSearcher, walkSortKey } from "../port/explorer.ts"
 import { runInSlices } from "../runtime/steps.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import * as Ignore from "./ignore.ts"
+import { enterDirectory, ignoreFilesOf, rulesAtBase } from "./ignoreFiles.ts"
 import { measure } from "./list.ts"
-import type * as Matcher from "./matcher.ts"
+import { type EntryFate, maxAttempts, Relistings } from "./missing.ts"
 import { SkippedEntry } from "./skips.ts"
 import type { Base, Plan } from "./walk.ts"
-
-// Handles files that a walk listed but can no longer find.
-//
-// A removed file is no error. A file that was moved, alone or with a directory above it, must not be missed silently.
-
-/** "moved" includes a child of a directory that was moved or exchanged. */
-type EntryFate = "removed" | "there" | "moved"
-
-interface Relisted {
-  readonly kinds: ReadonlyMap<string, Kind>
-  readonly newKinds: ReadonlySet<Kind>
-}
-
-const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>): Relisted => {
-  const kinds = new Map(children.map((child) => [keyOf(child), child.kind]))
-  const newKinds = new Set<Kind>()
-  if (listed !== undefined) {
-    const before = new Set(listed.map(keyOf))
-    for (const child of children) {
-      if (!before.has(keyOf(child)) && !isTemporaryName(child.name)) newKinds.add(child.kind)
-    }
-  }
-  return { kinds, newKinds }
-}
-
-const fateOf = ({ kinds, newKinds }: Relisted, segment: string, kind: Kind): EntryFate =>
-  kinds.get(segment) === kind ? "there" : newKinds.has(kind) ? "moved" : "removed"
-
-/** The cost limit, in names, for later listings of one directory. Above it, the last listing decides. */
-const maxCost = 1_000_000
-
-/** The cost of a listing without names, because some backends start a process for each listing. */
-const listingCost = 5_000
-
-/** The later listings of one directory. Their cost is bounded, because a search may miss each of a million files. */
-class Relistings {
-  #cost = 0
-  #last: Relisted | undefined
-  fate: EntryFate | undefined
-
-  /** Returns the fate of a child, or `undefined` if the caller must list the directory again and call `take`. */
-  begin(segment: string, kind: Kind): EntryFate | undefined {
-    const isSpent = this.#cost >= maxCost
-    if (this.#last !== undefined && (isSpent || !this.#last.kinds.has(segment))) return fateOf(this.#last, segment, kind)
-    if (isSpent) return this.fate ?? "moved"
-    this.#cost += listingCost
-    return undefined
-  }
-
-  take(listed: ReadonlyArray<Child> | undefined, children: ReadonlyArray<Child>, segment: string, kind: Kind): EntryFate {
-    this.#cost += children.length
-    return fateOf((this.#last = relistedOf(listed, children)), segment, kind)
-  }
-}
-
-const maxAttempts = 3
-
-interface Outcome {
-  readonly path: FsPath
-  readonly found: ReadonlyArray<unknown> | string
-}
-
-interface Unreadable {
-  readonly path: FsPath
-  readonly found: "unreadable"
-}
-
-type OutcomesOrFault<O> = ReadonlyArray<O> | { readonly done: ReadonlyArray<O>; readonly fault: Fault }
-
-export interface MissingFileSearch<F, O> {
-  readonly search: (files: ReadonlyArray<F>) => Effect.Effect<OutcomesOrFault<O>, Fault>
-  readonly determineFate: (file: F) => Effect.Effect<EntryFate, Fault>
-  readonly fileAt: (index: number) => F
-}
-
-/**
- * Searches the files again that are "gone". A file that is still missing, but was not removed, becomes "unreadable".
- */
-export const retryMissing = Effect.fnUntraced(function* <F, O extends Outcome>(
-  { determineFate, fileAt, search }: MissingFileSearch<F, O>,
-  answer: OutcomesOrFault<O>
-): Effect.fn.Return<OutcomesOrFault<O | Unreadable>, Fault> {
-  const first = "done" in answer ? answer.done : answer
-  let missing = first.flatMap(({ found }, index) => (found === "gone" ? [index] : []))
-  if (missing.length === 0) return answer
-  const moved = new Set<number>()
-  const out: Array<O> = [...first]
-  for (let left = maxAttempts; left > 0 && missing.length > 0; left--) {
-    const foundAgain = yield* search(missing.map(fileAt))
-    if ("done" in foundAgain) return { done: out.slice(0, missing[0]), fault: foundAgain.fault }
-    for (const [i, index] of missing.entries()) out[index] = foundAgain[i]!
-    missing = missing.filter((index) => out[index]!.found === "gone")
-    moved.clear()
-    for (const index of missing) if ((yield* determineFate(fileAt(index))) !== "removed") moved.add(index)
-    yield* Effect.yieldNow
-  }
-  const all = out.map((outcome, index) => (moved.has(index) ? { path: outcome.path, found: "unreadable" as const } : outcome))
-  return "done" in answer ? { done: all, fault: answer.fault } : all
-})
-
-export const searchSingle = <O extends Outcome>(
-  base: { readonly path: FsPath },
-  stat: Effect.Effect<unknown, Fault>,
-  search: Effect.Effect<OutcomesOrFault<O>, Fault>,
-  left = maxAttempts
-): Effect.Effect<OutcomesOrFault<O | Unreadable>, Fault> =>
-  Effect.flatMap(search, (answer) => {
-    if ("done" in answer || answer[0]?.found !== "gone") return Effect.succeed(answer)
-    return Effect.flatMap(stat, (now): Effect.Effect<OutcomesOrFault<O | Unreadable>, Fault> => {
-      if (now === undefined) return Effect.succeed(answer)
-      return left === 0
-        ? Effect.succeed([{ path: base.path, found: "unreadable" }])
-        : searchSingle(base, stat, search, left - 1)
-    })
-  })
+import { addReport, type ContentSearch, Directory, type DirectoryState } from "./walkDirectory.ts"
 
 const stepsPerSlice = 2 ** 18
 /** Steps for classifying a child besides matching, and for reading a directory. */
@@ -161,55 +48,19 @@ const busyThreshold = 96
 /** A larger directory's listing is not kept for comparison with later ones. */
 const maxKeptListing = 65_536
 
-interface DirectoryState {
-  readonly path: FsPathModule.FsPath
-  readonly at: FsPathModule.FsPath
-  readonly depth: number
-  readonly addressable: boolean
-  readonly include: Matcher.State | undefined
-  readonly exclude: Matcher.State | undefined
-  readonly ignore: Ignore.Rules | undefined
-}
+/** The directories read here before processes are used, if they run already or must be started. */
+const directoriesBeforeWarmProcesses = 24
+const directoriesBeforeColdProcesses = 128
+const maxDirectoriesPerJob = 64
+/** The budget of a job, and of the first jobs, which must return directories for the other processes. */
+const jobBudget = 160
+const firstJobBudget = 16
 
-export class Directory implements Visit, DirectoryState {
-  readonly above: Directory | undefined
-  readonly segment: string
-  readonly path: FsPathModule.FsPath
-  readonly at: FsPathModule.FsPath
-  readonly depth: number
-  readonly addressable: boolean
-  readonly include: Matcher.State | undefined
-  readonly exclude: Matcher.State | undefined
-  ignore: Ignore.Rules | undefined
-  sizes: ReadonlyMap<Child, number> | undefined
-  items: Array<unknown> = []
-  emittedItems = 0
-  fault: Fault | undefined
-  isRequested = false
-  isClassified = false
-  attempts = 0
-  listed: ReadonlyArray<Child> | undefined
-  relistings: Relistings | undefined
-  /**
-   * The number of subdirectories still to read and of files still to search. The backend keeps the directory open until
-   * it is 0.
-   */
-  uses = 0
-  previous: Directory | undefined
-  next: Directory | undefined
-
-  constructor(above: Directory | undefined, segment: string, way: DirectoryState) {
-    this.above = above
-    this.segment = segment
-    this.path = way.path
-    this.at = way.at
-    this.depth = way.depth
-    this.addressable = way.addressable
-    this.include = way.include
-    this.exclude = way.exclude
-    this.ignore = way.ignore
-  }
-}
+const ignoreFileNames: ReadonlyArray<Child> = [".gitignore", ".ignore"].map((name) => ({
+  name,
+  kind: "file",
+  addressable: true
+}))
 
 const isNotFound = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory"
 
@@ -222,7 +73,14 @@ export class Walker<A> {
   readonly #answer: (directory: Directory, child: Child) => A
   /** Set if the emitted files will be searched, so that their directories must stay open. */
   readonly #holds: boolean
+  readonly #contentSearch: ContentSearch<A> | undefined
+  #trees: TreeSearcher<Directory> | undefined
+  #hasBegunTrees = false
+  #treeJobs = 0
+  #directoriesRead = 0
   readonly #base: Base
+  #top: Directory | undefined
+  #baseRules: Ignore.Rules | undefined
   #current: Directory | undefined
   #unread: Directory | undefined
   #ahead = 0
@@ -230,6 +88,7 @@ export class Walker<A> {
   /** The verdict on the next child, if it took too many steps to compute without a pause. */
   #verdict: Ignore.Verdict | undefined
   #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
+  #reports: Array<TreeReading<Directory>> = []
   #spent = 0
   #isStarted = false
   #asked = 0
@@ -240,7 +99,8 @@ export class Walker<A> {
     plan: Plan,
     base: Base,
     answer: (directory: Directory, child: Child) => A,
-    keepsOpen = false
+    keepsOpen = false,
+    contentSearch?: ContentSearch<A>
   ) {
     this.#port = port
     this.#explorer = explorer
@@ -248,6 +108,7 @@ export class Walker<A> {
     this.#base = base
     this.#answer = answer
     this.#holds = keepsOpen
+    this.#contentSearch = contentSearch
   }
 
   /** Returns the next results and the skipped entries between them, possibly none; `undefined` at the end. */
@@ -271,10 +132,11 @@ export class Walker<A> {
     this.#isStarted = true
     const { at, path } = this.#base
     const { exclude, gitignore, include } = this.#plan
-    const rules = gitignore ? Ignore.rulesAtBase(this.#port, at) : Effect.succeed(undefined)
+    const rules = gitignore ? rulesAtBase(this.#port, at) : Effect.succeed(undefined)
     return Effect.map(rules, (ignore) => {
       const way = { path, at, depth: 1, addressable: true, include: include?.start, exclude: exclude?.start, ignore }
-      this.#current = this.#unread = new Directory(undefined, "", way)
+      this.#baseRules = ignore
+      this.#top = this.#current = this.#unread = new Directory(undefined, "", way)
       this.#ask()
     })
   }
@@ -308,25 +170,116 @@ export class Walker<A> {
     return new SkippedEntry(path, "unreadable", walkSortKey(path, "directory"))
   }
 
-  #ask(): void {
-    const room = this.#explorer.availableReads()
-    if (room === 0) return
+  /** Returns the first unread directories that satisfy the condition, and marks them as requested. */
+  #takeUnread(count: number, least: number, isWanted: (directory: Directory) => boolean): ReadonlyArray<Directory> {
     const wanted: Array<Directory> = []
     let window = this.#ahead < nearAheadLimit ? fullWindow : this.#ahead < farAheadLimit ? nearWindow : 1
-    for (let next = this.#unread; next !== undefined && wanted.length < room && window > 0; next = next.next, window--) {
-      if (!next.isRequested) wanted.push(next)
+    for (let next = this.#unread; next !== undefined && wanted.length < count && window > 0; next = next.next, window--) {
+      if (!next.isRequested && isWanted(next)) wanted.push(next)
     }
-    if (wanted.length === 0 || (wanted.length < minRequested && this.#asked > busyThreshold)) return
+    if (wanted.length < least) return []
     for (const directory of wanted) directory.isRequested = true
     this.#asked += wanted.length
-    this.#explorer.read(wanted)
+    return wanted
+  }
+
+  #ask(): void {
+    const usesProcesses = this.#askProcesses()
+    const room = this.#explorer.availableReads()
+    if (room === 0) return
+    const least = usesProcesses || this.#asked <= busyThreshold ? 1 : minRequested
+    const wanted = this.#takeUnread(room, least, ({ isUnusual }) => !usesProcesses || isUnusual)
+    if (wanted.length > 0) this.#explorer.read(wanted)
+  }
+
+  /** Returns true if the processes read all directories that are not unusual. */
+  #askProcesses(): boolean {
+    const trees = this.#trees ?? this.#beginTrees()
+    if (trees === undefined) return false
+    const room = trees.room()
+    if (room > 0) {
+      const wanted = this.#takeUnread(room * maxDirectoriesPerJob, 1, ({ isUnusual }) => !isUnusual)
+      const size = Math.ceil(wanted.length / room)
+      const first = this.#base.path === FsPathModule.root ? 0 : this.#base.path.length + 1
+      const budget = this.#directoriesRead < maxDirectoriesPerJob ? firstJobBudget : jobBudget
+      for (let at = 0; at < wanted.length; at += size) {
+        const visits = wanted.slice(at, at + size)
+        const paths = visits.map((visit) => (visit.above === undefined ? "" : visit.path.slice(first)))
+        this.#treeJobs++
+        trees.send(visits, paths, budget)
+      }
+    }
+    return room > 0 || this.#treeJobs > 0
+  }
+
+  #beginTrees(): TreeSearcher<Directory> | undefined {
+    const { trees } = this.#explorer
+    if (trees === undefined || this.#hasBegunTrees || !this.#plan.isPortable) return undefined
+    const least = trees.isWarm() ? directoriesBeforeWarmProcesses : directoriesBeforeColdProcesses
+    if (this.#directoriesRead < least) return undefined
+    this.#hasBegunTrees = true
+    const { exclude, from, include, kinds, maxDepth } = this.#plan
+    const tree: TreeSearch = {
+      include: include && { patterns: include.patterns, dialect: include.dialect },
+      exclude: exclude?.patterns,
+      ignore: this.#baseRules && ignoreFilesOf(this.#baseRules, this.#base.at),
+      kinds: [...kinds],
+      maxDepth,
+      from,
+      basePath: this.#base.path,
+      query: this.#contentSearch?.query
+    }
+    if (trees.begin(tree, this.#top!)) this.#trees = trees
+    return this.#trees
+  }
+
+  #addReport(reading: TreeReading<Directory>): Effect.Effect<void> | undefined {
+    this.#treeJobs--
+    return addReport(
+      reading,
+      this.#answer,
+      this.#contentSearch,
+      (directory, below) => {
+        this.#finish(directory)
+        this.#asked += below.length
+        for (const sub of below) sub.isRequested = true
+      },
+      (directory) => {
+        directory.isRequested = false
+        this.#asked--
+      }
+    )
+  }
+
+  /** Computes the states of a directory whose parent a process has read. */
+  #restoreState(directory: Directory): Effect.Effect<void, Fault> {
+    const { above, segment } = directory
+    if (!directory.isForeign || above === undefined) return Effect.void
+    const { exclude, include } = this.#plan
+    return Effect.flatMap(this.#restoreState(above), () => {
+      const { ignore } = above
+      // A process has applied the ignore files of the parent. Here, they are loaded for its unusual subdirectories.
+      const loading =
+        above.isDecided && ignore !== undefined ? enterDirectory(ignore, this.#port, above.at, ignoreFileNames) : undefined
+      return Effect.map(loading ?? Effect.succeed(ignore), (rules) => {
+        directory.include = include && include.below(above.include!, segment)
+        directory.exclude = above.exclude && exclude!.below(above.exclude, segment)
+        directory.ignore = rules && Ignore.below(rules, segment)
+        directory.isForeign = false
+      })
+    })
   }
 
   #advance(): Effect.Effect<void, Fault> {
     if (this.#deciding === undefined && this.#arrived.length === 0) {
       for (const { children, visit } of this.#explorer.take()) this.#arrived.push([visit, children])
       this.#arrived.reverse()
-      if (this.#arrived.length === 0) return this.#explorer.waitForReading
+      this.#reports.push(...(this.#trees?.take() ?? []))
+      if (this.#arrived.length === 0 && this.#reports.length === 0) return this.#explorer.waitForReading
+    }
+    for (let reading = this.#reports.shift(); reading !== undefined; reading = this.#reports.shift()) {
+      const unpacking = this.#addReport(reading)
+      if (unpacking !== undefined) return unpacking
     }
     while (this.#deciding !== undefined || this.#arrived.length > 0) {
       if (this.#deciding === undefined) {
@@ -417,12 +370,14 @@ export class Walker<A> {
   }
 
   #enter(directory: Directory, all: ReadonlyArray<Child>): Effect.Effect<void, Fault> | undefined {
+    if (directory.isForeign)
+      return Effect.flatMap(this.#restoreState(directory), () => this.#enter(directory, all) ?? Effect.void)
     const children = all.some(({ name }) => TemporaryNames.isInProgress(name))
       ? all.filter(({ name }) => !TemporaryNames.isInProgress(name))
       : all
     const { ignore } = directory
     if (children.length <= maxKeptListing) directory.listed = children
-    const rules = ignore === undefined ? undefined : Ignore.enterDirectory(ignore, this.#port, directory.at, children)
+    const rules = ignore === undefined ? undefined : enterDirectory(ignore, this.#port, directory.at, children)
     if (rules === undefined && !this.#plan.sizes) {
       this.#deciding = { directory, children, next: 0 }
       return undefined
@@ -504,7 +459,9 @@ export class Walker<A> {
       if (child.kind !== "directory") return
       const way = this.#way(directory, child)
       if (way === undefined) return
-      items.push(new Directory(directory, keyOf(child), way))
+      const below = new Directory(directory, keyOf(child), way)
+      below.isUnusual = !way.addressable
+      items.push(below)
       directory.uses++
     }
   }
@@ -523,9 +480,10 @@ export class Walker<A> {
     directory.previous = directory.next = undefined
     directory.isClassified = true
     this.#asked--
+    this.#directoriesRead++
     this.#ahead += weightOf(directory)
-    if (directory.uses > 0) this.#explorer.keepOpen(directory)
-    else this.#explorer.release(directory)
+    if (directory.uses > 0 && !directory.isDecided) this.#explorer.keepOpen(directory)
+    else if (directory.uses === 0) this.#explorer.release(directory)
     if (above !== undefined) this.releaseFiles(above, 1)
   }
 

@@ -1,13 +1,13 @@
 /**
  * Exports the whole tree of a filesystem as an archive, and imports archives.
  *
- * An import checks the whole archive before it changes anything. An export skips or refuses every entry that an import
- * would reject, so every exported archive can be imported anywhere.
+ * An import checks the whole archive before it changes anything. An export skips or refuses every entry that an import would
+ * reject, so every exported archive can be imported anywhere.
  *
- * A ZIP archive holds the tree under `files/` and ends with `manifest.json`, which has `version` "1", `created_at`,
- * `file_count` and `total_bytes`. With `layout: "plain"` it holds only the tree, at its top level. An import detects
- * the layout by the content and also reads ZIP archives of other tools. Modes, symlinks and empty directories are
- * stored as other tools store them. The same tree and clock give the same bytes.
+ * A ZIP archive contains the tree below `files/` and ends with `manifest.json`, which has `version` "1", `created_at`,
+ * `file_count` and `total_bytes`. With `layout: "plain"` it contains only the tree, at its top level. An import detects the
+ * layout by the content and also reads ZIP archives of other tools. Modes, symlinks and empty directories are stored as other
+ * tools store them. The same tree and clock give the same bytes.
  *
  * @since 0.1.0
  */
@@ -47,7 +47,7 @@ export type {
 
 type Problem = ArchiveError | Fault | Mismatch
 
-/** A wrapper that keeps an error of the input apart from faults of the filesystem. */
+/** A wrapper that distinguishes an error of the input stream from a fault of the filesystem. */
 class InputError<E> {
   readonly error: E
 
@@ -59,7 +59,7 @@ class InputError<E> {
 const toOperationError = (problem: Problem, operation: string): ArchiveError | FsError => {
   if (problem instanceof ArchiveError) return problem
   return problem._tag === "Mismatch"
-    ? refuse("corrupt", "its content changed after it was checked", String(problem.path))
+    ? refuse("corrupt", "the content changed after it was checked", String(problem.path))
     : promote(problem, operation, ".")
 }
 
@@ -72,35 +72,38 @@ const runAsCall = <A, E, R>(port: Backend, operation: string, self: Effect.Effec
   port.calls === undefined ? self : port.calls.effect({ operation, path: "." }, self)
 
 /**
- * Options of an export.
+ * The options of an export.
  *
  * @since 0.1.0
  */
 export interface ExportOptions {
   /** Tests whether to skip a path with everything below it. @default nothing */
   readonly excludes?: ((path: FsPath) => boolean) | undefined
-  /** Globs of paths to skip with everything below. `!` includes again; later globs win. @default nothing */
+  /**
+   * Globs of paths to skip with everything below them. A glob with `!` includes paths again. Later globs win. @default nothing
+   */
   readonly exclude?: string | ReadonlyArray<string> | undefined
-  /** Set to fail with ArchiveError instead of skipping an entry that no import accepts. @default false */
+  /** Whether to fail with ArchiveError at an entry that every import would reject, instead of skipping it. @default false */
   readonly strict?: boolean | undefined
   /**
-   * Called, before the first byte, for each entry that is skipped because no import accepts it.
+   * The function that receives each entry that is skipped because an import would reject it. It is called before the first
+   * byte.
    *
    * @default a warning in the log
    */
   readonly onSkipped?: ((entry: SkippedEntry) => void) | undefined
   /**
-   * The place of the tree in the archive.
+   * The position of the tree in the archive.
    *
-   * `manifest`: below `files/`, beside a `manifest.json`. `plain`: at the top level, as other tools write it. A tar
-   * archive is always plain. Both can be imported.
+   * `manifest`: below `files/`, next to a `manifest.json`. `plain`: at the top level, as other tools write it. A tar archive is
+   * always plain. Both can be imported.
    *
    * @default "manifest"
    */
   readonly layout?: "manifest" | "plain" | undefined
 }
 
-/** `nonPortable: "keep"` makes an archive whose verbatim entries only this filesystem can restore. */
+/** Internal options. `nonPortable: "keep"` includes entries that an import rejects and only this filesystem can restore. */
 interface InternalExportOptions extends Omit<ExportOptions, "excludes"> {
   readonly excludes?: SurveyOptions["excludes"]
   readonly nonPortable?: NonPortableHandling | undefined
@@ -108,7 +111,7 @@ interface InternalExportOptions extends Omit<ExportOptions, "excludes"> {
 
 interface ArchiveInProgress {
   readonly bytes: Stream.Stream<Uint8Array, ArchiveError | Fault>
-  /** Returns the number of files and symlinks, once all bytes have been read. */
+  /** Returns the number of files and symlinks. Call it after all bytes were read. */
   readonly files: () => number
 }
 
@@ -200,15 +203,15 @@ const collectBytes = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effe
 /**
  * Exports the tree of a filesystem as a ZIP archive.
  *
- * Only the names are held in memory; each file is read when its bytes are requested, as it is at that moment. An entry
- * that an import would reject is skipped with everything in it and reported (`onSkipped`):
+ * Only the names are kept in memory. Each file is read when its bytes are requested. An entry that an import would reject is
+ * skipped with everything in it, and reported to `onSkipped`:
  *
  * - a name that is not text or not a valid path
  * - the second of two names that differ only in case or normal form
  * - a symlink that leads out of the tree
  * - a FIFO, a socket or a device
  *
- * With `strict` such an entry fails with ArchiveError `name`, `duplicate`, `link` or `unsupported`. More than
+ * With `strict` such an entry fails with ArchiveError `name`, `duplicate`, `link` or `unsupported`. A tree that exceeds
  * `Limits.maxArchiveEntries` or `maxArchiveBytes` fails with `tooLarge`.
  *
  * @since 0.1.0
@@ -217,7 +220,7 @@ export const exportZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.St
   streamArchive(zip, "exportZip", fs, options)
 
 /**
- * Exports the tree as a tar archive, with names relative to the root. Otherwise the same as `exportZipOf`.
+ * Exports the tree as a tar archive, with names relative to the root. In all other respects the same as `exportZipOf`.
  *
  * @since 0.1.0
  */
@@ -225,7 +228,7 @@ export const exportTarOf = (fs: Algebra, options: ExportOptions = {}): Stream.St
   streamArchive(tar, "exportTar", fs, options)
 
 /**
- * Exports the tree as a ZIP archive in one array.
+ * Exports the tree as a ZIP archive in one byte array.
  *
  * @since 0.1.0
  */
@@ -241,10 +244,10 @@ const combineExcludes = (one: SurveyOptions["excludes"], other: SurveyOptions["e
     : (path, isDirectory) => one(path, isDirectory) || other(path, isDirectory)
 
 /**
- * Writes the tree as a ZIP archive to a file of the host and returns the number of files and symlinks in the archive.
+ * Writes the tree as a ZIP archive to a file of the host. Returns the number of files and symlinks in the archive.
  *
- * The directory of the file is created. An old file stays until the new archive is complete. If the file lies in the
- * workspace itself, the archive does not contain it. Failures on the host carry `path` as given.
+ * Creates missing parent directories. An existing file stays until the new archive is complete. If the file is in the workspace
+ * itself, the archive does not contain the file. Errors of the host have the given `path`.
  *
  * @since 0.1.0
  */
@@ -255,10 +258,10 @@ export const exportArchiveOf = (
 ): Effect.Effect<number, ArchiveError | FsError> => writeArchive(port, path, options)
 
 /**
- * Writes an archive for this filesystem only: entries that a generic import would reject are included verbatim.
+ * Writes an archive for this filesystem only. The archive includes entries that an import would reject.
  *
- * They lie outside `files/`, so a generic import takes all the others. FIFOs, sockets and devices are skipped and
- * reported.
+ * These entries are outside `files/`, so an import elsewhere reads only the other entries. FIFOs, sockets and devices are
+ * skipped and reported.
  *
  * @internal
  */
@@ -269,7 +272,7 @@ export const keepArchiveOf = (
 ): Effect.Effect<number, ArchiveError | FsError> => writeArchive(port, path, { ...options, nonPortable: "keep" })
 
 /**
- * Exports an archive as `keepArchiveOf` does, as a stream.
+ * Exports the archive of `keepArchiveOf` as a stream.
  *
  * @internal
  */
@@ -277,7 +280,7 @@ export const keepZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.Stre
   streamArchive(zip, "exportZip", fs, { ...options, nonPortable: "keep" })
 
 /**
- * Exports an archive as `keepArchiveOf` does, as one array.
+ * Exports the archive of `keepArchiveOf` as one byte array.
  *
  * @internal
  */
@@ -330,15 +333,15 @@ interface OpenedContents extends Contents {
 }
 
 /**
- * Returns the path of the archive in the tree, if the import can leave the archive there: its directory is in the new
- * tree and the name is free.
+ * Returns the path of the archive file in the tree, if an import can leave the file there. The new tree must contain the
+ * directory of the file, and nothing at the path itself.
  */
 const keptArchivePath = (tree: DirectoryNode, path: FsPath | undefined): FsPath | undefined =>
   path !== undefined && findNode(tree, parent(path))?.kind === "directory" && findNode(tree, path) === undefined
     ? path
     : undefined
 
-/** Checks the whole archive, then makes the filesystem equal to its tree. Returns the number of files and symlinks. */
+/** Checks the whole archive, and then makes the filesystem equal to its tree. Returns the number of files and symlinks. */
 const importContents = <E, R>(
   port: Backend,
   operation: string,
@@ -349,7 +352,7 @@ const importContents = <E, R>(
     const limits = yield* Limits
     const { content, file, tree } = yield* open({ limits, policy: port.rules?.policy })
     if (port.links === undefined && hasLink(tree)) {
-      return yield* Effect.fail(refuse("link", "it contains links, which this filesystem does not support"))
+      return yield* Effect.fail(refuse("link", "the archive contains links, which this filesystem does not support"))
     }
     const excludes = file === undefined ? undefined : excludeOnly(keptArchivePath(tree, toInnerPath(port, file)))
     yield* replaceTree<ArchiveError>(port, { after: tree, content, scan: { excludes } })
@@ -386,10 +389,10 @@ const importHostFile = (
   )
 
 /**
- * Makes a filesystem equal to a ZIP archive and returns the number of files and symlinks.
+ * Makes a filesystem equal to a ZIP archive. Returns the number of files and symlinks.
  *
- * All names, sizes and contents are checked first; on any failure nothing has changed. Beside a manifest of this
- * library, entries outside `files/` are checked and ignored; any other archive is the tree itself. Requires permission
+ * The import checks all names, sizes and contents first. After any failure nothing has changed. If the archive has a manifest
+ * of this library, entries outside `files/` are checked and ignored. Any other archive is the tree itself. Requires permission
  * to write and to delete.
  *
  * @since 0.1.0
@@ -402,7 +405,7 @@ export const importZipOf = <E, R>(
 /**
  * Makes a filesystem equal to a tar archive, with or without gzip. A hard link becomes a file with the same content.
  *
- * Otherwise the same as `importZipOf`.
+ * In all other respects the same as `importZipOf`.
  *
  * @since 0.1.0
  */
@@ -412,7 +415,7 @@ export const importTarOf = <E, R>(
 ): Effect.Effect<number, E | ArchiveError | FsError, Exclude<R, Scope.Scope>> => importStream(tar, "importTar", fs, bytes)
 
 /**
- * Makes a filesystem equal to a ZIP archive given as one array.
+ * Makes a filesystem equal to a ZIP archive in one byte array.
  *
  * @since 0.1.0
  */
@@ -422,7 +425,8 @@ export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<num
 /**
  * Makes a filesystem equal to a ZIP archive in a file of the host.
  *
- * A file in the workspace itself stays, if the new tree has its directory. Failures on the host carry `path` as given.
+ * If the file is in the workspace itself, and the new tree contains its directory, the file stays. Errors of the host have the
+ * given `path`.
  *
  * @since 0.1.0
  */
@@ -438,9 +442,9 @@ const restoreTargetOf = ({ port }: Algebra): RestoreTarget => ({
 })
 
 /**
- * Restores an archive of `keepArchiveOf` from an open file, even if another file has its name by now.
+ * Restores an archive of `keepArchiveOf` from an open file, even if its name now belongs to another file.
  *
- * A filesystem of the same kind restores the verbatim entries; another kind ignores them.
+ * A filesystem of the same kind restores the entries that other imports reject. Another kind ignores them.
  *
  * @internal
  */
@@ -460,7 +464,7 @@ export const bringBackArchiveOf = (fs: Algebra, path: string): Effect.Effect<num
   )
 
 /**
- * Restores an archive of `keepArchiveOf` from one array.
+ * Restores an archive of `keepArchiveOf` from one byte array.
  *
  * @internal
  */

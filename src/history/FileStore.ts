@@ -1,7 +1,7 @@
 /**
- * A store of text files in eight methods, over any Filesystem.
+ * A store of text files with eight methods, over any Filesystem.
  *
- * The methods have no size limits. `delete` is recursive, and a missing path gives an empty result, not an error.
+ * No method limits the size of a file. `delete` is recursive. A missing path gives an empty result instead of an error.
  *
  * @since 0.1.0
  */
@@ -26,7 +26,7 @@ import { ArchiveError } from "./errors.ts"
 export interface PageOptions {
   /** The 0-based first line. @default 0 */
   readonly offset?: number | undefined
-  /** The number of lines; -1 means all, 0 none. @default all */
+  /** The number of lines. -1 means all lines. @default all */
   readonly limit?: number | undefined
 }
 
@@ -43,41 +43,45 @@ export interface SearchOptions {
 /**
  * The operations of a FileStore.
  *
- * They ignore the current `Limits`, except for the three that protect the program: the time of a pattern on one file,
- * and the entries and bytes of an archive.
+ * The operations ignore the current `Limits`, except the time limit of a pattern per file, and the limits on entries and bytes
+ * of an archive.
  *
  * @since 0.1.0
  */
 export interface Operations {
   readonly read: (path: string, options?: PageOptions) => Effect.Effect<ReadResult, ReadError>
-  /** Writes a file, creating its parent directories or replacing an old file. Returns the number of bytes. */
+  /** Writes a file and returns the number of bytes. Creates missing parent directories, and replaces an existing file. */
   readonly write: (path: string, content: string) => Effect.Effect<number, WriteError>
   /**
-   * Deletes a file, or a directory with everything in it. Returns the number of files: at least 1 if anything was
-   * deleted, 0 if nothing existed.
+   * Deletes a file, or a directory with everything in it. Returns the number of deleted files. A directory without files counts
+   * as 1; a missing path gives 0.
    */
   readonly delete: (path: string) => Effect.Effect<number, DeleteError>
-  /** Lists a directory by name, with sizes. A missing directory is empty. @default the root */
+  /**
+   * Lists the entries of a directory with their sizes, sorted by name. A missing directory gives an empty list.
+   *
+   * @default the root
+   */
   readonly list: (path?: string) => Effect.Effect<ReadonlyArray<FileEntry>, ListError>
   /**
-   * Finds files, with sizes, in path order. A pattern without a slash matches names at any depth; one with a slash
-   * matches paths from the root.
+   * Finds files by a glob. Returns the files with their sizes in path order. A pattern without a slash matches names at any
+   * depth. A pattern with a slash matches paths from the root.
    */
   readonly glob: (pattern: string) => Effect.Effect<ReadonlyArray<FileEntry>, GlobError>
   /** Searches files. Returns the first match of each matching line, ordered by path and line. */
   readonly grep: (pattern: string, options?: SearchOptions) => Effect.Effect<ReadonlyArray<GrepMatch>, GrepError>
   /**
-   * The whole tree as a ZIP archive, which any backend can restore.
+   * The whole tree as a ZIP archive, which every backend can restore.
    *
-   * An entry that no import accepts, such as a symlink out of the tree, is skipped with a warning in the log;
+   * The archive omits each entry that an import would reject, such as a symlink that leads out of the tree, and logs a warning.
    * `Snapshots` keeps such entries. Fails with ArchiveError `tooLarge`.
    */
   readonly snapshot: Effect.Effect<Uint8Array, ArchiveError | FsError>
   /**
-   * Makes the tree equal to a ZIP archive of any origin; entries that the archive lacks are removed.
+   * Makes the tree equal to a ZIP archive of any origin. Removes entries that the archive does not contain.
    *
-   * The whole archive is checked first, so a failure changes nothing. Fails with ArchiveError, and with AccessDenied
-   * `readOnly` unless both writing and deleting are permitted.
+   * The method checks the whole archive before it changes anything, so a failure changes nothing. Fails with ArchiveError.
+   * Fails with AccessDenied `readOnly` if writing or deleting is not permitted.
    */
   readonly restore: (data: Uint8Array) => Effect.Effect<void, ArchiveError | FsError>
 }
@@ -107,11 +111,11 @@ const entryOf = ({ isFile, kind, path, sizeBytes }: GlobMatch): FileEntry => ({
   addressable: true
 })
 
-/** Restores an archive. A value that is not bytes fails at the same point as an invalid archive. */
+/** Restores an archive. A value that is not a byte array fails at the same step as an invalid archive. */
 const restoreOf = (fs: Algebra, data: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
   isBytes(data)
     ? importBytesOf(fs, data)
-    : importZipOf(fs, Stream.fail(new ArchiveError({ reason: "corrupt", detail: "it is not a Uint8Array" })))
+    : importZipOf(fs, Stream.fail(new ArchiveError({ reason: "corrupt", detail: "the archive is not a Uint8Array" })))
 
 /**
  * Creates a store over a filesystem.

@@ -1,8 +1,8 @@
 /**
- * Named snapshots: one ZIP archive each, `{id}.fs.zip` in a directory of the host.
+ * Named snapshots. Each one is a ZIP archive `{id}.fs.zip` in a directory of the host.
  *
- * The directory is the only state. So snapshots outlive the process, several processes can share them, and an archive
- * that a user puts there is a snapshot too.
+ * The directory is the only state. So snapshots outlive the process, and several processes can share them. An archive that a
+ * user copies into the directory is a snapshot too.
  *
  * @since 0.1.0
  */
@@ -40,10 +40,10 @@ export type {
 export class SnapshotStore extends Context.Service<SnapshotStore, Operations>()("fs-algebra/SnapshotStore") {}
 
 /**
- * Creates a store for the current filesystem, for the scope; the archives remain.
+ * Creates a store for the current filesystem. The store lives as long as the scope, and the archives remain.
  *
- * During the scope no filesystem can be opened in the directory. Fails with SnapshotError `refused` if the directory is
- * not acceptable.
+ * During the scope no filesystem can be opened in the directory. Fails with SnapshotError `refused` if the directory is not
+ * acceptable.
  *
  * @category constructors
  * @since 0.1.0
@@ -57,7 +57,7 @@ export const make = (options?: Options): Effect.Effect<Operations, SnapshotError
   )
 
 /**
- * Provides a store for the current filesystem. Fails with SnapshotError if the directory cannot be trusted.
+ * Provides a store for the current filesystem. Fails with SnapshotError `refused` if the directory is not acceptable.
  *
  * @example
  * ```ts

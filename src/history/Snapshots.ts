@@ -1,12 +1,11 @@
 /**
- * Snapshots of whole trees, restored byte for byte and mode for mode: ignored files, empty directories, symlinks,
+ * Snapshots of whole trees. A restore gives back every byte and mode, including ignored files, empty directories, symlinks and
  * nested repositories.
  *
- * A snapshot is a value; the layer decides where its content is stored:
+ * A snapshot is a value. The layer decides where the content is stored:
  *
- * - in memory: the tree itself, shared with later states; a snapshot costs nothing
- * - a directory of the host: git as an object store, outside the directory; `git --git-dir … ls-tree -r <commitRef>`
- *   shows one
+ * - in memory: the snapshot shares the tree with the filesystem, so it takes no time
+ * - a directory of the host: a git repository outside the directory; `git --git-dir … ls-tree -r <commitRef>` lists a snapshot
  * - other backends, and combinators: ZIP archives
  *
  * @since 0.1.0
@@ -103,7 +102,7 @@ const chooseStrategy = (fs: Algebra, options: LayerOptions): Effect.Effect<Strat
 }
 
 /**
- * Provides snapshots stored as the backend stores them, with options.
+ * Provides snapshots in the storage that suits the backend, with options.
  *
  * @category layers
  * @since 0.1.0
@@ -112,9 +111,9 @@ export const layerWith = (options: LayerOptions): Layer.Layer<Snapshots, Snapsho
   makeLayer((fs) => chooseStrategy(fs, options))
 
 /**
- * Provides snapshots stored as the backend stores them, for the lifetime of the layer.
+ * Provides snapshots in the storage that suits the backend. The snapshots live as long as the layer.
  *
- * Fails with SnapshotError `gitMissing` for a directory of a host without git.
+ * For a directory of the host, fails with SnapshotError `gitMissing` if git is not installed.
  *
  * @example
  * ```ts
@@ -133,10 +132,10 @@ export const layerWith = (options: LayerOptions): Layer.Layer<Snapshots, Snapsho
 export const layer: Layer.Layer<Snapshots, SnapshotError, Filesystem> = layerWith({})
 
 /**
- * Provides snapshots in a git directory that outlives the layer, so that a later process can restore them.
+ * Provides snapshots in a git directory that remains after the layer is closed, so that a later process can restore them.
  *
- * A missing directory is created. It is refused inside the root of any open filesystem, and if this module did not
- * create it.
+ * A missing directory is created. An existing directory is refused if this module did not create it. A directory inside the
+ * root of an open filesystem is refused too.
  *
  * @category layers
  * @since 0.1.0
@@ -146,8 +145,8 @@ export const layerGit = (
 ): Layer.Layer<Snapshots, SnapshotError, Filesystem> => makeLayer((fs) => GitStrategy.make(fs.port, options.gitDir, options))
 
 /**
- * Provides snapshots as ZIP archives in a temporary directory, which is removed with the layer. Works on every backend
- * and without git.
+ * Provides snapshots as ZIP archives in a temporary directory, which is removed with the layer. It works with every backend and
+ * needs no git.
  *
  * @category layers
  * @since 0.1.0
@@ -164,7 +163,7 @@ export const fork = (snapshot: FilesystemSnapshot): Effect.Effect<Algebra, Snaps
   Snapshots.use((snapshots) => snapshots.fork(snapshot))
 
 /**
- * Returns the differences between a fork and the snapshot that it began with, in path order.
+ * Returns the differences between a fork and the snapshot from which it was made, in path order.
  *
  * @since 0.1.0
  */

@@ -1,8 +1,11 @@
-/** The errors of snapshots and archives. Inside this folder a failure is plain data; the edge of a call makes it an error. */
+/**
+ * The errors of snapshots and archives. The code in this folder fails with plain data, which the services convert to these
+ * errors.
+ */
 import * as Schema from "effect/Schema"
 
 /**
- * A snapshot cannot be taken, read or managed.
+ * The failure to take, read or manage a snapshot.
  *
  * @since 0.1.0
  */
@@ -17,7 +20,7 @@ export class SnapshotError extends Schema.TaggedError<SnapshotError>("fs-algebra
 }
 
 /**
- * A snapshot cannot be restored. Nothing has changed, except when `verify` failed.
+ * The failure to restore a snapshot. Nothing has changed, except when `verify` failed.
  *
  * @since 0.1.0
  */
@@ -35,7 +38,7 @@ export class SnapshotRestoreError extends Schema.TaggedError<SnapshotRestoreErro
 }
 
 /**
- * An archive is invalid, or a tree cannot be stored in an archive.
+ * The failure of an invalid archive, or of a tree that an archive cannot contain.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * A three-way merge of trees. It only reads: it returns the new tree for `ours`, and the caller applies it as one
+ * A three-way merge of trees. It changes nothing. It returns the new tree for `ours`, and the caller applies the tree as one
  * change.
  */
 import * as Effect from "effect/Effect"
@@ -20,10 +20,13 @@ import {
   type Node
 } from "./tree.ts"
 
-// The merge of the trees alone, which reads no file. A change of one side is taken and shared with that side's tree. Content,
-// mode, target and spelling of an entry are merged separately.
+// The merge of the trees, which reads no file. A change of one side is taken, and shares the nodes of that side. Content, mode,
+// target and spelling of an entry are merged separately.
 
-/** A file that both sides changed or added. The merged tree has the preferred side's content and the merged mode. */
+/**
+ * A file that both sides changed or added. Until the contents are merged, the merged tree has the content of the preferred
+ * side.
+ */
 interface FileMerge {
   readonly path: FsPath
   readonly base: FileNode | undefined
@@ -63,8 +66,8 @@ const isEqual = (a: Maybe<Node>, b: Maybe<Node>): boolean => {
 }
 
 /**
- * Returns the entries that a side changed in a directory or added to it. Removed entries do not prevent a removal of
- * the directory.
+ * Returns the entries that one side changed or added in a directory. Omits removed entries, because they do not conflict with a
+ * removal of the directory.
  */
 const changedPaths = (path: FsPath, base: DirectoryNode, side: DirectoryNode): ReadonlyArray<FsPath> => {
   const out: Array<FsPath> = []
@@ -151,7 +154,7 @@ interface NameTriple {
 
 const sides = ["ours", "theirs", "base"] as const
 
-/** Returns folded names that occur twice in one tree. For these names a different spelling means a different entry. */
+/** Returns the case-folded names that occur twice in one tree. For such a name, another spelling is another entry. */
 const ambiguousNames = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
   const out = new Set<string>()
   for (const { entries } of trees) {
@@ -224,7 +227,7 @@ const isSameEntries = (a: ReadonlyMap<string, Node>, b: ReadonlyMap<string, Node
   return true
 }
 
-/** Removes names that collide without case. Keeps the name of `ours`, or else the first. */
+/** Removes names that collide if case is ignored. Keeps the name of `ours`, or else the first name. */
 const dropCollisions = (state: MergeState, path: FsPath, merged: DirectoryNode, ours: Maybe<Node>): DirectoryNode => {
   if (merged === ours) return merged
   const own: ReadonlyMap<string, Node> = isDirectory(ours) ? ours.entries : emptyDirectory.entries
@@ -288,13 +291,13 @@ export interface Options<E> {
   readonly theirs: Source<E>
   readonly caseSensitive: boolean
   /**
-   * The resolution of conflicts: take one side's version, or change nothing at all.
+   * The resolution of conflicts: take the version of one side, or change nothing.
    *
    * @default "fail"
    */
   readonly conflicts?: "ours" | "theirs" | "fail" | undefined
   /**
-   * The size in bytes up to which a file is merged by lines.
+   * The largest size, in bytes, of a file that is merged by lines.
    *
    * @default 32 MiB
    */
@@ -318,14 +321,14 @@ const findSpelling = (tree: DirectoryNode, path: FsPath, caseSensitive: boolean)
   return out
 }
 
-/** Reads a file that a source has at this path, in any spelling. Returns `undefined` if the source lacks the file. */
+/** Reads a file of a source at this path, in any spelling. Returns `undefined` if the source does not contain the file. */
 const readFileOf = <E>({ read, tree }: Source<E>, path: FsPath, file: FileNode, caseSensitive: boolean) => {
   const known = findSpelling(tree, path, caseSensitive)
   const node = known && findNode(tree, known)
   return node?.kind === "file" && node.id === file.id ? read(known!, node) : undefined
 }
 
-const missingFile = (path: FsPath) => Effect.die(new Error(`${JSON.stringify(path)} is not a file of this merge`))
+const missingFile = (path: FsPath) => Effect.die(new Error(`${JSON.stringify(path)} is not a file in the merged tree`))
 
 const replaceFiles = (
   top: DirectoryNode,

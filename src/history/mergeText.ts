@@ -5,19 +5,19 @@ import { Buffer } from "../runtime/buffer.ts"
 import { maxUnitsPerStep, type Steps, unitsPerItem } from "../runtime/steps.ts"
 import type { Node } from "./tree.ts"
 
-// A line diff with the same positions as git's.
+// A line diff with the same positions as the diff of git.
 //
-// There are many shortest diffs. This one moves each run of changes down as far as possible, so that both sides of a merge
-// place an equal change at the same position.
+// Two texts can have many shortest diffs. This diff moves each block of changes down as far as possible, so that equal changes
+// of both sides have the same position.
 
-/** A text as line numbers. Equal numbers mean equal bytes, terminator included. */
+/** A text whose lines are numbers. Two lines have the same number if their bytes are equal, including the line terminator. */
 interface Lines extends Numbered {
   readonly bytes: Uint8Array
 }
 
 /**
- * A change of the lines `from` to `to` into the lines `start` to `end`. Lines count from 0, and ends are
- * exclusive. At least one of the two ranges is not empty.
+ * A replacement of the lines `from` to `to` by the lines `start` to `end`. Lines count from 0, and the ends are exclusive. At
+ * least one of the two ranges is not empty.
  */
 interface Edit {
   readonly from: number
@@ -27,8 +27,8 @@ interface Edit {
 }
 
 /**
- * Returns a function that numbers the lines of several texts consistently. A line ends with LF or at the end of the
- * text; CR is an ordinary byte.
+ * Returns a function that numbers the lines of several texts consistently. A line ends with LF or at the end of the text. CR is
+ * an ordinary byte.
  */
 const makeLineNumberer = (): ((bytes: Uint8Array) => Steps<Lines>) => {
   const number = numberingText()
@@ -39,15 +39,12 @@ const makeLineNumberer = (): ((bytes: Uint8Array) => Steps<Lines>) => {
 }
 
 /**
- * The most steps of one comparison. A comparison takes lines times differences. Beyond the limit the diff is correct but
- * larger than necessary.
+ * The largest number of steps of one comparison, which is about the number of lines times the number of differences. Beyond
+ * this limit the diff is correct but not the shortest.
  */
 const maxSteps = 20_000_000
 
-/**
- * A comparison in terms of unchanged lines: for each side, the number of changed lines before each unchanged line and
- * after the last one.
- */
+/** A comparison as counts of changed lines. Each side has one count before each unchanged line, and one after the last. */
 interface Gaps {
   readonly before: Array<number>
   readonly after: Array<number>
@@ -74,9 +71,9 @@ const compare = function* (before: ReadonlyArray<number>, after: ReadonlyArray<n
 }
 
 /**
- * Moves each run of changed lines down as far as equal lines follow, merging it with the runs that it meets.
+ * Moves each block of changed lines down as far as possible, and merges blocks that become adjacent.
  *
- * Then moves the run back to the last position where the other side has changed lines too.
+ * Then moves the block up to the last position at which the other side has changed lines too.
  */
 const alignGaps = function* (ids: ReadonlyArray<number>, gaps: Array<number>, others: ReadonlyArray<number>): Steps<void> {
   const last = gaps.length - 1
@@ -145,7 +142,7 @@ const editsOf = function* ({ after, before }: Gaps): Steps<ReadonlyArray<Edit>> 
   return out
 }
 
-/** Returns the edits in order, with at least one unchanged line between any two. */
+/** Returns the edits in order. Two edits are separated by at least one unchanged line. */
 const edits = function* (before: Lines, after: Lines): Steps<ReadonlyArray<Edit>> {
   const gaps = yield* compare(before.ids, after.ids)
   yield* alignGaps(before.ids, gaps.before, gaps.after)
@@ -154,20 +151,20 @@ const edits = function* (before: Lines, after: Lines): Steps<ReadonlyArray<Edit>
 }
 
 // A three-way merge of texts by lines. Every byte of the result comes from one of the three texts. A change of one side is
-// taken. Overlapping or touching changes of both sides are a conflict, as in git, unless both sides have the same lines.
+// taken. Overlapping or adjacent changes of both sides are a conflict, as in git, if their lines differ.
 
 export type Side = "ours" | "theirs"
 
 export type TextMerge =
   | { readonly _tag: "Merged"; readonly bytes: Uint8Array }
-  /** The merge with the preferred side's lines in each hunk. */
+  /** The merged bytes. They contain the lines of the preferred side in each hunk. */
   | { readonly _tag: "Conflicts"; readonly hunks: ReadonlyArray<Hunk>; readonly bytes: Uint8Array }
   | { readonly _tag: "Binary" }
   | { readonly _tag: "TooLarge" }
 
 const maxLines = 1_000_000
 
-/** A group of adjacent edits of one side or both, in 0-based lines with exclusive ends. */
+/** A group of adjacent edits of one or both sides. Lines count from 0, and the ends are exclusive. */
 interface EditRegion {
   readonly from: number
   readonly to: number
@@ -247,7 +244,7 @@ const mergeLines = function* (base: Lines, ours: Lines, theirs: Lines, prefer: S
 }
 
 /**
- * Merges `ours` and `theirs`, whose common origin is `base`, in steps. `base` is empty if there is none.
+ * Merges `ours` and `theirs`, whose common ancestor is `base`, in steps. Without an ancestor `base` is empty.
  *
  * @default prefer: "ours"
  */
@@ -265,7 +262,7 @@ export const mergeText = function* (
   return yield* mergeLines(yield* lines(base), yield* lines(ours), yield* lines(theirs), prefer)
 }
 
-/** A path as plain text: it may contain the key of a name that is not text, which the path schema rejects. */
+/** A path as a string. The path schema would reject the key of a name that is not text. */
 const Path = Schema.String as unknown as Schema.Codec<FsPath, string>
 
 /**
@@ -274,7 +271,7 @@ const Path = Schema.String as unknown as Schema.Codec<FsPath, string>
  * @since 0.1.0
  */
 export const LineRange = Schema.Struct({
-  /** The 1-based first line; for an empty range, the line that would follow. */
+  /** The first line, counted from 1. For an empty range, the line after the range. */
   start: Schema.Int,
   lines: Schema.Int
 })
@@ -297,9 +294,9 @@ export type Hunk = typeof Hunk.Type
  */
 export const Version = Schema.Struct({
   kind: Schema.Literals(["file", "directory", "symlink"]),
-  /** POSIX permission bits; absent for symlinks, and if the side has no modes. */
+  /** The POSIX permission bits. Absent for symlinks, and if the side has no modes. */
   mode: Schema.optionalKey(Schema.Int),
-  /** The size of a file. */
+  /** The size of a file in bytes. */
   sizeBytes: Schema.optionalKey(Schema.Int),
   /** The target of a symlink. */
   target: Schema.optionalKey(Schema.String)
@@ -353,22 +350,22 @@ const messageByReason: { readonly [Reason in Conflict["reason"]]: (conflict: Con
 }
 
 /**
- * A place where a merge needs a decision.
+ * A conflict between the changes of both sides.
  *
  * - `content`: both sides changed the same or adjacent lines; `hunks` lists them
- * - `binary`, `size`: both sides changed a file that is not merged by lines
- * - `deleted`: one side removed an entry that the other changed, or a directory in which the other changed or added
+ * - `binary`, `size`: both sides changed a file that cannot be merged by lines
+ * - `deleted`: one side removed an entry that the other side changed, or a directory in which the other side changed or added
  *   `paths`
- * - `kind`: both sides changed an entry, and its kinds now differ
+ * - `kind`: both sides changed an entry and made it different kinds
  * - `mode`, `link`: both sides changed the mode or the target differently
- * - `name`: `names` are the same where case is ignored
+ * - `name`: the entries `names` have the same name if case is ignored
  *
  * @since 0.1.0
  */
 export class Conflict extends Schema.Class<Conflict>("fs-algebra/Conflict")({
   path: Path,
   reason: Schema.Literals(["content", "binary", "size", "deleted", "kind", "mode", "name", "link"]),
-  /** The version before both changes; absent if nothing was there. `ours` and `theirs` are absent in the same way. */
+  /** The version before both changes. Absent if no entry existed. `ours` and `theirs` are absent for the same reason. */
   base: Schema.optionalKey(Version),
   ours: Schema.optionalKey(Version),
   theirs: Schema.optionalKey(Version),

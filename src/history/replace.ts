@@ -1,4 +1,4 @@
-/** Makes a filesystem equal to a tree. Scans the current state under a lock and changes only what differs. */
+/** Makes a filesystem equal to a tree. The module scans the current tree under a lock and changes only the differences. */
 import * as Effect from "effect/Effect"
 import type * as Stream from "effect/Stream"
 import type { Fault } from "../model/FsError.ts"
@@ -16,7 +16,7 @@ export interface ReplaceGoal<E> {
     path: FsPath,
     file: FileNode
   ) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, E | Fault>, E | Fault>
-  /** The paths to replace, with everything below. @default everything */
+  /** The paths to replace, with everything below them. @default everything */
   readonly paths?: ReadonlyArray<FsPath> | undefined
   readonly dryRun?: boolean | undefined
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
@@ -26,7 +26,7 @@ export interface ReplaceGoal<E> {
 export const withExclusiveLock = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   port.locks?.alone?.([root], effect) ?? effect
 
-/** Tests whether writing and deleting are both permitted; replacing needs both. */
+/** Tests whether both writing and deleting are permitted, because a replacement needs both. */
 export const isPermitted = ({ info, rules }: Backend): boolean =>
   !info.readOnly && (rules?.permits === undefined || (rules.permits("write") && rules.permits("delete")))
 
@@ -34,7 +34,7 @@ export const isPermitted = ({ info, rules }: Backend): boolean =>
 export const recoverTransactions = (port: Backend): Effect.Effect<void, Fault> =>
   isPermitted(port) ? (port.hostRoots?.settleTransactions(() => true) ?? Effect.void) : Effect.void
 
-/** Makes the filesystem equal to a tree. Returns the changes in path order. */
+/** Makes the filesystem equal to a tree and returns the changes in path order. */
 export const replaceTree = <E>(
   port: Backend,
   goal: ReplaceGoal<E>

@@ -1,9 +1,9 @@
 /**
  * Scans the whole current tree.
  *
- * A file is not read again if its stamp is unchanged and older than the start of the previous scan. All other files are
- * read, and their stamps are checked again afterwards. A file that changed meanwhile is read again, so each file is
- * captured as it was at one moment.
+ * A file is not read again if its stamp is unchanged and older than the start of the previous scan. After all other files are
+ * read, their stamps are compared again. A file that changed in the meantime is read again. So the content of each file is from
+ * one moment.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -19,12 +19,13 @@ import type { DirectoryHistory, StampedChild } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { blobHasher, blobId, type DirectoryNode, type FileNode, type LinkNode, type Node } from "./tree.ts"
 
-// Read-ahead for small files. The caller knows which files it reads and in which order, so a backend can read many in one
-// call.
+// Read-ahead for small files. The scan knows the files in reading order, so a backend can read many files in one call.
 
 const maxPrefetchedFiles = 64
 
-/** Wraps a port for a caller that reads these files in this order. A file that `readMany` declines is read alone. */
+/**
+ * Wraps a port for a caller that reads `files` in this order. A file that the port does not return in a batch is read alone.
+ */
 export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
   const perform = performing(port, "ReadMany")
   if (perform === undefined) return port
@@ -92,20 +93,20 @@ export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | und
 
 export interface Scan {
   readonly tree: DirectoryNode
-  /** The start of the scan in milliseconds since 1970. */
+  /** The time when the scan started, in milliseconds since 1970. */
   readonly began: number
   readonly files: number
   readonly bytes: number
   readonly directories: number
-  /** FIFOs, sockets and devices, which a tree does not contain. */
+  /** The number of FIFOs, sockets and devices. A tree does not contain them. */
   readonly others: number
 }
 
 export interface ContentSink<E> {
   readonly file: (bytes: Uint8Array) => string
-  /** Returns `undefined` if the stream had more or fewer bytes than `size`. */
+  /** Stores the content of a stream and returns its id. Returns `undefined` if the stream does not have `size` bytes. */
   readonly large: (size: number, bytes: Stream.Stream<Uint8Array, Fault>) => Effect.Effect<string | undefined, Fault | E>
-  /** Returns the id of a directory whose entries all have ids. Without this function directories get no ids. */
+  /** Returns the id of a directory whose entries all have ids. Without this function, directories have no ids. */
   readonly directory?: ((self: DirectoryNode) => string) | undefined
 }
 
@@ -120,10 +121,13 @@ export interface Census {
 export interface ScanOptions<E> {
   readonly previous?: Scan | undefined
   readonly sink?: ContentSink<E> | undefined
-  /** Tests whether the sink still has the content with this id from the previous scan. @default always true */
+  /** Tests whether the sink still has the content with an id of the previous scan. @default always true */
   readonly hasContent?: ((id: string) => boolean) | undefined
   readonly excludes?: ((path: FsPath) => boolean) | undefined
-  /** Called during the walk, and once more before the first file is read. */
+  /**
+   * The function that receives the counts during the walk, and once more before the first file is read. `isWhole` is true for
+   * the last call.
+   */
   readonly onCensus?: ((census: Census, isWhole: boolean) => Effect.Effect<void, E>) | undefined
   readonly onProgress?: ((done: Pick<Census, "files" | "bytes">, of: Census) => Effect.Effect<void>) | undefined
 }
@@ -153,7 +157,7 @@ export const hashOnlySink: ContentSink<never> = {
     })
 }
 
-/** Returns the possible delay, in milliseconds, of a disk's clock. Times in whole seconds may lag by two seconds. */
+/** Returns the possible error, in milliseconds, of a disk's timestamps. It is two seconds if the times are whole seconds. */
 const clockDelayMillis = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
 
 const isUnchangedSince = (known: Node | undefined, now: StampedChild, before: Scan | undefined): known is StampedNode => {
@@ -198,8 +202,8 @@ const childOfStamp = (stamp: StampedChild): ScannedChild => ({
 })
 
 /**
- * Lists a directory of a backend without stamps. Repeats a failed stat once, because a directory may be moved away for
- * a moment.
+ * Lists a directory of a backend without stamps. If an entry is not found, its stat is repeated once, because another program
+ * may be replacing the entry.
  */
 const listWithoutStamps = Effect.fnUntraced(function* (
   port: Backend,
@@ -208,13 +212,13 @@ const listWithoutStamps = Effect.fnUntraced(function* (
   const out: Array<ScannedChild> = []
   for (const child of yield* port.list(path)) {
     const segment = keyOf(child)
-    // A file needs no stat, because reading it returns its mode.
+    // A file needs no stat here, because reading the file also returns its mode.
     if (child.kind === "file" && child.sizeBytes !== undefined) {
       out.push({ segment, kind: "file", sizeBytes: child.sizeBytes, mode: undefined, stamp: undefined })
       continue
     }
     const stat = (yield* port.stat(join(path, segment))) ?? (yield* port.stat(join(path, segment)))
-    // A backend that cannot read symlinks may follow them, and then finds nothing behind a broken one.
+    // A backend that cannot read symlinks may follow them, and then reports a broken symlink as missing.
     const isLink = port.links === undefined && child.kind === "symlink"
     if (stat === undefined && !isLink) continue
     const kind = isLink || stat === undefined ? "symlink" : stat.kind
@@ -240,11 +244,11 @@ const draftOf = (path: FsPath, mode: number | undefined, before: Node | undefine
   isGone: false
 })
 
-/** The failure for a symlink that cannot be read. Skipping it would lose the symlink at the restore. */
+/** The failure for a symlink that cannot be read. If the scan skipped the symlink, a restore would remove it. */
 const unreadableLink: Fault = {
   _tag: "IoError",
   code: "ENOTSUP",
-  detail: "it is a link, and this filesystem cannot read links"
+  detail: "the entry is a link, and this filesystem cannot read links"
 }
 
 const linkAt = (port: Backend, path: FsPath): Effect.Effect<string | undefined, Fault> =>
@@ -265,8 +269,7 @@ type EnterDirectory<E> = (draft: DirectoryDraft, children: ReadonlyArray<Scanned
 const maxListAttempts = 3
 
 /**
- * Lists a directory again that was not found after it was listed, because another program may have moved it back or
- * replaced it.
+ * Lists again a directory that was not found. Another program may have renamed or replaced the directory for a moment.
  *
  * Returns `undefined` if the directory was removed.
  */
@@ -291,8 +294,8 @@ const walkSequentially = Effect.fnUntraced(function* <E>(port: Backend, top: Dir
 })
 
 /**
- * Walks the tree with many reads at a time. A directory is read through its parent's descriptor, which is held until
- * all its subdirectories are read.
+ * Walks the tree with many concurrent reads. A directory is opened relative to the descriptor of its parent. The descriptor
+ * stays open until all subdirectories are read.
  */
 const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   port: Backend,
@@ -346,7 +349,7 @@ const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOpt
     const link: StampedNode = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
     here.entries.set(segment, link)
   })
-  /** Records the children that need no I/O. Returns the symlinks, whose targets must be read. */
+  /** Records the children that need no further read. Returns the symlinks, whose targets must be read. */
   const take = (here: DirectoryDraft, children: ReadonlyArray<ScannedChild>): ReadonlyArray<ScannedChild> | undefined => {
     let links: Array<ScannedChild> | undefined
     for (const child of children) {
@@ -426,7 +429,7 @@ export const idOf = (
   Effect.map(readFile(port, path, hashOnlySink), (read) => read && { id: read.id, sizeBytes: read.sizeBytes })
 
 /**
- * Reads a file twice through one descriptor. Equal reads are valid even if the name now belongs to another file. Returns
+ * Reads a file twice through one descriptor. Two equal reads are valid even if the path now belongs to another file. Returns
  * `undefined` if the reads differ.
  */
 const readTwice = <E>(port: Backend, path: FsPath, sink: ContentSink<E>): Effect.Effect<Read | undefined, Fault | E> =>
@@ -446,7 +449,7 @@ const readTwice = <E>(port: Backend, path: FsPath, sink: ContentSink<E>): Effect
 const keepsChanging = (path: FsPath): Fault => ({
   _tag: "IoError",
   path,
-  detail: "it changes each time it is read; stop the program that writes it, or exclude it"
+  detail: "the file changes each time it is read; stop the program that writes to it, or exclude the file"
 })
 
 const readUnread = Effect.fnUntraced(function* <E>(
@@ -460,7 +463,7 @@ const readUnread = Effect.fnUntraced(function* <E>(
   for (let left = maxReadings; unread.length > 0; left--) {
     const readings: Array<readonly [child: ScannedChild, read: Read]> = []
     const gone = new Set<string>()
-    // The stamp of a busy file may change between any two checks, while two reads still give the same content.
+    // In the last attempts, read each file twice, because the stamp of a busy file may change although its content does not.
     const shouldReadTwice = left <= maxReadings / 2
     for (const child of unread) {
       const path = join(draft.path, child.segment)
@@ -482,7 +485,7 @@ const readUnread = Effect.fnUntraced(function* <E>(
     for (const child of unread) {
       const { segment, stamp } = child
       const found = read.get(segment)
-      // Without stamps only a failed read shows that a file is gone. A file that changed while it was read is read again.
+      // Without stamps, only a failed read shows that a file was removed.
       const then = now === undefined ? (gone.has(segment) ? undefined : child) : now.get(segment)
       if (then === undefined || then.kind !== "file") continue
       const isSteady =
@@ -516,7 +519,7 @@ const isUnchanged = (draft: DirectoryDraft, before: DirectoryNode): boolean => {
 
 const directoriesPerYield = 100
 
-/** Builds the innermost directories first, because a directory needs its finished subdirectories. */
+/** Builds the tree from the innermost directories to the root, because a directory needs its finished subdirectories. */
 const buildTree = Effect.fnUntraced(function* <E>(top: DirectoryDraft, sink: ContentSink<E>, isSinkComplete: boolean) {
   const order: Array<DirectoryDraft> = [top]
   for (const draft of order) for (const [, below] of draft.directories) order.push(below)
@@ -531,7 +534,7 @@ const buildTree = Effect.fnUntraced(function* <E>(top: DirectoryDraft, sink: Con
   return builtDirectories.get(top)!
 })
 
-/** Builds one directory. `isSinkComplete` means that the sink still has every unchanged directory with its contents. */
+/** Builds one directory. `isSinkComplete` means that the sink still has the contents of every unchanged directory. */
 const buildDirectory = <E>(draft: DirectoryDraft, sink: ContentSink<E>, isSinkComplete: boolean): DirectoryNode => {
   const { before, entries, mode } = draft
   const isKnown = sink.directory === undefined || (isSinkComplete && before?.id !== undefined)
@@ -548,7 +551,7 @@ const unreadDrafts = function* (top: DirectoryDraft): Generator<DirectoryDraft> 
   }
 }
 
-/** Scans the tree. The caller must block writes through this filesystem; other programs may write. */
+/** Scans the tree. The caller must block writes through this filesystem. Other programs may write during the scan. */
 export const scan = Effect.fnUntraced(function* <E = never>(
   port: Backend,
   options: ScanOptions<E> = {}

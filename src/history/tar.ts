@@ -1,9 +1,9 @@
 /**
- * Reads and writes the tree as a tar archive, by the same rules as ZIP. Names may start with `./`.
+ * Reads and writes a tree as a tar archive, by the same rules as a ZIP archive. Names may start with `./`.
  *
- * Input, with or without gzip, is buffered and checked to the end, because a tar archive shows only there that it is
- * complete. A hard link becomes a file with the content of an earlier one. The decoder replaces invalid UTF-8 in names
- * by U+FFFD, so names with U+FFFD are refused.
+ * The whole input, with or without gzip, is buffered and checked, because only the end of a tar archive shows that it is
+ * complete. A hard link becomes a file with the content of an earlier entry. The decoder replaces invalid UTF-8 in names by
+ * U+FFFD, so names with U+FFFD are refused.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -28,7 +28,7 @@ type Entry = Tar.Entry<ArchiveError | Fault>
 const replacementCharacter = "\ufffd"
 
 export const whyUnencodable = (text: string): string | undefined =>
-  text.includes(replacementCharacter) ? "it contains U+FFFD, which stands for bytes that are not valid text" : undefined
+  text.includes(replacementCharacter) ? "the name contains U+FFFD, which stands for bytes that are not valid text" : undefined
 
 const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream.Stream<Entry, ArchiveError | Fault> => {
   const { path } = item
@@ -43,7 +43,7 @@ const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream
       })
     )
   }
-  // The file stays open while its entry is read.
+  // Keep the file open while its entry is read.
   return Stream.unwrap(
     Effect.flatMap(readContent(port, path), (content) =>
       tryArchive((): Stream.Stream<Entry> => {
@@ -65,11 +65,11 @@ const entryOf = (port: Backend, item: Item, budget: Budget, mtime: Date): Stream
 const refusedEntry = (error: Tar.TarError): Fault =>
   error.kind === "SizeMismatch"
     ? unsteady("." as FsPath)
-    : { _tag: "IoError", detail: `it cannot be archived: ${error.message}` }
+    : { _tag: "IoError", detail: `the entry cannot be archived: ${error.message}` }
 
 /**
- * Encodes a tar archive. Every entry has the time `now`, in milliseconds since 1970. `onEntry` is called at the start
- * of each entry.
+ * Encodes a tar archive. Every entry has the time `now`, in milliseconds since 1970. `onEntry` is called at the start of each
+ * entry.
  */
 export const bytes = (
   port: Backend,
@@ -106,7 +106,7 @@ const isBroken = (error: unknown): error is Codec.Broken =>
 const gunzipIfNeeded = <E, R>(input: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ArchiveError, R> =>
   Stream.mapError(
     Stream.unwrap(Effect.map(Effect.scope, (scope) => Codec.pipeThrough(input, new GzipDetector(scope)))),
-    (error) => (isBroken(error) ? corrupt(`it cannot be decompressed as gzip: ${error.detail}`) : error)
+    (error) => (isBroken(error) ? corrupt(`the archive cannot be decompressed as gzip: ${error.detail}`) : error)
   )
 
 class GzipDetector implements Codec.Transformer {
@@ -137,8 +137,8 @@ class GzipDetector implements Codec.Transformer {
 }
 
 /**
- * Returns an entry that is appended to the input. A complete archive hides the entry behind its end marker; a truncated
- * one shows it.
+ * Returns an entry that is appended to the input. In a complete archive the entry follows the end marker, so the decoder
+ * ignores it. In a truncated archive the decoder returns the entry.
  */
 const truncationSentinel = (): Uint8Array => {
   const block = Buffer.alloc(512)
@@ -180,14 +180,14 @@ class Reader {
   read<E, R>(input: Stream.Stream<Uint8Array, E, R>): Effect.Effect<Contents, E | ArchiveError | Fault, R> {
     const end = Effect.suspend(() => {
       this.#isOver = true
-      return this.#expected > 0 ? Effect.fail(corrupt("it ends inside a file")) : Effect.succeed(truncationSentinel())
+      return this.#expected > 0 ? Effect.fail(corrupt("the archive ends inside a file")) : Effect.succeed(truncationSentinel())
     })
     const maxBytes = maxArchiveFileBytes(this.#rules.limits)
     let size = 0
     const bounded = Stream.mapEffect(gunzipIfNeeded(input), (part) => {
       size += part.length
       return size > maxBytes
-        ? Effect.fail(refuse("tooLarge", "it is too large for an archive within maxArchiveBytes and maxArchiveEntries"))
+        ? Effect.fail(refuse("tooLarge", "the archive is too large for maxArchiveBytes and maxArchiveEntries"))
         : Effect.succeed(part)
     })
     const entries = Stream.pipeThroughChannel(Stream.concat(bounded, Stream.fromEffect(end)), Tar.decode<E | ArchiveError>())
@@ -203,11 +203,11 @@ class Reader {
   #enter<E>({ body, header }: Tar.Entry<E>): Effect.Effect<void, E | ArchiveError | Fault> {
     return Effect.suspend(() => {
       const { path: name, type } = header
-      // The sentinel may have another name here, because preceding headers can rename it.
-      if (this.#isOver) return Effect.fail(corrupt("its end is missing"))
+      // The decoder returned the sentinel. Do not check its name, because earlier headers can rename it.
+      if (this.#isOver) return Effect.fail(corrupt("the end of the archive is missing"))
       if (name.includes(replacementCharacter)) return Effect.fail(refuse("name", "the name is not UTF-8", name))
       const place = toRelativeName(name)
-      // The mode of the root belongs to the destination.
+      // Ignore the entry of the root, because an import keeps the mode of the destination.
       if (type === "Directory" && (place === root || place === ""))
         return name.startsWith("/") ? refuseAbsolute(name) : Effect.void
       if (type === "File") return this.#file(place, header, body)
@@ -220,7 +220,7 @@ class Reader {
       const { mode, path: name, size } = header
       const path = yield* tryArchive(() => {
         this.#spend(size, name)
-        if (name.endsWith("/")) throw corrupt("it is a file, but its name ends with a slash", name)
+        if (name.endsWith("/")) throw corrupt("the entry is a file, but its name ends with a slash", name)
         return pathOf(place, name, this.#rules)
       })
       const hash = blobHasher(size)
@@ -248,14 +248,14 @@ class Reader {
       checkLink(path, linkTarget, name)
       this.#draft.add(path, { kind: "symlink", target: linkTarget }, name)
     } else if (type === "Hardlink") this.#copy(path, linkTarget, name)
-    else throw refuse("unsupported", "it is not a file, a directory or a link", name)
+    else throw refuse("unsupported", "the entry is not a file, a directory or a link", name)
   }
 
   #copy(path: FsPath, target: string, name: string): void {
     const original = findNode(this.#draft.tree, pathOf(toRelativeName(target), name, this.#rules))
     const placed = original === undefined ? undefined : this.#placed.get(original)
     if (original?.kind !== "file" || placed === undefined) {
-      throw refuse("link", "it is a hard link to a file that is not earlier in the archive", name)
+      throw refuse("link", "the entry is a hard link to a file that does not come before it in the archive", name)
     }
     this.#spend(placed.size, name)
     const node: FileNode = { ...original }

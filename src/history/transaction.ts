@@ -1,8 +1,8 @@
 /**
- * Changes one tree into another in a transaction: stages all entries on the same disk, then renames the differences into place.
+ * Changes one tree into another in a transaction. It stages all entries on the same disk, and then renames them to their paths.
  *
- * A failure restores the old tree. A killed process leaves a record outside the tree, by which the next process completes the
- * transaction.
+ * A failure restores the old tree. A killed process leaves a record outside the tree, and the next process completes the
+ * transaction by this record.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -30,8 +30,8 @@ export interface TransactionGoal<E> extends StagingSource<E> {
 }
 
 /**
- * Reports a Mismatch as a change by another program. Use it only if the content is given as bytes, which cannot be
- * wrong themselves.
+ * Reports a Mismatch as a change by another program. Use this function only for contents that are byte arrays, because only
+ * another program can change these after the check.
  */
 export const mismatchToFault = (error: Fault | Mismatch): Fault =>
   error._tag === "Mismatch"
@@ -41,14 +41,17 @@ export const mismatchToFault = (error: Fault | Mismatch): Fault =>
       )
     : error
 
-/** Directories on other disks than their parents, each with whether renames work only inside the directory itself. */
+/**
+ * The directories that are on another disk than their parents. The value is true if renames work only inside the directory
+ * itself.
+ */
 type CrossDeviceDirectories = Map<FsPath.FsPath, boolean>
 
 const isCrossDeviceRename = (error: unknown): error is CrossDeviceRename => Predicate.isTagged(error, "CrossDeviceRename")
 
 /**
- * Keeps the record while the effect runs, and removes the record when no leftovers exist. If `cleared` fails, recovery
- * removes the leftovers.
+ * Keeps the record while the effect runs, and removes the record if `cleared` returns true. Otherwise recovery removes the
+ * leftovers.
  */
 const withRecord = <E>(
   record: Record.Record,
@@ -70,7 +73,7 @@ const withRecord = <E>(
       })
   )
 
-/** Reads the time of each disk's clock from the time of a new file on the disk. */
+/** Reads the current time of each disk's clock from the modification time of a new file. */
 const readStartTimes = Effect.fnUntraced(function* (port: Backend, regions: ReadonlyArray<Region>, token: string) {
   const since = new Map<number, number>()
   for (const [index, region] of regions.entries()) {
@@ -141,7 +144,7 @@ const findDiskRoot = (port: Backend, directory: FsPath.FsPath, token: string): E
     )
   })
 
-/** Records where a rename was impossible. Returns false if that was already known. */
+/** Records that renames do not work in a directory. Returns false if this was already recorded. */
 const recordCrossDevice = Effect.fnUntraced(function* (
   port: Backend,
   crossDeviceDirectories: CrossDeviceDirectories,
@@ -157,11 +160,11 @@ const recordCrossDevice = Effect.fnUntraced(function* (
 })
 
 /**
- * Changes the tree `before` into `after`, touching only the differences. The caller must hold the lock of the port's
- * root.
+ * Changes the tree `before` into the tree `after`, and touches only the differences. The caller must hold the lock of the
+ * port's root.
  *
- * Fails with Mismatch for content whose size or id is not the file's, and with IoError if the rollback was incomplete.
- * After any other failure or interruption, nothing has changed.
+ * Fails with Mismatch if a content does not have the size or the id of its file. Fails with IoError if the rollback is
+ * incomplete. After any other failure or interruption, nothing has changed.
  */
 export const runTransaction = <E>(port: Backend, goal: TransactionGoal<E>): Effect.Effect<void, Fault | Mismatch | E> =>
   Effect.suspend(() => {
@@ -177,7 +180,7 @@ export const runTransaction = <E>(port: Backend, goal: TransactionGoal<E>): Effe
         Effect.catchIf(isCrossDeviceRename, (error) =>
           Effect.flatMap(recordCrossDevice(port, crossDeviceDirectories, error, token), (isNew) => {
             if (!isNew && renamingPort !== port) return Effect.fail(error.fault)
-            // Renames fail even within one directory.
+            // Renames fail even inside one directory, so copy instead.
             if (!isNew) renamingPort = withCopyingRenames(port)
             return Effect.succeed(true)
           })

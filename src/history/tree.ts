@@ -1,7 +1,7 @@
 /**
  * Immutable trees that are captured, compared and restored.
  *
- * A file's content is identified by its git id on every backend, so two trees of any origin compare without reading.
+ * The content of a file is identified by its git id on every backend. So two trees can be compared without reading files.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Schema from "effect/Schema"
@@ -11,12 +11,12 @@ import { hasherOf, idOf } from "./git/objects.ts"
 
 export interface FileNode {
   readonly kind: "file"
-  /** POSIX permission bits; absent if the backend has none. */
+  /** The POSIX permission bits. Absent if the backend has none. */
   readonly mode?: number | undefined
   readonly sizeBytes: number
-  /** The id of the git blob with this content: 40 hexadecimal digits. */
+  /** The id that git gives to a blob with this content: 40 hexadecimal digits. */
   readonly id: string
-  /** The modification time for a file created from this node. Comparisons ignore it. */
+  /** The modification time that a restore gives to the file. Comparisons ignore the time. */
   readonly modifiedAt?: DateTime.Utc | undefined
 }
 
@@ -29,7 +29,7 @@ export interface DirectoryNode {
   readonly kind: "directory"
   readonly mode?: number | undefined
   readonly entries: ReadonlyMap<string, Node>
-  /** The id of the directory, if it has been computed. Equal ids mean equal directories with everything below. */
+  /** The id of the directory, if it was computed. Directories with equal ids are equal with everything below them. */
   readonly id?: string | undefined
 }
 
@@ -37,7 +37,7 @@ export interface DirectoryNode {
 export type Node = FileNode | LinkNode | DirectoryNode
 
 /**
- * An entry that differs.
+ * A difference between two trees at one path.
  *
  * @since 0.1.0
  */
@@ -59,7 +59,7 @@ export const blobHasher = (size: number) => hasherOf("blob", size)
 const sameMode = (a: { readonly mode?: number | undefined }, b: { readonly mode?: number | undefined }): boolean =>
   a.mode === undefined || b.mode === undefined || a.mode === b.mode
 
-/** Tests whether two nodes are interchangeable; for directories, without their entries. */
+/** Tests whether two nodes are equal. For directories, the entries are not compared. */
 export const isSameNode = (a: Node, b: Node): boolean => {
   if (a.kind === "symlink") return b.kind === "symlink" && a.target === b.target
   if (b.kind === "symlink" || !sameMode(a, b)) return false
@@ -70,8 +70,8 @@ export const isSameNode = (a: Node, b: Node): boolean => {
 export const emptyDirectory: DirectoryNode = { kind: "directory", entries: new Map() }
 
 /**
- * Calls `visit` with both sides of every entry that differs. A directory on one side only is visited with everything in
- * it.
+ * Calls `visit` for each difference, with the nodes of both sides. If a directory exists on one side only, each entry below it
+ * is visited too.
  */
 export const forEachDifference = (
   before: DirectoryNode,
@@ -90,7 +90,7 @@ export const forEachDifference = (
   }
 }
 
-/** Returns the differences in path order, one per entry. An entry that changed its kind is `Modified`. */
+/** Returns the differences in path order, one per path. An entry whose kind changed is `Modified`. */
 export const differences = (before: DirectoryNode, after: DirectoryNode, caseSensitive: boolean): ReadonlyArray<Change> => {
   const out: Array<Change> = []
   forEachDifference(before, after, (path, a, b) =>
@@ -127,7 +127,8 @@ export const findNode = (top: DirectoryNode, path: FsPath, caseSensitive = true)
 }
 
 /**
- * Returns the tree with a node set or removed at a path, creating missing directories. The path must not be the root.
+ * Returns a copy of the tree in which the node at a path is replaced or removed. Creates missing directories. The path must not
+ * be the root.
  */
 export const withNode = (top: DirectoryNode, path: FsPath, node: Node | undefined): DirectoryNode => {
   const setAt = (here: DirectoryNode, [name, ...rest]: ReadonlyArray<string>): DirectoryNode => {
@@ -142,8 +143,8 @@ export const withNode = (top: DirectoryNode, path: FsPath, node: Node | undefine
 }
 
 /**
- * Returns the tree with the node of `from` at `names`, in the spelling of its source. The names must exist in one of
- * the trees.
+ * Returns the tree with the node of `from` at the path `names`, with the spelling of `from`. The path must exist in at least
+ * one of the trees.
  */
 const graftAt = (
   top: DirectoryNode,
@@ -168,10 +169,10 @@ const graftAt = (
 }
 
 /**
- * Returns `onto` with the state of `from` at each path and below; a path that `from` lacks is removed.
+ * Returns `onto` in which each path and everything below it is as in `from`. A path that `from` does not contain is removed.
  *
- * Missing directories are created with the attributes that they have in `from`. An entry that is not a directory is
- * replaced by one.
+ * Missing parent directories are created with the attributes that they have in `from`. If a parent is not a directory, a
+ * directory replaces it.
  */
 export const graft = (
   onto: DirectoryNode,

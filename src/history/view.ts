@@ -1,4 +1,4 @@
-/** A captured tree as a read-only backend. */
+/** A read-only backend that serves a captured tree. */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -20,10 +20,14 @@ export interface TreeSource {
   readonly root: string
   readonly caseSensitive: boolean
   readonly tree: DirectoryNode
-  /** Fetches the entries of a directory on demand. @default the entries in the node */
+  /** Returns the entries of a directory. Fetches them when they are needed. @default the entries in the node */
   readonly entries?: ((directory: DirectoryNode) => Effect.Effect<ReadonlyMap<string, Node>, Fault>) | undefined
   readonly mode?: ((directory: DirectoryNode) => Effect.Effect<number | undefined, Fault>) | undefined
-  /** Converts absolute targets of links to relative ones, like the captured filesystem. @default none leads into the tree */
+  /**
+   * Converts an absolute target of a symlink to a relative one, as the captured filesystem does.
+   *
+   * @default none leads into the tree
+   */
   readonly relative?: Links["relative"]
   readonly content: (path: FsPath, file: FileNode) => Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, Fault>, Fault>
 }
@@ -51,7 +55,7 @@ const statOf = (node: Node, path: FsPath): FileStat => ({
   ...(node.kind === "symlink" && { isSymlink: true })
 })
 
-/** Converts a node to a child. A host name that no path can express has a key behind a NUL. */
+/** Converts a node to a child. A name that no path can express is stored as NUL and hexadecimal digits, and becomes the key. */
 const childOf = (segment: string, node: Node): Child => {
   const kind = { kind: node.kind, sizeBytes: sizeOf(node) }
   return segment.startsWith("\0")
@@ -60,9 +64,9 @@ const childOf = (segment: string, node: Node): Child => {
 }
 
 /**
- * Returns random access to a stream for mostly sequential reads, one at a time.
+ * Returns a reader of ranges for a stream. Runs one read at a time, and is fast for sequential reads.
  *
- * It keeps the current chunk until the reader has passed it; a read before the chunk starts the stream again.
+ * The reader keeps the current chunk of the stream. A read before this chunk starts the stream again.
  */
 const sequentialReader = (stream: Stream.Stream<Uint8Array, Fault>, scope: Scope.Scope): Effect.Effect<Handle["read"]> =>
   Effect.map(Semaphore.make(1), (readLock) => {

@@ -1,6 +1,6 @@
 /**
- * A filesystem whose files are somewhere else. Each operation is appended to a journal as a request, and a leaf answers with the result.
- * The journal records every operation in order. The caller does not need to know where the files are.
+ * A filesystem whose files are in another place. Each operation is appended to a journal as a request, and a leaf answers with
+ * the result. The journal records every operation in order. The caller does not need to know where the files are.
  *
  * @since 0.1.0
  */
@@ -50,9 +50,9 @@ import { createModes } from "./entries/kinds.ts"
 import { faultOf, type Metadata, sizedStat, statOf } from "./entries/values.ts"
 import type { JournalError } from "./errors.ts"
 
-// Follows symbolic links on this side, in the combined tree of all leaves, as for links that lead out of a mount. A leaf
-// that serves a part of the tree would follow a link to files that are not visible here. The text of a link comes from the
-// leaf and is not trusted.
+// Follows symbolic links in the branch, in the combined tree of all leaves, as for links that lead out of a mount. A leaf that
+// serves a part of the tree would follow a link to files that the branch does not show. The text of a link comes from the leaf
+// and is not trusted.
 
 const linkRefusal: Fault = { _tag: "AccessDenied", why: "link" }
 
@@ -77,12 +77,12 @@ const lookupOf = (path: FsPath.FsPath, found: Metadata): Seen => {
   return typeof target === "string" ? { stat, target } : { stat }
 }
 
-/** Tests whether the request got no answer at all. After any other fault, the engine resolves the path step by step. */
+/** Tests whether the request got no answer. After any other fault, the engine resolves the path step by step. */
 const isUnanswered = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 
 /**
- * Asks for the metadata of all components of a path in one request. Declines if the leaf does not support this: an older leaf,
- * or one that has only the parent directories of other leaves at this path.
+ * Requests the metadata of all components of a path at once. Declines if the leaf does not support this. Such a leaf is older,
+ * or has only parent directories of other leaves at this path.
  */
 const lookUpComponents =
   ({ ask, links }: Calls): NonNullable<Handlers["Look"]> =>
@@ -96,8 +96,8 @@ const lookUpComponents =
       }
     })
 
-// A backend whose operations are requests to a leaf. A later change does not affect the result of a read, because large
-// contents are read from the content store.
+// A backend whose operations are requests to a leaf. Large contents are read from the content store, so a later change does not
+// affect the result of a read.
 
 interface PortOptions {
   readonly extended: boolean
@@ -111,7 +111,8 @@ interface PortOptions {
 type Mode = "create" | "replace" | "append"
 
 /**
- * Maps NotAFile to AlreadyExists. A leaf answers a create over a directory with NotAFile, but a port must report that the entry exists.
+ * Maps NotAFile to AlreadyExists. If a create finds a directory, a leaf answers NotAFile, but a port must report that the entry
+ * exists.
  */
 const createFault = (fault: FileFault): Fault => {
   const found = faultOf(fault)
@@ -226,26 +227,29 @@ export class Branch extends Context.Service<Branch, Requests>()("fs-algebra/Bran
  * @since 0.1.0
  */
 export interface RequestsOptions {
-  /** The longest time a request may go without any response before it fails with Timeout. @default 2 minutes */
+  /** The longest time without any response to a request, after which it fails with Timeout. @default 2 minutes */
   readonly timeout?: Duration.Input | undefined
-  /** The size of each chunk in bytes, for a content that is sent in several chunks. A whole number, at least 1. @default 65,536 */
+  /**
+   * The size of each chunk in bytes, for a content that is sent in several chunks. A whole number of at least 1. @default
+   * 65,536
+   */
   readonly chunkSize?: number | undefined
-  /** True if the leaf understands the `Extended` entries besides the basic thirteen. @default false */
+  /** Whether the leaf supports the `Extended` entries in addition to the basic thirteen. @default false */
   readonly extended?: boolean | undefined
 }
 
 /**
- * The options of a filesystem that is backed by a leaf.
+ * The options of a filesystem whose operations a leaf carries out.
  *
  * @since 0.1.0
  */
 export interface Options extends RequestsOptions {
   /**
-   * The size in bytes above which a content is sent in chunks. A stream is always sent in chunks. A whole number, at least 0. @default
-   * 1,048,576
+   * The size in bytes above which a content is sent in chunks. A stream is always sent in chunks. A whole number of at least 0.
+   * @default 1,048,576
    */
   readonly streamingThreshold?: number | undefined
-  /** True if the leaf's filesystem distinguishes "a" from "A". @default true */
+  /** Whether the leaf's filesystem distinguishes "a" from "A". @default true */
   readonly caseSensitive?: boolean | undefined
   /** The backend's name in messages. @default "Branch" */
   readonly name?: string | undefined
@@ -275,7 +279,8 @@ const requestClient = (
   )
 
 /**
- * Returns requests over the journal. They end with the scope; a request that is still waiting then fails with JournalError `closed`.
+ * Returns a service for requests over the journal. It ends with the scope, and requests that still wait then fail with
+ * JournalError `closed`.
  *
  * @since 0.1.0
  */
@@ -295,21 +300,23 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
 /**
  * Returns a whole filesystem that works through the journal.
  *
- * With `extended`, each call that changes something is one entry, and the leaf decides its outcome. (A copy takes several entries, and a
- * stream takes one entry per chunk.) So preconditions and atomic edits also hold against callers in other processes.
+ * With `extended`, each call that changes something is one entry, and the leaf decides its outcome. A copy takes several
+ * entries, and a stream takes one entry per chunk. So preconditions and atomic edits also hold against callers in other
+ * processes.
  *
- * With the thirteen basic entries alone, some calls fail with Unsupported, or with IoError of that code if the call's type has no
- * Unsupported. These calls are preconditions, the version of an append, writing without creating parents, creating directories, moves,
- * copies and attributes. An edit is then a read followed by a write.
+ * With the thirteen basic entries alone, some calls fail with Unsupported. If the type of the call has no Unsupported, it fails
+ * with IoError of that code. These calls are preconditions, the version of an append, writing without creating parents,
+ * creating directories, moves, copies and attributes. An edit is then a read followed by a write.
  *
- * The caller's limits apply here. The leaf applies its own limits to an edit that is one entry. A temporary file of this branch (from
- * restoring a snapshot, for example) is named `.~branch-….tmp` on the leaf's side and is visible there.
+ * The limits of the caller apply in the branch. The leaf applies its own limits to an edit that is one entry. The branch may
+ * create temporary files, for example to restore a snapshot. In the leaf's filesystem such a file is named `.~branch-….tmp` and
+ * is visible.
  *
  * An interrupted call stops waiting. The leaf may still carry out its request, either completely or not at all.
  *
- * With `extended`, links are read, created and followed on this side, in the combined tree of all leaves. So `subdirectory` of a branch
- * confines links, and a call on a path through a link takes several entries. With the thirteen alone, the leaf follows links, and links
- * cannot be read or created here.
+ * With `extended`, the branch reads, creates and follows links, in the combined tree of all leaves. So `subdirectory` of a
+ * branch confines links, and a call on a path through a link takes several entries. With the thirteen entries alone, the leaf
+ * follows links, and the branch cannot read or create them.
  *
  * @category constructors
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
- * Contents stored by their hash next to a journal, which keeps the journal small. Each content is stored once, and any number of entries
- * may refer to it.
+ * Contents that are stored by their hash, next to a journal. They keep the journal small. Each content is stored once, and any
+ * number of entries may refer to it.
  *
  * @since 0.1.0
  */
@@ -15,12 +15,12 @@ export type {
 } from "./model.ts"
 
 /**
- * The durability of a content store in a directory.
+ * The options of a content store in a directory.
  *
  * @since 0.1.0
  */
 export interface DirectoryOptions {
-  /** True if `put` waits until the content is on disk, not only in the system's memory. @default false */
+  /** Whether `put` waits until the content is on disk, and not only in the memory of the system. @default false */
   readonly fsync?: boolean | undefined
 }
 
@@ -39,8 +39,8 @@ export interface DirectoryOptions {
 export const makeMemory: () => ContentStore = Directory.make
 
 /**
- * Opens a content store in a directory, which is created with the first content. Any number of processes may use the directory at once.
- * Opening removes the leftovers of dead processes.
+ * Opens a content store in a directory. The first content creates the directory. Any number of processes may use the directory
+ * at once. Opening removes the leftovers of dead processes.
  *
  * @category constructors
  * @since 0.1.0

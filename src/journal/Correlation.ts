@@ -8,7 +8,8 @@ import * as Effect from "effect/Effect"
 import { randomUUID } from "../runtime/node.ts"
 
 /**
- * The generator of correlation ids, by default a random UUID as 32 hex digits. Tests provide their own.
+ * The generator of correlation ids. The default is a random UUID as 32 hexadecimal digits. Tests provide a generator of their
+ * own.
  *
  * @category references
  * @since 0.1.0
@@ -27,7 +28,7 @@ export const Correlation: Context.Reference<Effect.Effect<string>> = Context.Ref
 export const generate: Effect.Effect<string> = Effect.withFiber((fiber) => fiber.getRef(Correlation))
 
 /**
- * Returns a generator of the prefix followed by 1, 2, 3 and so on, the same in every run.
+ * Returns a generator whose ids are the prefix followed by 1, 2, 3 and so on. The ids are the same in every run.
  *
  * @example
  * ```ts

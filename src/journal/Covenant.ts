@@ -1,16 +1,16 @@
 /**
- * Covenants: the declared routes of entries between journals. Each branch declares the entry types that it produces and consumes. Each
- * route turns entries of some types into entries of others. A type that has no route must be declared terminal. The declaration is checked
- * before anything runs, so that no entry is lost because its type was forgotten:
+ * Covenants: the declared routes of entries between journals. Each branch declares the entry types that it produces and
+ * consumes. Each route turns entries of some types into entries of others. A type that has no route must be declared terminal.
+ * The declaration is checked before the covenant runs, so that no entry is lost because its type was forgotten:
  *
  * - a type that is produced has exactly one route, or is terminal
- * - a type that is consumed is made by a route
+ * - a type that is consumed is the target of a route
  *
- * Each route of a covenant runs as a daemon. The daemon reads the journal of the producing branch in order, and appends to the journals of
- * the consuming branches. If a route fails, its daemon fails, and the route processes no later entry.
+ * Each route of a covenant runs as a daemon. The daemon reads the journal of the producing branch in order, and appends to the
+ * journals of the consuming branches. If a route fails, its daemon fails, and the route processes no later entry.
  *
- * The correlation ids that a route makes must be derived from the source entry. So a restarted covenant routes nothing twice and catches up
- * on missing entries. Only one covenant may run between the same journals at a time.
+ * A route must derive the correlation ids of its target entries from the source entry. So a restarted covenant routes no entry
+ * twice, and routes the entries that it missed. Only one covenant may run between the same journals at a time.
  *
  * @since 0.1.0
  */
@@ -31,7 +31,7 @@ export type {
 } from "./routes.ts"
 
 /**
- * An invalid declaration, with all of its problems.
+ * The failure of a declaration. It lists all problems of the declaration.
  *
  * @category errors
  * @since 0.1.0
@@ -66,7 +66,7 @@ export interface Branch {
 }
 
 /**
- * The options of a branch: its journal and its entry types.
+ * The options of a branch.
  *
  * @since 0.1.0
  */
@@ -89,7 +89,7 @@ export interface BranchOptions<E> {
 export const branch = <E>({ consumes, journal, name, produces }: BranchOptions<E>): Branch => ({
   "~fs-algebra/Covenant/Branch": {
     name,
-    // The cast is safe: the covenant appends only consumed types, and reads only produced types.
+    // The cast is safe because the covenant appends only entries of consumed types, and reads only entries of produced types.
     journal: journal as unknown as Scrivener<Routable>,
     produces: produces.map(tagOf),
     consumes: consumes.map(tagOf)
@@ -106,7 +106,7 @@ export interface Route<out E = never, out R = never> {
 }
 
 /**
- * The options of a route: its source types, its target types and its function.
+ * The options of a route.
  *
  * @since 0.1.0
  */
@@ -116,9 +116,9 @@ export interface RouteOptions<From extends ReadonlyArray<EntryClass>, To extends
   readonly from: From
   readonly to: To
   /**
-   * Maps one source entry to target entries; an empty result is valid. Each target entry goes to the branch that consumes its type, and
-   * entries for the same branch are appended together. Source entries arrive one at a time. After a restart, the same entry may arrive
-   * again, and must then give the same ids.
+   * Maps one source entry to target entries. The result may be empty. Each target entry goes to the branch that consumes its
+   * type, and entries for the same branch are appended together. Source entries arrive one at a time. After a restart, the same
+   * entry may arrive again, and must then give the same ids.
    */
   readonly via: (recorded: Recorded<From[number]["Type"]>) => Effect.Effect<ReadonlyArray<To[number]["Type"]>, E, R>
 }
@@ -141,13 +141,13 @@ export const route = <
     name: options.name,
     from: options.from.map(tagOf),
     to: options.to.map(tagOf),
-    // The cast is safe: a route receives only entries of the types in `from`.
+    // The cast is safe because a route receives only entries of the types in `from`.
     via: options.via as unknown as DeclaredRoute<E, R>["via"]
   }
 })
 
 /**
- * The branches of a covenant, the routes between them, and the types without a route.
+ * The options of a covenant.
  *
  * @since 0.1.0
  */
@@ -199,22 +199,22 @@ export const make = <E = never, R = never>({
   })
 
 /**
- * The names and start positions of a covenant's daemons.
+ * The options of the daemons of a covenant.
  *
  * @since 0.1.0
  */
 export interface RunOptions {
-  /** The prefix of each daemon's name, before the name of its route. @default "covenant" */
+  /** The prefix of the daemons' names. The name of the route follows it. @default "covenant" */
   readonly name?: string | undefined
   /**
-   * The settled position of each journal, by the name of its branch. Entries at or before that position are not routed, and are not checked
-   * for earlier results. @default 0 for each journal, so that each is read once at the start
+   * The settled position of each journal, by the name of its branch. Entries up to that position are not routed, and are not
+   * read to find earlier results. @default 0 for each journal, so that each is read once at the start
    */
   readonly after?: Settled | undefined
 }
 
 /**
- * Returns one daemon for each route, in order and not started. The daemons end with the scope.
+ * Returns one daemon for each route, in order. The daemons are not started, and end with the scope.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,7 @@
 /**
- * Daemons: background workers on a journal. A daemon is Stopped, then Running, then Completed, and never goes back. Each change of status
- * is an entry of the journal (`DaemonChanged`). A failure is recorded there and in the daemon's `failure`.
+ * Daemons: background workers on a journal. A daemon is Stopped, then Running, then Completed, and never returns to an earlier
+ * status. Each change of status is an entry of the journal (`DaemonChanged`). A failure is recorded in the journal and in the
+ * daemon's `failure`.
  *
  * @since 0.1.0
  */
@@ -51,11 +52,11 @@ export const make: <E, R>(options: DaemonOptions<E, R>) => Effect.Effect<Daemon,
 export interface Group {
   readonly daemons: ReadonlyArray<Daemon>
   /**
-   * Starts the daemons in order. If one fails, shuts down the daemons that this call has started, in reverse order, and fails with that
-   * error.
+   * Starts the daemons in order. If a start fails, shuts down the daemons that this call has started, in reverse order, and
+   * fails with the error.
    */
   readonly start: Effect.Effect<void, DaemonError>
-  /** Shuts the daemons down in reverse order, all of them even if one fails, and fails with the first failure. */
+  /** Shuts the daemons down in reverse order, all of them even if one fails. Fails with the first failure. */
   readonly shutdown: Effect.Effect<void, DaemonError>
 }
 
@@ -94,8 +95,8 @@ export const all = (daemons: ReadonlyArray<Daemon>): Group => ({
 })
 
 /**
- * Runs a daemon as the only work of a process: starts it, waits until it has completed, and fails if it has failed. A process supervisor
- * can then restart the process. An interruption shuts the daemon down first.
+ * Runs a daemon as the only work of a process. Starts the daemon, waits until it has completed, and fails if it has failed. A
+ * process supervisor can then restart the process. An interruption shuts the daemon down first.
  *
  * @category running
  * @since 0.1.0

@@ -1,13 +1,14 @@
 /**
- * File operations as data, in thirteen basic kinds of entry. Efferent entries are requests towards the disk; afferent entries are answers
- * from the disk. An answer carries the correlation id of its request, so one journal holds everything in order.
+ * File operations as data, in thirteen basic kinds of entry. Efferent entries are requests to a filesystem, and afferent
+ * entries are its answers. An answer has the correlation id of its request, so one journal contains all requests and answers in
+ * order.
  *
- * Paths are relative to the branch's root, separated by "/", without ".." and without empty segments. A leading "/" also means that root.
- * Contents are bytes without an interpretation. Above 4 KiB an entry holds a hash (`ContentRef`), and the bytes are in the journal's
- * content store.
+ * Paths are relative to the branch's root, separated by "/", without ".." and without empty segments. A leading "/" also means
+ * that root. Contents are bytes without an interpretation. For a content above 4 KiB, an entry contains a hash (`ContentRef`),
+ * and the bytes are in the content store of the journal.
  *
- * The optional fields and the `Extended` kinds carry more than the thirteen can: preconditions, complete errors, links, directory creation,
- * moves and edits in place. Leaves and branches use them if both have the option `extended: true`.
+ * The optional fields and the `Extended` kinds add preconditions, complete errors, links, directory creation, moves and edits
+ * in place. Leaves and branches use them if both have the option `extended: true`.
  *
  * @since 0.1.0
  */

@@ -1,19 +1,19 @@
 /**
- * A journal on a NATS server, for callers and leaves on different machines. Entries are in a JetStream stream, and contents are in its
- * object store.
+ * A journal on a NATS server, for callers and leaves on different machines. The entries are in a JetStream stream, and the
+ * contents are in its object store.
  *
- * Positions are the sequence numbers of the stream, and nothing is ever dropped from the stream. A completed append is visible, as a whole,
- * to all readers. Every message names its expected position, so an append is stored once even if it is sent again after a lost reply. For
- * `appendAll`, and for appends that are sent together, the first message carries all entries and the others reserve the positions. So all
- * entries appear at once.
+ * Positions are the sequence numbers of the stream. No message is ever dropped from the stream. After an append completes, all
+ * readers see it as a whole. Every message names its expected position. So an append is stored once, even if it is sent again
+ * after a lost reply. For `appendAll`, and for appends that are sent together, the first message carries all entries, and the
+ * other messages reserve the positions. So all entries appear at once.
  *
- * An append that fails with `unavailable` after its timeout may have been stored all the same, and the error says so. A retry with the same
- * correlation id is safe: a leaf carries out an id once, and `Requests.waitFor` finds its answer. Each process has one message in flight,
- * and appends that arrive meanwhile go together with the next one. If several processes append at once, each retries until it succeeds, in
- * no particular order.
+ * An append that fails with `unavailable` after its timeout may have been stored, and the error says so. A retry with the same
+ * correlation id is safe, because a leaf carries out an id once, and `Requests.waitFor` finds the answer. Each process has one
+ * message in flight. Appends that arrive meanwhile are sent together in the next message. If several processes append at once,
+ * each retries until it succeeds, in no particular order.
  *
- * Requires the packages `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/obj`, and a NATS server of 2.9 or later with
- * JetStream.
+ * Requires the packages `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/obj`, and a NATS server of 2.9 or later
+ * with JetStream.
  *
  * @since 0.1.0
  */
@@ -64,9 +64,10 @@ const makeJetStream = <E, Encoded>(
 export type { Authentication, Options } from "./jetStream/options.ts"
 
 /**
- * Opens a store of entries of any kind, and creates the stream and the object store if they do not exist. Fails with `unavailable` if the
- * server cannot be reached or refuses. Fails with `corrupt` if the stream of this name does not hold a journal. Fails with `invalid` for
- * invalid options. The connection closes with the scope, and pending operations then fail with `closed`.
+ * Opens a store of entries of any kind. Creates the stream and the object store if they do not exist. Fails with `unavailable`
+ * if the server cannot be reached or refuses the request. Fails with `corrupt` if the stream of this name is not a journal.
+ * Fails with `invalid` for invalid options. The connection closes with the scope, and pending operations then fail with
+ * `closed`.
  *
  * @since 0.1.0
  */

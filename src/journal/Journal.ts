@@ -1,8 +1,8 @@
 /**
- * A journal: an append-only, ordered record of requests and answers. A position is an integer from 1, without gaps. A reader receives the
- * stored entries and then the new ones, and misses none, however slow it is.
+ * A journal: an append-only, ordered record of requests and answers. A position is an integer from 1, without gaps. A reader
+ * receives the stored entries and then the new entries, and misses no entry, however slow the reader is.
  *
- * A journal works over a `Store`, which has few operations. So memory, a file and a server differ only in where the entries are stored.
+ * A journal works on a `Store`, which has few operations. A store may be in memory, in a file, or on a server.
  *
  * @since 0.1.0
  */
@@ -80,34 +80,36 @@ export const makeMemory = <E>(): Effect.Effect<Scrivener<E>> => Effect.sync(() =
 export const layerMemory: Layer.Layer<Journal> = Layer.effect(Journal, makeMemory<Entry>())
 
 /**
- * The location and the durability of a journal in a file.
+ * The options of a journal in a file.
  *
  * @since 0.1.0
  */
 export interface FileOptions {
-  /** The path of the file. The file and its parent directories are created if they do not exist, readable by this user only. */
+  /** The path of the file. The file and missing parent directories are created, with access for this user only. */
   readonly path: string
-  /** The directory of the contents above 4 KiB. @default the path with ".contents" */
+  /** The directory of the contents larger than 4 KiB. @default the path with ".contents" */
   readonly contents?: string | undefined
-  /** True if an append waits until its entries are on disk, so that they survive a loss of power. @default false */
+  /** Whether an append waits until its entries are on disk, so that they survive a loss of power. @default false */
   readonly fsync?: boolean | undefined
   /**
-   * True if each line carries a SHA-256 of itself and of the line before it. Tampering is then detectable, except for lines cut off at the
-   * end. An existing journal keeps its format; `true` fails with `invalid` if it is not chained. @default false
+   * Whether each line contains a SHA-256 of the line and of the line before it. Then changes to the file can be detected,
+   * except for lines that were cut off at its end. An existing journal keeps its format. `true` fails with `invalid` if the
+   * existing journal is not chained. @default false
    */
   readonly chained?: boolean | undefined
   /**
-   * True to open the file for reading only, beside a process that writes it. New entries appear as that process appends them. Appends
-   * fail with `readOnly`. @default false
+   * Whether to open the file for reading only, while another process writes it. New entries appear when that process appends
+   * them. Appends fail with `readOnly`. @default false
    */
   readonly readOnly?: boolean | undefined
 }
 
 /**
- * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`. Appends that arrive during
- * a write are written together with the next write. Opening reads the whole file. A partial line at the end was never confirmed, and is cut
- * off. Any other damage fails with `corrupt` and its position. One process writes at a time; others fail with `busy`. The schema must
- * declare bytes that can exceed 4 KiB as `FileSystemEntry.Content`. All accepted entries are written before the scope closes.
+ * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`. Appends that
+ * arrive during a write are written together with the next write. Opening reads the whole file. An incomplete line at the end
+ * was never confirmed, and is cut off. Any other damage fails with `corrupt` and its position. One process writes at a time,
+ * and others fail with `busy`. The schema must declare bytes that can exceed 4 KiB as `FileSystemEntry.Content`. All accepted
+ * entries are written before the scope closes.
  *
  * @since 0.1.0
  */
@@ -116,7 +118,9 @@ export const makeFile = <E, I>(
   { chained = false, contents, fsync = false, path, readOnly = false }: FileOptions
 ): Effect.Effect<Scrivener<E>, JournalError, Scope.Scope> => {
   if (path.trim() === "") {
-    return Effect.fail(new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the path is blank" }))
+    return Effect.fail(
+      new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the path of the journal is blank" })
+    )
   }
   const directory = contents ?? `${path}.contents`
   return Effect.map(
@@ -137,8 +141,8 @@ export const layerFile = (options: FileOptions): Layer.Layer<Journal, JournalErr
   Layer.effect(Journal, makeFile(Entry, options))
 
 /**
- * Reads a whole journal of file operations and its contents. Fails with `corrupt` and the position of the first damaged entry. Changes
- * nothing, and may run beside a process that writes.
+ * Reads a whole journal of file operations and its contents. Fails with `corrupt` and the position of the first damaged entry.
+ * Changes nothing, and can run while another process writes the journal.
  *
  * @since 0.1.0
  */
@@ -151,18 +155,18 @@ export const verify = (path: string, options: Pick<FileOptions, "contents"> = {}
  * @since 0.1.0
  */
 export interface CompactOptions extends Pick<FileOptions, "contents"> {
-  /** The limit of the removal: entries before this position, or older than this time. */
+  /** The end of the part to remove, as a position or a time. Entries at the position or later, or from that time on, stay. */
   readonly before: number | DateTime.Utc
 }
 
 /**
- * Removes the entries before a position from a journal of file operations in a file, and the contents that only these entries name. The
- * other entries keep their positions, and `verify` still returns the same `head`. Afterwards `undo` and `tree` to an earlier position fail
- * with NotRecorded. Reading after an earlier position other than 0 fails with `compacted`. The last entry always stays. In a journal of
- * leaves, the requests without an answer and the latest 4,096 positions stay too.
+ * Removes the entries before a position from a journal of file operations in a file. Also removes the contents that only these
+ * entries name. The other entries keep their positions, and `verify` still returns the same `head`. Afterwards `undo` and
+ * `tree` to an earlier position fail with NotRecorded. Reading after an earlier position other than 0 fails with `compacted`.
+ * The last entry always stays. In a journal of leaves, the requests without an answer and the latest 4,096 positions stay too.
  *
- * After a crash the journal is either the old one or the new one. Fails with `busy` if a process is writing the journal. A process that
- * follows the journal must open it again.
+ * After a crash the journal is either the old one or the new one. Fails with `busy` if a process is writing the journal. A
+ * process that follows the journal must open it again.
  *
  * @since 0.1.0
  */

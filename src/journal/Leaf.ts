@@ -1,23 +1,31 @@
 /**
- * A leaf serves the requests of a journal with a filesystem: it reads requests, carries them out, and appends the answers. `make` and
- * `layer` serve any filesystem; `posixFS`, `windowsFS` and `mockFS` create the filesystem from settings.
+ * A leaf serves the requests of a journal with a filesystem. It reads requests, carries them out, and appends the answers.
+ * `make` and `layer` serve any filesystem; `posixFS`, `windowsFS` and `mockFS` create the filesystem from settings.
  *
  * - Each request is answered once. A request that has an answer is never carried out again, even after a restart.
- * - Requests on one path run in the order of the journal, and a directory's requests in order with those below it. Others run in parallel.
- * - A failed request is answered by FileFault and does not end the leaf. A failing journal ends the leaf, and `failure` says so.
- * - A content of at most `streamingThreshold` bytes is one entry; a larger one comes in chunks. For a range, the size of the range counts.
- * - A write in chunks runs when its last chunk has arrived, at its place in the order. Its content is the content in the journal.
- * - `FileList` with a pattern lists what `Filesystem.glob` matches, of every kind. If not recursive, it lists only the directory itself.
+ * - Requests on one path run in the order of the journal. So do requests on a directory and on paths below it. Other requests
+ *   run in
+ * parallel.
+ * - A failed request is answered by FileFault and does not end the leaf. If the journal fails, the leaf ends, and `failure` is
+ *   the error.
+ * - A content of at most `streamingThreshold` bytes is one entry. A larger content is sent in chunks. For a range, the size of
+ *   the range
+ * counts.
+ * - A write in chunks runs when its last chunk has arrived, in the order of that position. Its content is the content in the
+ *   journal.
+ * - `FileList` with a pattern lists the entries of every kind that `Filesystem.glob` matches. If it is not recursive, it lists
+ *   only the
+ * directory itself.
  *
- * Several leaves may serve one journal. Each claims the paths at and below its `prefix`, and the longest matching prefix wins. A request
- * that no leaf serves is answered Unavailable, "no leaf serves this path", after `grace`. The longest-running leaf sends this answer. When
- * a leaf ends, its open requests pass to the leaf that then owns the path. A leaf of the same name or the same prefix replaces the earlier
- * one, which finishes its current requests and completes.
+ * Several leaves may serve one journal. Each claims the paths at and below its `prefix`, and the longest matching prefix wins.
+ * A request that no leaf serves is answered Unavailable, "no leaf serves this path", after `grace`. The leaf that has run
+ * longest sends this answer. When a leaf ends, its open requests pass to the leaf that then owns the path. A leaf with the same
+ * name or the same prefix replaces the earlier leaf, which finishes its current requests and completes.
  *
- * After a leaf was killed, its successor answers the requests it left open. Reads are carried out; changes are answered with IoError "not
- * executed" (see `resume`). If the killed leaf was `extended`, the answer says whether the change had been made; otherwise it says that the
- * change may have been made. A leaf that was killed on this machine is known to be dead, and another leaf reports it as Completed. For any
- * other leaf that has not completed, the successor waits at most twice the `timeout`.
+ * After a leaf was killed, its successor answers the open requests. Reads are carried out. Changes are answered with IoError
+ * "not executed" (see `resume`). If the killed leaf was `extended`, the answer says whether the change was made. Otherwise the
+ * answer says that the change may have been made. If a leaf was killed on this machine, another leaf detects this and reports
+ * it as Completed. For any other leaf that has not completed, the successor waits at most twice the `timeout`.
  *
  * @since 0.1.0
  */
@@ -89,7 +97,8 @@ const makeRun = (fs: Algebra, settings: Settings): DaemonOptions<JournalError, J
     const journal = yield* Journal
     const { extended, graceMillis: grace, name, prefix } = settings
     const me = { daemon: name, instance, prefix, extended, grace, position }
-    // An ending leaf drops the requests that have not begun after one timeout. A request that began just before may take another timeout.
+    // A leaf that ends drops the requests that have not begun after one timeout. A request that began just before may take one
+    // more timeout.
     const survey = yield* Checkpoints.make(journal, me, 2 * settings.timeoutMillis)
     if (survey === undefined) return
     const clock = yield* Clock.Clock
@@ -182,7 +191,10 @@ const decode = <Config, Encoded>(
 ): Effect.Effect<Config, InvalidArgument> =>
   Effect.mapError(Schema.decodeUnknownEffect(schema)(config, { onExcessProperty: "error" }), ({ issue }) => {
     const [first] = formatIssue(issue).issues
-    return SettingsModule.invalid(first?.path?.map(String).join(".") || "config", first?.message ?? "it is not one")
+    return SettingsModule.invalid(
+      first?.path?.map(String).join(".") || "config",
+      first?.message ?? "the value is not a leaf setting"
+    )
   })
 
 const layerOver = <E>(
@@ -192,15 +204,15 @@ const layerOver = <E>(
   Daemon.layer(Effect.flatMap(backend, (port) => make(makeAlgebra(port), options)))
 
 /**
- * The errors of creating a leaf over a directory of the machine.
+ * The errors of a leaf over a directory of the machine.
  *
  * @since 0.1.0
  */
 export type HostLeafError = StatError | NotADirectory | Unsupported | InvalidArgument | Daemon.DaemonError
 
 /**
- * Runs a leaf over a directory of a POSIX machine. Fails with InvalidArgument, which names the invalid setting, and as `PosixHost.make`
- * does. To read settings from the environment: `Layer.unwrap(Effect.map(Config.schema(Leaf.PosixFS, "LEAF"), (config) =>
+ * Runs a leaf over a directory of a POSIX machine. Fails with InvalidArgument if a setting is invalid, and as `PosixHost.make`
+ * does. To read the settings from the environment: `Layer.unwrap(Effect.map(Config.schema(Leaf.PosixFS, "LEAF"), (config) =>
  * Leaf.posixFS(config)))`.
  *
  * @category layers
@@ -254,8 +266,8 @@ export interface MockOptions extends OtherOptions<MockFS> {
 }
 
 /**
- * Runs a leaf over a tree in memory, which lives as long as the layer. Fails with InvalidArgument, which names the invalid setting, and as
- * `InMemory.make` does.
+ * Runs a leaf over a tree in memory, which lives as long as the layer. Fails with InvalidArgument if a setting is invalid, and
+ * as `InMemory.make` does.
  *
  * @category layers
  * @since 0.1.0
@@ -275,7 +287,7 @@ export const mockFS = (
   )
 
 /**
- * Runs `windowsFS` on Windows and `posixFS` elsewhere. Settings that only one of the two has are not accepted.
+ * Runs `windowsFS` on Windows and `posixFS` on other systems. Settings that only one of the two accepts are not available.
  *
  * @category layers
  * @since 0.1.0

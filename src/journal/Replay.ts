@@ -1,10 +1,10 @@
 /**
- * Uses a recorded journal: builds the tree at any position, runs the session again on another backend, answers calls from the recording,
- * finds drift, and undoes changes. All functions read the journal as a stream and hold contents by reference. Only `rerun` executes
- * recorded requests, on the filesystem it is given.
+ * Uses a recorded journal. It builds the tree at any position, runs the session again on another backend, and answers calls
+ * from the recording. It also finds drift and undoes changes. All functions read the journal as a stream and keep contents by
+ * reference. Only `rerun` executes recorded requests, on the given filesystem.
  *
- * A change counts once it is answered, and at the time of its answer. A journal of requests and answers does not tell what a failed call
- * did. `Journal.record` writes each step as an entry, so its journal is complete.
+ * A change counts when it is answered. A journal of requests and answers does not tell what a failed call did. `Journal.record`
+ * writes each step as an entry, so its journal is complete.
  *
  * @since 0.1.0
  */
@@ -38,7 +38,7 @@ export type { Change, Difference, Drift, State } from "./replay/values.ts"
 
 type Files = Scrivener<Entry>
 
-/** Turns faults into errors, because the content is read outside of any operation of a filesystem. */
+/** Converts faults to errors. This is necessary because the content is read outside the operations of a filesystem. */
 const promoteFaults = <A>(
   operation: string,
   effect: Effect.Effect<A, ContentError>
@@ -56,17 +56,20 @@ export interface TreeOptions {
   /** The position of the last change to apply; 0 is the beginning. @default the end */
   readonly until?: number | undefined
   /**
-   * The tree before the first entry of the journal. It is only read, and must not change while the result is in use.
+   * The tree before the first entry of the journal. This function only reads the tree. The tree must not change while the
+   * result is in use.
+   *
    * @default the state that the entries reveal (`previous`, `removed`)
    */
   readonly base?: Algebra | undefined
-  /** True if names that differ only in case are the same, if there is no base. @default false */
+  /** Whether names that differ only in case are the same. Only used without a base. @default false */
   readonly caseInsensitive?: boolean | undefined
 }
 
 /**
- * Returns the tree at a position as a new filesystem in memory. It has kinds, contents, link targets and the permissions that the journal
- * records, but no times. Fails with NotRecorded if a content depends on data that neither an entry nor the base has.
+ * Returns the tree at a position as a new filesystem in memory. The tree has kinds, contents, link targets and the permissions
+ * that the journal records, but no times. Fails with NotRecorded if a content depends on data that is in neither an entry nor
+ * the base.
  *
  * @example
  * ```ts
@@ -98,9 +101,9 @@ export interface RerunOptions {
 }
 
 /**
- * Carries out the recorded requests, including reads, on another filesystem, one at a time in the order of their answers. Returns the
- * results that differ from the recorded ones, except for times and permissions. Skips requests without an answer, and chunked writes
- * without their last chunk, whose content is not known.
+ * Carries out the recorded requests on another filesystem, including reads, one at a time in the order of their answers.
+ * Returns the results that differ from the recorded results, except for times and permissions. Skips requests without an
+ * answer. Skips chunked writes without their last chunk, because their content is unknown.
  *
  * @category replaying
  * @since 0.1.0
@@ -119,14 +122,14 @@ export const rerun: (
 export interface DoubleOptions {
   /** @default false */
   readonly caseInsensitive?: boolean | undefined
-  /** The rules that the layer's options gave when the journal was recorded. @default none */
+  /** The rules of the layer on which the journal was recorded. @default none */
   readonly rules?: Rules | undefined
 }
 
 /**
- * Returns a filesystem that answers from a journal of `Journal.record({ reads: true })` and touches nothing else. The same calls get the
- * same answers; repeated calls get them in the recorded order. A call that was not recorded fails with Unavailable, which describes the
- * call.
+ * Returns a filesystem that answers from a journal of `Journal.record({ reads: true })`. It accesses no other data. The same
+ * calls get the same answers. Repeated calls get them in the recorded order. A call that was not recorded fails with
+ * Unavailable, and the error describes the call.
  *
  * @category replaying
  * @since 0.1.0
@@ -145,15 +148,17 @@ export interface DriftOptions {
   /** The paths to compare, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
   /**
-   * True to report entries that the journal has never touched. Such an entry is expected to be absent if the journal knows the whole
-   * directory. Otherwise its expected state is `unknown`, since it may be older than the journal. @default false
+   * Whether to report entries that the journal has never touched. If the journal knows the whole directory, such an entry is
+   * expected to be absent. Otherwise the expected state is `unknown`, because the entry may be older than the journal. @default
+   * false
    */
   readonly all?: boolean | undefined
 }
 
 /**
- * Returns the paths whose state differs from the last state in the journal, in path order. Compares the kind, content, link target, and the
- * permission bits that the journal knows. A request without an answer, for example of a killed process, may have been done or not.
+ * Returns the paths whose state differs from the last state in the journal, in path order. Compares the kind, the content, the
+ * link target, and the permission bits that the journal knows. A request without an answer may have been carried out or not,
+ * for example if its process was killed.
  *
  * @category replaying
  * @since 0.1.0
@@ -175,17 +180,17 @@ export interface UndoOptions {
   readonly to: number
   /** The paths to restore, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** True to return the changes without making them. @default false */
+  /** Whether to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
 }
 
 /**
- * Restores every path that changed after the position to its state at that position: kind, content, link target, and the permission bits
- * and times that were set, if the journal knows the former ones. Undoes all or nothing, even on failure or interruption. Returns the
- * changes in path order.
+ * Restores every path that changed after the position to its state at the position. The state is the kind, the content and the
+ * link target. Permission bits and times that changed are restored if the journal knows their former values. Undoes all changes
+ * or none, even on failure or interruption. Returns the changes in path order.
  *
- * Fails with Conflict, before any change, if a content or permission bits differ from what the last entry left. Fails with NotRecorded if
- * no entry has the former state. Also fails as writing and deleting do.
+ * Fails with Conflict before any change if a content or permission bits differ from the result of the last entry. Fails with
+ * NotRecorded if no entry has the former state. Also fails as writing and deleting do.
  *
  * @category replaying
  * @since 0.1.0
@@ -198,8 +203,8 @@ export const undo: (
   promoteFaults("undo", Undo.undo(journal, fs, options))
 
 /**
- * Emits each requested change when its answer arrives, and at the end the requests without an answer. A change that was staged under hidden
- * names, as undo and restore do for several files, is reported by its effect on visible names.
+ * Emits each requested change when its answer arrives. Emits the requests without an answer at the end. An undo or a restore of
+ * several files stages its changes under hidden names. Such a change is reported by its effect on visible names.
  *
  * @category replaying
  * @since 0.1.0

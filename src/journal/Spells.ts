@@ -1,10 +1,10 @@
 /**
- * Spells: file operations on text, mainly for agents, one level above the journal of files. An invocation is an entry of the spell journal.
- * A covenant turns it into file entries, a leaf answers these, and the answers become the spell's result or fault. Spells work with text;
- * the file entries below hold bytes.
+ * Spells: file operations on text, mainly for agents. They are one level above the journal of files. An invocation is an entry
+ * of the spell journal. A covenant turns an invocation into file entries, a leaf answers these, and the answers become the
+ * result or the fault of the spell. Spells work with text, and the file entries contain bytes.
  *
- * Each id is used once. A repeated invocation waits for the answer to the first one, or returns it. If the caller is interrupted, the
- * invocation is still carried out. A restarted covenant continues with the open invocations.
+ * Each id is used once. A repeated invocation waits for the answer to the first one, or returns it. If the caller is
+ * interrupted, the invocation is still carried out. A restarted covenant continues with the open invocations.
  *
  * @since 0.1.0
  */
@@ -55,8 +55,8 @@ export class SpellJournal extends Context.Service<SpellJournal, Scrivener<SpellE
 export const layerJournalMemory: Layer.Layer<SpellJournal> = Layer.effect(SpellJournal, makeMemory<SpellEntry>())
 
 /**
- * The reasons why a spell has no answer: a journal cannot be read or written, the covenant has failed, or the timeout is over. After a
- * timeout the answer may still arrive.
+ * The reasons why a spell has no answer. A journal cannot be read or written, the covenant has failed, or the timeout is over.
+ * After a timeout the answer may still arrive.
  *
  * @since 0.1.0
  */
@@ -96,11 +96,17 @@ export interface CallerOptions {
  * @since 0.1.0
  */
 export interface Options extends CallerOptions {
-  /** True if the leaf accepts FileEdit, which makes an edit one step. Otherwise an edit is a read followed by a write. @default false */
+  /**
+   * Whether the leaf accepts FileEdit, so that an edit is one step. Otherwise an edit is a read followed by a write. @default
+   * false
+   */
   readonly extended?: boolean | undefined
   /** The prefix of the daemons' names and of the ids of file entries. @default "spells" */
   readonly name?: string | undefined
-  /** The largest size in bytes of a file that a spell reads or edits; a larger file is answered with LimitExceeded. @default 8 MiB */
+  /**
+   * The largest size, in bytes, of a file that a spell reads or edits. A spell on a larger file is answered with LimitExceeded.
+   * @default 8 MiB
+   */
   readonly maxBytes?: number | undefined
 }
 
@@ -126,7 +132,7 @@ const operations = (
           new Timeout({
             operation: spell,
             path: pathOf(invocation),
-            detail: "no covenant has answered the spell in time; check that one runs on these journals"
+            detail: "no covenant has answered the spell in time; check that a covenant runs on these journals"
           })
         )
     })
@@ -134,7 +140,7 @@ const operations = (
 })
 
 /**
- * Returns a caller only. The covenant must run elsewhere, for example in another process on the same journals.
+ * Returns a caller without a covenant. The covenant must run elsewhere, for example in another process on the same journals.
  *
  * @since 0.1.0
  */
@@ -171,7 +177,7 @@ export const layer = (
   Layer.effect(Spells, make(options))
 
 /**
- * Provides the caller alone, for a covenant that runs elsewhere.
+ * Provides a caller without a covenant. The covenant must run elsewhere.
  *
  * @since 0.1.0
  */

@@ -1,12 +1,18 @@
 import * as Schema from "effect/Schema"
 
 /**
- * A journal that cannot be read or written.
+ * The failure to read or write a journal.
  *
- * `corrupt`: the stored data differs from what was appended, or a content is missing. `busy`: this process or another is already writing
- * it. `closed`: its scope has ended. `readOnly`: it was opened for reading only. `invalid`: this journal does not accept the entry or the
- * option. `tooLarge`: an entry does not fit. `unavailable`: the server cannot be reached. `version`: a later version of fs-algebra wrote
- * it. `io`: the disk fails. `compacted`: `Journal.compact` has removed the entries at that position.
+ * - `corrupt`: the stored data differs from the appended data, or a content is missing
+ * - `busy`: this process or another process is already writing the journal
+ * - `closed`: the scope of the journal has ended
+ * - `readOnly`: the journal was opened for reading only
+ * - `invalid`: this journal does not accept the entry or the option
+ * - `tooLarge`: the entry is too large
+ * - `unavailable`: the server cannot be reached
+ * - `version`: a later version of fs-algebra wrote the journal
+ * - `io`: the disk fails
+ * - `compacted`: `Journal.compact` has removed the entries at the position
  *
  * @since 0.1.0
  */

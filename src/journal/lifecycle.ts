@@ -1,6 +1,6 @@
 /**
- * The lifecycle of a daemon: Stopped, Running, Completed, never back. Transitions run one at a time. A shutdown that has begun finishes
- * even if its caller is interrupted.
+ * The lifecycle of a daemon. Its status is Stopped, then Running, then Completed, and never goes back. Transitions run one at a
+ * time. A shutdown that has begun finishes even if its caller is interrupted.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -16,14 +16,17 @@ import { Journal } from "./model.ts"
 import { DaemonChanged } from "./entries/status.ts"
 
 const reasonTexts = {
-  notStarted: "it has not been started",
-  completed: "it has completed, and cannot start again",
-  failed: "it failed"
+  notStarted: "the daemon has not been started",
+  completed: "the daemon has completed, and cannot start again",
+  failed: "the daemon failed"
 } as const
 
 /**
- * A daemon that cannot do what was requested, or that has failed. `notStarted`: it has not been started. `completed`: it has completed, and
- * cannot start again. `failed`: it failed, and `cause` is its error.
+ * The failure of a daemon, or of a call that its status does not permit.
+ *
+ * - `notStarted`: the daemon has not been started
+ * - `completed`: the daemon has completed, and cannot start again
+ * - `failed`: the daemon failed, and `cause` is its error
  *
  * @since 0.1.0
  */
@@ -57,33 +60,35 @@ export interface Daemon {
   /** The id of this run. Another process, or another daemon of the same name, has a different id. */
   readonly instance: string
   readonly status: Effect.Effect<Status>
-  /** The error that ended the daemon, including an error of its shutdown; `undefined` if it has not failed. */
+  /** The error that ended the daemon, or the error of its shutdown. `undefined` if the daemon has not failed. */
   readonly failure: Effect.Effect<DaemonError | undefined>
   /**
-   * Starts the daemon and ends when it is running; does nothing if it is running already. Fails with `completed` if it has completed. Fails
-   * with `failed` if it cannot start; it has then completed. An interruption before it runs leaves it Stopped.
+   * Starts the daemon and ends when it is running. Does nothing if the daemon is running already. Fails with `completed` if the
+   * daemon has completed. Fails with `failed` if the daemon cannot start, and the daemon has then completed. An interruption
+   * during the start leaves the daemon Stopped.
    */
   readonly start: Effect.Effect<void, DaemonError>
   /**
-   * Shuts the daemon down and ends when it has completed; does nothing if it has completed already. The daemon first finishes its current
-   * work, uninterruptibly. Fails with `notStarted`, or with `failed` if the daemon failed; it has completed even then.
+   * Shuts the daemon down and ends when it has completed. Does nothing if the daemon has completed already. The daemon first
+   * finishes its current work, uninterruptibly. Fails with `notStarted`. Fails with `failed` if the daemon failed, and the
+   * daemon has then completed.
    */
   readonly shutdown: Effect.Effect<void, DaemonError>
   /**
-   * Waits until the daemon reaches the status or has passed it. Fails with `completed` when waiting for `Running` and the daemon has
-   * completed.
+   * Waits until the daemon has reached the status. A later status counts too. If the daemon completed, waiting for `Running`
+   * fails with `completed`.
    */
   readonly awaitStatus: (status: Status) => Effect.Effect<void, DaemonError>
 }
 
 /**
- * A running daemon, as its own `run` function sees it.
+ * A running daemon, as the argument of its own `run` function.
  *
  * @since 0.1.0
  */
 export interface Running {
   readonly instance: string
-  /** The position of the journal entry that announces the run. */
+  /** The position of the journal entry that announces this run. */
   readonly position: number
 }
 
@@ -101,12 +106,12 @@ export interface DaemonOptions<E, R> {
   readonly run: (self: Running) => Effect.Effect<void, E, R>
   /** Runs after `run` has ended in any way, to finish pending work. Uninterruptible. @default nothing */
   readonly stop?: Effect.Effect<void, E, R> | undefined
-  /** Further fields of the daemon's `DaemonChanged` entries. */
+  /** The additional fields of the daemon's `DaemonChanged` entries. */
   readonly says?: Pick<DaemonChanged, "prefix" | "extended" | "grace"> | undefined
 }
 
-// Unique ids of daemon runs. An id begins with the identity of its process, so a successor on the same machine detects a
-// killed process at once.
+// Unique ids of the runs of daemons. An id begins with the identity of its process, so a successor on the same machine detects
+// a killed process at once.
 
 const activeRuns = new Set<string>()
 
@@ -118,8 +123,8 @@ const markActive = (instance: string): (() => void) => {
 }
 
 /**
- * Tests whether the run is over. Returns `undefined` if this is unknown: for a run on another machine, and for a living process, whose run
- * may have ended.
+ * Tests whether the run is over. Returns `undefined` if this is unknown. The run may be on another machine, or its process may
+ * be alive although the run has ended.
  */
 export const hasEnded = (instance: string): boolean | undefined => {
   const at = instance.indexOf(".")
@@ -134,7 +139,7 @@ const messageOf = (cause: Cause.Cause<unknown>): string => {
   return error instanceof Error && error.message !== "" ? error.message : String(error)
 }
 
-/** Returns the cause of a failure. An interruption is a normal shutdown, not a failure. */
+/** Returns the cause of a failure. Returns `undefined` for an interruption, because it is a normal shutdown. */
 const failureOf = (exit: Exit.Exit<unknown, unknown>): Cause.Cause<unknown> | undefined =>
   Exit.isFailure(exit) && !Cause.hasInterruptsOnly(exit.cause) ? exit.cause : undefined
 
@@ -180,7 +185,7 @@ export const makeLifecycle = Effect.fnUntraced(function* <E, R>(
   const setStatus = (next: "Running" | "Completed"): void => {
     status = next
     Deferred.doneUnsafe(statusReached[next], Exit.void)
-    // Waiting for `Running` must end too, since the daemon never runs now.
+    // Also end the wait for `Running`, because the daemon never runs after this point.
     if (next === "Completed") Deferred.doneUnsafe(statusReached.Running, Exit.void)
   }
   const complete = (cause: Cause.Cause<unknown> | undefined): Effect.Effect<void> =>
@@ -197,7 +202,7 @@ export const makeLifecycle = Effect.fnUntraced(function* <E, R>(
       Effect.flatMap(Effect.exit(Effect.provideContext(options.stop ?? Effect.void, context)), (stopExit) => {
         const cause = failureOf(runExit) ?? failureOf(stopExit)
         if (cause === undefined) return complete(undefined)
-        // Log the failure, because a failing journal cannot record it and there may be no caller.
+        // Log the failure, because a failing journal cannot record it and no caller may receive it.
         const text = `fs-algebra: daemon ${JSON.stringify(name)} has failed`
         return Effect.andThen(Effect.logError(text, cause), complete(cause))
       })
@@ -220,7 +225,8 @@ export const makeLifecycle = Effect.fnUntraced(function* <E, R>(
       if (status === "Running") return Effect.void
       if (status === "Completed") return Effect.fail(errorFor("start", "completed", failure))
       const prepared = restore(Effect.provideContext(options.start ?? Effect.void, context))
-      // Mark the run as active before it is announced, so that no process takes the announced run for a finished one.
+      // Mark the run as active before its announcement. Otherwise another process could take the announced run for one that has
+      // ended.
       const markInactive = markActive(instance)
       return Effect.matchCauseEffect(
         Effect.flatMap(prepared, () => recordStatus("Running")),

@@ -7,7 +7,7 @@ import type { JournalError } from "./errors.ts"
 import * as FileSystemEntry from "./FileSystemEntry.ts"
 
 /**
- * A store of contents by their SHA-256. Each content is kept once.
+ * A store of contents by their SHA-256. Each content is stored once.
  *
  * @since 0.1.0
  */
@@ -21,8 +21,8 @@ export interface ContentStore {
   /** Returns a copy of the content. Fails with `corrupt` if the content is missing or does not match its hash. */
   readonly get: (ref: FileSystemEntry.ContentRef) => Effect.Effect<Uint8Array, JournalError>
   /**
-   * Reads the content in constant memory, in chunks of at most 64 KiB. A mismatch with the hash is detected only at the end, after all
-   * chunks have been emitted.
+   * Reads the content in constant memory, in chunks of at most 64 KiB. If the content does not match its hash, the stream fails
+   * at its end, after it has emitted all chunks.
    */
   readonly stream: (ref: FileSystemEntry.ContentRef) => Stream.Stream<Uint8Array, JournalError>
   /** Tests whether the content exists and has the size of the reference. */
@@ -43,9 +43,9 @@ export interface Recorded<E> {
 }
 
 /**
- * The storage of a journal's entries. `append` is atomic: all entries of a call are stored at consecutive positions, or none is. Calls are
- * stored in order, and an entry is visible to all readers once its append completes. The caller has put contents above 4 KiB into
- * `contents` before.
+ * The storage of a journal's entries. `append` is atomic: it stores all entries of a call at consecutive positions, or none.
+ * Calls are stored in order. After an append completes, all readers see its entries. The caller must store contents above 4 KiB
+ * in `contents` before the append.
  *
  * @since 0.1.0
  */
@@ -56,7 +56,7 @@ export interface Store<E> {
   readonly read: (after: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
   /** Reads at most `limit` entries strictly before the position, the latest first. */
   readonly readBackward: (before: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
-  /** The position of the last entry; 0 if there is none. */
+  /** The position of the last entry, or 0 if there is no entry. */
   readonly last: Effect.Effect<number, JournalError>
   /** Waits until there is an entry after the position. */
   readonly changed: (after: number) => Effect.Effect<void, JournalError>
@@ -70,16 +70,17 @@ export interface Store<E> {
  */
 export interface Scrivener<E> {
   /**
-   * Appends an entry and returns its position. Bytes above 4 KiB, anywhere in the entry, go to the content store, and the stored entry has
-   * their `FileSystemEntry.ContentRef` instead. The given entry is not changed, and the caller may change it afterwards.
+   * Appends an entry and returns its position. Bytes above 4 KiB, anywhere in the entry, are stored in the content store, and
+   * the stored entry contains a `FileSystemEntry.ContentRef` instead. The given entry is not changed, and the caller may change
+   * it afterwards.
    */
   readonly append: (entry: E) => Effect.Effect<number, JournalError>
   /**
-   * Appends all entries at consecutive positions, or none, and returns the last position. Returns the current last position for an empty
-   * array.
+   * Appends all entries at consecutive positions, or none. Returns the last position. For an empty array, returns the current
+   * last position.
    */
   readonly appendAll: (entries: ReadonlyArray<E>) => Effect.Effect<number, JournalError>
-  /** Emits the stored entries strictly after the position, then new entries as they arrive, without end. @default 0 */
+  /** Emits the stored entries strictly after the position, and then new entries when they arrive. Never ends. @default 0 */
   readonly tail: (after?: number) => Stream.Stream<Recorded<E>, JournalError>
   /** Emits the stored entries strictly after the position, then ends. @default 0 */
   readonly stored: (after?: number) => Stream.Stream<Recorded<E>, JournalError>
@@ -87,7 +88,7 @@ export interface Scrivener<E> {
   readonly readBackward: (before?: number) => Stream.Stream<Recorded<E>, JournalError>
   /** Returns the first entry after the position that satisfies the predicate, and waits for it if necessary. */
   readonly waitFor: <B extends E>(after: number, is: (entry: E) => entry is B) => Effect.Effect<Recorded<B>, JournalError>
-  /** The position of the last entry; 0 if there is none. */
+  /** The position of the last entry, or 0 if there is no entry. */
   readonly last: Effect.Effect<number, JournalError>
   readonly contents: ContentStore
   /** Returns a copy of the bytes of a content from an entry. */

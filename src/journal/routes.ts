@@ -1,7 +1,7 @@
 /**
- * Runs one route. Appends the entries made from each source entry to the consuming journals, in order. The ids of made entries derive from
- * the source entry. A restarted route collects the ids in the target journals, and skips entries with these ids until it has passed the
- * source entries that existed at its start.
+ * Runs one route. It appends the target entries of each source entry to the consuming journals, in order. The ids of target
+ * entries derive from the source entry. A restarted route collects the ids in the target journals. It skips entries with these
+ * ids until it has passed the source entries that existed at its start.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -17,7 +17,7 @@ export interface Routable {
 
 export interface DeclaredBranch {
   readonly name: string
-  /** The journal. It may hold entries of other types, which the covenant ignores. */
+  /** The journal. It may contain entries of other types, which the covenant ignores. */
   readonly journal: Scrivener<Routable>
   readonly produces: ReadonlyArray<string>
   readonly consumes: ReadonlyArray<string>
@@ -58,11 +58,16 @@ export const Problem = Schema.Struct({
 /**
  * One problem of a declaration.
  *
- * `duplicateName`: two branches, or two routes, have the same name. `ambiguousType`: two branches produce or consume the same type.
- * `emptyRoute`: a route has no sources or no targets. `scatteredRoute`: a route's sources come from several branches, and there is no order
- * between their journals. `unknownSource`, `unknownTerminal`: no branch produces the type. `unknownTarget`: no branch consumes the type.
- * `routedTwice`: two routes have the type as a source. `terminalRouted`: the type is declared terminal, but has a route. `unrouted`: the
- * type is produced, but is neither routed nor terminal. `unproduced`: the type is consumed, but no route makes it.
+ * - `duplicateName`: two branches, or two routes, have the same name
+ * - `ambiguousType`: two branches produce or consume the same type
+ * - `emptyRoute`: a route has no sources or no targets
+ * - `scatteredRoute`: the sources of a route come from several branches, but entries of different journals have no order
+ * - `unknownSource`, `unknownTerminal`: no branch produces the type
+ * - `unknownTarget`: no branch consumes the type
+ * - `routedTwice`: two routes have the type as a source
+ * - `terminalRouted`: the type is declared terminal, but has a route
+ * - `unrouted`: the type is produced, but is neither routed nor terminal
+ * - `unproduced`: the type is consumed, but is not the target of a route
  *
  * @since 0.1.0
  */
@@ -150,8 +155,8 @@ export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>)
 }
 
 /**
- * A route that cannot continue. Earlier entries have been routed; this entry and later ones have not. A restarted covenant begins with this
- * entry.
+ * The failure of a route that cannot continue. Earlier entries have been routed. This entry and later entries have not been
+ * routed. A restarted covenant begins with this entry.
  *
  * @since 0.1.0
  */
@@ -214,7 +219,7 @@ export const runRoute = <E, R>(
         const undeclaredEntry = entries.find(({ _tag }) => !targets.has(_tag))
         return undeclaredEntry === undefined
           ? Effect.succeed(entries)
-          : Effect.fail(routeError(`it made ${undeclaredEntry._tag}, which is not among its declared targets`))
+          : Effect.fail(routeError(`via returned a ${undeclaredEntry._tag}, which is not a declared target of the route`))
       }
     )
   }
@@ -222,7 +227,7 @@ export const runRoute = <E, R>(
   return Effect.gen(function* () {
     const knownIds = new Map<DeclaredBranch, ReadonlySet<string>>()
     for (const branch of new Set(takes.values())) knownIds.set(branch, yield* idsIn(branch, targets, after))
-    // The known ids belong to source entries up to this position.
+    // The ids found in the target journals belong to source entries up to this position.
     const lastAtStart = yield* source.journal.last
 
     const route = Effect.fnUntraced(function* (recorded: Recorded<Routable>) {

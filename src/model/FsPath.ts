@@ -11,6 +11,7 @@ import * as Order_ from "effect/Order"
 import * as Schema from "effect/Schema"
 import type { Fault } from "./FsError.ts"
 import type { LimitsShape } from "./Limits.ts"
+import * as Unicode from "./unicode.ts"
 
 /**
  * A path relative to the root, "/"-separated, normalised. The root itself is ".".
@@ -89,16 +90,7 @@ export const isTemporaryName = (name: string): boolean =>
  *
  * @since 0.1.0
  */
-export const codePoints = (text: string): number => {
-  let count = text.length
-  for (let i = 0; i < text.length - 1; i++) {
-    if ((text.charCodeAt(i) & 0xfc00) === 0xd800 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00) {
-      count--
-      i++
-    }
-  }
-  return count
-}
+export const codePoints: (text: string) => number = Unicode.codePoints
 
 /**
  * Checks a normal path against three limits: characters in total, segments, characters per segment. Returns the fault,
@@ -264,22 +256,12 @@ export const isWithin = (base: FsPath, path: FsPath): boolean =>
  */
 export const fold = <Text extends string>(path: Text): Text => path.toLowerCase() as Text
 
-const codePointRank = (unit: number): number => (unit >= 0xe000 ? unit - 0x800 : unit >= 0xd800 ? unit + 0x2000 : unit)
-
 /**
  * Compares by code point. A comparison of UTF-16 units differs beyond the basic plane.
  *
  * @since 0.1.0
  */
-export const compare = (self: string, that: string): -1 | 0 | 1 => {
-  const length = Math.min(self.length, that.length)
-  for (let i = 0; i < length; i++) {
-    const a = self.charCodeAt(i)
-    const b = that.charCodeAt(i)
-    if (a !== b) return codePointRank(a) < codePointRank(b) ? -1 : 1
-  }
-  return self.length === that.length ? 0 : self.length < that.length ? -1 : 1
-}
+export const compare: (self: string, that: string) => -1 | 0 | 1 = Unicode.compare
 
 /**
  * The order of every listing, walk and search: by code point.

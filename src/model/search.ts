@@ -34,3 +34,18 @@ export interface LineMatch {
 
 /** The reason why a file was skipped; "gone" means that the file no longer exists. */
 export type SkipReason = "binary" | "tooLarge" | "unreadable" | "gone"
+
+/** The results of a search in a few buffers. */
+export interface PackedMatches {
+  /**
+   * Per file: the number of matching lines, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Shorter than the request
+   * after a withdrawal.
+   */
+  readonly files: Int32Array<ArrayBuffer>
+  /** Per match: line number, matchStart, matchEnd, and the end of its line in `bytes`. */
+  readonly meta: Int32Array<ArrayBuffer>
+  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly isAscii: boolean
+  /** One text per file with matches, in order. */
+  readonly texts: ReadonlyArray<string> | undefined
+}

@@ -11,6 +11,7 @@ import type { GrepMatch, Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import { compare, fold, type FsPath } from "../model/FsPath.ts"
 import type { Query, SkipReason } from "../model/search.ts"
+import type { TreeReport, TreeSearch } from "../model/treeSearch.ts"
 import type { Child } from "./Backend.ts"
 
 // The order of whole paths in every result: a directory comes directly before its contents.
@@ -65,6 +66,26 @@ export type BatchSearchResult =
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
+/** The report about `visits` and directories below them, or nothing if no process could visit them. */
+export interface TreeReading<V extends Visit> {
+  readonly visits: ReadonlyArray<V>
+  readonly report: TreeReport | undefined
+}
+
+/** Visits whole subtrees in other processes, which decide about the names and search the files. */
+export interface TreeSearcher<V extends Visit> {
+  /** True if the first job would not wait for the start of a process. */
+  readonly isWarm: () => boolean
+  /** Returns false if the tree cannot be searched by processes. */
+  readonly begin: (tree: TreeSearch, base: V) => boolean
+  /** Returns the number of jobs that `send` accepts now. */
+  readonly room: () => number
+  /** Sends one job. `paths` are relative to the base. A job with a larger `budget` visits more directories below. */
+  readonly send: (visits: ReadonlyArray<V>, paths: ReadonlyArray<string>, budget: number) => void
+  /** Returns everything that has been reported since the last call. */
+  readonly take: () => ReadonlyArray<TreeReading<V>>
+}
+
 /** A reader of the directories of one walk, valid for its scope. */
 export interface Explorer<V extends Visit> {
   /** Returns the number of further directories that `read` accepts now. */
@@ -73,8 +94,9 @@ export interface Explorer<V extends Visit> {
   readonly read: (visits: ReadonlyArray<V>) => void
   /** Returns everything that has been read since the last call. */
   readonly take: () => ReadonlyArray<DirectoryReading<V>>
-  /** Waits until `take` has something to return. Only valid while a request is pending. */
+  /** Waits until a `take` has something to return. Only valid while a request is pending. */
   readonly waitForReading: Effect.Effect<void>
+  readonly trees?: TreeSearcher<V> | undefined
   /** Keeps a directory open until `release`, because its entries will be read. */
   readonly keepOpen: (visit: V) => void
   readonly release: (visit: V) => void

@@ -14,6 +14,8 @@ import type * as NodePath from "node:path"
 import type * as NodeStream from "node:stream"
 import type * as NodeStreamPromises from "node:stream/promises"
 import type * as NodeUtil from "node:util"
+import type * as NodeV8 from "node:v8"
+import type * as NodeWorkerThreads from "node:worker_threads"
 import type * as NodeZlib from "node:zlib"
 import { Buffer } from "./buffer.ts"
 import { Sha } from "./sha.ts"
@@ -91,7 +93,10 @@ export const streams = lookUpLazily<typeof NodeStreamPromises>("node:stream/prom
 
 export const zlib = lookUpLazily<typeof NodeZlib>("node:zlib")
 
-const buffer = lookUpLazily<typeof NodeBuffer>("node:buffer")
+export const v8 = lookUpLazily<typeof NodeV8>("node:v8")
+export const workerThreads = lookUpLazily<typeof NodeWorkerThreads>("node:worker_threads")
+
+export const buffer = lookUpLazily<typeof NodeBuffer>("node:buffer")
 const strictDecoder = new TextDecoder("utf-8", { fatal: true })
 
 export const isUtf8 = (bytes: Uint8Array): boolean => {

@@ -5,21 +5,9 @@
  */
 import type * as NodeBuffer from "node:buffer"
 import type { FsPath } from "../model/FsPath.ts"
-import type { LineMatch, SkipReason } from "../model/search.ts"
+import type { LineMatch, PackedMatches, SkipReason } from "../model/search.ts"
 
-export interface PackedMatches {
-  /**
-   * Per file: the number of matching lines, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Shorter than the request
-   * after a withdrawal.
-   */
-  readonly files: Int32Array<ArrayBuffer>
-  /** Per match: line number, matchStart, matchEnd, and the end of its line in `bytes`. */
-  readonly meta: Int32Array<ArrayBuffer>
-  readonly bytes: Uint8Array<ArrayBuffer>
-  readonly isAscii: boolean
-  /** One text per file with matches, in order. */
-  readonly texts: ReadonlyArray<string> | undefined
-}
+export type { PackedMatches } from "../model/search.ts"
 
 export type FileFound = ReadonlyArray<LineMatch> | SkipReason
 

@@ -13,7 +13,13 @@ import type { PackedMatches } from "./packed.ts"
 import type { Query } from "../model/search.ts"
 import type { scan } from "./scan.ts"
 
-export type Batch = Paths | Contents
+export type Batch = Paths | Contents | WorkingDirectory
+
+/** Files of the working directory, by name. The list may grow during the search, and the process may enter another one. */
+export interface WorkingDirectory {
+  readonly files: ReadonlyArray<string>
+  readonly refuseHardlinks: boolean
+}
 
 /**
  * Files to search: the first `counts[0]` names are in the directory `bases[0]`, the next `counts[1]` in `bases[1]`, and
@@ -38,6 +44,12 @@ export interface Search {
   readonly next: () => boolean
   /** Searches the next contents, as many small ones at a time as are faster together. Returns false like `next`. */
   readonly nextTogether: () => boolean
+  /** Returns the number of files searched so far. */
+  readonly done: () => number
+  /** Returns the number of matches found so far. */
+  readonly matches: () => number
+  /** Tests whether a file, from this index on, no longer existed. */
+  readonly hasGone: (from: number) => boolean
   /**
    * Returns the results so far, perhaps for the first files only. Must be called once, because its buffers are
    * transferred.
@@ -194,8 +206,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const { maxMatches: most, pattern: question, includesText: withText } = query
     const { literal } = question
 
-    const names = "contents" in batch || batch.names === "" ? [] : batch.names.split("/")
-    const files = new Int32Array("contents" in batch ? batch.contents.length : names.length)
+    const names = "contents" in batch ? [] : "files" in batch ? batch.files : batch.names === "" ? [] : batch.names.split("/")
+    let files = new Int32Array("contents" in batch ? batch.contents.length : Math.max(names.length, 64))
     const texts: Array<string> = []
     let textLength = 0
     let bytes = Buffer.allocUnsafeSlow(2 ** 10)
@@ -570,16 +582,25 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       left--
       return bases[directory]!
     }
+    const fileCount = (): number => ("contents" in batch ? batch.contents.length : names.length)
     const isOver = (): boolean =>
-      done === files.length || isOutOfDescriptors || bytesLength + metaLength * 4 + textLength > maxAnswerBytes
+      done === fileCount() || isOutOfDescriptors || bytesLength + metaLength * 4 + textLength > maxAnswerBytes
     const next = (): boolean => {
       if (isOver()) return false
+      if (done === files.length) {
+        const larger = new Int32Array(files.length * 2)
+        larger.set(files)
+        files = larger
+      }
       loadNeedles(prepared)
       const usedBefore = bytesLength
       const filledBefore = metaLength
       count = 0
-      from = done === 0 ? batch.from : 1
-      const found = "contents" in batch ? searchBytes(batch.contents[done]!) : search(`${at(batch)}/${names[done]!}`)
+      from = done === 0 && "from" in batch ? batch.from : 1
+      const found =
+        "contents" in batch
+          ? searchBytes(batch.contents[done]!)
+          : search("files" in batch ? names[done]! : `${at(batch)}/${names[done]!}`)
       if (found < 0) {
         bytesLength = usedBefore
         metaLength = filledBefore
@@ -602,6 +623,9 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     return {
       next,
       nextTogether,
+      done: () => done,
+      matches: () => metaLength >> 2,
+      hasGone: (from) => files.subarray(from, done).includes(gone),
       answer: () => ({
         files: files.subarray(0, done),
         meta: meta.subarray(0, metaLength),

@@ -6,21 +6,9 @@
  * same generator can run without a pause.
  */
 import * as Effect from "effect/Effect"
+import { type Steps, unitsPerSlice } from "./units.ts"
 
-/**
- * A computation that pauses at each yield and yields the work done since the last pause, in units of about one compared
- * character.
- */
-export type Steps<A> = Generator<number, A, void>
-
-/** The most units of work between two pauses. */
-export const maxUnitsPerStep = 2 ** 14
-
-/** The units of work between two yields to other fibers: a few milliseconds. */
-export const unitsPerSlice = 2 ** 18
-
-/** The work for one line, match or list element, in units. */
-export const unitsPerItem = 16
+export { maxUnitsPerStep, type Steps, unitsPerItem } from "./units.ts"
 
 export const runInSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
   Effect.suspend(() => {

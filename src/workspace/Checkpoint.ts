@@ -1,8 +1,8 @@
 /**
  * Checkpoints of a session together with its filesystem.
  *
- * A rollback restores the filesystem first, because that can fail, and then the session, which can no longer fail. On
- * any failure nothing has changed.
+ * A rollback first restores the filesystem, because this can fail. Then it restores the session, which cannot fail. After any
+ * failure nothing has changed.
  *
  * @since 0.1.0
  */
@@ -32,8 +32,8 @@ import type { Operations as Session, SessionSnapshot } from "./Session.ts"
 /** @since 0.1.0 */
 interface ExternalFsSnapshotService {
   /**
-   * A ZIP archive as `Archive.exportBytes` creates it. A tar archive, optionally gzipped, is accepted too. The array
-   * must not be changed.
+   * A ZIP archive from `Archive.exportBytes`. A tar archive, with or without gzip, is accepted too. The array must not be
+   * changed.
    */
   readonly data: Uint8Array
 }
@@ -52,13 +52,13 @@ const isZip = (bytes: Uint8Array): boolean => bytes[0] === 0x50 && bytes[1] === 
 const restore = (session: Pick<Session, "latest">, fs: Algebra): Effect.Effect<boolean, ArchiveError | FsError> =>
   Effect.flatMap(session.latest(slice), (latest) => {
     if (Option.isNone(latest)) return Effect.succeed(false)
-    // Copy the bytes, because they are checked as a whole before they are used.
+    // Copy the bytes, so that no other code changes them between the check and the use.
     const bytes = latest.value.data.slice()
     return Effect.as(isZip(bytes) ? bringBackBytesOf(fs, bytes) : importTarOf(fs, Stream.succeed(bytes)), true)
   })
 
-// Holds the filesystem before the session, as calls that reach the session through the filesystem do. Steps that can fail
-// come before any visible change.
+// Holds the filesystem before the session, in the same order as calls that reach the session through the filesystem. Steps that
+// can fail come before any visible change.
 
 interface SessionWithSnapshots {
   readonly session: Session
@@ -72,8 +72,8 @@ const keepMasked: Unmask = (effect) => effect
 const sliceService: Slice<FilesystemSnapshot> = makeSlice("FilesystemSnapshot", FilesystemSnapshot)
 
 /**
- * Runs the work uninterruptibly while no other caller changes the session or the filesystem. `work` receives the
- * function that allows interruption.
+ * Runs `work` while no other caller changes the session or the filesystem. `work` is uninterruptible, and receives a function
+ * that allows interruption.
  */
 const holdBoth = <A, E, R>(
   { session, snapshots }: SessionWithSnapshots,
@@ -83,11 +83,11 @@ const holdBoth = <A, E, R>(
   return snapshots.exclusively?.(heldWork) ?? heldWork
 }
 
-/** Removes a snapshot. A failure is only logged, because a leftover snapshot only takes space. */
+/** Removes a snapshot. A failure is only logged, because a leftover snapshot only occupies space. */
 const forgetSnapshot = ({ snapshots }: SessionWithSnapshots, snapshot: FilesystemSnapshot): Effect.Effect<void> =>
   Effect.ignoreCause(snapshots.forget(snapshot), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
 
-/** Takes a snapshot. Removes the snapshot of an interrupted attempt, because that snapshot is recorded nowhere. */
+/** Takes a snapshot. If this is interrupted, removes the snapshot, because no caller knows its id. */
 const captureFilesystem = (
   sessionWithSnapshots: SessionWithSnapshots,
   options: TransactionSnapshotOptions & { readonly tag: string },
@@ -104,8 +104,8 @@ const captureFilesystem = (
   })
 
 /**
- * Tests whether the filesystem was restored. A failure has changed nothing, but after an interruption or a defect the
- * restore may have been complete.
+ * Tests whether the filesystem was restored. After a failure it was not. After an interruption or a defect the restore may be
+ * complete, so compares the filesystem with the snapshot.
  */
 const isRestored = (
   { snapshots }: SessionWithSnapshots,
@@ -120,8 +120,8 @@ const isRestored = (
     : Effect.succeed(false)
 
 /**
- * Runs the effect. If the effect returns false, restores the session, because the filesystem may have changed it during
- * the restore and its rollback.
+ * Runs the effect. If the effect returns false, restores the session to its state before the effect. The filesystem may have
+ * changed the session during its own restore.
  */
 const restoreSessionIfUndone = <E, R>(
   session: Session,
@@ -222,7 +222,7 @@ const makeService = (sessionWithSnapshots: SessionWithSnapshots): Operations => 
     yield* Effect.catch(snapshots.forget(filesystem), ignoreUnknown)
     all.delete(id)
     transactionIds.delete(id)
-    // A newer snapshot of the session may have the same id.
+    // Check the identity, because a newer snapshot of the session may have the same id.
     if ((yield* session.snapshots).includes(snapshot)) yield* session.forget(id)
     yield* Effect.ignore(updateRecord(undefined, filesystem))
   })
@@ -268,7 +268,7 @@ const makeService = (sessionWithSnapshots: SessionWithSnapshots): Operations => 
 }
 
 /**
- * A session and a filesystem at one moment.
+ * A checkpoint: a snapshot of the session and a snapshot of the filesystem, taken at one moment.
  *
  * @since 0.1.0
  */
@@ -279,39 +279,40 @@ export interface Taken {
 }
 
 /**
- * Takes checkpoints of a session and a filesystem, and restores them.
+ * The operations on the checkpoints of a session and a filesystem.
  *
  * @since 0.1.0
  */
 export interface Operations {
   readonly session: SessionModule.Operations
   /**
-   * Takes a checkpoint. An existing checkpoint of the same id stays until the new one is complete, and on failure.
+   * Takes a checkpoint. An existing checkpoint with the same id is replaced when the new one is complete. If the call fails,
+   * the existing checkpoint stays.
    *
-   * The filesystem's snapshot has the id as its tag, and the session records the snapshot in `FilesystemSnapshots`.
+   * The snapshot of the filesystem has the id as its tag. The session records this snapshot in `FilesystemSnapshots`.
    */
   readonly take: (id: string) => Effect.Effect<Taken, SnapshotError | SessionError>
   /**
-   * Restores a checkpoint. A checkpoint can be restored any number of times and in any order.
+   * Restores a checkpoint. Each checkpoint can be restored any number of times and in any order.
    *
-   * Fails with SessionError `unknown`, and as the session's `prepare` and the filesystem's `restore` do; then nothing
-   * has changed.
+   * Fails with SessionError `unknown`, or with an error of the session's `prepare` or the filesystem's `restore`. After a
+   * failure nothing has changed.
    */
   readonly rollback: (id: string) => Effect.Effect<void, SnapshotRestoreError | SessionError>
-  /** Removes a checkpoint, and returns whether there was one. */
+  /** Removes a checkpoint, and returns whether it existed. */
   readonly forget: (id: string) => Effect.Effect<boolean, SnapshotError>
   /** The checkpoints in the order in which they were taken. */
   readonly list: Effect.Effect<ReadonlyArray<Taken>>
   /**
-   * Runs the effect, and restores both if the effect fails, dies or is interrupted. Log slices are not restored.
+   * Runs the effect. If it fails, dies or is interrupted, restores the session and the filesystem. Log slices are not restored.
    *
-   * Until the effect ends, no other caller changes either of them. If the restore fails, its cause is added to the cause
-   * of the effect.
+   * No other caller changes the session or the filesystem before the effect ends. If the restore fails, its cause is added to
+   * the cause of the effect.
    */
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError | SessionError, R>
-  /** Runs the effect while no other caller changes the session or the filesystem; calls of the effect itself may. */
+  /** Runs the effect while no other caller changes the session or the filesystem. The effect itself may change both. */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
 
@@ -324,15 +325,15 @@ export interface Operations {
 export class Checkpoint extends Context.Service<Checkpoint, Operations>()("fs-algebra/Checkpoint") {}
 
 /**
- * The slice of filesystem snapshots that a session has recorded, the oldest first. Checkpoints add to it, and other code
- * may too.
+ * The slice of filesystem snapshots that a session has recorded, with the oldest first. Checkpoints append to it, and other
+ * code may append too.
  *
  * @since 0.1.0
  */
 export const FilesystemSnapshots: Slice<FilesystemSnapshot> = sliceService
 
 /**
- * Returns the checkpoints of the session and of the filesystem that `snapshots` belongs to. Fails with SessionError
+ * Returns the checkpoints of a session and a filesystem. `snapshots` belongs to the filesystem. Fails with SessionError
  * `duplicateSlice`.
  *
  * @category constructors
@@ -379,9 +380,9 @@ export const transaction = <A, E, R>(
   Checkpoint.use((checkpoint) => checkpoint.transaction(effect))
 
 /**
- * Restores the newest filesystem snapshot that a snapshot of the session has recorded, and then the session.
+ * Restores a snapshot of the session, and the newest filesystem snapshot that it contains.
  *
- * If no filesystem snapshot is recorded, restores the session only. On failure nothing has changed.
+ * If the session snapshot contains no filesystem snapshot, restores the session only. After a failure nothing has changed.
  *
  * @since 0.1.0
  */
@@ -395,14 +396,15 @@ export const rollbackTo = (
 export type ExternalFsSnapshot = ExternalFsSnapshotService
 
 /**
- * The slice with a whole filesystem as an archive, for a session that is saved without its filesystem. The JSON form is base64.
+ * The slice for a whole filesystem as an archive. It serves for sessions that are saved without their filesystem. The JSON form
+ * is base64.
  *
  * @since 0.1.0
  */
 export const ExternalFsSnapshot: Slice<ExternalFsSnapshot> = slice
 
 /**
- * Stores the current tree of the filesystem in `ExternalFsSnapshot`, and replaces an earlier one. Fails as
+ * Stores the current tree of the filesystem in `ExternalFsSnapshot`, and replaces an earlier archive. Fails as
  * `Archive.exportBytes` does.
  *
  * @since 0.1.0
@@ -413,8 +415,8 @@ export const captureExternal = (
 ): Effect.Effect<void, ArchiveError | FsError | SessionError> => capture(session, filesystem)
 
 /**
- * Restores the filesystem from `ExternalFsSnapshot`. Returns false if the slice is empty. Fails as `Archive.importBytes`
- * does, with nothing changed.
+ * Restores the filesystem from `ExternalFsSnapshot`. Returns false if the slice is empty. Fails as `Archive.importBytes` does,
+ * and then nothing has changed.
  *
  * @since 0.1.0
  */

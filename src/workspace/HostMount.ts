@@ -1,15 +1,15 @@
 /**
- * Copies directories and files of the machine into any filesystem. Mounts are plain configuration. Their sources must
- * lie in allowed roots, and either all mounts are copied or none.
+ * Copies directories and files of the machine into any filesystem. A mount is plain configuration. The sources must be in
+ * allowed roots. A call copies all mounts or none.
  *
- * - Files are copied with their permission bits, if both sides have these.
+ * - Files are copied with their permission bits, if both sides have them.
  * - Directories are created only where files need them.
- * - Existing directories are merged, existing files are overwritten, and the later of two mounts wins.
+ * - Existing directories are merged, and existing files are overwritten. If two mounts have the same target, the later mount
+ *   wins.
  *
- * A file at the place of a directory fails with NotAFile, and a path below a file fails with NotADirectory, as for any
- * write. This also holds for files of an earlier mount. Two files of one mount with the same target, due to case or
- * links, fail with AlreadyExists. Names and paths have the limits of a write. `maxBytes` limits the total size of the
- * files of a mount.
+ * A file whose target is a directory fails with NotAFile. A file whose target is below a file fails with NotADirectory. Files
+ * of an earlier mount count as existing files. If case or links give two files of one mount the same target, the call fails
+ * with AlreadyExists. Names and paths have the limits of a write. `maxBytes` limits the total size of the files of a mount.
  *
  * @since 0.1.0
  */
@@ -23,8 +23,8 @@ import type { HostMount, MountError, Options, Preview } from "./mount/model.ts"
 export { type HostMount, type LeftOut, MountError, type Options, type Preview } from "./mount/model.ts"
 
 /**
- * Returns what the mounts would copy, in their order. Reads names and sizes, and opens no file. Fails with MountError as
- * `hydrate` does, except for errors that occur only when files are read.
+ * Returns the entries that the mounts would copy, in the order of the mounts. Reads names and sizes, and opens no file. Fails
+ * with MountError as `hydrate` does, except for errors that occur only when files are read.
  *
  * @category mounting
  * @since 0.1.0
@@ -35,12 +35,12 @@ export const plan = (mounts: ReadonlyArray<HostMount>, options: Options): Effect
 /**
  * Copies all mounts into the filesystem, and returns the copied entries of each mount.
  *
- * After a failure or an interruption, the filesystem is unchanged. After a kill, the next process that opens the
- * filesystem completes the copy or discards it.
+ * After a failure or an interruption, the filesystem is unchanged. If the process is killed, the next process that opens the
+ * filesystem completes or discards the copy.
  *
- * Each file is copied as it was at one moment. The call fails if a file is unreadable, or is written, removed or
- * replaced during the copy. FIFOs, sockets and devices are never opened. Each file is read twice, in constant memory.
- * Requires write permission.
+ * Each file is copied as it was at one moment. The call fails if a file is unreadable. It also fails if a file is written,
+ * removed or replaced during the copy. FIFOs, sockets and devices are never opened. Each file is read twice, in constant
+ * memory. Requires write permission.
  *
  * @example
  * ```ts
@@ -65,20 +65,19 @@ export const hydrate: (
 export type Hydrate = typeof hydrate
 
 /**
- * Returns 16 hexadecimal digits of the SHA-256 of the mounts in canonical form.
+ * Returns a fingerprint of the mounts: 16 hexadecimal digits of the SHA-256 of their canonical form.
  *
- * The result does not depend on the order of keys, or on whether defaults are written out. The default of `mountPath` is
- * the exception, because it depends on the source.
+ * The result does not depend on the order of keys. An omitted option and its default give the same result. The default of
+ * `mountPath` is an exception, because it depends on the source.
  *
  * @since 0.1.0
  */
 export const fingerprint: (mounts: ReadonlyArray<HostMount>) => string = Plan.fingerprint
 
 /**
- * Renders the mounts for a prompt: a Markdown list with up to 10 entries of each mount, and the number of further
- * entries.
+ * Renders the mounts for a prompt as a Markdown list. Each mount shows up to 10 entries and the number of further entries.
  *
- * Shows only the last name of an absolute source. Returns `""` for no mounts.
+ * Only the last name of an absolute source is shown. Without mounts the result is `""`.
  *
  * @since 0.1.0
  */

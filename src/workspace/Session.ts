@@ -1,8 +1,8 @@
 /**
  * The state of an agent's run, as typed slices.
  *
- * Events change the slices, and a session can be rolled back, saved and cloned. A session is a value without a backend.
- * A filesystem can be part of a session (`layerSession`, `VfsState`), or be checkpointed with it (`Checkpoint`).
+ * Events change the slices. A session can be rolled back, saved and cloned. A session is a value and needs no backend. A
+ * filesystem can be part of a session (`layerSession`, `VfsState`), or be checkpointed with it (`Checkpoint`).
  *
  * @since 0.1.0
  */
@@ -35,9 +35,9 @@ export {
 export interface Options {
   /** @default a new UUID */
   readonly id?: string | undefined
-  /** The slices to install at first; more can be installed at any time. @default none */
+  /** The slices to install at the start. Other slices can be installed at any time. @default none */
   readonly slices?: ReadonlyArray<AnySlice> | undefined
-  /** Labels of the session. The tag `session_id` names the files of a dump. @default none */
+  /** The labels of the session. The tag `session_id` gives the names of the files of a dump. @default none */
   readonly tags?: Readonly<Record<string, string>> | undefined
 }
 
@@ -53,8 +53,8 @@ export interface SliceChanged {
 }
 
 /**
- * The items of all slices at one moment, with references to data that participants keep outside. A snapshot belongs to
- * its session.
+ * The items of all slices at one moment, and references to data that participants keep outside the session. A snapshot can be
+ * used only with its own session.
  *
  * @since 0.1.0
  */
@@ -62,7 +62,10 @@ export interface SessionSnapshot {
   readonly sessionId: string
   readonly snapshotId: string
   readonly createdAt: DateTime.Utc
-  /** Returns the items that a state slice had; empty for a log, and for a slice that was not installed. */
+  /**
+   * Returns the items of a state slice at the time of the snapshot. Returns an empty array for a log, and for a slice that was
+   * not installed.
+   */
   readonly items: <A, E>(slice: Slice<A, E>) => ReadonlyArray<A>
 }
 
@@ -84,54 +87,53 @@ export interface Operations extends Slices {
    * different slice of the same name.
    */
   readonly install: (slice: AnySlice) => Effect.Effect<void, SessionError>
-  /** Returns the items, the oldest first; empty if the slice is not installed. */
+  /** Returns the items, with the oldest first. Returns an empty array if the slice is not installed. */
   readonly all: <A, E>(slice: Slice<A, E>) => Effect.Effect<ReadonlyArray<A>>
   readonly latest: <A, E>(slice: Slice<A, E>) => Effect.Effect<Option.Option<A>>
-  /** Replaces the items of the slice, and installs the slice if necessary. */
+  /** Replaces the items of the slice. Installs the slice if necessary. */
   readonly set: <A, E>(slice: Slice<A, E>, ...items: ReadonlyArray<A>) => Effect.Effect<void, SessionError>
   /**
-   * Applies the event with the slice's own reducer, and installs the slice if necessary. A reducer that throws is a
-   * defect, and changes nothing.
+   * Applies the event with the reducer of the slice. Installs the slice if necessary. If the reducer throws, the call dies and
+   * changes nothing.
    */
   readonly dispatch: <A, E>(slice: Slice<A, E>, event: E) => Effect.Effect<void, SessionError>
-  /** Applies the event in one step to every installed slice that handles such events, and emits the event on `events`. */
+  /** Applies the event in one step to every installed slice that handles the event. Then emits the event on `events`. */
   readonly publish: (event: unknown) => Effect.Effect<void>
-  /** The changes since the stream was run, in order. No change is dropped. */
+  /** The changes of the slices in order, from the time when the stream starts. No change is dropped. */
   readonly changes: Stream.Stream<SliceChanged>
-  /** The published events since the stream was run. */
+  /** The published events, from the time when the stream starts. */
   readonly events: Stream.Stream<unknown>
 
   /**
-   * Takes a snapshot. A snapshot with the same id is replaced. Fails with SessionError `outside` or `invalid`, and then
-   * keeps nothing.
+   * Takes a snapshot. Replaces a snapshot with the same id. Fails with SessionError `outside` or `invalid`, and then keeps no
+   * snapshot.
    */
   readonly snapshot: (id?: string) => Effect.Effect<SessionSnapshot, SessionError>
   /** The snapshots in the order in which they were taken. */
   readonly snapshots: Effect.Effect<ReadonlyArray<SessionSnapshot>>
   /**
-   * Restores the state slices. Slices that were installed later get their initial items, and logs stay. On failure
-   * nothing has changed.
+   * Restores the state slices. Slices that were installed after the snapshot get their initial items. Log slices are not
+   * changed. After a failure nothing has changed.
    */
   readonly restore: (snapshot: SessionSnapshot) => Effect.Effect<void, SessionError>
   /** Restores the snapshot with this id. */
   readonly rollback: (id: string) => Effect.Effect<void, SessionError>
-  /** The part of `restore` that can fail. The caller must hold the session with `exclusively`. */
+  /** Runs the part of `restore` that can fail. The caller must hold the session with `exclusively`. */
   readonly prepare: (snapshot: SessionSnapshot) => Effect.Effect<Prepared, SessionError>
   /**
-   * Runs the effect while no other caller changes the session or its participants; calls of the effect itself may.
+   * Runs the effect while no other caller changes the session or its participants. The effect itself may change them.
    *
-   * A caller that also holds a filesystem outside of the session must hold the filesystem first, as `Checkpoint` and
-   * dumps do.
+   * A caller that also holds a filesystem outside the session must hold the filesystem first, as `Checkpoint` and dumps do.
    */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
-  /** Removes a snapshot, and returns whether there was one. */
+  /** Removes a snapshot, and returns whether it existed. */
   readonly forget: (id: string) => Effect.Effect<boolean>
 
-  /** Resets all slices to their initial items, including logs. Snapshots stay. */
+  /** Resets all slices to their initial items, including logs. Snapshots are kept. */
   readonly reset: Effect.Effect<void>
-  /** Returns a new session with the same items, without parent, children, snapshots or participants. */
+  /** Returns a new session with the same items, but without parent, children, snapshots and participants. */
   readonly clone: (options?: Pick<Options, "id" | "tags">) => Effect.Effect<Operations, SessionError>
-  /** Returns a new session below this one, with only the slices of `options`. A dump of the parent contains the new session. */
+  /** Returns a new child of this session, with only the slices of `options`. A dump of the parent contains the child. */
   readonly child: (options?: Options) => Effect.Effect<Operations, SessionError>
   /** Writes the session as JSON to one file, which is replaced atomically. */
   readonly save: (path: string) => Effect.Effect<void, SessionError>
@@ -146,9 +148,9 @@ export interface Operations extends Slices {
 export class Session extends Context.Service<Session, Operations>()("fs-algebra/Session") {}
 
 /**
- * Returns a session, which needs no scope.
+ * Returns a new session. It needs no scope.
  *
- * Fails with SessionError `invalid` for an invalid id or invalid tags, and with `duplicateSlice` for two slices of one
+ * Fails with SessionError `invalid` if the id or the tags are invalid, and with `duplicateSlice` if two slices have the same
  * name.
  *
  * @example
@@ -183,15 +185,15 @@ export const layer = (options?: Options): Layer.Layer<Session, SessionError> => 
  */
 export interface LoadOptions {
   /**
-   * The slices that the file may contain. A slice that is missing in the file gets its initial items, in each session of
-   * a tree. The slice itself, not the file, determines whether it is state or a log.
+   * The slices that the file may contain. A slice that is missing in the file gets its initial items, in each session of a
+   * tree. The policy comes from the slice in this list and not from the file.
    */
   readonly slices: ReadonlyArray<AnySlice>
 }
 
 /**
- * Loads a session that `save` wrote, or the only session of a dump, without its parent. Fails with SessionError `io`,
- * `corrupt`, `version`, `unknownSlice` or `duplicateSlice`.
+ * Loads a session from a file of `save`, or from a dump with one session. The loaded session has no parent. Fails with
+ * SessionError `io`, `corrupt`, `version`, `unknownSlice` or `duplicateSlice`.
  *
  * @category constructors
  * @since 0.1.0
@@ -199,7 +201,7 @@ export interface LoadOptions {
 export const load = (path: string, { slices }: LoadOptions): Effect.Effect<Operations, SessionError> => loadOne(path, slices)
 
 /**
- * A value that may provide a filesystem, such as a section. A value without one counts as no filesystem.
+ * A value that may contain a filesystem, such as a section. If it contains none, no filesystem is used.
  *
  * @since 0.1.0
  */
@@ -218,22 +220,22 @@ export interface DumpOptions<E = never> {
 }
 
 /**
- * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`, both taken at one
+ * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`. Both are taken at one
  * moment.
  *
- * `id` is the tag `session_id`, otherwise a new UUID. The target directory is created if necessary. A target that is a
- * file, or whose name ends in `.jsonl`, stands for its parent directory. Returns the path of the `.jsonl`. If no slice
- * of any session has items, writes nothing and returns `undefined`.
+ * `id` is the tag `session_id`, or else a new UUID. The target directory is created if necessary. A target that is a file, or
+ * whose name ends in `.jsonl`, means its parent directory. Returns the path of the `.jsonl` file. If no slice of any session
+ * has items, writes nothing and returns `undefined`.
  *
- * Both files are replaced as one. After any end of this call, even a kill of the process, `loadSessionTree` finds the
- * old pair or the new one. Only one process at a time may dump under one id. The archive excludes an earlier dump that
- * lies inside the dumped filesystem.
+ * Both files are replaced as one. However this call ends, even by a kill of the process, `loadSessionTree` finds the old pair
+ * or the new pair. Only one process at a time may dump with the same id. If the filesystem contains an earlier dump, the
+ * archive omits the dump.
  *
- * An existing archive is replaced only if the `.jsonl` beside it names it, and a `.jsonl` only if it is a dump. Other
- * files of these names stay. If the dump needs their place, it fails with SessionError `invalid` before it writes.
+ * An existing archive is replaced only if the `.jsonl` file names it. An existing `.jsonl` file is replaced only if it is a
+ * dump. Other files with these names stay, and the call then fails with SessionError `invalid` before it writes.
  *
- * Fails with SessionError `invalid`, `corrupt` (items that do not fit their schema) or `io`, and with the errors of
- * archiving the filesystem.
+ * Fails with SessionError `invalid`, `corrupt` (items that do not match their schema) or `io`, and with the errors of the
+ * archive.
  *
  * @category dumps
  * @since 0.1.0
@@ -251,8 +253,8 @@ export const dumpSessionTree = <E = never>(
  */
 export interface LoadTreeOptions<E = never> extends LoadOptions {
   /**
-   * The filesystem to restore from the archive, if there is one. A filesystem that is part of the session, such as
-   * VfsState, must be created over the loaded session and restored afterwards: `section.snapshots` restores `archive`.
+   * The filesystem to restore from the archive, if the dump has one. A filesystem that is part of the session, such as
+   * VfsState, must be created with the loaded session and restored afterwards: `section.snapshots` restores `archive`.
    *
    * @default nothing is restored
    */
@@ -266,18 +268,18 @@ export interface LoadTreeOptions<E = never> extends LoadOptions {
  */
 export interface LoadedTree {
   readonly session: Operations
-  /** The absolute path of the archive. It is valid until the next dump of the same id. */
+  /** The absolute path of the archive. It is valid until the next dump with the same id. */
   readonly archive?: string
 }
 
 /**
  * Loads the sessions of a dump, and its archive.
  *
- * Reads and checks everything before it changes the filesystem; on failure nothing has changed. Fails with SessionError:
+ * Reads and checks everything before it changes the filesystem. After a failure nothing has changed. Fails with SessionError:
  *
- * - `corrupt`, with the line in its message, if a line is invalid
- * - `corrupt` if the named archive is missing, changed, a link, or not a file
- * - `invalid` if the dump is inside the filesystem to restore, because the restore would remove it
+ * - `corrupt`, with the number of the line in its message, if a line is invalid
+ * - `corrupt` if the archive is missing, was changed, or is a link or not a file
+ * - `invalid` if the dump is inside the filesystem to restore, because the restore would remove the dump
  *
  * @category dumps
  * @since 0.1.0

@@ -1,18 +1,19 @@
 /**
- * A filesystem in a temporary directory of one session: its contents are on disk, and the facts about its files in a
- * slice. It behaves like a host directory, with these differences:
+ * A filesystem in a temporary directory of one session. Its contents are on disk, and the facts about its files are in a slice.
+ * The filesystem behaves like a host directory, with these differences:
  *
  * - Paths are ASCII, without `.` and `..`, unless another policy is set.
  * - A directory that becomes empty by a removal or a move is removed, and so are its empty parents. A directory that was
- *   created empty stays. So the root of a `subdirectory` is removed with its last file.
- * - There are no links. A link that another program creates leads nowhere. Directories cannot be watched; use the
- *   session's changes.
- * - A snapshot of the session copies the directory. A rollback creates a new directory from that copy, under another
- *   path.
+ *   created empty
+ * stays. So the root of a `subdirectory` is removed with its last file.
+ * - Links are not supported. A link that another program creates leads nowhere. Directories cannot be watched; use the
+ *   session's
+ * changes instead.
+ * - A snapshot of the session copies the directory. A rollback creates a new directory from that copy, under another path.
  *
- * Another program, such as a container, may use the directory at the same time, as on a host. Its files can be read and
- * listed, and a file that it removes is NotFound. The slice describes a file from the first write through this
- * filesystem on.
+ * Another program, such as a container, may use the directory at the same time, like a host directory. Calls can read and list
+ * its files. A file that the program removes is NotFound. The slice describes a file after the first write through this
+ * filesystem.
  *
  * @since 0.1.0
  */
@@ -39,17 +40,14 @@ import { VirtualFileSystem } from "./vfs/files.ts"
 import * as Port from "./vfs/port.ts"
 import * as Tree from "./vfs/tree.ts"
 
-// A directory is created at the first call, and again at the first call after a reset. A path in the session's slice is
-// never used; every directory was created by this module.
+// The directory is created by the first call, and after a reset by the next call. This module only uses directories that it
+// created, and never the path in the slice of the session.
 
 interface MountSet {
   readonly mounts: ReadonlyArray<HostMount>
   readonly allowedRoots: ReadonlyArray<string>
   readonly policy: PathPolicy
-  /**
-   * The limits at the call that requested the mounts. They also apply when a call with other limits copies the mounts
-   * again.
-   */
+  /** The limits of the call that requested the mounts. They also apply when a later call copies the mounts again. */
   readonly limits: LimitsShape
   previews: ReadonlyArray<Preview>
 }
@@ -59,7 +57,7 @@ type Failure = MountError | FsError
 interface State {
   readonly port: (rules: Rules) => Backend
   /**
-   * Adds mounts until the scope ends. Files that were copied in stay. Copies immediately if there is a directory, or if
+   * Adds mounts until the scope ends. Files that were copied stay. Copies the files immediately if a directory exists, or if
    * `now` is true.
    */
   readonly mount: (mounted: MountSet, now: boolean) => Effect.Effect<void, Failure, Scope.Scope>
@@ -81,7 +79,7 @@ const outsideError =
 
 const closedFault: Fault = { _tag: "Unavailable", detail: "this filesystem has been closed" }
 
-/** Turns a failure into a fault for callers, without the source path of a mount on the machine. */
+/** Converts a failure to a fault for callers. Omits the path of a mount's source on the machine. */
 const unavailableFault = (failure: Failure): Fault =>
   failure._tag === "Unavailable"
     ? toFault(failure)
@@ -90,7 +88,7 @@ const unavailableFault = (failure: Failure): Fault =>
         detail:
           failure._tag === "MountError"
             ? `a mount could not be copied (${failure.reason})`
-            : `its directory could not be filled (${failure._tag})`,
+            : `the directory of the filesystem could not be filled (${failure._tag})`,
         cause: failure
       }
 
@@ -103,7 +101,7 @@ const open = (
     const scope = yield* Effect.scope
     const ownLocks = Locks.make({ caseSensitive: parentDirectory.info.caseSensitive })
     const locks = Locks.nestLocks(session.exclusively, ownLocks)
-    /** The lock for creating a directory. A caller that needs both must take `locks` first. */
+    /** The lock for creating a directory. A caller that needs this lock and `locks` must take `locks` first. */
     const creationLock = Locks.make()
     const mounted: Array<MountSet> = []
     let current: Tree.Tree | undefined
@@ -115,7 +113,7 @@ const open = (
       if (current === undefined) cell.clear()
       else cell.set(Files.valueOf(current.files, current.path))
     }
-    // Replace the item of a loaded or cloned slice: it describes the directory of another session.
+    // Replace the item of a loaded or cloned slice, because it describes the directory of another session.
     updateSlice()
     const publish = (tree: Tree.Tree): void => {
       if (tree === current) updateSlice()
@@ -144,7 +142,7 @@ const open = (
               Effect.map((previews) => void (each.previews = previews))
             )
       )
-    /** Copies the mounts into a directory that is not visible yet. */
+    /** Copies the mounts into a new directory, before the directory becomes visible. */
     const copyAllMounts = (tree: Tree.Tree): Effect.Effect<void, Failure> =>
       Effect.forEach(
         [...mounted],
@@ -235,7 +233,7 @@ const open = (
 interface SharedState {
   readonly lock: Semaphore.Semaphore
   users: number
-  /** The number of states so far, because names of participants must be unique. */
+  /** The number of states created so far. It makes the names of participants unique. */
   states: number
   opened: { readonly state: State; readonly scope: Scope.Closeable } | undefined
 }
@@ -261,7 +259,7 @@ const openState = Effect.fnUntraced(function* (session: Slices, name: string, pa
   return { state, scope }
 })
 
-/** Joins the session's state. `parent` counts only for the first user. */
+/** Returns the state of the session and registers a user of it. Only the first user's `parent` is used. */
 const joinState = (session: Slices, parent: string): Effect.Effect<State, FsError | SessionError, Scope.Scope> =>
   Effect.suspend(() => {
     const share = shareOf(session)
@@ -276,7 +274,7 @@ const joinState = (session: Slices, parent: string): Effect.Effect<State, FsErro
       share.opened = undefined
       return opened
     })
-    // Close outside the lock: closing waits until the session is free, and the holder of the session may be about to join.
+    // Close outside the lock. Closing waits for the session, and the caller that holds the session may be waiting for the lock.
     const close = Effect.flatMap(share.lock.withPermit(removeUser), (opened) =>
       opened === undefined ? Effect.void : Scope.close(opened.scope, Exit.void)
     )
@@ -286,24 +284,23 @@ const joinState = (session: Slices, parent: string): Effect.Effect<State, FsErro
 export { VfsFile, VfsPath, VirtualFileSystem } from "./vfs/files.ts"
 
 /**
- * The mounts, the directory and the rules of a filesystem in a session.
+ * The options of a VfsState.
  *
  * @since 0.1.0
  */
 export interface Options extends Omit<CommonOptions, "policy"> {
   /**
-   * The mounts to copy in before the first call, and again after a reset. They are copied whatever else the options
-   * forbid.
+   * The mounts to copy before the first call, and again after each reset. They are copied even if other options forbid writing.
    *
    * @default none
    */
   readonly mounts?: ReadonlyArray<HostMount> | undefined
-  /** The absolute directories in which sources of mounts may lie. @default none, so that every mount is refused */
+  /** The absolute paths of the directories that may contain sources of mounts. @default none, so that every mount is refused */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
-  /** The time at which the directory is created and filled: at once, or at the first call. @default "eager" */
+  /** The time at which the directory is created and filled: `eager` at once, `lazy` at the first call. @default "eager" */
   readonly start?: "eager" | "lazy" | undefined
   /**
-   * The parent of the directories. If a session has several filesystems, the option of the first one counts.
+   * The parent directory of the directories. If a session has several filesystems, only the option of the first one is used.
    *
    * @default os.tmpdir()
    */
@@ -320,26 +317,25 @@ export interface Options extends Omit<CommonOptions, "policy"> {
 export interface VfsState {
   readonly filesystem: Algebra
   /**
-   * The absolute path of the current directory on the machine. The directory is created if there is none. A rollback and
-   * a reset change the path. Fails with Unavailable if the directory cannot be created.
+   * The absolute path of the current directory on the machine. The directory is created if it does not exist. A rollback or a
+   * reset changes the path. Fails with Unavailable if the directory cannot be created.
    */
   readonly rootPath: Effect.Effect<string, BackendError>
-  /** The entries that were last copied for the mounts of these options; empty before that. */
+  /** The entries of the latest copy of these mounts. Empty before the first copy. */
   readonly previews: Effect.Effect<ReadonlyArray<Preview>>
 }
 
 /**
- * Returns the filesystem of the session. All callers on one session share it, and the last of their scopes removes it
- * with all its copies.
+ * Returns the filesystem of the session. All callers on one session share the filesystem. It is removed with all its copies
+ * when the last of their scopes closes.
  *
- * Fails with MountError, with SessionError `duplicateSlice` if another slice has its name, and as a host directory does
- * if `directory` is unusable.
+ * Fails with MountError. Fails with SessionError `duplicateSlice` if the session has another slice of the same name. If
+ * `directory` is unusable, fails like a host directory.
  *
- * Removes leftovers of dead processes from `directory`. A loaded or cloned session begins without files, and its record
- * of an earlier directory is removed.
+ * Removes leftovers of dead processes from `directory`. A loaded or cloned session begins without files, and its record of an
+ * earlier directory is removed.
  *
- * If a call must create the directory and fails to create or fill it, the call fails with Unavailable, and the next call
- * tries again.
+ * If a call cannot create or fill the directory, the call fails with Unavailable, and the next call tries again.
  *
  * @category constructors
  * @since 0.1.0
@@ -365,7 +361,7 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /**
- * Provides the filesystem of the session in the options, otherwise of the session in the context.
+ * Provides the filesystem of the session in the options. Without that option, uses the session in the context.
  *
  * @example
  * ```ts

@@ -1,6 +1,7 @@
 /**
- * Temporary directories that only their owner can enter, in a parent that other users share. The name contains the identity of
- * the process and ends with a code of this installation, so that only leftovers of our dead processes are removed.
+ * Temporary directories that only their owner can enter, in a parent directory that other users share. The name of a directory
+ * contains the identity of the process and a code of this installation. So only leftovers of dead processes of this
+ * installation are removed.
  */
 import { Fs, Path, randomBytes } from "../runtime/node.ts"
 import * as Effect from "effect/Effect"
@@ -15,8 +16,8 @@ import * as Identity from "../runtime/processIdentity.ts"
 export interface Directory {
   readonly path: string
   /**
-   * The directory's own scope. The directory is removed when this scope, or the scope of its creator, closes. Resources
-   * in this scope are closed first.
+   * The scope of the directory. The directory is removed when this scope or the scope of its creator closes. Resources in this
+   * scope are closed before the removal.
    */
   readonly scope: Scope.Scope
   readonly remove: Effect.Effect<void>
@@ -26,7 +27,7 @@ export type Purpose = "snapshots" | "vfs" | "workspace"
 
 const namePattern = /^(fs-algebra-(?:snapshots|vfs|workspace)-([0-9a-z-]+)\.[0-9a-f]{8})\.([\w-]{22})$/
 
-/** Encodes a code in fewer characters: programs in the directory may make sockets, whose paths have at most 107 bytes. */
+/** Encodes a code in fewer characters, because the path of a socket in the directory may have at most 107 bytes. */
 const shortenCode = (code: string): string => Buffer.from(code, "hex").toString("base64url")
 
 const create = (parent: string, purpose: Purpose): Effect.Effect<string, Fault> =>
@@ -37,7 +38,7 @@ const create = (parent: string, purpose: Purpose): Effect.Effect<string, Fault> 
     return directory
   })
 
-/** Removes the directory and never fails. The next process retries what could not be removed. */
+/** Removes the directory. Never fails. The next process removes entries that could not be removed. */
 const remove = (directory: string): Effect.Effect<void> =>
   process.platform === "win32"
     ? Effect.ignore(Effect.tryPromise(() => Fs.promises.rm(directory, { recursive: true, force: true, maxRetries: 3 })))
@@ -47,8 +48,8 @@ export const make = (parent: string, purpose: Purpose): Effect.Effect<string, Fa
   Effect.acquireRelease(create(parent, purpose), remove)
 
 /**
- * Creates a temporary directory and fills it. Leaves no directory if `fill` fails or is interrupted. `fill` must itself
- * allow interruption.
+ * Creates a temporary directory and fills it. If `fill` fails or is interrupted, removes the directory. `fill` runs
+ * uninterruptibly except where it allows interruption itself.
  */
 export const makeFilled = (
   parentScope: Scope.Scope,
@@ -76,7 +77,10 @@ const isLeftover = (name: string): boolean => {
   )
 }
 
-/** Tests whether this user owns the directory. Another user can see its name and use the name for a different entry. */
+/**
+ * Tests whether this user owns the directory. Another user can see the name of a removed directory and create an entry with
+ * this name.
+ */
 const isOwnedByUser = (directory: string): boolean => {
   const found = Fs.lstatSync(directory, { throwIfNoEntry: false })
   return found?.isDirectory() === true && (process.getuid === undefined || found.uid === process.getuid())

@@ -163,7 +163,7 @@ describe("a checkpoint", () => {
       yield* TestClock.adjust(1000)
       const { message, success } = yield* Fiber.join(fiber)
       assert.isFalse(success)
-      assert.include(message, "over")
+      assert.include(message, "passed")
       assert.deepStrictEqual(yield* picture, before)
     }).pipe(Effect.orDie)
   )
@@ -210,7 +210,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("leaves the tool uncalled when it cannot be taken", () =>
+  it.effect("that cannot be taken prevents the call", () =>
     Effect.gen(function* () {
       const error = new SnapshotError({ operation: "snapshot", reason: "budget", detail: "there is no room" })
       const { before, events, picture, run } = yield* started(memory, [half(Effect.die("it was called"))], {
@@ -308,7 +308,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is exclusive: writes and checkpoints of others wait until the call is rolled back, and survive", () =>
+  it.effect("makes writes and checkpoints of other callers wait until the call is rolled back, and loses none of them", () =>
     Effect.gen(function* () {
       const [reached, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = half(Effect.andThen(Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go)), fails), "slow")
@@ -334,7 +334,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("of an outer tool's call includes the calls which that tool makes", () =>
+  it.effect("of a tool that calls other tools covers their calls too", () =>
     Effect.gen(function* () {
       const self: { run?: Adapter.Run } = {}
       const calling = (name: string, then: Effect.Effect<typeof done, ToolFailure>) =>
@@ -354,7 +354,7 @@ describe("a checkpoint", () => {
   )
 })
 
-describe("a tool that runs elsewhere", () => {
+describe("a tool that the caller runs between begin and end", () => {
   const elsewhere = tool("elsewhere", () => Effect.die("it was called"))
   const begun = (options: Parameters<typeof started>[2] = {}) =>
     Effect.gen(function* () {
@@ -396,7 +396,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("ends only once: a later end or abort changes nothing and is not reported", () =>
+  it.effect("ends only once: a later `end` or `abort` changes nothing and is not reported", () =>
     Effect.gen(function* () {
       const { change, events, fs, run } = yield* begun()
       const first = yield* run.begin("elsewhere", {})
@@ -451,7 +451,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is aborted by the deadline, after which end answers a failure", () =>
+  it.effect("is aborted by the deadline, after which `end` returns a failure", () =>
     Effect.gen(function* () {
       const { before, change, events, picture, run } = yield* begun({ deadline: DateTime.makeUnsafe(1000) })
       const { end } = yield* run.begin("elsewhere", {})
@@ -463,7 +463,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is aborted by the end of the run, after which begin, end and abort fail", () =>
+  it.effect("is aborted by the end of the run, after which `begin`, `end` and `abort` fail", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { before, change, events, picture, run } = yield* Scope.provide(begun(), scope)
@@ -491,7 +491,7 @@ describe("a tool that runs elsewhere", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("spends the budget on the messages of its results", () =>
+  it.effect("is charged to the budget for the messages of its results", () =>
     Effect.gen(function* () {
       const { budget } = yield* Effect.promise(() => import("../../src/agent/ToolContext.ts"))
       const budgetTracker = yield* budget(10)

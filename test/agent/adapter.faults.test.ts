@@ -1,6 +1,6 @@
 /**
- * Injects one fault at each step of a call. The session and the files must both be unchanged, or both changed as the
- * tool does.
+ * Injects one fault at each step of a call. Afterwards the session and the files are either both unchanged, or both in
+ * the state that the tool leaves.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
@@ -60,7 +60,7 @@ const pictureOf = (fs: Algebra, session: Session.Operations) =>
   })
 
 const handlers = {
-  "a tool that works": working(Effect.succeed(done)),
+  "a tool that succeeds": working(Effect.succeed(done)),
   "a tool that fails at its end": working(Effect.fail(refused("It did not work.", "Try another.")))
 }
 
@@ -103,7 +103,7 @@ for (const [what, handler] of Object.entries(handlers)) {
       for (const when of ["before", "after"] as const) {
         it.live(`leaves session and files both old or both new after ${kind} ${when} any step`, () =>
           Effect.gen(function* () {
-            const { after: changed, before: unchanged } = yield* tried(handlers["a tool that works"])
+            const { after: changed, before: unchanged } = yield* tried(handlers["a tool that succeeds"])
             assert.notDeepEqual(changed, unchanged)
             const { steps } = yield* tried(handler)
             // The checkpoint reads three files; the tool writes one, removes four entries and makes one directory, with

@@ -61,7 +61,7 @@ describe("a prompt served to the official client", () => {
     })
   })
 
-  it.live("passes the scripts of an ordinary MCP server over stdio, and ends when the client hangs up", () =>
+  it.live("passes the client scripts for MCP servers over stdio, and ends when the client disconnects", () =>
     Effect.gen(function* () {
       const prompt = yield* promptOf([yield* onDisk], { name: "The Workshop" })
       const session = yield* makeSession
@@ -151,9 +151,9 @@ describe("a served prompt", () => {
       yield* TestClock.adjust(1000)
       const late = yield* client.callTool({ name: "ls", arguments: {} })
       assert.isTrue(late.isError)
-      assert.include(text(late), "over")
+      assert.include(text(late), "passed")
       const uri = "workspace:///a.txt"
-      assert.include(JSON.stringify(yield* Effect.flip(client.readResource({ uri }))), "over")
+      assert.include(JSON.stringify(yield* Effect.flip(client.readResource({ uri }))), "passed")
     }).pipe(Effect.orDie)
   )
 

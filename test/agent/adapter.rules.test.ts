@@ -1,4 +1,7 @@
-/** The rules of a run: whose session it is, the order of checks, policies, checkpoints, budgets and its end. */
+/**
+ * The rules of a run: the choice of the session, the order of checks, policies, checkpoints, budgets, and the end of
+ * the run.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -36,7 +39,7 @@ const overwriting = (name: string) =>
   })
 
 describe("the session of a workspace", () => {
-  it.effect("must be the run's also for a tool that gets the workspace from another section", () =>
+  it.effect("must be the session of the run, even if a tool gets the workspace from another section", () =>
     Effect.gen(function* () {
       const [ours, theirs] = [yield* makeSession, yield* makeSession]
       const vfs = yield* Section.VfsSection({ session: theirs })
@@ -73,7 +76,7 @@ describe("policies", () => {
   const forbidding = { name: "forbidding", before: () => Effect.fail(refused("It is forbidden.", "Stop.")) }
   const given = (...policies: ReadonlyArray<Policy.Policy>) => Layer.succeed(Policy.Policies, policies)
 
-  it.effect("given as a value apply together with those around the call, each once", () =>
+  it.effect("that are given as a value apply together with the policies in the context of the call, each once", () =>
     Effect.gen(function* () {
       let asked = 0
       const counting = { name: "counting", before: () => Effect.sync(() => void asked++) }
@@ -88,7 +91,7 @@ describe("policies", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("from the layer of a section apply to its tools, together with those of the run", () =>
+  it.effect("from the layer of a section apply to its tools, together with the policies of the run", () =>
     Effect.gen(function* () {
       for (const policies of [Policy.readOnly, given(forbidding)]) {
         const own = yield* Section.FilesystemSection({
@@ -115,7 +118,7 @@ describe("policies", () => {
   )
 
   for (const name of ["restore", "snapshot", "diff", "overwrite"]) {
-    it.effect(`require a read before a write also of a tool called ${name}`, () =>
+    it.effect(`require a read before a write, even if the tool is called ${name}`, () =>
       Effect.gen(function* () {
         const { fs, section } = yield* files({ "a.txt": "one" }, [overwriting(name)])
         const { run } = yield* start([section], { policies: Policy.readBeforeWrite })
@@ -124,7 +127,7 @@ describe("policies", () => {
       }).pipe(Effect.scoped, Effect.orDie)
     )
 
-    it.effect(`check the access to the root also of a tool called ${name}`, () =>
+    it.effect(`check the access to the root, even if the tool is called ${name}`, () =>
       Effect.gen(function* () {
         let ran = 0
         const everything = Tool.make({
@@ -167,7 +170,7 @@ describe("a checkpoint", () => {
 })
 
 describe("the budget of a run", () => {
-  it.effect("is spent by calls with another budget too, and neither budget can be exceeded", () =>
+  it.effect("also limits calls that have a budget of their own, and neither budget can be exceeded", () =>
     Effect.gen(function* () {
       const { section } = yield* files({}, [tool("idle", () => Effect.succeed(done))])
       const [own, theirs] = [yield* ToolContexts.budget(5), yield* ToolContexts.budget(100)]
@@ -268,13 +271,13 @@ describe("a call that violates every check", () => {
       yield* told(/no tool "wrok"/, [], { context: foreign }, ["wrok", { n: "x" }])
       yield* told(/"n" must be/, [], { context: foreign }, ["work", { n: "x" }])
       yield* told(/another session/, [], { context: foreign })
-      yield* told(/time for calling tools was over/, [], { context: latePoor })
+      yield* told(/deadline for tool calls has passed/, [], { context: latePoor })
       yield* told(/budget of 0/, [], { context: poor })
       yield* told(/could not be prepared/, ["files"])
       is.ready = true
       yield* told(/not approved/, ["files", "policies"])
       is.approved = true
-      yield* told(/No checkpoint could be taken.*full/, ["files", "policies", "checkpoint"])
+      yield* told(/no checkpoint could be taken.*full/, ["files", "policies", "checkpoint"])
       is.room = true
       yield* told(/It did not work/, ["files", "policies", "checkpoint", "handler", "rollback"])
       is.able = true

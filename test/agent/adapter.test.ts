@@ -123,7 +123,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("with arguments that do not decode answers the mistake", () =>
+  it.effect("with arguments that do not decode is answered with the mistake", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { events, run } = yield* start([section("files", { filesystem, tools: seven })])
@@ -301,7 +301,7 @@ describe("the session", () => {
 describe("the deadline", () => {
   const files = Effect.map(withFiles(), ({ filesystem }) => section("files", { filesystem, tools: [idle] }))
 
-  it.effect("is the earlier of the prompt's and the caller's", () =>
+  it.effect("of a call is the earlier of two deadlines: the prompt's and the caller's", () =>
     Effect.gen(function* () {
       const sections = [yield* files]
       for (const [prompts, callers, expected] of [
@@ -384,26 +384,28 @@ describe("the deadline", () => {
 })
 
 describe("the budget", () => {
-  it.effect("is spent by the messages of results in the unit of the settings, and calls are refused once it is empty", () =>
-    Effect.gen(function* () {
-      const { filesystem } = yield* withFiles()
-      let ran = 0
-      const saying = tool("saying", () => Effect.sync(() => (ran++, { message: "four words are here", value: {} })))
-      const budgetTracker = yield* ToolContexts.budget(7)
-      const words = Layer.succeed(ToolSettings, { ...defaults, measure: (text: string) => text.split(" ").length })
-      const { run } = yield* start([section("files", { filesystem, tools: [saying] })], { budgetTracker, policies: words })
-      assert.isTrue((yield* run.call("saying", {})).success)
-      assert.strictEqual(yield* budgetTracker.left, 3)
-      assert.isTrue((yield* run.call("saying", {})).success)
-      assert.strictEqual(yield* budgetTracker.left, 0)
-      const result = yield* run.call("saying", {})
-      assertRefused(result)
-      assert.include(result.message, "7")
-      assert.strictEqual(ran, 2)
-    })
+  it.effect(
+    "is charged for the messages of results in the unit of the settings, and calls are refused once the budget is empty",
+    () =>
+      Effect.gen(function* () {
+        const { filesystem } = yield* withFiles()
+        let ran = 0
+        const saying = tool("saying", () => Effect.sync(() => (ran++, { message: "four words are here", value: {} })))
+        const budgetTracker = yield* ToolContexts.budget(7)
+        const words = Layer.succeed(ToolSettings, { ...defaults, measure: (text: string) => text.split(" ").length })
+        const { run } = yield* start([section("files", { filesystem, tools: [saying] })], { budgetTracker, policies: words })
+        assert.isTrue((yield* run.call("saying", {})).success)
+        assert.strictEqual(yield* budgetTracker.left, 3)
+        assert.isTrue((yield* run.call("saying", {})).success)
+        assert.strictEqual(yield* budgetTracker.left, 0)
+        const result = yield* run.call("saying", {})
+        assertRefused(result)
+        assert.include(result.message, "7")
+        assert.strictEqual(ran, 2)
+      })
   )
 
-  it.effect("is spent by refusals too, and comes from the caller's context where that has one", () =>
+  it.effect("is charged for refusals too, and a budget in the caller's context replaces it", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const [own, theirs] = [yield* ToolContexts.budget(1_000_000), yield* ToolContexts.budget(1_000_000)]
@@ -421,7 +423,7 @@ describe("the filesystem of a tool", () => {
   const reading = (name: string) =>
     tool(name, ({ filesystem }) => Effect.map(filesystem.readString("who.txt"), (message) => ({ message, value: {} })))
 
-  it.effect("is that of its section, or else the first one of the prompt", () =>
+  it.effect("is the filesystem of its section, or else the first filesystem of the prompt", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* withFiles({ "who.txt": "one" }), yield* withFiles({ "who.txt": "two" })]
       const { run } = yield* start([
@@ -444,7 +446,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("is missing where no section has one", () =>
+  it.effect("is missing if no section has a filesystem", () =>
     Effect.gen(function* () {
       const { events, run } = yield* start([section("text", { tools: four })])
       const result = yield* run.call("list_directory", {})
@@ -455,7 +457,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("is not needed by a tool that declares so, and every use of a missing one fails with Unavailable", () =>
+  it.effect("may be missing if the tool declares that it needs none; every use then fails with Unavailable", () =>
     Effect.gen(function* () {
       const free = tool("free", () => Effect.succeed(done), { needsFilesystem: false })
       const curious = tool(
@@ -522,7 +524,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("is not needed outside of a run by a tool that declares so", () =>
+  it.effect("may be missing outside of a run if the tool declares that it needs none", () =>
     Effect.gen(function* () {
       const free = tool("free", () => Effect.succeed(done), { needsFilesystem: false })
       for (const [definition, expected] of [
@@ -537,7 +539,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("is passed to a tool that does not need one, where there is one", () =>
+  it.effect("is passed to the tool even if the tool declares that it needs none", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles({ "who.txt": "one" })
       const free = { ...reading("free"), needsFilesystem: false }
@@ -546,7 +548,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("refuses the tools that need it while it cannot be opened, and works once it can", () =>
+  it.effect("that cannot be opened makes calls that need it fail, until it can be opened", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles({ "who.txt": "at last" })
       let tries = 0
@@ -570,7 +572,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("fails the run when the first one of the prompt cannot be opened", () =>
+  it.effect("fails the run if the first filesystem of the prompt cannot be opened", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const sections = [section("files", { filesystem: Effect.fail(error), tools: [idle] })]
@@ -578,7 +580,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("brings the services of its section to that section's tools and to tools of sections without services", () =>
+  it.effect("provides the services of its section to the tools of that section and of sections without services", () =>
     Effect.gen(function* () {
       const asking = (name: string) => tool(name, () => Effect.map(Weather, (message) => ({ message, value: {} })))
       const [one, two] = [yield* withFiles(), yield* withFiles()]

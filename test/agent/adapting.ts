@@ -1,6 +1,6 @@
 /**
- * Builds prompts, runs and sections for tests: sections as literals, tools with the test's own handlers, and an
- * inspectable session.
+ * Builds prompts, runs and sections for tests: sections from literals, tools with handlers of the test, and a session
+ * that tests can inspect.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

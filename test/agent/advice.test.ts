@@ -68,7 +68,7 @@ const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } 
   SnapshotRestoreError: new SnapshotRestoreError({
     snapshotId: "1",
     reason: "incompatible",
-    detail: "it was taken of another root"
+    detail: "the snapshot was taken of another root"
   }),
   ArchiveError: new ArchiveError({ entry: "files/a", reason: "corrupt", detail: "its checksum is wrong" }),
   SessionError: new SessionError({
@@ -119,7 +119,7 @@ describe("the message of a failure", () => {
   }
 
   for (const why of ["permission", "readOnly", "escape", "root", "link", "policy", "busy"] as const) {
-    it.effect(`has its own words for AccessDenied with ${why}`, () =>
+    it.effect(`explains AccessDenied with ${why} in a text of its own`, () =>
       Effect.gen(function* () {
         const message = yield* told(new E.AccessDenied({ ...at, why }))
         const marks = {
@@ -137,7 +137,7 @@ describe("the message of a failure", () => {
     )
   }
 
-  it.effect("suggests only tools of the kit that failed", () =>
+  it.effect("suggests only tools of the same kit as the tool that failed", () =>
     Effect.gen(function* () {
       const missing = new E.NotFound({ ...at, path: "zzz/qqqqqq" })
       assert.include(yield* told(missing, "list_directory"), "list_directory")
@@ -278,14 +278,14 @@ describe("changedLines", () => {
     ["a", "a\n", "line 1 changed"]
   ]
   for (const [before, after, expected] of cases) {
-    it(`answers ${expected ?? "nothing"} from ${JSON.stringify(before)} to ${JSON.stringify(after)}`, () =>
+    it(`returns ${expected ?? "nothing"} for a change of ${JSON.stringify(before)} to ${JSON.stringify(after)}`, () =>
       assert.strictEqual(runAtOnce(changedLines(before, after)), expected))
   }
 })
 
 const tool = (name: string) => [...Tools.seven, ...Tools.extras].find((each) => each.name === name)!
 
-describe("the advice of a failure", () => {
+describe("the advice after a failure", () => {
   it.effect("suggests more context or replace_all when a text occurs twice", () =>
     Effect.gen(function* () {
       const said = yield* message(tool("edit_file"), { path: "a.txt", old_string: "x", new_string: "y" }, { "a.txt": "x\nx\n" })

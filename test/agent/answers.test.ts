@@ -1,4 +1,4 @@
-/** Checks the answers to awkward requests, and that their advice can help. */
+/** The answers of tools to unusual requests, and the advice in these answers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as tools from "../../src/agent/tools.ts"
@@ -72,7 +72,7 @@ describe("edit_file leaves no mixed line endings", () => {
 })
 
 describe("advice", () => {
-  it.effect("suggests another occurrence only where there is one, and only once", () =>
+  it.effect("of edit_file suggests more context or replace_all only if the text occurs twice, and only once", () =>
     Effect.gen(function* () {
       const edit = (path: string, old_string: string) => invoke("edit_file", { path, old_string, new_string: "x" })
       const [absent, twice, empty] = [yield* edit("a", "nowhere"), yield* edit("a", "line 1"), yield* edit("e", "line")]
@@ -140,8 +140,8 @@ describe("a directory with a file that cannot be removed", () => {
   }
 })
 
-describe("arguments of 20,000 levels", () => {
-  it.effect("are refused with a message about the parameter", () =>
+describe("arguments that are nested 20,000 levels deep", () => {
+  it.effect("are refused with a message that names the parameter", () =>
     Effect.gen(function* () {
       let path: unknown = "a.txt"
       for (let i = 0; i < 20_000; i++) path = [path]

@@ -39,7 +39,7 @@ const occurrences = (text: string, part: string): ReadonlyArray<number> => {
 }
 
 /**
- * Computes the expected result from the specification. Each text occurs exactly once in the original file, unless the edit
+ * Computes the expected result independently. Each text occurs exactly once in the original file, unless the edit
  * replaces all; no two
  * matches overlap. Returns `undefined` when that does not hold. Every character is marked with the edit that replaces
  * it.
@@ -132,7 +132,7 @@ for (const [name, ground, times] of [
     )
 
     it.live.prop(
-      "files are created, changed, moved and removed as the list says",
+      "files are created, changed, moved and removed as the list of changes requests",
       [Arbitrary.all([fate, fate, fate, fate, fate, fate])],
       ([fates]) =>
         Effect.scoped(

@@ -90,7 +90,7 @@ const refused: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<Fil
     { _tag: "Conflict", path: "lone", actual: versionOf("lone") }
   ],
   [
-    "another version behind a link",
+    "another version of a file behind a link",
     [to("lone", "lone", "A"), to("to d/b.txt", "c", "x")],
     { _tag: "Conflict", path: "to d/b.txt" }
   ],
@@ -206,7 +206,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("create no name behind a link that is too long for the limits", () =>
+  it.live("create nothing behind a link whose target has a name over the limits", () =>
     Effect.gen(function* () {
       const long = { ...files, far: link("x".repeat(81)) }
       const fs = yield* memory(long)

@@ -126,7 +126,13 @@ const good: ReadonlyArray<Row> = [
   [rm, { path: "a.txt" }, "removed a.txt", { deleted: 1, directories: 0 }, without("a.txt")],
   [rm, { path: "link" }, "removed link", { deleted: 1, directories: 0 }, without("link")],
   [rm, { path: "d" }, "removed d with everything in it: 2 directories, 2 files", { deleted: 2, directories: 2 }, without("d")],
-  [rm, { path: "no", allow_missing: true }, "nothing removed: there is no no", { deleted: 0, directories: 0 }, files],
+  [
+    rm,
+    { path: "no", allow_missing: true },
+    "nothing was removed, because no does not exist",
+    { deleted: 0, directories: 0 },
+    files
+  ],
   [
     move,
     { from: "d", to: "x/y" },
@@ -345,7 +351,7 @@ describe("edit_file", () => {
       const before = yield* capture(fs.port)
       const { message, success } = yield* call(editFile, { edits: edits(5001) }, fs)
       assert.isFalse(success)
-      assert.include(message, "edit_file was given 5,001 edits, and at most 5,000 are made at once.")
+      assert.include(message, "edit_file was given 5,001 edits, but one call may have at most 5,000.")
       assert.deepStrictEqual(yield* capture(fs.port), before)
       assert.isTrue((yield* call(editFile, { edits: edits(5000) }, fs)).success)
     })
@@ -411,7 +417,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("remembers the version of what it wrote, and tools forget files that are moved or removed", () =>
+  it.live("records the version that it wrote, and the session forgets files that tools move or remove", () =>
     Effect.gen(function* () {
       const fs = yield* host({ a: "1\n", b: "1\n" })
       const seen = Memory.make()
@@ -458,7 +464,7 @@ describe("apply_patch", () => {
       }
       const refused = yield* call(applyPatch, { patch: patch(250_001) }, fs)
       assert.isFalse(refused.success)
-      assert.match(refused.message, /^The patch has 250,001 characters, and at most 250,000 are read at once\./)
+      assert.match(refused.message, /^The patch has 250,001 characters, but a patch may have at most 250,000\./)
       assert.strictEqual(yield* fs.readString("a"), "a\n")
       assert.isTrue((yield* call(applyPatch, { patch: patch(250_000) }, fs)).success)
       assert.strictEqual(yield* fs.readString("a"), "b\n")

@@ -1,4 +1,4 @@
-/** Filesystems of every kind with the same tree, and pictures of the trees that tools and changes leave. */
+/** Filesystems of every kind with the same tree, and summaries of the trees that tools and changes leave. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import { createHash } from "node:crypto"
@@ -51,7 +51,7 @@ export type Ground = (files: Files, options?: CommonOptions) => Effect.Effect<Al
 export const memory: Ground = (files, options) =>
   Effect.gen(function* () {
     const port = yield* InMemory.make(options)
-    // Options may forbid writing, so the files are planted below them.
+    // Options may forbid writing, so the files are written to the port below.
     if (options === undefined) yield* plant(port, files)
     return make(port)
   }).pipe(Effect.orDie)

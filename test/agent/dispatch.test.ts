@@ -57,12 +57,16 @@ describe("arguments that do not decode", () => {
     ["a missing parameter", {}, ['"path" is missing']],
     ["a wrong type", { path: 7 }, ['"path" must be a string, and was 7']],
     ["a number out of its range", { path: "a", count: 10 }, ['"count" must be', "9", "and was 10"]],
-    ["a number that is not whole", { path: "a", count: 1.5 }, ['"count" must be an integer']],
-    ["an unknown word", { path: "a", mode: "x" }, ['"mode" must be "create" or "append", and was "x"']],
-    ["a similar name of other tools", { uri: "a" }, ['"uri" is not a parameter; did you mean "path"?', '"path" is missing']],
-    ["a name of other tools beside the right one", { path: "a", filePath: "b" }, ['did you mean "path"?']],
+    ["a number that is not an integer", { path: "a", count: 1.5 }, ['"count" must be an integer']],
+    ["an unknown value of an enumeration", { path: "a", mode: "x" }, ['"mode" must be "create" or "append", and was "x"']],
+    [
+      "the name that another tool suite uses",
+      { uri: "a" },
+      ['"uri" is not a parameter; did you mean "path"?', '"path" is missing']
+    ],
+    ["the name that another tool suite uses, beside the right one", { path: "a", filePath: "b" }, ['did you mean "path"?']],
     ["a misspelled name", { pth: "a" }, ['"pth" is not a parameter; did you mean "path"?']],
-    ["a name without a similar one", { path: "a", zzzzzz: 1 }, ["it takes path, content, count, mode and edits"]],
+    ["an unknown name", { path: "a", zzzzzz: 1 }, ["the parameters are path, content, count, mode and edits"]],
     [
       "a misspelled name in a list",
       { edits: [{ path: "a", odl_string: "x" }], path: "a" },
@@ -95,7 +99,7 @@ describe("arguments that do not decode", () => {
     })
   )
 
-  it.effect("may not be named after members of Object.prototype", () =>
+  it.effect("named like members of Object.prototype are refused as unknown parameters", () =>
     Effect.gen(function* () {
       for (const name of ["constructor", "__proto__", "toString"]) {
         assert.include(yield* said(JSON.parse(`{"path":"a","${name}":1}`)), "is not a parameter")
@@ -145,7 +149,7 @@ describe("dispatch", () => {
     })
   )
 
-  it.effect("lets a defect through", () =>
+  it.effect("does not catch the defect of a tool", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       const exit = yield* Effect.exit(

@@ -1,4 +1,4 @@
-/** Rows about settings, about read-only filesystems, and about input that is wrong for every tool. */
+/** Table rows for settings, for read-only filesystems, and for input that every tool refuses. */
 import { type Files, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 
@@ -7,7 +7,7 @@ const files: Files = { "a.txt": "a\n", "d/b.ts": "b\n", "workspacex/c.ts": "c\n"
 const readOnly = /^"(.*)" may be read but not changed: this filesystem is read-only\. /
 const climbs = /is not a valid path: .*\. Give a path relative to the root/
 const tooLong = /is too long: .*\. Choose shorter names or fewer directories\./
-const blank = /^The argument path is invalid.*: must not be blank\. Correct path and call the tool again\.$/
+const blank = /^The argument path is invalid.*: it must not be blank\. Correct path and call the tool again\.$/
 
 /** Every tool that takes a path, with its other required arguments. */
 const withPath: Readonly<Record<string, object>> = {
@@ -55,7 +55,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a budget counts what the caller measures",
+    name: "a budget counts in the unit of the caller's measure",
     tree: { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" },
     settings: { budget: 4, measure: (text) => text.split("\n").length },
     calls: [
@@ -66,7 +66,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a read-only filesystem is read, and every change is refused",
+    name: "tools read a read-only filesystem, and refuse every change of it",
     tree: { ...files, link: link("a.txt") },
     readOnly: true,
     calls: [
@@ -127,10 +127,10 @@ export const bad: ReadonlyArray<Row> = [
     name: "snapshot tools fail where no snapshots are kept",
     tree: files,
     calls: [
-      fails("snapshot", {}, /^No snapshots are kept here\. /),
-      fails("snapshots", {}, /^No snapshots are kept here\. /),
-      fails("restore", { snapshot_id: "latest" }, /^No snapshots are kept here\. /),
-      fails("diff", { snapshot_id: "latest" }, /^No snapshots are kept here\. /)
+      fails("snapshot", {}, /^Snapshots are not available\. /),
+      fails("snapshots", {}, /^Snapshots are not available\. /),
+      fails("restore", { snapshot_id: "latest" }, /^Snapshots are not available\. /),
+      fails("diff", { snapshot_id: "latest" }, /^Snapshots are not available\. /)
     ]
   }
 ]

@@ -1,4 +1,4 @@
-/** Rows of removing, moving, copying and making directories. */
+/** Table rows for removing, moving and copying entries and for making directories. */
 import { directory, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row, without } from "./everywhereRun.ts"
 import { climbs, isRoot, text, work } from "./everywhere.trees.ts"
@@ -29,15 +29,22 @@ const removing: ReadonlyArray<Row> = [
     tree: work,
     calls: [
       fails("rm", { path: "none" }, /^There is no file or directory "none"\. /),
-      ok("rm", { path: "none", allow_missing: true }, "nothing removed: there is no none", { deleted: 0, directories: 0 }),
+      ok("rm", { path: "none", allow_missing: true }, "nothing was removed, because none does not exist", {
+        deleted: 0,
+        directories: 0
+      }),
       fails("rm", { path: "a.txt/x" }, /^There is no file or directory "a\.txt\/x"\. /),
-      ok("rm", { path: "a.txt/x", allow_missing: true }, /^nothing removed/, { deleted: 0 }),
+      ok("rm", { path: "a.txt/x", allow_missing: true }, /^nothing was removed/, { deleted: 0 }),
       fails("rm", { path: "." }, isRoot),
       fails("rm", { path: "/" }, isRoot),
       fails("rm", { path: "d/.." }, isRoot),
-      fails("rm", { path: "" }, /^The argument path is invalid: must not be blank\. /),
+      fails("rm", { path: "" }, /^The argument path is invalid: it must not be blank\. /),
       fails("rm", { path: "../x" }, climbs),
-      fails("rm", { path: "a.txt", recursive: false }, /"recursive" is not a parameter; it takes path and allow_missing/),
+      fails(
+        "rm",
+        { path: "a.txt", recursive: false },
+        /"recursive" is not a parameter; the parameters are path and allow_missing/
+      ),
       fails("rm", { path: "a.txt", allow_missing: "yes" }, /"allow_missing" must be .*, and was "yes"/)
     ]
   },
@@ -90,7 +97,7 @@ const transferring: ReadonlyArray<Row> = [
     }
   },
   {
-    name: "move and copy replace an entry only with overwrite, and only one of the same kind",
+    name: "move and copy replace an entry only with overwrite, and only by an entry of the same kind",
     tree: { ...work, other: directory },
     calls: [
       fails(
@@ -128,8 +135,8 @@ const transferring: ReadonlyArray<Row> = [
       fails("copy", { from: "a.txt", to: "d/b.txt/x" }, /is not a directory, or one of its parents is not a directory\. /),
       fails("move", { from: "../x", to: "x" }, climbs),
       fails("copy", { from: "a.txt", to: "../x" }, climbs),
-      fails("move", { from: "", to: "x" }, /^The argument from is invalid: must not be blank\. /),
-      fails("copy", { from: "a.txt", to: " " }, /^The argument to is invalid.*: must not be blank\. /),
+      fails("move", { from: "", to: "x" }, /^The argument from is invalid: it must not be blank\. /),
+      fails("copy", { from: "a.txt", to: " " }, /^The argument to is invalid.*: it must not be blank\. /),
       fails("move", { from: "a.txt" }, /"to" is missing/),
       fails(
         "copy",
@@ -158,7 +165,7 @@ const transferring: ReadonlyArray<Row> = [
       fails("mkdir", { path: "a.txt" }, /^"a\.txt" (exists already|is not a directory)/),
       fails("mkdir", { path: "a.txt/x/y" }, /^"a\.txt.*" is not a directory, or one of its parents is not a directory\. /),
       fails("mkdir", { path: "../x" }, climbs),
-      fails("mkdir", { path: " " }, /^The argument path is invalid: must not be blank\. /),
+      fails("mkdir", { path: " " }, /^The argument path is invalid: it must not be blank\. /),
       fails("mkdir", {}, /"path" is missing/)
     ],
     left: { ...work, "x/y/ z": directory }

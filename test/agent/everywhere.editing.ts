@@ -1,4 +1,4 @@
-/** Rows of writing and editing: bytes outside of a match stay, and a failure changes nothing. */
+/** Table rows for writing and editing: bytes outside of a match stay, and a failed call changes nothing. */
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 import { climbs, escapes, text, utf16, work } from "./everywhere.trees.ts"
@@ -83,7 +83,7 @@ const ofWriting: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "x\ny", "d/b.txt": "z", o: "o", p: "p" }
   },
   {
-    name: "write_file writes through a link, also to a missing target, and never out of the root",
+    name: "write_file writes through a link, even to a missing target, and never out of the root",
     tree: work,
     calls: [
       ok("write_file", { path: "link", content: "x", mode: "overwrite" }, /^wrote link: 1 byte/, { path: "link" }),
@@ -125,7 +125,7 @@ const ofWriting: ReadonlyArray<Row> = [
       fails("write_file", { path: ".", content: "x", mode: "overwrite" }, /^The root is not a regular file\. /),
       fails("write_file", { path: "../x", content: "x" }, climbs),
       fails("write_file", { path: "d/../../x", content: "x" }, /is not a valid path/),
-      fails("write_file", { path: "  ", content: "x" }, /^The argument path is invalid: must not be blank\. /),
+      fails("write_file", { path: "  ", content: "x" }, /^The argument path is invalid: it must not be blank\. /),
       fails("write_file", { path: "a\u0000b", content: "x" }, /is not a valid path/),
       fails("write_file", { path: "a\nb", content: "x" }, /is not a valid path/)
     ]
@@ -328,7 +328,7 @@ const ofEditing: ReadonlyArray<Row> = [
       fails(
         "edit_file",
         { path: " ", old_string: "one", new_string: "1" },
-        /^The argument path is invalid: must not be blank\. /
+        /^The argument path is invalid: it must not be blank\. /
       ),
       fails("edit_file", { edits: [{ old_string: "one", new_string: "1" }] }, /^The argument edits\[0\]\.path is invalid/),
       fails("edit_file", { path: "a.txt", edits: "one" }, /"edits" must be a list, and was "one"/),
@@ -382,7 +382,7 @@ const ofEditing: ReadonlyArray<Row> = [
             { path: "link", old_string: "three", new_string: "3" }
           ]
         },
-        /^The argument edits is invalid.*one file is changed twice/
+        /^The argument edits is invalid.*one file would be changed twice/
       )
     ]
   },

@@ -1,5 +1,6 @@
 /**
- * Rows of the four-tool kit. Listings show sizes, versions and times; a version is shown by its first twelve digits.
+ * Table rows for the kit of four tools. Listings show sizes, versions and times, and a version is shown by its first
+ * twelve digits.
  */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
@@ -104,7 +105,7 @@ export const four: ReadonlyArray<Row> = [
       fails("four/read_file", { path: "d" }, /^"d" is not a regular file\. /),
       fails("four/read_file", { path: "gone" }, /^There is no file or directory "gone"\. /),
       fails("four/read_file", { path: "d/a.txx" }, 'There is no file or directory "d/a.txx". Did you mean "d/a.txt"?'),
-      fails("four/read_file", { path: "out" }, /^"out" leads through a link out of the root/),
+      fails("four/read_file", { path: "out" }, /^"out" leads out of the root through a link/),
       fails("four/read_file", { path: " " }, /^The argument path is invalid.*must not be blank/),
       fails("four/read_file", { path: "crlf.txt", offset: 1 }, /"offset" is not a parameter/)
     ]
@@ -211,7 +212,7 @@ export const four: ReadonlyArray<Row> = [
         { path: "crlf.txt/x", content: "x" },
         /is not a directory, or one of its parents is not a directory\. /
       ),
-      fails("four/write_file", { path: "out", content: "x", mode: "overwrite" }, /^"out" leads through a link out of the root/),
+      fails("four/write_file", { path: "out", content: "x", mode: "overwrite" }, /^"out" leads out of the root through a link/),
       fails(
         "four/write_file",
         { path: "x", content: "x", mode: "replace" },
@@ -234,7 +235,7 @@ export const four: ReadonlyArray<Row> = [
       fails("four/delete_file", { path: "d" }, /^There is no file or directory "d"\. /),
       ok("four/delete_file", { path: "d", allow_missing: true }, "d did not exist: nothing deleted", { path: "d", deleted: 0 }),
       fails("four/delete_file", { path: "." }, /^The root cannot be removed/),
-      fails("four/delete_file", { path: "" }, /^The argument path is invalid: must not be blank\. /),
+      fails("four/delete_file", { path: "" }, /^The argument path is invalid: it must not be blank\. /),
       fails("four/delete_file", { path: "d/../../x" }, /is not a valid path/)
     ],
     left: without(files, "d", ".hidden", "out")

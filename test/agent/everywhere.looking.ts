@@ -1,4 +1,4 @@
-/** Rows of the tools that list, stat and read, including their answers for empty results. */
+/** Table rows for the tools that list, stat and read, including empty results. */
 import { type Files } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
@@ -70,7 +70,7 @@ const listing: ReadonlyArray<Row> = [
     calls: [ok("ls", { path: null }, "the root is empty", { path: ".", entries: [] })]
   },
   {
-    name: "ls continues after a name, whether that exists or not",
+    name: "ls continues after a name, whether the name exists or not",
     tree: { a: "1", b: "2", c: "3" },
     calls: [
       ok("ls", { after: "a" }, "b (1 byte)\nc (1 byte)\n0 directories, 3 files", { truncated: false }),
@@ -189,7 +189,7 @@ const listing: ReadonlyArray<Row> = [
     name: "stat refuses a link out of the root and a missing path",
     tree: project,
     calls: [
-      fails("stat", { path: "out" }, /^"out" leads through a link out of the root, which is refused\. /),
+      fails("stat", { path: "out" }, /^"out" leads out of the root through a link, which is refused\. /),
       fails("stat", { path: "readme" }, 'There is no file or directory "readme". Did you mean "readme.md"?')
     ]
   }
@@ -221,7 +221,7 @@ const reading: ReadonlyArray<Row> = [
         next: undefined,
         ends_with_newline: false
       }),
-      ok("read_file", { path: "seven.txt", offset: 7 }, "no lines from offset 7 on: seven.txt has 7 lines", {
+      ok("read_file", { path: "seven.txt", offset: 7 }, "there are no lines from offset 7: seven.txt has 7 lines", {
         content: "",
         limit: 0,
         total_lines: 7,
@@ -336,10 +336,15 @@ const reading: ReadonlyArray<Row> = [
           next: 3
         }
       ),
-      ok("read_file", { path: "bad.txt", encoding: "base64", offset: 9 }, "no bytes from offset 9 on: bad.txt has 4 bytes", {
-        content: "",
-        truncated: false
-      }),
+      ok(
+        "read_file",
+        { path: "bad.txt", encoding: "base64", offset: 9 },
+        "there are no bytes from offset 9: bad.txt has 4 bytes",
+        {
+          content: "",
+          truncated: false
+        }
+      ),
       ok("read_file", { path: "png.dat" }, "png.dat: PNG image, 9 bytes", { encoding: "base64", media_type: "image/png" })
     ]
   },
@@ -349,7 +354,7 @@ const reading: ReadonlyArray<Row> = [
     calls: [
       ok("read_file", { path: "inside", offset: 1 }, "   2 | hello\nlines 2-2 of 2", { path: "inside" }),
       ok("read_file", { path: "linked/x.ts", offset: 1 }, "   2 | hello\nlines 2-2 of 2", { path: "linked/x.ts" }),
-      fails("read_file", { path: "out" }, /^"out" leads through a link out of the root, which is refused\. /)
+      fails("read_file", { path: "out" }, /^"out" leads out of the root through a link, which is refused\. /)
     ]
   },
   {
@@ -381,7 +386,7 @@ const reading: ReadonlyArray<Row> = [
       fails("read_file", { path: "seven.txt", offset: 0.5 }, /"offset" must be .*0\.5/),
       fails("read_file", { path: "seven.txt", limit: 0 }, /"limit" must be .*0/),
       fails("read_file", { path: "seven.txt", limit: "three" }, /"limit" must be a number, and was "three"/),
-      fails("read_file", { path: "seven.txt", line: 2, offset: 2 }, /^The argument line is invalid.*offset 2 is line 3/),
+      fails("read_file", { path: "seven.txt", line: 2, offset: 2 }, /^The argument line is invalid.*offset 2 means line 3/),
       fails(
         "read_file",
         { path: "seven.txt", line: 2, encoding: "base64" },

@@ -1,4 +1,4 @@
-/** Rows of patches in both formats: a patch is applied as a whole or not at all. */
+/** Table rows for patches in both formats: a patch is applied as a whole or not at all. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { versionOf as v } from "./changing.ts"
 import { fails, ok, type Row, without } from "./everywhereRun.ts"
@@ -26,7 +26,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   [{ patch: "" }, /^The patch is empty\. /],
   [{ patch: "  \n" }, /^The patch is empty\. /],
   [{ patch: "change the port" }, /^The patch names no file, so there is nothing to do\. /],
-  [{ patch: "*** Begin Patch\n*** Delete File: main.ts" }, /\*\*\* End Patch.*cut off/],
+  [{ patch: "*** Begin Patch\n*** Delete File: main.ts" }, /\*\*\* End Patch.*truncated/],
   [v4a(), /^The patch names no file/],
   [v4a("*** Update File: none.ts", "@@", "-x", "+y"), /^There is no file or directory "none\.ts"\. /],
   [v4a("*** Delete File: none.ts"), /^There is no file or directory "none\.ts"\. /],
@@ -38,7 +38,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   ],
   [
     v4a("*** Update File: main.ts", "@@ function close() {", "-  const port = 80", "+  const port = 82"),
-    /does not apply: no line is "function close\(\) \{"/
+    /does not apply: its @@ line names "function close\(\) \{", but there is no such line/
   ],
   [v4a("*** Update File: twice.txt", "@@", "-x", "+z"), /does not apply: its lines occur both at line 1 and at line 3/],
   [v4a("*** Update File: main.ts", "@@", " import a"), /changes nothing/],
@@ -47,7 +47,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   [v4a("*** Update File: ../x", "@@", "-x", "+z"), /^"\.\.\/x" is not a valid path/],
   [v4a("*** Add File: ../x", "+z"), /^"\.\.\/x" is not a valid path/],
   [v4a("*** Add File: main.ts/x", "+z"), /"main\.ts(\/x)?" is not a directory/],
-  [v4a("*** Update File: out", "@@", "-secret", "+z"), /^"out" leads through a link out of the root/],
+  [v4a("*** Update File: out", "@@", "-secret", "+z"), /^"out" leads out of the root through a link/],
   [v4a("*** Delete File: link"), /^link is a link, and a patch removes only files\. /],
   [v4a("*** Add File: n", "+x", "*** Delete File: n"), /^n is added, removed or moved more than once/],
   [v4a("*** Add File: n", "x"), /^Line 3 of the patch must begin with \+/],
@@ -65,7 +65,7 @@ const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   [unified("diff --git a/bin.dat b/bin.dat", "Binary files a/bin.dat and b/bin.dat differ"), /binary content/],
   [
     unified("--- a/main.ts", "+++ /dev/null", "@@ -1 +0,0 @@", "-import a"),
-    /^main\.ts .* is to be removed, but 5 of its lines are not in the patch/
+    /^The patch cannot remove main\.ts .* because 5 of its lines are not in the patch/
   ],
   [{}, /"patch" is missing/],
   [{ ptach: "x" }, /"ptach" is not a parameter; did you mean "patch"\?/],

@@ -1,4 +1,4 @@
-/** Runs random calls on several filesystems, whose answers must not differ. */
+/** Runs random calls on several filesystems, which must all give the same answers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Rows of glob and grep: their matches, the skipped files they report, and their next pages. */
+/** Table rows for glob and grep: matches, skipped files and further pages. */
 import { type Files } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 import { encodings, project } from "./everywhere.trees.ts"
@@ -155,7 +155,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep searches only files that its glob matches; file_glob means the same, and a blank glob matches all",
+    name: "grep searches only files that match its glob; file_glob has the same meaning, and a blank glob matches all files",
     tree: { "a.ts": "x\n", "b.md": "x\n", "d/c.ts": "x\n" },
     calls: [
       ok("grep", { pattern: "x", glob: "*.ts", mode: "files" }, "a.ts\nd/c.ts\n2 matches in 2 files", { files_searched: 2 }),
@@ -164,7 +164,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep skips and counts binary files, those with a NUL and those that are no text",
+    name: "grep skips and counts binary files: those with a NUL and those that are not valid text",
     tree: { "bad.txt": new Uint8Array([0x78, 0x0a, 0xff]), "null.bin": new Uint8Array([0x78, 0x00]), "t.txt": "x\n" },
     calls: [ok("grep", { pattern: "x" }, "t.txt\n   1 | x\n1 match in 1 file; skipped: 2 binary", { skipped: { binary: 2 } })]
   },

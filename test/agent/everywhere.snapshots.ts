@@ -1,4 +1,4 @@
-/** Rows of the snapshot tools, whose answers are the same with snapshots in memory, in git and in archives. */
+/** Table rows for the snapshot tools, whose answers are the same with snapshots in memory, in git and in archives. */
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import { fails, ok, type Row } from "./everywhereRun.ts"
 
@@ -46,7 +46,7 @@ export const snapshots: ReadonlyArray<Row> = [
     tree: files,
     snapshots: true,
     calls: [
-      ok("snapshots", {}, "There is no snapshot yet. Call snapshot to keep the current files.", { snapshots: [] }),
+      ok("snapshots", {}, "There is no snapshot yet. Call snapshot to take one of the current files.", { snapshots: [] }),
       ok("snapshot", { tag: " works " }, "Took snapshot <snapshot 1>: 8 files; 8 files changed", {
         snapshot_id: "<snapshot 1>",
         created_at: "<time>",
@@ -89,20 +89,20 @@ export const snapshots: ReadonlyArray<Row> = [
       ok(
         "restore",
         { snapshot_id: "works" },
-        /^Restored snapshot <short 1>: 3 added, 1 modified, 2 removed\nThe previous state is kept as <snapshot 3>\. .*"snapshot_id":"<short 3>"/,
+        /^Restored snapshot <short 1>: 3 added, 1 modified, 2 removed\nThe previous state is kept as snapshot <snapshot 3>\. .*"snapshot_id":"<short 3>"/,
         {
           dry_run: false,
           changes: back,
           safety_snapshot_id: "<snapshot 3>"
         }
       ),
-      ok("restore", { snapshot_id: "works" }, /^Everything is already as in snapshot <short 1>: nothing changed/, {
+      ok("restore", { snapshot_id: "works" }, /^Nothing changed: all files are already as in snapshot <short 1>/, {
         changes: []
       })
     ]
   },
   {
-    name: "restoring some paths keeps the others, and removes given paths that the snapshot lacks",
+    name: "a restore of some paths keeps other paths, and removes the given paths that the snapshot lacks",
     tree: files,
     few: true,
     snapshots: true,
@@ -134,8 +134,8 @@ export const snapshots: ReadonlyArray<Row> = [
     few: true,
     snapshots: true,
     calls: [
-      fails("restore", { snapshot_id: "latest" }, "There is no snapshot yet. Call snapshot to keep the current files."),
-      fails("diff", { snapshot_id: "works" }, "There is no snapshot yet. Call snapshot to keep the current files."),
+      fails("restore", { snapshot_id: "latest" }, "There is no snapshot yet. Call snapshot to take one of the current files."),
+      fails("diff", { snapshot_id: "works" }, "There is no snapshot yet. Call snapshot to take one of the current files."),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 1>/),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 2>/),
       ok("snapshot", { tag: "  " }, /^Took snapshot <snapshot 3>/, { tag: undefined }),

@@ -38,7 +38,7 @@ describe("every tool without a filesystem", () => {
       Effect.forEach(tool.examples, (example) => refuses(name, example, "No filesystem available."), { discard: true })
     )
 
-    it.effect(`${name} refuses arguments that are no object, and unknown parameters`, () =>
+    it.effect(`${name} refuses unknown parameters, and arguments that are not an object`, () =>
       Effect.gen(function* () {
         yield* refuses(name, "{}", `The arguments of ${tool.name} were sent as a string`)
         yield* refuses(name, "x", `The arguments of ${tool.name} were sent as a string`)
@@ -68,8 +68,8 @@ describe("every tool without a filesystem", () => {
   }
 })
 
-describe("an entry that is neither file nor directory", () => {
-  it.live("is left alone, says the advice of read_file", () =>
+describe("the advice of read_file for an entry that is neither a file nor a directory", () => {
+  it.live("is to leave the entry alone", () =>
     Effect.gen(function* () {
       const root = yield* directory
       execFileSync("mkfifo", [join(root, "pipe")])

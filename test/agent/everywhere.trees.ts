@@ -56,6 +56,6 @@ export const work: Files = {
   "é 日.txt": "e\n"
 }
 
-export const escapes = /^"out" leads through a link out of the root, which is refused\. /
+export const escapes = /^"out" leads out of the root through a link, which is refused\. /
 export const isRoot = /^The root cannot be removed, moved or replaced/
 export const climbs = /^"\.\.\/x" is not a valid path: .*relative to the root/

@@ -1,6 +1,4 @@
-/**
- * One table for every filesystem: calls, their answers, and the files afterwards, which must be the same everywhere.
- */
+/** Runs one table of tool calls on every filesystem. Answers and resulting files must be the same everywhere. */
 import { NodeFileSystem } from "@effect/platform-node"
 import { assert } from "@effect/vitest"
 import * as Context from "effect/Context"
@@ -83,7 +81,7 @@ export const anOverlay: Ground = {
 }
 
 export const caseless: Ground = {
-  name: "memory that does not distinguish case",
+  name: "memory that ignores case",
   make: (files) => memoryOf(files, { caseInsensitive: true }),
   caseless: true
 }
@@ -115,7 +113,7 @@ const containers: ReadonlyArray<Ground> =
   container === undefined
     ? []
     : [
-        { name: "a container, apart", make: apartOf },
+        { name: "a container with files of its own", make: apartOf },
         { name: "a directory shared with a container", make: sharedOf, ...archives }
       ]
 
@@ -130,11 +128,11 @@ export const grounds: ReadonlyArray<Ground> = [
   },
   { name: "a subdirectory of a host", make: (files) => within("side", hostOf({ ...below("side", files), ...outside })) },
   {
-    name: "what is mounted",
+    name: "a mounted filesystem",
     make: (files) => within("mount", mounted("mount", hostOf(files), memoryOf(outside)))
   },
   {
-    name: "what is mounted on",
+    name: "a filesystem under a mount",
     make: (files) => within("around", mounted("mount", memoryOf({}), memoryOf({ ...below("around", files), ...outside })))
   },
   {

@@ -1,5 +1,6 @@
 /**
- * Runs a table of calls on any filesystem and collects the answers and the files afterwards. It needs no test runner.
+ * Runs a table of calls on any filesystem, and collects the answers and the resulting files. This module needs no test
+ * runner.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

@@ -40,7 +40,7 @@ const answering = (name: string) =>
   })
 
 describe("a missing service", () => {
-  it.effect("fails the call with the names of the tool and the service, and not the run", () =>
+  it.effect("fails only the call, not the run, and the failure names the tool and the service", () =>
     Effect.gen(function* () {
       const { events, run } = yield* start([section("untyped", { tools: [untyped, answering("other")] })])
       const result = yield* run.call("asking", {})
@@ -60,7 +60,7 @@ describe("a missing service", () => {
     })
   )
 
-  it.effect("fails only the call when its section could not open it", () =>
+  it.effect("that its section could not open fails only the call", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const { run } = yield* start([section("broken", { services: Effect.fail(error), tools: [untyped] })])
@@ -78,7 +78,7 @@ describe("a missing service", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is distinct from other defects, which stay defects", () =>
+  it.effect("becomes a failure of the call, while other defects stay defects", () =>
     Effect.gen(function* () {
       const dying = Tool.make({ name: "dying", description: "Dies.", value: Value, handle: () => Effect.die(new Error("bug")) })
       const { run } = yield* start([section("dying", { tools: [dying] })])
@@ -126,7 +126,7 @@ describe("a tool named like a member of Object.prototype", () => {
   )
 })
 
-describe("a definition from elsewhere", () => {
+describe("a tool definition from another package", () => {
   const foreign = (name: string) => ({ ...answering("one"), name })
 
   it.effect("is refused when its name is invalid", () =>
@@ -140,7 +140,7 @@ describe("a definition from elsewhere", () => {
     })
   )
 
-  it.effect("answers a message for a failure of an unknown type", () =>
+  it.effect("answers with a message if its handler fails with an unknown type of error", () =>
     Effect.gen(function* () {
       const failing = (failure: unknown) =>
         Tool.make({

@@ -253,7 +253,7 @@ describe("grep", () => {
     )
 
   it.effect.prop(
-    "lists every match once, in order, when the hints are followed, and shows in messages what values hold",
+    "lists every match once, in order, when the hints are followed, with the same matches in messages and values",
     [files, int(1, 6), int(1, 300), int(0, 2)],
     ([files, maxMatches, budget, context]) =>
       Effect.gen(function* () {
@@ -390,7 +390,7 @@ describe("tree", () => {
     (parts) => parts.join("/")
   )
   it.effect.prop(
-    "accounts for every entry of each directory shown, as shown or as hidden",
+    "counts every entry of a directory in its outline, either as shown or as hidden",
     [Arbitrary.array(path, { maxLength: 8 }), int(1, 4), int(1, 9), int(40, 200)],
     ([paths, depth, maxEntries, budget]) => {
       const files = paths.filter((path) => !paths.some((other) => other.startsWith(`${path}/`)))

@@ -45,9 +45,13 @@ describe("read_file", () => {
     [
       "answers no lines past the end, but the total",
       { path: "a.txt", offset: 7 },
-      "no lines from offset 7 on: a.txt has 7 lines"
+      "there are no lines from offset 7: a.txt has 7 lines"
     ],
-    ["answers no lines far past the end", { path: "one", offset: 1e9 }, "no lines from offset 1000000000 on: one has 1 line"],
+    [
+      "answers no lines far past the end",
+      { path: "one", offset: 1e9 },
+      "there are no lines from offset 1000000000: one has 1 line"
+    ],
     ["says that an empty file is empty", { path: "empty" }, "empty is empty"],
     ["counts an empty line", { path: "newline" }, "   1 | \nlines 1-1 of 1"],
     ["treats a CR before a CRLF as text", { path: "crs" }, "   1 | \r\nlines 1-1 of 1"],
@@ -192,7 +196,7 @@ describe("read_file", () => {
   })
 
   const fromMessage = ({ message }: { readonly message: string }) => {
-    const offset = hint(message.replace(/\n[^\n]*its rest:[^\n]*$/, ""), "offset")
+    const offset = hint(message.replace(/\n[^\n]*rest of that line:[^\n]*$/, ""), "offset")
     return offset === undefined ? undefined : Number(offset)
   }
 
@@ -215,7 +219,7 @@ describe("read_file", () => {
   )
 
   it.effect.prop(
-    "keeps every message within the budget, except one that shows a single character of a line",
+    "keeps every message within the budget, except a message that shows a single character of a line",
     [text, int(60, 4000)],
     ([text, budget]) =>
       Effect.gen(function* () {
@@ -243,11 +247,11 @@ describe("read_file", () => {
   it.effect.each([
     ["utf-8", utf8(`é\n${"😀x".repeat(1000)}\r\nb`)],
     ["utf-16le", new Uint8Array(Buffer.from(`\uFEFFé\n${"😀x".repeat(1000)}\r\nb`, "utf16le"))]
-  ] as const)("names the bytes that hold the rest of a shortened line, in %s", ([encoding, bytes]) =>
+  ] as const)("names the range of bytes that continues a shortened line, in %s", ([encoding, bytes]) =>
     Effect.gen(function* () {
       const { message, value } = yield* call(readFile, { path: "a" })
       assert.strictEqual(value.encoding, encoding)
-      const [, offset, limit] = /its rest: encoding="base64", offset=(\d+), limit=(\d+)/.exec(message)!
+      const [, offset, limit] = /rest of that line: encoding="base64", offset=(\d+), limit=(\d+)/.exec(message)!
       const rest = yield* call(readFile, { path: "a", encoding: "base64", offset: Number(offset), limit: Number(limit) })
       const [, shown] = /\n {3}2 \| ([^]*?) \[cut: characters 1-(?:2000|1999) of 3000\]/.exec(message)!
       assert.strictEqual(
@@ -390,7 +394,7 @@ describe("ls", () => {
     })
   )
 
-  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, which is no directory", ([path]) =>
+  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, which is not a directory", ([path]) =>
     Effect.gen(function* () {
       const result = yield* call(ls, { path })
       assert.isFalse(result.success)

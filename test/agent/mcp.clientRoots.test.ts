@@ -12,7 +12,7 @@ const message = (value: object): Extract<Line, { readonly _tag: "Message" }> => 
 }
 
 describe("the roots of a client", () => {
-  it.effect("are reported as late after ten seconds, and count as a change when they arrive", () =>
+  it.effect("are reported as late after ten seconds without an answer, and count as a change when they arrive", () =>
     Effect.gen(function* () {
       const asked: Array<{ readonly id: string }> = []
       const roots = yield* ClientRoots.make((text) => Effect.sync(() => void asked.push(JSON.parse(text))))
@@ -31,7 +31,7 @@ describe("the roots of a client", () => {
     })
   )
 
-  it.effect("of the oldest unanswered requests no longer count as a change", () =>
+  it.effect("that answer one of the oldest of 1,000 late requests do not count as a change", () =>
     Effect.gen(function* () {
       const asked: Array<{ readonly id: string }> = []
       const roots = yield* ClientRoots.make((text) => Effect.sync(() => void asked.push(JSON.parse(text))))

@@ -1,4 +1,4 @@
-/** Servers over standard input, some as processes: floods, interruptions, kills, and the paths that answers show. */
+/** MCP servers over standard input, some as processes: floods of messages, interruptions, kills, and the paths in answers. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -94,7 +94,7 @@ describe("interrupted and killed servers", () => {
     })
   )
 
-  it.live("leave changes that the next server finishes or undoes before it lists the files", () =>
+  it.live("leave unfinished changes, which the next server finishes or undoes before it lists the files", () =>
     Effect.gen(function* () {
       const root = yield* directory
       for (const [path, text] of Object.entries(before)) {
@@ -119,7 +119,7 @@ describe("interrupted and killed servers", () => {
     })
   )
 
-  it.live("allow the latest snapshot to be restored while every call takes a checkpoint", () =>
+  it.live("can restore the latest snapshot although every call takes a checkpoint", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "a.txt": "one\n" })
       const agent = yield* session(fs, Policy.checkpoint, yield* snapshotsOf(fs))
@@ -191,7 +191,7 @@ describe("a server over standard input", () => {
 })
 
 describe("paths of the machine", () => {
-  it.live("appear in no answer, and are accepted as the link or as its target", () =>
+  it.live("appear in no answer, and are accepted with the linked root or with its target", () =>
     Effect.gen(function* () {
       const [real, state] = [Fs.realpathSync(yield* directory), yield* directory]
       const link = join(state, "link")
@@ -210,7 +210,7 @@ describe("paths of the machine", () => {
     })
   )
 
-  it("are not derived from a blank root, which is refused", () => {
+  it("are never derived from a blank root, because mcp refuses a blank root", () => {
     const program = commandLine()
     const { status, stderr } = spawnSync(process.execPath, [program, "mcp", "--root", ""], { input: "", encoding: "utf8" })
     assert.strictEqual(status, 2)

@@ -55,7 +55,7 @@ const serving = Effect.fnUntraced(function* (options: McpServer.HttpOptions = {}
 })
 
 describe("sessions over HTTP", () => {
-  it.effect("are limited in number; a new one ends the one that was idle for longest", () =>
+  it.effect("are limited in number; a new session ends the session that was idle for longest", () =>
     Effect.gen(function* () {
       const { begin, ping } = yield* serving({ maxSessions: 3 })
       const ids: Array<string> = []
@@ -100,7 +100,7 @@ describe("sessions over HTTP", () => {
     })
   )
 
-  it.effect("do not end during a request; a new one is refused with 503 while all are busy", () =>
+  it.effect("do not end during a request; a new session is refused with 503 while all are busy", () =>
     Effect.gen(function* () {
       const [started, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = Tool.make({
@@ -164,7 +164,7 @@ describe("clients without a session over HTTP", () => {
       })
   })
 
-  it.effect("never count a file as read that another client may have read", () =>
+  it.effect("never count a file as read, because another client may have read it", () =>
     Effect.gen(function* () {
       const call = yield* serving(Policy.readBeforeWrite)
       for (const path of ["a.txt", "d/b.txt"]) assert.isFalse((yield* call("read_file", { path })).isError)
@@ -181,7 +181,7 @@ describe("clients without a session over HTTP", () => {
     })
   )
 
-  it.effect("share the order of tools under their name", () =>
+  it.effect("with the same name share the calls that count for the required order of tools", () =>
     Effect.gen(function* () {
       const call = yield* serving(Policy.order({ edit_file: ["read_file"] }))
       const edit = call("edit_file", { path: "a.txt", old_string: "one", new_string: "two" })

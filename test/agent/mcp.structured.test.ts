@@ -154,7 +154,7 @@ describe("structured content", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("leads through a whole directory and a whole file by its hints", () =>
+  it.live("has hints that lead through a whole directory and a whole file", () =>
     Effect.gen(function* () {
       const call = yield* asking({ structured: true })
       const names: Array<string> = []

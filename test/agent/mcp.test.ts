@@ -57,7 +57,7 @@ describe("the list of tools", () => {
       ({ tools }) => tools.map(({ name }) => name)
     )
 
-  it.effect("holds the seven and the extras, and no snapshot tools without snapshots", () =>
+  it.effect("holds the seven tools and the extra tools, and no snapshot tools without snapshots", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* names(), [...seven, ...extras])
       assert.deepStrictEqual(yield* names({ tools: "seven" }), seven)
@@ -72,7 +72,7 @@ describe("the list of tools", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Snapshots.layer, files)))
   )
 
-  it.effect("holds no changing tool on a read-only server, where calling one is calling an unknown tool", () =>
+  it.effect("holds no changing tool on a read-only server, which refuses a call of one as an unknown tool", () =>
     Effect.gen(function* () {
       const client = yield* connect({ readOnly: true })
       const { tools } = yield* client.listTools()
@@ -221,7 +221,7 @@ describe("long calls", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("report no progress to a client that did not ask, and the tool can tell", () =>
+  it.effect("report no progress to a client that did not ask for it, and the tool knows that", () =>
     Effect.gen(function* () {
       const seen = yield* Deferred.make<boolean>()
       const work = Effect.flatMap(ToolProgress, (report) => Deferred.succeed(seen, report === undefined))
@@ -395,7 +395,7 @@ describe("messages over standard input", () => {
     lines.map((line) => (line._tag === "Bad" ? (JSON.parse(line.answer) as { error: { code: number } }).error.code : "ok"))
   const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
-  it("are lines, wherever the chunks end", () => {
+  it("end at line feeds, wherever the chunks end", () => {
     const lines = Lines.make()
     const bytes = encoder.encode(`${ping}\r\n\n  \n${ping.replace("ping", "pïng")}\n`)
     const found = [...bytes].flatMap((byte) => [...lines.push(Uint8Array.of(byte))])
@@ -426,7 +426,7 @@ describe("messages over standard input", () => {
     }
   })
 
-  it("are dropped while they arrive when they are too long, and the next one is read", () => {
+  it("that are too long are dropped while they arrive, and the next message is read", () => {
     const lines = Lines.make(1000)
     const part = encoder.encode("x".repeat(600))
     assert.deepStrictEqual([...lines.push(part), ...lines.push(part), ...lines.push(part)], [])
@@ -453,7 +453,7 @@ describe("messages over standard input", () => {
     params: { protocolVersion: "2025-11-25", capabilities: { roots: {} }, clientInfo: { name: "t", version: "1" } }
   })
 
-  it.live("are answered once each, also after invalid ones, and the server ends at the end of the input", () =>
+  it.live("are answered once each, even after invalid messages, and the server ends at the end of the input", () =>
     Effect.gen(function* () {
       const list = '{"jsonrpc":"2.0","id":"l","method":"tools/list"}'
       const out = yield* served([initialize, "garbage", '{"jsonrpc":"2.0","id":7,"method":"nope"}', list])
@@ -506,7 +506,7 @@ describe("messages over standard input", () => {
   const answered = (id: number) => `{"jsonrpc":"2.0","id":${id},"result":{}}`
   const cancelled = (id: number) => `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}\n`
 
-  it.effect("do not keep the server running, nor their ids reserved, when they were cancelled while they waited", () =>
+  it.effect("that are cancelled while they wait release their ids and do not keep the server running", () =>
     Effect.gen(function* () {
       const { answer, end, flow, hasEnded, received, send, settle, written } = yield* guarded
       const others = yield* Effect.forkScoped(
@@ -529,7 +529,7 @@ describe("messages over standard input", () => {
     })
   )
 
-  it.effect("do not keep the server running when they were cancelled while they ran, unlike the others", () =>
+  it.effect("that are cancelled while they run do not keep the server running, but others do", () =>
     Effect.gen(function* () {
       const { answer, end, hasEnded, send } = yield* guarded
       for (const id of [1, 2, 3]) yield* send(requested(id))

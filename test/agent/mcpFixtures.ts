@@ -1,7 +1,6 @@
 /**
  * The tools, prompts and resources that the protocol's conformance suite requires, served beside our own tools. They
- * are defined with our
- * API where it can express them, and with effect/ai where it cannot.
+ * are defined with our API if possible, and with effect/ai otherwise.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

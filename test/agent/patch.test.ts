@@ -1,7 +1,4 @@
-/**
- * Checks the answers of apply_patch on every backend, its refusals, and that a random patch is applied as a whole or
- * not at all.
- */
+/** The answers and refusals of apply_patch on every backend. A random patch is applied as a whole or not at all. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -93,7 +90,7 @@ describe("apply_patch", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("marks what it wrote as read, and forgets what it removed", () =>
+  it.effect("marks the files that it wrote as read, and forgets the files that it removed", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const seen = Memory.make()
@@ -114,12 +111,15 @@ describe("apply_patch", () => {
       const trailing = yield* patched({ x: "1 \n2\n" }, v4a("*** Update File: x", "@@", " 1", "-2", "+two"))
       assert.include(trailing.message, "; hunk 1 matched line 1 except for blanks at line ends")
       const indented = yield* patched({ x: "  1\n" }, v4a("*** Update File: x", "@@", "-1", "+one"))
-      assert.include(indented.message, "; hunk 1 matched line 1 except for indentation, and was indented as the lines there")
+      assert.include(
+        indented.message,
+        "; hunk 1 matched line 1 except for indentation, so it was indented like the lines there"
+      )
       assert.deepStrictEqual(indented.becomes, picture({ x: "  one\n" }))
       const mixed = yield* patched({ x: "  1\n 2\n" }, v4a("*** Update File: x", "@@", "-1", "+one", " 2"))
-      assert.include(mixed.message, "check the indentation of what it put there")
+      assert.include(mixed.message, "check the indentation of the lines that it added")
       const mode = yield* patched({ x: "1\n" }, "diff --git a/x b/x\nold mode 100644\nnew mode 100755\n")
-      assert.include(mode.message, "updated x (+0 -0); its permissions were left as they are")
+      assert.include(mode.message, "updated x (+0 -0); its permissions were not changed")
     })
   )
 
@@ -139,13 +139,13 @@ describe("apply_patch", () => {
   )
 
   for (const [what, patch, says] of [
-    ["a path that climbs out", v4a("*** Update File: ../x", "-a", "+b"), /"\.\.\/x" is not a valid path/],
-    ["a path that climbs out, to write to", v4a("*** Update File: a.txt", "*** Move to: d/../../x"), /not a valid path/],
-    ["NUL in a path", v4a("*** Add File: a\0b", "+b"), /not a valid path/],
-    ["the root", v4a("*** Delete File: ."), /./],
-    ["a directory above a file", v4a("*** Add File: a.txt/b", "+b"), /./],
-    ["no string", 7, /patch/],
-    ["nothing", undefined, /patch/]
+    ["a path that leads out of the root", v4a("*** Update File: ../x", "-a", "+b"), /"\.\.\/x" is not a valid path/],
+    ["a new path that leads out of the root", v4a("*** Update File: a.txt", "*** Move to: d/../../x"), /not a valid path/],
+    ["a NUL in a path", v4a("*** Add File: a\0b", "+b"), /not a valid path/],
+    ["the deletion of the root", v4a("*** Delete File: ."), /./],
+    ["a path below a file", v4a("*** Add File: a.txt/b", "+b"), /./],
+    ["a number instead of a patch", 7, /patch/],
+    ["a missing patch", undefined, /patch/]
   ] as const) {
     it.effect(`refuses ${what}, and changes nothing`, () =>
       Effect.gen(function* () {
@@ -161,7 +161,7 @@ describe("apply_patch", () => {
     )
   }
 
-  it.effect("takes an absolute path as one below the root", () =>
+  it.effect("takes an absolute path as a path below the root", () =>
     Effect.gen(function* () {
       const result = yield* patched({}, v4a("*** Add File: /etc/passwd", "+x"))
       assert.deepStrictEqual(result.becomes, picture({ "etc/passwd": "x\n" }))
@@ -323,29 +323,29 @@ describe("huge patches finish", () => {
 
   const hostile: ReadonlyArray<readonly [claim: string, text: string, patch: string]> = [
     [
-      "a hunk of half of a file of equal lines, but for its last",
+      "a hunk of equal lines that matches half of a file except in its last line",
       "a\n".repeat(40_000) + "b\n",
       `*** Begin Patch\n*** Update File: x\n@@\n${" a\n".repeat(20_000)}-b\n-b\n+c\n*** End Patch\n`
     ],
     [
-      "lines that nearly fit everywhere",
+      "a hunk that nearly matches at every line",
       "a\nb\n".repeat(20_000),
       `*** Begin Patch\n*** Update File: x\n@@\n${" a\n b\n".repeat(10_000)} a\n-a\n+c\n*** End Patch\n`
     ],
     [
-      "100,000 lines of @@",
+      "100,000 @@ lines",
       "a\n".repeat(10_000),
       `*** Begin Patch\n*** Update File: x\n${rows(100_000, (n) => `@@ z${n}\n`)}-a\n+c\n*** End Patch\n`
     ],
     [
-      "20,000 lines of @@ that are there",
+      "20,000 @@ lines that all occur in the file",
       rows(20_000, (n) => `z${n}\n`),
       `*** Begin Patch\n*** Update File: x\n${rows(20_000, (n) => `@@ z${n}\n`)}-a\n+c\n*** End Patch\n`
     ],
     ["50,000 empty lines in a hunk", "1\n", `--- a/x\n+++ b/x\n@@ -1 +1 @@\n-1\n+2\n${"\n".repeat(50_000)} x\n`],
     ["a megabyte of one line", "1\n", `--- a/x\n+++ b/x\n@@ -1 +1 @@\n-${"y".repeat(1_000_000)}\n+2\n`],
-    ["numbers beyond all bounds", "1\n", `--- a/x\n+++ b/x\n@@ -${"9".repeat(30)} +1 @@\n-3\n+2\n`],
-    ["numbers beyond the file", "1\n", "--- a/x\n+++ b/x\n@@ -999999999,0 +999999999 @@\n+2\n"]
+    ["a line number of 30 digits", "1\n", `--- a/x\n+++ b/x\n@@ -${"9".repeat(30)} +1 @@\n-3\n+2\n`],
+    ["line numbers beyond the end of the file", "1\n", "--- a/x\n+++ b/x\n@@ -999999999,0 +999999999 @@\n+2\n"]
   ]
   for (const [claim, text, patch] of hostile) {
     it(`with a short error for ${claim}`, () => {

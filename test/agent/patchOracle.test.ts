@@ -1,7 +1,6 @@
 /**
- * Compares with other tools. A diff of two trees turns one into the other, whoever wrote it. Where a file has changed
- * since the diff,
- * the result must be that of `git apply` or GNU patch.
+ * Compares apply_patch with git and GNU patch. A diff of two trees must turn the old tree into the new one, whichever
+ * program wrote the diff. If a file changed after the diff, the result must be that of `git apply` or GNU patch.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -151,7 +150,7 @@ const textsAt = (commit: string, paths: ReadonlyArray<string>): Texts => {
 
 const recent = needs("patches of this repository's own commits", () => commits.length > 0, "git clone with its history")
 
-describe("a commit of this repository turns its parent into itself", () => {
+describe("the patch of a commit of this repository turns the parent's tree into the commit's tree", () => {
   for (const commit of commits) {
     it.effect.skipIf(!recent)(commit.slice(0, 7), () => {
       const show = (...args: Array<string>) => differing(import.meta.dirname, "git", "show", "--format=", ...args, commit)
@@ -218,10 +217,10 @@ const besideNewline = (at: string, { now, patch }: Drift): ReadonlyArray<string 
   return both.flatMap((text) => (text === undefined ? [] : [text, text.endsWith("\n") ? text.slice(0, -1) : `${text}\n`]))
 }
 
-describe("a patch for a file that has changed since", () => {
+describe("a patch for a file that changed after the diff", () => {
   const runs = process.env["FS_ALGEBRA_SOAK"] === undefined ? 25 : 3000
   it.effect.skipIf(!hasGit || !hasDiff || !hasPatch)(
-    "is applied as git or GNU patch does, or is refused and changes nothing, as when both refuse",
+    "has the result of git or GNU patch, or is refused without a change; it is refused if both refuse it",
     () =>
       Effect.gen(function* () {
         const at = yield* directory

@@ -32,7 +32,7 @@ export const patched = (files: Files, patch: string, ground: Ground = memory, li
     return { ...result, becomes: yield* capture(fs.port) }
   }).pipe(Effect.scoped, Effect.orDie)
 
-/** Builds a patch in the format with an envelope. */
+/** Builds a patch in the V4A format. */
 export const v4a = (...lines: ReadonlyArray<string>): string => ["*** Begin Patch", ...lines, "*** End Patch", ""].join("\n")
 
 /** Returns a generator of pseudo-random numbers, the same in every run. */

@@ -131,7 +131,7 @@ describe("access", () => {
         })
       )
 
-      it.effect("other files can be read and changed, also beside hidden ones", () =>
+      it.effect("other files can be read and changed, even beside hidden files", () =>
         Effect.gen(function* () {
           const { call, fs } = yield* session(yield* ground(files), hidden)
           const works: ReadonlyArray<readonly [string, object]> = [
@@ -187,7 +187,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("shows only what is allowed, and the directories that lead to it", () =>
+  it.effect("shows only allowed files, and the directories that lead to them", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), Policy.access({ allow: { read: "docs/**/*.md" } }))
       assert.deepStrictEqual(
@@ -206,7 +206,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("denies what is both denied and allowed", () =>
+  it.effect("denies a path that is both denied and allowed", () =>
     Effect.gen(function* () {
       const { call } = yield* session(
         yield* memory(files),

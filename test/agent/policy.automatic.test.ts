@@ -96,7 +96,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("stay for a call that changes files while a failed call compares them", () => {
+  it.effect("stay for a call that changes files while the checkpoint of a failed call is checked for changes", () => {
     let afterDiff: Effect.Effect<unknown> = Effect.void
     const delayed = Layer.effect(
       Snapshots.Snapshots,
@@ -143,7 +143,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("that are many never push out a snapshot of the user or the first checkpoint of the session", () =>
+  it.effect("never displace a snapshot of the user or the first checkpoint of the session, however many are taken", () =>
     Effect.gen(function* () {
       const call = session()
       const fs = yield* Filesystem
@@ -186,7 +186,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("are not taken before snapshot and restore, which keep the files themselves", () =>
+  it.effect("are not taken before snapshot and restore, which save the files themselves", () =>
     Effect.gen(function* () {
       const call = session()
       yield* call(snapshot, { tag: "mine" })
@@ -249,23 +249,25 @@ describe("a checkpoint that cannot be taken", () => {
     return [first.message, removed.message].map((message) => message.split("\n").at(-1))
   })
 
-  it.effect("does not stop the call, is reported once per session and per removal, and is not retried in vain", () =>
-    Effect.gen(function* () {
-      const detail = "there are more than 50,000 files; raise maxFiles to capture them"
-      const { layer, seen } = failing((options) => {
-        assert.isDefined(options?.maxFiles)
-        assert.isDefined(options?.maxBytes)
-        return Effect.fail(new SnapshotError({ operation: "snapshot", reason: "budget", detail }))
+  it.effect(
+    "does not prevent the call, is reported once per session and per removal, and is not retried after a lasting failure",
+    () =>
+      Effect.gen(function* () {
+        const detail = "there are more than 50,000 files; raise maxFiles to capture them"
+        const { layer, seen } = failing((options) => {
+          assert.isDefined(options?.maxFiles)
+          assert.isDefined(options?.maxBytes)
+          return Effect.fail(new SnapshotError({ operation: "snapshot", reason: "budget", detail }))
+        })
+        assert.deepStrictEqual(yield* Effect.provide(works, layer, { local: true }), [
+          "No checkpoint was taken before this session's first change: there are more than 50,000 files.",
+          "No checkpoint was taken before this removal: there are more than 50,000 files."
+        ])
+        assert.strictEqual(seen.tries, 1)
       })
-      assert.deepStrictEqual(yield* Effect.provide(works, layer, { local: true }), [
-        "No checkpoint was taken before this session's first change: there are more than 50,000 files.",
-        "No checkpoint was taken before this removal: there are more than 50,000 files."
-      ])
-      assert.strictEqual(seen.tries, 1)
-    })
   )
 
-  it.effect("is retried when the failure may pass", () =>
+  it.effect("is retried after a failure that may be temporary", () =>
     Effect.gen(function* () {
       const { layer, seen } = failing(() =>
         Effect.fail(new SnapshotError({ operation: "snapshot", reason: "io", detail: "the disk is busy" }))
@@ -275,7 +277,7 @@ describe("a checkpoint that cannot be taken", () => {
     })
   )
 
-  it.effect("is given up after ten seconds, and the call is made", () =>
+  it.effect("is abandoned after ten seconds, and the call is made", () =>
     Effect.gen(function* () {
       const { layer } = failing(() => Effect.never)
       const fiber = yield* Effect.forkChild(Effect.provide(works, layer, { local: true }))

@@ -58,7 +58,7 @@ for (const [name, ground] of [
           const before = yield* capture(fs.port)
           const refused = yield* call(tool, params)
           assert.isFalse(refused.success)
-          assert.match(refused.message, /"a\.txt" has not been read .* Read it with read_file first/)
+          assert.match(refused.message, /"a\.txt" has not been read .* Read it with read_file, then call/)
           assert.deepStrictEqual(yield* capture(fs.port), before)
           yield* call("read_file", { path: "a.txt", limit: 1 })
           const done = yield* call(tool, params)
@@ -83,7 +83,7 @@ for (const [name, ground] of [
       )
     }
 
-    it.effect("allows new files, and counts what the session has written as read", () =>
+    it.effect("allows new files, and counts files that the session has written as read", () =>
       Effect.gen(function* () {
         const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         const steps: ReadonlyArray<readonly [string, object]> = [
@@ -131,7 +131,7 @@ for (const [name, ground] of [
       })
     )
 
-    it.effect("leaves the usual messages for creating over an existing file", () =>
+    it.effect("keeps the usual message for creating a file that already exists", () =>
       Effect.gen(function* () {
         const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call("write_file", { path: "a.txt", content: "x" })).message, "edit_file")
@@ -233,7 +233,7 @@ describe("an unread file", () => {
     ["an edit", (fs) => fs.edit("to-a", { oldText: "two", newText: "x" })],
     ["a write", (fs) => fs.write("to-a", "x", { mode: "overwrite" })]
   ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, FsError>]>) {
-    it.effect(`is not changed through a link by ${what} of a user's tool, until the link was read`, () =>
+    it.effect(`is not changed through a link by ${what} of a user's tool, until it was read through the link`, () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* memory(files), Policy.readBeforeWrite)
         assert.isFalse((yield* call(undeclared(change), {})).success)
@@ -246,7 +246,7 @@ describe("an unread file", () => {
     )
   }
 
-  it.effect("stays when a user's tool replaces a link to it", () =>
+  it.effect("stays unchanged when a user's tool replaces a link to the file", () =>
     Effect.gen(function* () {
       for (const operation of ["copy", "move"] as const) {
         const { call, fs } = yield* session(yield* memory(files), Policy.readBeforeWrite)

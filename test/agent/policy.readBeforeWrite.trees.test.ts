@@ -85,7 +85,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       }).pipe(Effect.orDie)
     )
 
-    it.effect("refuses a user's tool at the filesystem", () =>
+    it.effect("refuses the removal by a user's tool that declares no paths", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call(purge, { path: "d" })).message, "policy")
@@ -202,7 +202,7 @@ describe("readBeforeWrite on directories", () => {
       })
   )
 
-  it.effect("keeps a directory that holds an unlistable one", () =>
+  it.effect("keeps a directory that contains a directory which cannot be listed", () =>
     Effect.gen(function* () {
       const base = yield* memory(files)
       const port = around(base.port, (operation, next) =>
@@ -217,7 +217,7 @@ describe("readBeforeWrite on directories", () => {
     })
   )
 
-  it.effect("lets restore remove directories that were not read", () =>
+  it.effect("allows restore to remove directories that were not read", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const { call } = yield* session(fs, Policy.readBeforeWrite, yield* snapshotsOf(fs))
@@ -229,7 +229,7 @@ describe("readBeforeWrite on directories", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("leaves the usual messages for a missing path, the root, and a copy onto a directory", () =>
+  it.effect("keeps the usual messages for a missing path, the root, and a copy onto a directory", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), Policy.readBeforeWrite)
       assert.include((yield* call("rm", { path: "nothing" })).message, "nothing")
@@ -239,21 +239,21 @@ describe("readBeforeWrite on directories", () => {
   )
 })
 
-describe("a write into a directory after the check of a call and before the call", () => {
+describe("a write into a directory between the check of a call and the call", () => {
   const places: ReadonlyArray<readonly [string, Ground]> = [
     ["memory", memory],
     ["a host", host]
   ]
   for (const [name, ground] of places) {
     for (const [tool, params] of taking) {
-      it.effect(`stops ${tool} ${JSON.stringify(params)} when it comes during approval, in ${name}`, () =>
+      it.effect(`prevents ${tool} ${JSON.stringify(params)} when it happens during approval, in ${name}`, () =>
         Effect.gen(function* () {
           const fs = yield* ground(files)
           const approving = Policy.approval(() =>
             Effect.as(Effect.orDie(fs.write("d/new.txt", "theirs", { mode: "create" })), true)
           )
           const { call } = yield* session(fs, Layer.merge(Policy.readBeforeWrite, approving))
-          // Reads are approved in the same way, so the file comes then too.
+          // Approval of a read creates the file too, so remove it again.
           for (const path of ["d/c.txt", "d/e/f.txt"]) {
             yield* call("read_file", { path })
             yield* fs.delete("d/new.txt")

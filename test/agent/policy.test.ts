@@ -126,7 +126,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("accepts a call id that is no line of text", () =>
+    it.live("accepts a call id of several lines with invalid characters", () =>
       Effect.gen(function* () {
         const { call } = yield* started
         const { message, success } = yield* call("mkdir", { path: "new" }, `a\nb\u0000${"x".repeat(5000)}\ud800`)
@@ -137,7 +137,7 @@ for (const [name, ground] of [
 }
 
 describe("checkpoint", () => {
-  it.effect("changes nothing when no snapshot can be taken", () =>
+  it.effect("refuses the call and changes nothing when no snapshot can be taken", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const services = yield* snapshotsOf(fs)
@@ -157,7 +157,7 @@ describe("checkpoint", () => {
     })
   )
 
-  it.effect("is not needed to keep one file whole when its write is interrupted", () =>
+  it.effect("is not needed to keep a file complete when its write is interrupted", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* host(files))
       const before = yield* capture(fs.port)
@@ -241,7 +241,7 @@ describe("approval", () => {
     })
   )
 
-  it.effect("may use services, which its layer requires", () =>
+  it.effect("may use services, which the layer of the policy then requires", () =>
     Effect.gen(function* () {
       class Human extends Context.Service<Human, { readonly says: boolean }>()("test/Human") {}
       const policy = Policy.approval(() => Effect.map(Human, ({ says }) => says))
@@ -252,7 +252,7 @@ describe("approval", () => {
 })
 
 describe("deadline", () => {
-  it.effect("refuses calls after it and ends a call that still runs", () =>
+  it.effect("interrupts a running call when it passes, and refuses later calls", () =>
     Effect.gen(function* () {
       const at = DateTime.makeUnsafe(1000)
       const { call } = yield* session(yield* memory(files), Policy.deadline(at))
@@ -300,7 +300,7 @@ describe("readOnly", () => {
 })
 
 describe("settings", () => {
-  it.effect("combine: a mount point stands for the root, and a budget holds too", () =>
+  it.effect("of several policies apply together, such as a mount point and a budget", () =>
     Effect.gen(function* () {
       const policies = Policy.mountPoint("/workspace").pipe(Layer.provideMerge(Policy.settings({ budget: 300 })))
       const { call } = yield* session(yield* memory({ "a.txt": "x\n".repeat(500) }), policies)
@@ -338,7 +338,7 @@ describe("policies over a toolkit", () => {
         }
       }).pipe(Effect.provide(layer))
       assert.include(messages.denied, "policy")
-      assert.include(messages.unread, "read_file first")
+      assert.include(messages.unread, "with read_file")
       assert.include(messages.early, "mkdir needs ls first")
     })
   )

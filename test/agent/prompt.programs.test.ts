@@ -19,8 +19,8 @@ const behaviour = Section.MarkdownSection({
   template: "Use the virtual filesystem to stage edits before applying them to the host workspace."
 })
 
-describe("the usage example of the protocol", () => {
-  it.live("gives the prompt the section's filesystem with its mounts, and tools see what is written to it", () =>
+describe("a prompt with a section over a virtual filesystem", () => {
+  it.live("has the section's filesystem with its mounts, and tools see files that the program writes there", () =>
     Effect.gen(function* () {
       const root = directory()
       plant(root, { "src/main.py": "print()\n", "src/notes.txt": "", "docs/intro.md": "# Intro\n", "docs/logo.svg": "" })
@@ -59,8 +59,8 @@ describe("the usage example of the protocol", () => {
   )
 })
 
-describe("the usage sketch of the tool suite", () => {
-  it.live("renders the section's instructions and its tools; the session's slice lists the file after the first write", () =>
+describe("a section with a session", () => {
+  it.live("renders its instructions and its tools, and the session's slice lists a file after its first write", () =>
     Effect.gen(function* () {
       const root = directory()
       plant(root, { "docs/a.md": "# A\n", "docs/a.png": "" })
@@ -77,7 +77,13 @@ describe("the usage sketch of the tool suite", () => {
         sections: [behaviour, vfs]
       })
       const { text, tools } = yield* Prompt.render(prompt)
-      for (const part of ["## Behaviour", "stage edits", "## Virtual Filesystem Tools", "starts empty", "`docs/a.md`"]) {
+      for (const part of [
+        "## Behaviour",
+        "stage edits",
+        "## Virtual Filesystem Tools",
+        "contains only the mounted files",
+        "`docs/a.md`"
+      ]) {
         assert.include(text, part)
       }
       assert.notInclude(text, "a.png")
@@ -148,7 +154,7 @@ describe("the filesystem of a tool", () => {
         })
     })
 
-  it.live("is that of its own section, else the first one of the prompt, else none", () =>
+  it.live("is the filesystem of its section, else the first filesystem of the prompt, else missing", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const first = yield* Section.VfsSection({ tools: [where("in_first")] })

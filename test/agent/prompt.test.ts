@@ -106,7 +106,7 @@ describe("Prompt.make", () => {
     )
   }
 
-  it.effect("refuses equal keys of sibling sections, and accepts them elsewhere", () =>
+  it.effect("refuses equal keys of sibling sections, and accepts equal keys of other sections", () =>
     Effect.gen(function* () {
       const error = yield* refused({ ...base, sections: [section("one"), section("two"), section("one")] })
       assert.strictEqual(error.reason, "duplicateKey")
@@ -161,13 +161,13 @@ describe("overrides of descriptions", () => {
   )
 
   const bad: ReadonlyArray<readonly [claim: string, overrides: Readonly<Record<string, string>>]> = [
-    ["of a tool that is not there", { four: "Is not there." }],
-    ["of a name that every object has", { toString: "Is not there." }],
-    ["of a section that takes none", { three: "Does it better." }],
+    ["of a missing tool", { four: "Is not there." }],
+    ["of a name that every JavaScript object has", { toString: "Is not there." }],
+    ["of a section that accepts no overrides", { three: "Does it better." }],
     ["that are empty", { one: "" }],
     ["of two lines", { one: "a\nb" }],
     ["of 201 characters", { one: "a".repeat(201) }],
-    ["that are no text", { one: 7 as unknown as string }]
+    ["that are not strings", { one: 7 as unknown as string }]
   ]
 
   for (const [claim, overrides] of bad) {
@@ -241,7 +241,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("is rendered with all tools and their sections, the prompt and its deadline", () =>
+  it.effect("is rendered together with all tools, their sections, the prompt and its deadline", () =>
     Effect.gen(function* () {
       const inner = section("inner", { tools: [tool("two")] })
       const outer = section("outer", { tools: [tool("one")], children: [inner] })
@@ -277,7 +277,7 @@ describe("the workspace of a prompt", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is any object with the shape of a section with a filesystem", () =>
+  it.effect("may be any object with the shape of a section with a filesystem", () =>
     Effect.gen(function* () {
       const made = yield* Effect.flatMap(
         Section.FilesystemSection({ key: "a", title: "A", template: "", layer: counted().layer }),
@@ -303,7 +303,7 @@ describe("the workspace of a prompt", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is none without a filesystem, and opening it fails when the section's filesystem fails", () =>
+  it.effect("is missing if no section has a filesystem, and cannot be opened if the section's filesystem fails", () =>
     Effect.gen(function* () {
       const plain = yield* Prompt.make({ ...base, sections: [section("one", { children: [section("two")] })] })
       assert.isTrue(Option.isNone(Prompt.workspace(plain)))
@@ -350,7 +350,7 @@ describe("a clone of a prompt for another session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is not made when one section cannot be cloned, and the clones made so far are released", () =>
+  it.effect("is not made if one section cannot be cloned, and the sections that were already cloned are released", () =>
     Effect.gen(function* () {
       const ended: Array<string> = []
       const first = section("first", {

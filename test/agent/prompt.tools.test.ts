@@ -1,4 +1,4 @@
-/** Warnings of prompts whose files no tool can reach, and the tools that reach them. */
+/** Warnings for prompts with files that no tool can reach, and the tools that reach such files. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Logger from "effect/Logger"
@@ -56,7 +56,7 @@ describe("making a prompt", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("warns of each such section, at any depth", () =>
+  it.effect("warns of each section whose filesystem no tool works on, at any depth", () =>
     Effect.gen(function* () {
       const deep = Effect.gen(function* () {
         const inner = yield* files("inner")
@@ -83,12 +83,12 @@ describe("making a prompt", () => {
     "has tools in the section of the files": Effect.all([files("notes", { tools: Section.sevenTools })]),
     "has tools in a section without files": Effect.all([files("notes"), Effect.succeed(text("task", { tools: [look()] }))]),
     "has a section with tools of its own": Effect.all([Section.VfsSection()]),
-    "asked for no tools, because others bring them": Effect.all([Section.WorkspaceSection({ tools: "none" })]),
-    "says that its tools are elsewhere": Effect.all([files("notes", { toolsElsewhere: true })])
+    "switches the tools of its section off": Effect.all([Section.WorkspaceSection({ tools: "none" })]),
+    "declares that its tools are elsewhere": Effect.all([files("notes", { toolsElsewhere: true })])
   }
 
   for (const [what, sections] of Object.entries(silent)) {
-    it.effect(`says nothing of a prompt that ${what}`, () =>
+    it.effect(`does not warn of a prompt that ${what}`, () =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* warnings(prompt(sections)), [])
       }).pipe(Effect.scoped)
@@ -111,10 +111,10 @@ describe("making a prompt", () => {
   )
 })
 
-describe("the tools that sections are made with", () => {
+describe("sevenTools, fourTools and sandboxTools", () => {
   const names = (tools: ReadonlyArray<Tool.AnyDefinition<unknown>>) => tools.map(({ name }) => name)
 
-  it.effect("are those of the sections that bring them, and work on any filesystem", () =>
+  it.effect("are the default tools of their sections, and work on the filesystem of any section", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(names(Section.sevenTools), names((yield* Section.VfsSection()).tools))
       assert.deepStrictEqual(names(Section.fourTools), names((yield* Section.VfsToolsSection()).tools))

@@ -1,4 +1,4 @@
-/** The services that tools need appear in the types of everything that holds tools, and are available in every call. */
+/** The services that tools need: they appear in the types of runs, sections and prompts, and every call can use them. */
 import { assert, describe, it } from "@effect/vitest"
 import type { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import * as Context from "effect/Context"
@@ -52,7 +52,7 @@ const named = { ns: "tests", key: "needing" }
 const text = { title: "Outside", template: "" }
 const adapter = Adapter.make("test")
 
-/** Accepts only an effect that needs no services except a scope; the next functions do so for their types. */
+/** Accepts only an effect that needs no services except a scope. The next functions do the same for other types. */
 const scoped = (_: Effect.Effect<unknown, unknown, Scope.Scope>) => undefined
 const piped = (_: Effect.Effect<void, unknown, Stdio.Stdio>) => undefined
 const routed = (_: Layer.Layer<never, unknown, HttpRouter.HttpRouter>) => undefined
@@ -173,22 +173,24 @@ const promptOf = Prompt.make({ ...named, sections: [nested], overrides: { tide: 
 const low = Effect.provideService(Tide, "low")
 
 describe("a tool that needs a service", () => {
-  it.effect("gets it from where the run was made, in sections at any depth and with an overridden description", () =>
-    Effect.gen(function* () {
-      const run = yield* Adapter.run(adapter, yield* promptOf, { session: yield* makeSession }).pipe(sun, low)
-      assert.deepStrictEqual(
-        run.tools.map(({ definition }) => definition.description),
-        ["Says what its service says.", "Needs nothing.", "Tells the tide."]
-      )
-      assert.strictEqual((yield* run.call("weather", {})).message, "sun")
-      assert.strictEqual((yield* run.call("tide", {})).message, "low")
-      const kit = yield* Adapter.toolkit(run)
-      const answers = yield* Stream.runCollect(yield* kit.handle("weather", {}))
-      assert.deepStrictEqual(
-        answers.map(({ result }) => result),
-        [{ message: "sun", success: true, value: {} }]
-      )
-    })
+  it.effect(
+    "gets it from the context in which the run was made, in sections at any depth and with an overridden description",
+    () =>
+      Effect.gen(function* () {
+        const run = yield* Adapter.run(adapter, yield* promptOf, { session: yield* makeSession }).pipe(sun, low)
+        assert.deepStrictEqual(
+          run.tools.map(({ definition }) => definition.description),
+          ["Says what its service says.", "Needs nothing.", "Tells the tide."]
+        )
+        assert.strictEqual((yield* run.call("weather", {})).message, "sun")
+        assert.strictEqual((yield* run.call("tide", {})).message, "low")
+        const kit = yield* Adapter.toolkit(run)
+        const answers = yield* Stream.runCollect(yield* kit.handle("weather", {}))
+        assert.deepStrictEqual(
+          answers.map(({ result }) => result),
+          [{ message: "sun", success: true, value: {} }]
+        )
+      })
   )
 
   it.effect("gets it in a clone of the prompt and in a scripted run", () =>

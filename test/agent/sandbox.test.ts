@@ -39,15 +39,15 @@ const variables = (count: number): Record<string, string> =>
 
 const withinBounds: ReadonlyArray<readonly [claim: string, params: Record<string, unknown>]> = [
   ["4,096 characters of a command", { command: ["a".repeat(4000), "é".repeat(96)] }],
-  ["a character outside the basic plane is one", { command: ["😀".repeat(4096)] }],
+  ["a value whose characters outside of the basic plane count as one each", { command: ["😀".repeat(4096)] }],
   ["64 variables", { command: ["env"], env: variables(64) }],
   ["a name of 80 characters and a value of 512", { command: ["env"], env: { ["A".repeat(80)]: "v".repeat(512) } }],
-  ["a directory 16 deep", { command: ["pwd"], cwd: Array.from({ length: 16 }, (_, i) => `d${i}`).join("/") }],
+  ["a directory of 16 levels", { command: ["pwd"], cwd: Array.from({ length: 16 }, (_, i) => `d${i}`).join("/") }],
   ["48,000 characters of input", { command: ["cat"], stdin: "😀".repeat(48_000) }]
 ]
 
 const beyondBounds: ReadonlyArray<readonly [claim: string, argument: string, params: Record<string, unknown>]> = [
-  ["no program", "command", { command: [] }],
+  ["a command without a program", "command", { command: [] }],
   ["an empty program", "command", { command: [""] }],
   ["a NUL in a command", "command", { command: ["echo", "a\0b"] }],
   ["half of a surrogate pair in a command", "command", { command: ["echo", "\ud800"] }],
@@ -59,9 +59,9 @@ const beyondBounds: ReadonlyArray<readonly [claim: string, argument: string, par
   ["a name of 81 characters", "env", { command: ["env"], env: { ["A".repeat(81)]: "x" } }],
   ["a value of 513 characters", "env", { command: ["env"], env: { A: "v".repeat(513) } }],
   ["a NUL in a value", "env", { command: ["env"], env: { A: "\0" } }],
-  ["a directory 17 deep", "cwd", { command: ["pwd"], cwd: Array.from({ length: 17 }, () => "d").join("/") }],
-  ["a directory above", "cwd", { command: ["pwd"], cwd: "a/../.." }],
-  ["a dot in a directory", "cwd", { command: ["pwd"], cwd: "./a" }],
+  ["a directory of 17 levels", "cwd", { command: ["pwd"], cwd: Array.from({ length: 17 }, () => "d").join("/") }],
+  ["a directory above the workspace", "cwd", { command: ["pwd"], cwd: "a/../.." }],
+  ["a directory with a dot segment", "cwd", { command: ["pwd"], cwd: "./a" }],
   ["48,001 characters of input", "stdin", { command: ["cat"], stdin: "a".repeat(48_001) }]
 ]
 
@@ -134,7 +134,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("refuses a timeout that is no number", () =>
+  it.effect("refuses a timeout that is not a number", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       for (const timeout_seconds of [Number.NaN, "soon"]) {
@@ -360,7 +360,7 @@ describe("cutting a stream", () => {
   })
 })
 
-describe("programs that really run", () => {
+describe("real programs in a sandbox", () => {
   const place = Effect.acquireRelease(
     Effect.sync(() => realpathSync(mkdtempSync(join(tmpdir(), "fs-algebra-sandbox-")))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
@@ -397,9 +397,9 @@ describe("shell accepts a command as", () => {
   const rows: ReadonlyArray<
     readonly [suite: string, args: object, command: ReadonlyArray<string>, seconds: number, cwd?: string]
   > = [
-    ["a line for sh", { command: "ls *.md | wc -l" }, ["sh", "-c", "ls *.md | wc -l"], 30],
-    ["a line that begins like an option", { command: "-v" }, ["sh", "-c", " -v"], 30],
-    ["a program and its arguments", { command: ["ls", "-l"] }, ["ls", "-l"], 30],
+    ["a command line for sh", { command: "ls *.md | wc -l" }, ["sh", "-c", "ls *.md | wc -l"], 30],
+    ["a command line that begins with a dash", { command: "-v" }, ["sh", "-c", " -v"], 30],
+    ["a list of a program and its arguments", { command: ["ls", "-l"] }, ["ls", "-l"], 30],
     ["the arguments of Claude Code", { command: "make", description: "Builds", timeout: 60_000 }, ["sh", "-c", "make"], 60],
     [
       "the arguments of Codex",
@@ -408,7 +408,7 @@ describe("shell accepts a command as", () => {
       5,
       "src"
     ],
-    ["a program with arguments beside it", { command: "ls", args: ["-l", "a b"] }, ["ls", "-l", "a b"], 30]
+    ["a program with a separate list of arguments", { command: "ls", args: ["-l", "a b"] }, ["ls", "-l", "a b"], 30]
   ]
   for (const [claim, args, command, seconds, cwd] of rows) {
     it.effect(claim, () =>
@@ -439,13 +439,13 @@ describe("eval", () => {
     Effect.gen(function* () {
       const missing = { exitCode: 127, stderr: "sh: node: not found\n", stdout: "/usr/bin/python3\n/bin/sh\n" }
       const { message } = yield* answered(evaluate, { code: "1", language: "javascript" }, missing)
-      assert.match(message, /\nthe image has python and sh: give one of these as language$/)
+      assert.match(message, /\nthe image has python and sh: set language to one of these$/)
       const { message: ended } = yield* answered(evaluate, { code: "1" }, { exitCode: 1 })
       assert.notInclude(ended, "the image has")
     })
   )
 
-  it.effect("runs a line of sh too", () =>
+  it.effect("runs code of the language sh too", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       yield* ask(evaluate, { code: "echo a", language: "sh" }, layer)

@@ -25,7 +25,7 @@ const options = () => ({ image: { rootfs: busyboxRoot() }, evalLanguage: "sh" as
 
 describePodman("sections with a container", () => {
   it.live(
-    "a sandbox over a directory is mounted before any container starts, shared with its clones, and removed with the last of them",
+    "the directory of a sandbox has its mounts before a container starts, is shared with clones, and is removed with the last clone",
     () =>
       Effect.gen(function* () {
         const root = project()

@@ -61,24 +61,24 @@ describe("the text of a section", () => {
   }
 
   for (const [name, make] of kinds.slice(0, 3)) {
-    it.live(`of ${name} covers the guidance that the specification lists`, () =>
+    it.live(`of ${name} covers the required guidance`, () =>
       Effect.gen(function* () {
         const { text } = yield* said(yield* make)
         hears(
           text,
-          // 1 and 2: it starts empty, and mounts are configuration
-          /starts empty/,
+          // The workspace starts empty, and mounts are configuration.
+          /empty at the beginning|only the mounted files/,
           /write_file/,
-          /mounted was chosen before.*cannot bring in/,
-          // 3: list narrowly before reading
-          /Look before you read.*(Ask for those that matter|Ask narrowly)/,
-          // 4: read, and change the version that was read
+          /mounted files were chosen before.*cannot mount/,
+          // List a few entries before reading.
+          /Look before you read.*(List only the directories that matter|Keep searches narrow)/,
+          // Read a file before changing it, and give its version.
           /read_file.*before you change it.*version/,
-          // 5: short whole files, small binaries, appends for logs
-          /whole files.*short.*Binary.*little.*Append.*logs/,
-          // 6: delete what is finished with
-          /Remove what you are finished with.*(rm|delete_file)/,
-          // 7: no mirrors, and the size limit
+          // Write short files as a whole, small binaries, and logs by appends.
+          /whole files.*short.*[Bb]inary.*small.*Append.*logs/,
+          // Delete files that are no longer needed.
+          /Remove files that you no longer need.*(rm|delete_file)/,
+          // Do not copy whole repositories, and respect the size limit.
           /Do not copy whole repositories.*48,000 characters/
         )
       }).pipe(Effect.scoped)
@@ -195,7 +195,7 @@ describe("the digest of a workspace", () => {
   const dispatched = (own: Effect.Success<ReturnType<typeof session>>, text: string, section = "workspace") =>
     own.dispatch(Section.WorkspaceDigest, { section, text })
 
-  it.live("is the newest one of its section in the session; without one the text says how to explore", () =>
+  it.live("is the newest digest of its section in the session; without a digest the text says how to explore", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const made = yield* Section.WorkspaceSection({ session: own })
@@ -289,7 +289,7 @@ describe("the text for a model", () => {
       for (const made of [yield* Section.VfsSection(), yield* Section.VfsToolsSection()]) {
         const { parameters } = made.tools.find(({ name }) => name === "write_file")!
         const canBinary = Object.hasOwn(parameters.fields, "encoding")
-        assert.strictEqual(/Binary content is possible/.test(yield* said(made)), canBinary, made.key)
+        assert.strictEqual(/Write binary content only if/.test(yield* said(made)), canBinary, made.key)
       }
     }).pipe(Effect.scoped, Effect.orDie)
   )

@@ -1,4 +1,4 @@
-/** The answers of tools over a directory in which another process was killed while the tools were in use. */
+/** The answers of tools in a directory in which another process was killed during a tool call. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { join } from "node:path"
@@ -10,7 +10,7 @@ import { runTransaction } from "../../src/history/transaction.ts"
 import { Recovery, type TransactionOutcome } from "../../src/port/hostRoots.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { allKinds, goalOf, look, plant, unlike } from "../history/exchanging.ts"
+import { allKinds, goalOf, look, plant, unlike } from "../history/transactionTrees.ts"
 import { call } from "./looking.ts"
 
 const list = seven.find(({ name }) => name === "list_directory" || name === "ls")!

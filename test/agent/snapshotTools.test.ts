@@ -142,7 +142,7 @@ for (const [name, layer] of kinds) {
       }).pipe(provided)
     )
 
-    it.live("restore all files, keep the replaced ones, and say how to undo the restore", () =>
+    it.live("restore all files, save the replaced files, and say how to undo the restore", () =>
       Effect.gen(function* () {
         const { diff, memory, restore, take } = session()
         const fs = yield* Filesystem
@@ -172,7 +172,7 @@ for (const [name, layer] of kinds) {
         assert.isTrue((yield* restore({})).success)
         assert.isFalse(yield* fs.exists("new"))
         const again = yield* restore({ snapshot_id: "latest" })
-        assert.include(again.message, "nothing changed")
+        assert.include(again.message, "Nothing changed")
         assert.notProperty(again.value, "safety_snapshot_id")
       }).pipe(provided)
     )
@@ -249,7 +249,7 @@ describe("the id of a snapshot", () => {
     }).pipe(memory)
   )
 
-  it.effect("has no meaning without snapshots, which each tool says", () =>
+  it.effect("is refused by every snapshot tool if no snapshots are kept", () =>
     Effect.gen(function* () {
       const tools: ReadonlyArray<readonly [AnyDefinition, Value]> = [
         [snapshot, {}],
@@ -260,7 +260,7 @@ describe("the id of a snapshot", () => {
       for (const [tool, input] of tools) {
         const result = yield* invokeUnknown(tool, input, { memory: Memory.make() }) as Effect.Effect<ToolResult<Value>>
         assert.isFalse(result.success)
-        assert.include(result.message, "No snapshots are kept here")
+        assert.include(result.message, "Snapshots are not available")
       }
     }).pipe(Effect.provide(InMemory.layer()))
   )
@@ -330,7 +330,7 @@ describe("the diff of the diff tool", () => {
     }).pipe(Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer()))))
   )
 
-  it.effect("shows small changes after one that is too long", () =>
+  it.effect("shows small changes after a change that is too long", () =>
     Effect.gen(function* () {
       const { diff, take } = session()
       const fs = yield* Filesystem

@@ -1,4 +1,4 @@
-/** Calls as models phrase them that know the tools of other suites, with the expected results. */
+/** Calls by models that know the tools of other suites, with the expected results. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import { define } from "../../src/agent/definition.ts"
@@ -126,7 +126,7 @@ const changing: ReadonlyArray<
   ["Codex", "apply_patch", { input: "*** Begin Patch\n*** Add File: p.txt\n+p\n*** End Patch" }, { "p.txt": "p\n" }]
 ]
 
-describe("arguments as other suites spell them", () => {
+describe("arguments in the spelling of other tool suites are accepted", () => {
   for (const [suite, tool, args, expected] of looking) {
     it.effect(`${suite}: ${tool} ${JSON.stringify(args)}`, () =>
       Effect.gen(function* () {
@@ -154,7 +154,7 @@ describe("arguments as other suites spell them", () => {
 
 describe("arguments are refused", () => {
   const refused: ReadonlyArray<readonly [claim: string, tool: string, args: object, expected: RegExp]> = [
-    ["when two of them set the same parameter", "read_file", { path: "a", file_path: "b" }, /"file_path" is not a parameter/],
+    ["when two arguments set the same parameter", "read_file", { path: "a", file_path: "b" }, /"file_path" is not a parameter/],
     [
       "when the tool does not support the option",
       "edit_file",
@@ -180,7 +180,7 @@ describe("arguments are refused", () => {
       /"offset" must be a number, and was "two"/
     ],
     [
-      "when they ask both to append and to overwrite",
+      "when they request both an append and an overwrite",
       "write_file",
       { path: "README.md", content: "x", append: true, overwrite: true },
       /"overwrite" is not a parameter/
@@ -230,7 +230,7 @@ describe("arguments are refused", () => {
   }
 })
 
-it.effect("arguments that decode stay as they are, whatever other suites mean by them", () => {
+it.effect("arguments that decode stay unchanged, even if they mean something else in another tool suite", () => {
   const echo = define({
     name: "grep",
     description: "Answers what it was given.",

@@ -72,7 +72,7 @@ describe("lines", () => {
     assert.strictEqual(numberLine(12345, "x"), "12345 | x")
   })
 
-  it("are shown whole up to 2,000 characters, and are cut with their length beyond", () => {
+  it("are shown whole up to 2,000 characters; longer lines are cut, and their length is stated", () => {
     assert.deepStrictEqual(excerpt("x".repeat(2000)), { shown: "x".repeat(2000), start: 0, end: 2000, isCut: false })
     assert.strictEqual(excerpt("x".repeat(2001)).shown, `${"x".repeat(2000)} [cut: characters 1-2000 of 2001]`)
     assert.strictEqual(maxLineLength, 2000)
@@ -116,7 +116,7 @@ describe("fit", () => {
     )
   }
 
-  it("is used to cut a text at a line, and the last line says so", () => {
+  it("cuts a text at a line end, and adds a line that says so", () => {
     const settings = { budget: 25, measure: measures.characters }
     assert.strictEqual(
       joinFitting(["12345", "67890"], settings, () => "rest"),

@@ -155,7 +155,7 @@ describe("the filesystem of a toolkit's layer", () => {
     }).pipe(Effect.provide(FilesystemToolkit.layerContextual))
   )
 
-  it.effect("is the layer's or the caller's for the seven and the four too", () =>
+  it.effect("is the layer's or the caller's for the toolkits of seven and of four tools too", () =>
     Effect.gen(function* () {
       const around = Effect.provide(InMemory.layer({ tree: { a: "" } }))
       const some = yield* call(FilesystemToolkit.seven, "ls", {}).pipe(
@@ -264,7 +264,7 @@ describe("the lists of tools", () => {
   const named = (list: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<string> => list.map(({ name }) => name)
   const keys = (kit: { readonly tools: Record<string, unknown> }): ReadonlyArray<string> => Object.keys(kit.tools)
 
-  it("hold the names of the design", () => {
+  it("hold the documented names of the tools", () => {
     assert.deepStrictEqual(named(seven), ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"])
     assert.deepStrictEqual(named(extras), ["move", "copy", "mkdir", "stat", "tree", "apply_patch"])
     assert.deepStrictEqual(named(snapshotTools), ["snapshot", "snapshots", "restore", "diff"])
@@ -281,7 +281,7 @@ describe("the lists of tools", () => {
     assert.deepStrictEqual(keys(SandboxToolkit.toolkit), named(sandboxTools))
   })
 
-  it.effect("have separate handlers where kits share names", () =>
+  it.effect("have separate handlers for tools of equal names in different toolkits", () =>
     Effect.gen(function* () {
       const of = (kit: { readonly tools: Record<string, Tool.Any> }) => Object.values(kit.tools).map(({ id }) => id)
       const ids = [...of(FilesystemToolkit.all), ...of(VfsToolkit.toolkit), ...of(SandboxToolkit.toolkit)]

@@ -367,7 +367,7 @@ describe("the four tools on memory and on a directory", () => {
   )
 
   it.live.prop(
-    "give equal answers, and read back what was written",
+    "give equal answers, and read the content that was written",
     [Arbitrary.array(write)],
     ([writes]) =>
       Effect.gen(function* () {

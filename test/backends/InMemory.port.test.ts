@@ -119,7 +119,7 @@ describe("a missing entry", () => {
 })
 
 describe("names", () => {
-  it.effect("that JavaScript objects have themselves are ordinary names", () =>
+  it.effect("of members that every JavaScript object has are ordinary names", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const own = ["__proto__", "constructor", "hasOwnProperty", "prototype", "toString", "valueOf"]
@@ -351,7 +351,7 @@ describe("open", () => {
     ["replaced by a rename", (port: Backend) => port.rename(at("full/inner"), at("file"), { replace: true })],
     ["given another mode", (port: Backend) => port.attributes!.set(at("file"), { mode: 0o600 })]
   ] as const) {
-    it.effect(`keeps reading the content of its stat when the file is ${what}`, () =>
+    it.effect(`keeps reading the opened content when the file is ${what}`, () =>
       Effect.gen(function* () {
         const port = yield* sample
         const handle = yield* port.open(at("file"))
@@ -363,7 +363,7 @@ describe("open", () => {
       })
     )
   }
-  it.effect("gives handles opened between appends the content each one opened", () =>
+  it.effect("gives each handle that was opened between appends the content at its opening", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const handles = []
@@ -822,7 +822,7 @@ describe("tree", () => {
       }).pipe(Effect.provideService(Limits.Limits, Limits.unlimited))
     )
   }
-  it.effect("copies an object that stands in two places", () =>
+  it.effect("copies an object that occurs in two places", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { a: shared, b: shared } })
       yield* put(port, "a/f", "y")

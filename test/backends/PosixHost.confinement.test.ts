@@ -150,7 +150,7 @@ describe.each(walks)("%s: a path below a link", (_, make) => {
     })
   )
 
-  it.effect("survives when a tree is removed together with its links", () =>
+  it.effect("stays when the tree that contains the link is removed", () =>
     Effect.gen(function* () {
       const { links, outside, port, root } = yield* trapped
       const before = fingerprint(outside)
@@ -186,7 +186,7 @@ const swap = (root: string, outside: string) => {
 }
 
 describe.each(walks)("%s: a directory that is swapped for a link while a file is created in it", (level, make) => {
-  it.effect("still receives the file, and no content is written outside the root", () =>
+  it.effect("still gets the file, and no content is written outside the root", () =>
     Effect.gen(function* () {
       for (const mode of ["create", "replace", "append"] as const) {
         for (const content of [bytes("mine"), Stream.make(bytes("mine"))]) {
@@ -338,7 +338,7 @@ const canOpen = (path: string): boolean => {
 }
 
 describe("a link in a directory in which every user may create links", () => {
-  it.effect("is followed only if the user or the directory's owner owns it, as the system does", (context) =>
+  it.effect("is followed only if the user or the directory's owner owns it, as with Linux's protected_symlinks", (context) =>
     Effect.gen(function* () {
       if (process.geteuid?.() !== 0) return context.skip("needs root, to create links of other users")
       const { port, root } = yield* host()

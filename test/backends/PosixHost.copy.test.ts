@@ -30,7 +30,7 @@ describe("a copy of a tree", () => {
     })
   )
 
-  it.effect("that fails removes the files it created, but keeps a file that another process put in the place of one", () =>
+  it.effect("that fails removes the files it created, but keeps a file with which another process replaced one", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))

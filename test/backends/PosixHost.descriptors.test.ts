@@ -32,7 +32,7 @@ const descriptorsOf = (count: () => void): number => {
 }
 
 describe("a cached directory", () => {
-  it.effect("is opened once, and later only checked to be in the same place", () =>
+  it.effect("is opened once; later uses only check that it has not moved", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "a/b/c"), { recursive: true })
@@ -53,7 +53,7 @@ describe("a cached directory", () => {
     })
   )
 
-  it.effect("is not used once it has moved, whatever moved it", () =>
+  it.effect("is not used after it has moved, whatever program moved it", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       const changes: Record<string, () => void> = {
@@ -153,7 +153,7 @@ describe("descriptors", () => {
     })
   )
 
-  it.effect("of a place stay open while it is used, even after the filesystem is closed", () =>
+  it.effect("of a directory in use stay open until its release, even after the filesystem is closed", () =>
     Effect.gen(function* () {
       const root = yield* directory
       Fs.mkdirSync(join(root, "a"))

@@ -43,7 +43,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
     ["bytes", bytes(text("b"))],
     ["a stream", Stream.make(bytes(text("b").slice(0, size / 2)), bytes(text("b").slice(size / 2)))]
   ] as const) {
-    it.effect(`gives DiskFull when it fills up during a replacement by ${what}, and keeps the old file whole`, () =>
+    it.effect(`gives DiskFull when it fills up during a replacement by ${what}, and keeps the old file`, () =>
       Effect.gen(function* () {
         const root = yield* disk("size=1m")
         const port = yield* PosixHost.make({ root })
@@ -56,7 +56,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
       })
     )
 
-    it.effect(`gives DiskFull when it fills up during an append of ${what}, and keeps the end of the file`, () =>
+    it.effect(`gives DiskFull when it fills up during an append of ${what}, and truncates the file to its old size`, () =>
       Effect.gen(function* () {
         const root = yield* disk("size=1m")
         const port = yield* PosixHost.make({ root })
@@ -86,7 +86,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
     })
   )
 
-  it.effect("mounted read-only gives AccessDenied readOnly for every change, changes nothing and still reads", () =>
+  it.effect("that is mounted read-only gives AccessDenied readOnly for every change, and can be read", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=1m")
       const port = yield* PosixHost.make({ root })
@@ -114,7 +114,7 @@ describe.skipIf(!canMount)("a disk of one megabyte (skipped where mounting is no
     })
   )
 
-  it.effect("mounted inside the root is part of it, and a rename onto it gives EXDEV", () =>
+  it.effect("that is mounted inside the root is part of the tree, and a rename onto it gives EXDEV", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "m"))
@@ -209,7 +209,7 @@ describe("an entry that is not a file, directory or link", () => {
     })
   )
 
-  it.live("that takes the place of a file is noticed by an appender and not read by an open reader", () =>
+  it.live("that replaces a file makes an append fail, and an open reader continues with the file", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "old")
@@ -271,7 +271,7 @@ describe.skipIf(process.getuid?.() !== 0)("without permission (needs root to bec
 describe("a process without free descriptors", () => {
   const child = fileURLToPath(new URL("./posixDescriptors.ts", import.meta.url))
 
-  it("fails with EMFILE, leaves no files behind and loses none", () => {
+  it("fails with EMFILE, leaves no new files behind and loses no old ones", () => {
     const at = Fs.mkdtempSync("/tmp/fs-algebra-test-")
     try {
       const { status, stderr, stdout } = spawnSync(

@@ -4,7 +4,7 @@ import { faultOf } from "../../src/runtime/host.ts"
 import type { Kind } from "../../src/model/Entry.ts"
 import { systemError } from "./posixFailures.ts"
 
-/** The rows of behaviours.md: the code, its number on Linux, the call, the fault, and the kind where it matters. */
+/** Each row has an error code, its number on Linux, the system call, the fault, and the kind of entry if it matters. */
 const rows: ReadonlyArray<readonly [string, number, string, Record<string, unknown>, Kind?]> = [
   ["ENOENT", -2, "open", { _tag: "NotFound" }],
   ["EEXIST", -17, "mkdir", { _tag: "AlreadyExists" }],

@@ -79,7 +79,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a dangling link is NotFound, and one that links to a file is NotADirectory", () =>
+  it.effect("that is a dangling link is NotFound, and a link to a file is NotADirectory", () =>
     Effect.gen(function* () {
       const top = yield* directory
       Fs.symlinkSync("nowhere", join(top, "dangling"))
@@ -181,7 +181,7 @@ describe("the root", () => {
     removeTree: performed(port, { _tag: "RemoveTree", path: p("f") })
   })
 
-  it.effect("removed while in use makes every call Unavailable", () =>
+  it.effect("that is removed while in use makes every call Unavailable", () =>
     Effect.gen(function* () {
       for (const [level, make] of walks) {
         const { port, root } = yield* host(undefined, make)
@@ -198,7 +198,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("renamed while in use is followed, even if another directory takes its name", () =>
+  it.effect("that is renamed while in use is followed, even if another directory takes its name", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "a/b"), { recursive: true })
@@ -217,7 +217,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("renamed or replaced makes every call Unavailable under best-effort confinement until it is back", () =>
+  it.effect("that is renamed or replaced makes every call Unavailable under best-effort confinement until it is back", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host(undefined, checked)
       yield* write(port, "f", bytes("x"), "create")
@@ -258,7 +258,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("makes every call Unavailable after its scope, and no descriptor stays open", () =>
+  it.effect("makes every call Unavailable after its scope has closed, and no descriptor stays open", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const before = openDescriptors()
@@ -277,7 +277,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("is served by a layer", () =>
+  it.effect("is opened by the layer PosixHost.layer", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const context = yield* Layer.build(PosixHost.layer({ root }))
@@ -377,7 +377,7 @@ describe("options", () => {
     // Also syncs the parent of each created, moved or removed entry, and both parents of a move.
     ["full", "d fd fd fd fd ffd dd d fd d d"]
   ] as const) {
-    it.effect(`durability ${durability} changes no result and no file, only what is synced to the disk`, () =>
+    it.effect(`durability ${durability} changes no result and no file; it only determines the syncs to disk`, () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({ durability })
         const synced: Array<string> = []
@@ -483,7 +483,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("keeps the text of links, also of dangling ones, and refuses to read an entry that is not a link", () =>
+  it.effect("keeps the text of links, even of dangling links, and refuses to read an entry that is not a link", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       yield* port.links!.make(p("l"), "../no/where/ä")
@@ -505,7 +505,7 @@ describe("metadata", () => {
 describe("names", () => {
   const odd = [Buffer.from([0x62, 0x61, 0x64, 0xff]), Buffer.from([0x62, 0x61, 0x64, 0xfe]), Buffer.from("line\nbreak\\")]
 
-  it.effect("that no path can express are listed as not addressable and are reached by their keys", () =>
+  it.effect("that no path can express are listed as not addressable, and calls reach them by their keys", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (const name of odd) Fs.writeFileSync(Buffer.concat([Buffer.from(`${root}/`), name]), name.toString("hex"))
@@ -578,7 +578,7 @@ describe("names", () => {
     })
   )
 
-  it.live("of killed writers' temporary files are removed from a listed directory; forged ones stay, however old", () =>
+  it.live("of temporary files of killed writers disappear with these files on a listing; forged names stay, however old", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const dead = Names.dead()
@@ -622,7 +622,7 @@ describe("listing", () => {
     })
   )
 
-  it.effect("of a large directory is complete, with and without names that are not text", () =>
+  it.effect("of a large directory is complete, with and without names that are not UTF-8", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const names = Array.from({ length: 5000 }, (_, i) => `some-longer-name-of-a-file-${i}`)
@@ -658,22 +658,24 @@ describe("a disk that ignores the case of names", () => {
     )
   }
 
-  it.effect("is recognised, treats all spellings as one file, and respells a name by a rename without loss", () =>
-    Effect.gen(function* () {
-      const root = yield* directory
-      Fs.writeFileSync(join(root, "readme"), "text")
-      yield* caseless(root)
-      const port = yield* PosixHost.make({ root })
-      assert.isFalse(port.info.caseSensitive)
-      assert.strictEqual(yield* readAll(port, p("ReadMe")), "text")
-      assert.strictEqual((yield* faultOf(write(port, "README", bytes("x"), "create")))._tag, "AlreadyExists")
-      yield* port.rename(p("readme"), p("README"), { replace: false })
-      yield* port.rename(p("README"), p("Readme"), { replace: true })
-      assert.strictEqual(yield* readAll(port, p("readme")), "text")
-      yield* port.makeDirectory(p("dir"))
-      assert.strictEqual((yield* faultOf(port.rename(p("dir"), p("DIR/inner"), { replace: false })))._tag, "InvalidArgument")
-      assert.deepStrictEqual(tree(root), { dir: "directory", readme: "text" })
-    })
+  it.effect(
+    "is recognised, treats names in any case as one file, and changes the case of a name by a rename without loss",
+    () =>
+      Effect.gen(function* () {
+        const root = yield* directory
+        Fs.writeFileSync(join(root, "readme"), "text")
+        yield* caseless(root)
+        const port = yield* PosixHost.make({ root })
+        assert.isFalse(port.info.caseSensitive)
+        assert.strictEqual(yield* readAll(port, p("ReadMe")), "text")
+        assert.strictEqual((yield* faultOf(write(port, "README", bytes("x"), "create")))._tag, "AlreadyExists")
+        yield* port.rename(p("readme"), p("README"), { replace: false })
+        yield* port.rename(p("README"), p("Readme"), { replace: true })
+        assert.strictEqual(yield* readAll(port, p("readme")), "text")
+        yield* port.makeDirectory(p("dir"))
+        assert.strictEqual((yield* faultOf(port.rename(p("dir"), p("DIR/inner"), { replace: false })))._tag, "InvalidArgument")
+        assert.deepStrictEqual(tree(root), { dir: "directory", readme: "text" })
+      })
   )
 
   it.effect("is distinguished from a case-sensitive disk by the existing names, without writing", () =>

@@ -141,7 +141,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.live("can be interrupted between entries; the rest is whole and can be removed", () =>
+  it.live("can be interrupted between entries; the remaining entries are complete and can be removed", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (let d = 0; d < 20; d++) {

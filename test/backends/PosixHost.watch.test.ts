@@ -92,7 +92,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("reports the whole content of a directory that appears or disappears, and both for a renamed one", () =>
+  it.live("reports the whole content of a directory that appears or disappears, and does both for a renamed directory", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { outside, port, root } = made
@@ -151,28 +151,30 @@ describe("watching", () => {
     })
   )
 
-  it.live("reports the removals and ends as NotFound when its directory goes, as Unavailable when the root goes", () =>
-    Effect.gen(function* () {
-      for (const [level, make] of walks) {
-        const { port, root } = yield* host(undefined, make)
-        Fs.mkdirSync(join(root, "d"))
-        Fs.writeFileSync(join(root, "d/f"), "")
-        const ended = Effect.fnUntraced(function* (base: string, go: () => void) {
-          const seen: Array<string> = []
-          const fiber = yield* Effect.forkChild(
-            Effect.flip(
-              Stream.runForEach(port.watch!(p(base)), ({ _tag, path }) => Effect.sync(() => seen.push(`${_tag} ${path}`)))
-            ),
-            { startImmediately: true }
-          )
-          go()
-          return { tag: (yield* Fiber.join(fiber))._tag, seen }
-        })
-        const moved = yield* ended("d", () => Fs.renameSync(join(root, "d"), join(root, "..", "moved")))
-        assert.deepStrictEqual(moved, { tag: "NotFound", seen: ["Removed d/f"] }, level)
-        assert.strictEqual((yield* ended(".", () => Fs.rmSync(root, { recursive: true }))).tag, "Unavailable", level)
-      }
-    })
+  it.live(
+    "reports the removals and ends as NotFound when its directory is removed, and as Unavailable when the root is removed",
+    () =>
+      Effect.gen(function* () {
+        for (const [level, make] of walks) {
+          const { port, root } = yield* host(undefined, make)
+          Fs.mkdirSync(join(root, "d"))
+          Fs.writeFileSync(join(root, "d/f"), "")
+          const ended = Effect.fnUntraced(function* (base: string, go: () => void) {
+            const seen: Array<string> = []
+            const fiber = yield* Effect.forkChild(
+              Effect.flip(
+                Stream.runForEach(port.watch!(p(base)), ({ _tag, path }) => Effect.sync(() => seen.push(`${_tag} ${path}`)))
+              ),
+              { startImmediately: true }
+            )
+            go()
+            return { tag: (yield* Fiber.join(fiber))._tag, seen }
+          })
+          const moved = yield* ended("d", () => Fs.renameSync(join(root, "d"), join(root, "..", "moved")))
+          assert.deepStrictEqual(moved, { tag: "NotFound", seen: ["Removed d/f"] }, level)
+          assert.strictEqual((yield* ended(".", () => Fs.rmSync(root, { recursive: true }))).tag, "Unavailable", level)
+        }
+      })
   )
 
   it.live("ends with its scope, leaves no watcher, and starts anew each time", () =>

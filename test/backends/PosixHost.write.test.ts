@@ -112,7 +112,7 @@ describe("writing", () => {
     })
   )
 
-  it.live("keeps the temporary file of a slow write from being swept, however old it looks", () =>
+  it.live("keeps the temporary file of a slow write, however old the file looks", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const slow = Stream.fromEffect(
@@ -295,7 +295,7 @@ describe("a write that fails keeps the old content and leaves nothing behind", (
     )
   }
 
-  it.live("or writes all of it, when a large write is interrupted in the thread pool", () =>
+  it.live("when a large write is interrupted in the thread pool, or the write is completed", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const descriptors = openDescriptors()
@@ -452,7 +452,7 @@ describe("a busy disk", () => {
     })
   )
 
-  it.live("that accepts a part of the bytes is given only the rest again", () =>
+  it.live("that accepts only a part of the bytes gets the remaining bytes in further writes", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       let calls = 0
@@ -583,7 +583,7 @@ describe("a killed process", () => {
       return left.length
     })
 
-  it.live("leaves whole files, and its leftovers are hidden and swept", () =>
+  it.live("leaves complete files, and its leftovers are hidden and later removed", () =>
     Effect.gen(function* () {
       const made = yield* host()
       let left = 0

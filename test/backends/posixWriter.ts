@@ -1,6 +1,6 @@
 /**
- * Writes without end into the given directory until it is killed. It imports the inner module directly, which starts in a third
- * of the time of the whole service.
+ * Writes into the given directory until it is killed. Imports only the port, which starts in a third of the time of the
+ * whole service.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

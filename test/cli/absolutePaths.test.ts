@@ -90,7 +90,7 @@ describe("an absolute path inside the root", () => {
       assert.strictEqual((yield* run(["rm", "-r", root])).code, 5)
     }).pipe(Effect.scoped)
   )
-  it.effect("may go through any link to the root, whichever of its names is --root", () =>
+  it.effect("may go through any link to the root, whichever path to the root is given as --root", () =>
     Effect.gen(function* () {
       const { root, run, top } = yield* here
       Fs.symlinkSync("root", join(top, "alias"))

@@ -86,8 +86,8 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       Fs.writeFileSync(join(here.root, "a.log"), "noise")
       const ran = yield* here.run(["export", name])
       assert.strictEqual(ran.code, 0)
-      assert.include(ran.err, "left out: 1 of the entries, because import would refuse them")
-      assert.match(ran.err, /python: the link cannot be archived: it leads out of the tree/)
+      assert.include(ran.err, "left out: 1 of the entries, which import would refuse")
+      assert.match(ran.err, /python: the link cannot be archived: the target is outside the tree/)
       assert.include(ran.err, "--strict")
       const piped = yield* here.run(["export", "-", "--format", name.slice(-3)])
       assert.include(piped.err, "python")
@@ -180,8 +180,8 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       })
   )
   it.effect.each([
-    ["a name that says nothing of its kind", ["backup"], "--format"],
-    ["JSON and an archive in one pipe", ["-", "--json"], "standard output"]
+    ["a file name without a known extension", ["backup"], "--format"],
+    ["JSON and an archive on the same standard output", ["-", "--json"], "standard output"]
   ] as const)("reports wrong usage for %s", ([, args, said]) =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ f: "" })).run(["export", ...args])
@@ -219,9 +219,9 @@ describe.runIf(hasGit)("import with git", () => {
       })
   )
   it.live.each([
-    ["cut off", (bytes: Uint8Array) => bytes.subarray(0, bytes.length / 2), "corrupt"],
-    ["with a byte that is not its own", (bytes: Uint8Array) => bytes.with(45, bytes[45]! ^ 1), undefined],
-    ["of nothing", () => new Uint8Array(), "corrupt"]
+    ["that is truncated", (bytes: Uint8Array) => bytes.subarray(0, bytes.length / 2), "corrupt"],
+    ["with a changed byte", (bytes: Uint8Array) => bytes.with(45, bytes[45]! ^ 1), undefined],
+    ["that is empty", () => new Uint8Array(), "corrupt"]
   ] as const)("changes nothing and takes no snapshot for an archive %s", ([, spoil, reason]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -244,7 +244,7 @@ describe.runIf(hasGit)("import with git", () => {
 })
 
 describe("import", () => {
-  it.live("needs and makes no store with --no-safety", () =>
+  it.live("with --no-safety neither needs nor creates a snapshot store", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -285,10 +285,10 @@ t.close()`
     })
   )
   it.live.each([
-    ["a file that is not there", ["nope.zip"], 3],
+    ["a missing file", ["nope.zip"], 3],
     ["a directory", ["dir.zip"], 7],
-    ["a name that says nothing of its kind", ["backup"], 2]
-  ] as const)("of %s changes nothing and makes no store", ([, args, code]) =>
+    ["a file name without a known extension", ["backup"], 2]
+  ] as const)("of %s changes nothing and creates no store", ([, args, code]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.mkdirSync(join(here.top, "dir.zip"))
@@ -324,7 +324,7 @@ t.close()`
       assert.isFalse(Fs.existsSync(here.state))
     })
   )
-  it.effect("does not wait for typed input", () =>
+  it.effect("refuses a terminal as standard input instead of waiting for typed input", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ f: "" })).run(["import", "-"], { isInteractive: true, input: Stream.never })
       assert.strictEqual(ran.code, 2)

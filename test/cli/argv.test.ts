@@ -7,7 +7,7 @@ const program = Completions.fromCommand(command)
 const read = (line: string) => normaliseArguments(program, line.split(" ")).join(" ")
 
 describe("arguments", () => {
-  it("never give a switch the word after it", () => {
+  it("never take the word after a switch as its value", () => {
     assert.strictEqual(read("grep -i 1"), "grep -i=true 1")
     assert.strictEqual(read("grep --literal on src"), "grep --literal=true on src")
     assert.strictEqual(read("--json grep yes"), "--json grep yes")
@@ -35,7 +35,7 @@ describe("arguments", () => {
     assert.strictEqual(read("rm -- -rf -v"), "rm -- -rf -v")
     assert.strictEqual(read("cat -- help --color"), "cat -- help --color")
   })
-  it("lose a flag of another tool that has no effect here, alone and in a cluster", () => {
+  it("lose flags that other tools have and that have no effect here, alone and in a cluster", () => {
     assert.strictEqual(read("grep -rn x src"), "grep x src")
     assert.strictEqual(read("grep -rniC2 x"), "grep -iC=2 x")
     assert.strictEqual(read("grep --recursive --line-number x"), "grep x")
@@ -44,7 +44,7 @@ describe("arguments", () => {
     assert.strictEqual(read("cp -rv a b"), "cp a b")
     assert.strictEqual(read("cp -rf a b"), "cp -f a b")
   })
-  it("never give a switch the word after a dropped flag", () => {
+  it("never take the word after a dropped flag as the value of a switch", () => {
     assert.strictEqual(read("grep -in 1"), "grep -i=true 1")
     assert.strictEqual(read("grep -i -n 1 no"), "grep -i=true 1 no")
     assert.strictEqual(read("grep -n 1"), "grep 1")
@@ -55,7 +55,7 @@ describe("arguments", () => {
     assert.strictEqual(read("rm -Rf a"), "rm -rf a")
     assert.strictEqual(read("rm --force a"), "rm --missing-ok a")
   })
-  it("never print the version for -v in another tool's meaning", () => {
+  it("treat -v as in the tool of the same name, instead of printing the version", () => {
     assert.strictEqual(read("grep -v x"), "grep --invert-match x")
     assert.strictEqual(read("grep -rv x"), "grep --invert-match x")
     assert.strictEqual(read("rm -rfv x"), "rm -rf x")
@@ -68,7 +68,7 @@ describe("arguments", () => {
     assert.strictEqual(read("ls -lah"), "ls -l")
     assert.strictEqual(read("grep -nh x"), "grep --no-filename x")
   })
-  it("keep an unknown letter of a cluster for the error message", () => {
+  it("keep an unknown letter of a cluster, so that the error can name it", () => {
     assert.strictEqual(read("grep -rnZ x"), "grep -Z x")
   })
   it("treat help as --help, for the program and for a command", () => {
@@ -79,7 +79,7 @@ describe("arguments", () => {
     assert.strictEqual(read("cat help"), "cat help")
     assert.strictEqual(read("grep help"), "grep help")
   })
-  it("give --color a word only when it is one of its values", () => {
+  it("take the word after --color as its value only if it is a valid value", () => {
     assert.strictEqual(read("ls --color src"), "ls --color src")
     assert.strictEqual(read("ls --color never src"), "ls --color=never src")
     assert.strictEqual(read("ls --color=always"), "ls --color=always")
@@ -89,7 +89,7 @@ describe("arguments", () => {
     assert.strictEqual(read("grep --no-ignore 1"), "grep --gitignore=false 1")
     assert.strictEqual(read("tree --no-gitignore"), "tree --gitignore=false")
   })
-  it("have no foreign name that hides one of our flags", () => {
+  it("never treat one of our flags as a flag of another tool", () => {
     /** Flags that no command has, which the error names. */
     const refused = new Set(["v", "h"])
     for (const [name, names] of Object.entries(foreignFlags)) {
@@ -101,7 +101,7 @@ describe("arguments", () => {
       }
     }
   })
-  it("keep unknown flags for the error message", () => {
+  it("keep unknown flags, so that the error can name them", () => {
     assert.strictEqual(read("grep -Z3 --what 1 x"), "grep -Z3 --what 1 x")
     assert.strictEqual(read("-3"), "-3")
   })

@@ -239,7 +239,7 @@ describe("write", () => {
       assert.strictEqual(yield* code("nonsense", "f"), 2)
     })
   )
-  it.effect("fails with --if-match when the version differs, or when the file exists and it is none", () =>
+  it.effect("fails with --if-match when the version differs, and with --if-match none when the file exists", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ f: "old" })
       const write = (version: string) => run(["write", "f", "--text", "new", "--if-match", version])

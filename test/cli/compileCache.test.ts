@@ -38,7 +38,7 @@ describe("the cache of compiled code", () => {
     assert.isAbove(Fs.readdirSync(cacheIn(state)).length, 0)
   })
 
-  it("is not used through a link", () => {
+  it("is not used if a link leads to it", () => {
     const { state, temporary } = ground()
     const planted = join(state, "planted")
     Fs.mkdirSync(planted)

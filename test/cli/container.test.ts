@@ -1,4 +1,4 @@
-/** The command line with a real container: the effects of exec, the leftovers, and the tools of an agent. */
+/** The command line with a real container: the effects of exec, its leftovers, and the tools of an agent. */
 import { afterAll, assert, it } from "@effect/vitest"
 import { Client } from "@modelcontextprotocol/sdk/client/index.js"
 import { StdioClientTransport } from "@modelcontextprotocol/sdk/client/stdio.js"
@@ -46,7 +46,7 @@ describePodman("with podman", () => {
       ""
     )
 
-  it("exec takes the path of podman, by another name too", async () => {
+  it("exec accepts a path to podman as --engine, even under another name", async () => {
     const podman = execFileSync("sh", ["-c", "command -v podman"], { encoding: "utf8" }).trim()
     const engines = `${root}.engines`
     afterAll(() => Fs.rmSync(engines, { recursive: true, force: true }))

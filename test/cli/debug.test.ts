@@ -83,7 +83,7 @@ describe("fs-algebra debug", () => {
     assert.deepStrictEqual(lie(runs), before)
   })
 
-  it("shows the directory with snapshots and a journal, including those made while it runs", async () => {
+  it("shows the directory with snapshots and a journal, including snapshots and entries made while it runs", async () => {
     const root = join(top, "root")
     Fs.mkdirSync(root)
     Fs.writeFileSync(join(root, "a.txt"), "old\n")

@@ -96,7 +96,7 @@ describe("exec", () => {
       assert.strictEqual(ran.opened[0]?.engine, "docker")
     })
   )
-  it.effect("takes the path of an engine from where it was typed", () =>
+  it.effect("resolves the path of an engine against the current directory", () =>
     Effect.gen(function* () {
       const engineOf = (engine: string) =>
         Effect.map(inDirectory(["exec", "--image", "debian", "--engine", engine, "--", "ls"]), (ran) => [
@@ -109,7 +109,7 @@ describe("exec", () => {
       assert.strictEqual(engine, join(directory!, "bin/nerdctl"))
     })
   )
-  it.effect("refuses an engine of another name before anything runs, and names those there are", () =>
+  it.effect("refuses an unknown engine before anything runs, and names the known engines", () =>
     Effect.gen(function* () {
       for (const engine of ["runc", "/usr/bin/true", "podman --remote"]) {
         const ran = yield* inDirectory(["exec", "--image", "debian", "--engine", engine, "--", "ls"])
@@ -158,7 +158,7 @@ describe("exec", () => {
       assert.strictEqual(long.asked[0]?.options?.timeout, 3_600_000)
     })
   )
-  it.effect("ends when the reader of its output has gone", () =>
+  it.effect("ends when the reader of its output has exited", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         options: { closesAfter: 1 },
@@ -247,11 +247,11 @@ describe("exec", () => {
   )
   it.effect.each([
     ["without an image", ["exec", "--", "x"], /--image IMAGE/],
-    ["with two", ["exec", "--image", "a", "--rootfs", "b", "--", "x"], /--image IMAGE/],
+    ["with two images", ["exec", "--image", "a", "--rootfs", "b", "--", "x"], /--image IMAGE/],
     ["without a command", ["exec", "--image", "a"], /command/],
-    ["with a variable that is none", ["exec", "--image", "a", "--env", "A", "--", "x"], /NAME=VALUE/],
-    ["with no processes", ["exec", "--image", "a", "--pids", "0", "--", "x"], /at least 1/],
-    ["with no time", ["exec", "--image", "a", "--timeout", "0", "--", "x"], /less than 1/]
+    ["with an invalid variable", ["exec", "--image", "a", "--env", "A", "--", "x"], /NAME=VALUE/],
+    ["with a limit of 0 processes", ["exec", "--image", "a", "--pids", "0", "--", "x"], /at least 1/],
+    ["with a timeout of 0", ["exec", "--image", "a", "--timeout", "0", "--", "x"], /less than 1/]
   ] as const)("reports wrong usage %s and runs nothing", ([, args, message]) =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(args)

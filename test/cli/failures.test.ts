@@ -97,14 +97,14 @@ describe("the hint of an error", () => {
       assert.include((yield* run(["cat", "src/qqqq"])).err, "fs-algebra ls src")
     })
   )
-  it.effect("names an existing directory and the same root", () =>
+  it.effect("suggests to list the nearest existing directory under the same --root", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: {} })
       const { err } = yield* run(["cat", "src/no/such/file", "--root", "/some where"])
       assert.include(err, "fs-algebra ls src --root '/some where'")
     })
   )
-  it.effect("comes under the name of the command in text, and of the operation in JSON", () =>
+  it.effect("follows an error that names the command in text, and the operation in JSON", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({})
       assert.match((yield* run(["rm", "x"])).err, /^error: rm "x": /)
@@ -128,10 +128,10 @@ describe("wrong usage", () => {
     ["an unknown flag", ["ls", "--lnog"], "--long"],
     ["a missing argument", ["grep"], "pattern"],
     ["a flag without its value", ["edit", "f", "--old"], "old"],
-    ["a number that is none", ["tree", "--depth", "two"], "depth"],
+    ["an invalid number", ["tree", "--depth", "two"], "depth"],
     ["a negative number", ["tree", "--depth", "-1"], "below 0"],
-    ["a range the wrong way round", ["cat", "f", "--lines", "5:2"], "5:2"],
-    ["an argument too many", ["edit", "f", "c", "--old", "a", "--new", "b"], "c"]
+    ["a reversed range", ["cat", "f", "--lines", "5:2"], "5:2"],
+    ["an additional argument", ["edit", "f", "c", "--old", "a", "--new", "b"], "c"]
   ] as const)("by %s ends with 2 and is reported on standard error", ([, args, said]) =>
     Effect.gen(function* () {
       const ran = yield* usage(...args)
@@ -146,7 +146,7 @@ describe("wrong usage", () => {
     ["ls", "--jsn", "--json"],
     ["mcp", "--read-onl", "--read-only"],
     ["grep", "--bakend", "--backend"]
-  ])("by a mistyped flag of %s, %s, is answered with the most similar flag %s", ([name, typed, meant]) =>
+  ])("by a mistyped flag of %s, %s, is reported with the most similar flag %s", ([name, typed, meant]) =>
     Effect.gen(function* () {
       const ran = yield* usage(name!, typed!, "x")
       assert.strictEqual(ran.code, 2)
@@ -171,7 +171,7 @@ describe("wrong usage", () => {
 })
 
 describe("the output of a command", () => {
-  it.effect("ends quietly when its reader has gone", () =>
+  it.effect("ends quietly when its reader has exited", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ a: "a", b: "b" })
       const ran = yield* run(["cat", "a", "b"], { closesAfter: 1 })
@@ -179,7 +179,7 @@ describe("the output of a command", () => {
     })
   )
   it.effect.each([["--help"], ["ls", "--help"], ["mcp", "--help"], ["--version"], ["--completions", "bash"]])(
-    "ends quietly when its reader has gone before %s is printed",
+    "ends quietly when its reader has exited before %s is printed",
     (args) =>
       Effect.gen(function* () {
         const { run } = yield* shell({})

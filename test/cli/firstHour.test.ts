@@ -51,7 +51,7 @@ describe("an invalid value of a flag", () => {
 })
 
 describe("the hint of an error", () => {
-  it.effect("on a file in place of a directory names no flag that was not given", () =>
+  it.effect("for a file in place of a directory names no flag that the user did not give", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["mkdir", "a.txt"])
       assert.strictEqual(code, 4)
@@ -59,7 +59,7 @@ describe("the hint of an error", () => {
       assert.match(err, /fs-algebra stat a\.txt/)
     })
   )
-  it.effect("on a missing image says how to get one", () =>
+  it.effect("for a missing image says how to get one", () =>
     Effect.gen(function* () {
       const engine: OpenContainer = () =>
         Layer.effectContext(Effect.fail(new Unavailable({ operation: "exec", path: ".", detail: "there is no such image" })))
@@ -87,7 +87,7 @@ describe("a flag without effect", () => {
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(["mcp", "--host", "::1"])
       assert.deepStrictEqual([code, out], [2, ""])
-      assert.match(err, /--host goes only with --http/)
+      assert.match(err, /--host requires --http/)
     })
   )
   it.effect.each([[["ls", "--image", "debian"]], [["cat", "a.txt", "--rootfs", "alpine", "--backend", "memory"]]])(

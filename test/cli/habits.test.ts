@@ -143,7 +143,7 @@ describe("help", () => {
       assert.strictEqual(yield* out("journal", "help"), yield* out("journal", "--help"))
     })
   )
-  it.effect("is -h, for the program and each command whose namesake means nothing else by it", () =>
+  it.effect("is shown for -h, except by commands whose namesake gives -h another meaning", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* out("-h"), yield* out("--help"))
       for (const command of ["cat", "stat", "glob", "write", "mkdir", "cp", "mv", "rm", "restore", "journal", "exec"]) {
@@ -174,7 +174,7 @@ describe("a mistake", () => {
       assert.deepStrictEqual(err.match(/^error: .*/gm), ['error: Unknown subcommand "find" for "fs-algebra"'])
     })
   )
-  it.effect("in one letter is not taken for another letter", () =>
+  it.effect("in a flag of one letter is reported without a similar letter", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", "-o", "needle"])
       assert.strictEqual(code, 2)
@@ -201,7 +201,7 @@ describe("--color", () => {
       }
     })
   )
-  it.effect("takes no path for its value", () =>
+  it.effect("does not take a path as its value", () =>
     Effect.gen(function* () {
       assert.include(yield* out("ls", "--color", "dir"), "c.txt")
       assert.strictEqual((yield* ran(["ls", "--color=purple"])).code, 2)
@@ -223,7 +223,7 @@ describe("grep with several paths", () => {
       assert.strictEqual(yield* out("grep", "needle", "a.txt", "."), yield* out("grep", "needle"))
     })
   )
-  it.effect("goes on after a missing path, and ends with its code", () =>
+  it.effect("continues after a missing path, and ends with the exit code of the failure", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(["grep", "needle", "a.txt", "drr", "dir/c.txt"])
       assert.strictEqual(out, "a.txt:1:one needle\ndir/c.txt:1:a needle\n")
@@ -263,7 +263,7 @@ describe("grep with several paths", () => {
       assert.include(grouped.err, "2 matches in 2 files")
     })
   )
-  it.effect("explains that \\| is no alternative when nothing matches", () =>
+  it.effect("explains that \\| is not an alternation when nothing matches", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", String.raw`one\|two`])
       assert.strictEqual(code, 1)
@@ -351,9 +351,9 @@ describe("cp and mv to an existing directory", () => {
     })
   )
   it.effect.each([
-    [["cp", "a.txt", "b.txt", "missing"], 3, /"missing": there is no such directory .*\nhint: {2}.*missing\//],
+    [["cp", "a.txt", "b.txt", "missing"], 3, /"missing": there is no such directory\nhint: {2}.*missing\//],
     [["cp", "a.txt", "b.txt", ".hidden"], 7, /".hidden": .*directory/],
-    [["mv", "dir/c.txt", "dir/deep/../c.txt", "empty", "-f"], 2, /become "empty\/c\.txt"/],
+    [["mv", "dir/c.txt", "dir/deep/../c.txt", "empty", "-f"], 2, /same destination "empty\/c\.txt"/],
     [["cp", "a.txt"], 2, /at least 2/]
   ] as const)("%j changes nothing and reports why", ([args, code, said]) =>
     Effect.gen(function* () {

@@ -74,7 +74,7 @@ describe.skipIf(isHardlinkless)("--hardlinks", () => {
     assert.include(err, "--hardlinks reject")
   })
 
-  it("allow, the default, permits the read of such a file", () => {
+  it("allow, the default, permits the read of a file with several names", () => {
     for (const args of [[], ["--hardlinks", "allow"]]) assert.strictEqual(run(["cat", "public.txt", ...args]).out, "SECRET\n")
   })
 

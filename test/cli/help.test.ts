@@ -19,7 +19,7 @@ const print = (...args: ReadonlyArray<string>) =>
   })
 
 describe("help", () => {
-  it("covers every command of the specification", () => {
+  it("covers every command", () => {
     assert.sameMembers(names, [
       "ls",
       "tree",
@@ -46,7 +46,7 @@ describe("help", () => {
       "journal"
     ])
   })
-  it.effect.each(names)("of %s has a description and its flags, on lines that fit", (name) =>
+  it.effect.each(names)("of %s has a description and its flags, on lines of at most 130 characters", (name) =>
     Effect.gen(function* () {
       const text = yield* print(name, "--help")
       assert.match(text, /^DESCRIPTION\n {2}[A-Z]/m)
@@ -80,7 +80,7 @@ describe("help", () => {
         assert.match(text, new RegExp(`^ +${code} {2}${meaning.replace(/[()]/g, "\\$&")}$`, "m"))
     })
   )
-  it.effect("has colours only on a screen with colours", () =>
+  it.effect("has colours only on a terminal that supports them", () =>
     Effect.gen(function* () {
       assert.notInclude(yield* print("--help"), "\u001b")
       const ran = yield* (yield* shell({})).run(["--help"], { colors: true, isTerminal: true })

@@ -48,7 +48,7 @@ describe("hydrate", () => {
       }
     })
   )
-  it.effect("skips unreadable files, reports them, and copies the rest", () =>
+  it.effect("skips and reports unreadable files, and copies the others", () =>
     Effect.gen(function* () {
       const from = unreadable(yield* memory({ a: "a", secret: "s", z: "z" }), "secret")
       const to = yield* memory({})

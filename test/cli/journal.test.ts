@@ -103,18 +103,23 @@ describe("--journal", () => {
 
   it.live.each([
     ["inside the root", ["write", "b", "--text", "x", "--journal", "root/work"], 2, "inside the root"],
-    ["in the root through a link", ["write", "b", "--text", "x", "--journal", "link/work"], 2, "inside the root"],
-    ["that a link makes in the root", ["write", "b", "--text", "x", "--journal", "dangling"], 2, "inside the root"],
-    ["that links make in the root", ["write", "b", "--text", "x", "--journal", "far"], 2, "inside the root"],
+    ["in the root, reached through a link", ["write", "b", "--text", "x", "--journal", "link/work"], 2, "inside the root"],
+    ["at a dangling link into the root", ["write", "b", "--text", "x", "--journal", "dangling"], 2, "inside the root"],
+    ["at a chain of dangling links into the root", ["write", "b", "--text", "x", "--journal", "far"], 2, "inside the root"],
     ["whose contents would lie in the root", ["write", "b", "--text", "x", "--journal", "split"], 2, "inside the root"],
-    ["behind a link in the root", ["write", "b", "--text", "x", "--journal", "root/back/work"], 2, "inside the root"],
+    [
+      "behind a link that leads out of the root",
+      ["write", "b", "--text", "x", "--journal", "root/back/work"],
+      2,
+      "inside the root"
+    ],
     ["that is a directory", ["write", "b", "--text", "x", "--journal", "root"], 7, "is not a file"],
     ["that is blank", ["write", "b", "--text", "x", "--journal", " "], 2, "blank"],
     ["of another format", ["write", "b", "--text", "x", "--journal", "notes"], 7, "is not a journal"],
-    ["of a command in a container", ["exec", "--image", "x", ...work, "--", "true"], 2, "cannot be combined with exec"],
-    ["of the tour", ["tour", ...work], 2, "cannot be combined with tour"],
-    ["of who only looks at one", ["journal", "show", "work", ...work], 2, "cannot be combined with journal show"],
-    ["of an undo", ["journal", "undo", "work", "--to", "0", ...work], 2, "cannot be combined with journal undo"]
+    ["for exec", ["exec", "--image", "x", ...work, "--", "true"], 2, "cannot be combined with exec"],
+    ["for the tour", ["tour", ...work], 2, "cannot be combined with tour"],
+    ["for journal show", ["journal", "show", "work", ...work], 2, "cannot be combined with journal show"],
+    ["for journal undo", ["journal", "undo", "work", "--to", "0", ...work], 2, "cannot be combined with journal undo"]
   ] as const)("with a journal %s is refused, and nothing is done", ([, args, code, text]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -219,7 +224,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("matches a result without a path by its request, even when that is out of the range", () =>
+  it.live("finds a result without a path by the path of its request, even when the request is out of the range", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
@@ -256,7 +261,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("prints contents with --contents, also those in separate files, and otherwise only their sizes", () =>
+  it.live("prints contents with --contents, even those in separate files, and only their sizes otherwise", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -304,7 +309,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("prints entries whose fields have a content's name but another type", () =>
+  it.live("prints an entry with a field that has the name of a content field and another type", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
@@ -373,7 +378,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("detects tampering in a chained journal, and a command continues an unchained one as it is", () =>
+  it.live("detects tampering in a chained journal, and commands continue an unchained journal without a chain", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -389,7 +394,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("is one of the commands that name the broken journal, the fault once, and a remedy", () =>
+  it.live("reports a damaged journal as every command does: its name, the fault once, and a remedy", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -402,7 +407,7 @@ describe("journal verify", () => {
         const { err } = yield* here.run(args)
         assert.include(
           err,
-          'error: journal "later": it was written by a later version of fs-algebra; upgrade fs-algebra to read it\n'
+          'error: journal "later": the journal was written by a later version of fs-algebra; upgrade fs-algebra to read it\n'
         )
       }
       const lines = Fs.readFileSync(path, "utf8").split("\n")
@@ -523,7 +528,7 @@ describe("journal replay and undo", () => {
       done(yield* here.run(["journal", "undo", "work", "--to", `${position}`]))
       assert.deepStrictEqual(picture(here.root), after)
       const again = yield* here.run(["journal", "undo", "work", "--to", `${position}`])
-      assert.match(done(again), /^It is already as at position \d+\n$/)
+      assert.match(done(again), /^The files are already as at position \d+\n$/)
     })
   )
 
@@ -621,32 +626,32 @@ describe("journal replay and undo", () => {
   )
 
   it.live.each([
-    ["a journal that is not there", ["show", "none"], 3, "does not exist"],
+    ["a missing journal", ["show", "none"], 3, "does not exist"],
     ["a directory", ["show", "root"], 7, "is not a file"],
     ["a file that is not a journal", ["show", "notes"], 7, "is not a journal"],
     ["a journal of a later version", ["show", "later"], 7, "later version"],
     [
-      "a kind that is none",
+      "an unknown kind of entry",
       ["show", "work", "--kind", "write,spell"],
       2,
       '"spell" is not a kind of entry\nhint:  --kind takes these, separated by commas: FileRead,'
     ],
-    ["a path that can be nowhere", ["show", "work", "--path", "../x"], 2, "climbs above the root"],
+    ["a path above the root", ["show", "work", "--path", "../x"], 2, "climbs above the root"],
     ["a position below 0", ["show", "work", "--after", "-1"], 2, "below 0"],
-    ["contents of changes", ["show", "work", "--changes", "--contents"], 2, "--contents"],
-    ["a mount", ["show", "work", "--mount", "root"], 2, "--mount"],
-    ["a position that is not there", ["replay", "work", "--list", "--to", "999"], 2, "no position 999"],
-    ["a tail from a position that is not there", ["tail", "work", "--after", "999"], 2, "no position 999"],
-    ["neither a list nor a place", ["replay", "work"], 2, "--into"],
-    ["a place that is blank", ["replay", "work", "--into", " "], 2, "blank"],
-    ["both a list and a place", ["replay", "work", "--list", "--into", "x"], 2, "--into"],
-    ["a place that is not empty", ["replay", "work", "--into", "root"], 7, "is not empty"],
-    ["a place that is a file", ["replay", "work", "--into", "notes"], 7, "is not a directory"],
-    ["an undo to nowhere", ["undo", "work"], 2, "--to"],
-    ["an undo to what is not there", ["undo", "work", "--to", "999"], 2, "no position 999"],
-    ["an undo of nothing", ["undo", "none", "--to", "0"], 3, "does not exist"],
-    ["an undo in a copy", ["undo", "work", "--to", "0", "--backend", "memory"], 2, "--backend memory"],
-    ["no command", [], 2, ""]
+    ["--contents together with --changes", ["show", "work", "--changes", "--contents"], 2, "--contents"],
+    ["an option of other commands", ["show", "work", "--mount", "root"], 2, "--mount"],
+    ["a missing position", ["replay", "work", "--list", "--to", "999"], 2, "no position 999"],
+    ["a tail from a missing position", ["tail", "work", "--after", "999"], 2, "no position 999"],
+    ["a replay without --list and --into", ["replay", "work"], 2, "--into"],
+    ["a blank --into", ["replay", "work", "--into", " "], 2, "blank"],
+    ["a replay with both --list and --into", ["replay", "work", "--list", "--into", "x"], 2, "--into"],
+    ["a directory for --into that is not empty", ["replay", "work", "--into", "root"], 7, "is not empty"],
+    ["a file as --into", ["replay", "work", "--into", "notes"], 7, "is not a directory"],
+    ["an undo without --to", ["undo", "work"], 2, "--to"],
+    ["an undo to a missing position", ["undo", "work", "--to", "999"], 2, "no position 999"],
+    ["an undo of a missing journal", ["undo", "none", "--to", "0"], 3, "does not exist"],
+    ["an undo with --backend memory", ["undo", "work", "--to", "0", "--backend", "memory"], 2, "--backend memory"],
+    ["a missing subcommand", [], 2, ""]
   ] as const)("fail with a message for %s", ([, args, code, text]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)

@@ -103,7 +103,7 @@ describe("journals of several processes", () => {
     })
   )
 
-  it.live("are followed by tail from the last matching entries on, with only matching ones", () =>
+  it.live("are followed by tail from the last matching entries on, with only matching entries", () =>
     Effect.gen(function* () {
       const here = yield* place({ "src/a.txt": "a" })
       yield* run(here.top, "write", "src/first.txt", "--text", "1", ...recorded)
@@ -128,7 +128,7 @@ describe("journals of several processes", () => {
     })
   )
 
-  it.live("record an agent's changes over mcp, which can be undone after it has gone", () =>
+  it.live("record an agent's changes over mcp, which can be undone after the agent has exited", () =>
     Effect.gen(function* () {
       const here = yield* place({ "a.txt": "one\n" })
       const before = picture(here.root)

@@ -1,4 +1,4 @@
-/** A directory of the machine with a state directory for its snapshots, and the command line over it. */
+/** Runs the command line on a directory, with a state directory for its snapshots. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"

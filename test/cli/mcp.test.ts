@@ -37,7 +37,7 @@ describe("mcp", () => {
     return { code, err, tools, init: byId.get("init")?.result, answers: calls.map((_, id) => byId.get(id)!) }
   })
 
-  it.live("serves the files under its own name, and ends with its input", () =>
+  it.live("serves the files under its own name, and ends when its input ends", () =>
     Effect.gen(function* () {
       const { answers, code, err, init } = yield* asked([], ["read_file", { path: "a.txt" }])
       assert.deepStrictEqual([code, err], [0, ""])
@@ -130,7 +130,7 @@ describe("mcp", () => {
       )
       assert.notInclude(init.instructions, "Delete")
       assert.include(init.instructions, "Do not copy whole repositories")
-      assert.include((yield* asked([])).init.instructions, "Delete what you have made")
+      assert.include((yield* asked([])).init.instructions, "Delete files that you have created")
       for (const name of ["rm", "move"]) assert.notInclude(tools, name)
       assert.includeMembers(tools as Array<string>, ["write_file", "edit_file", "copy", "restore"])
       assert.isTrue(answers[0]!.result.isError)
@@ -159,7 +159,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("offers snapshot tools beside any tools with --snapshots, and fails where they cannot be kept", () =>
+  it.live("with --snapshots offers snapshot tools beside any tools, and fails if snapshots cannot be kept", () =>
     Effect.gen(function* () {
       const snapshots = ["snapshot", "snapshots", "restore", "diff"]
       const vfs = yield* asked(["--tools", "vfs", "--snapshots", "--backend", "memory"])

@@ -65,7 +65,7 @@ const post = (headers: Record<string, string>, method = "POST") =>
   })
 
 describe("a client of the official SDK over HTTP", () => {
-  it("listens on this machine only", () => assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/))
+  it("connects to a server that listens on this machine only", () => assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/))
 
   for (const [claim, script] of Object.entries(scripts)) {
     it(claim, async () => {

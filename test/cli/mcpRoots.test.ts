@@ -69,7 +69,7 @@ const read = (client: Client, path: string) => Effect.promise(() => call(client,
 const names = (text: string): ReadonlyArray<string> => [...text.matchAll(/^(\S+)\/(?:\s|$)/gm)].map(([, name]) => name!)
 
 describe("roots of the client without --root", () => {
-  it.live("replace the current directory of the server by the one root listed", () =>
+  it.live("replace the current directory of the server if the client lists one root", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const app = add("app")
@@ -99,7 +99,7 @@ describe("roots of the client without --root", () => {
   )
 
   it.live(
-    "are skipped with a reason: the machine, a home or a directory around it, a missing directory, a file, another URI",
+    "are skipped with a reason if they are the whole machine, a home or its parent, missing, a file, or another URI",
     () =>
       Effect.gen(function* () {
         const { add, env, home, top } = yield* machine

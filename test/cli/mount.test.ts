@@ -57,35 +57,37 @@ const mounted = Effect.gen(function* () {
 })
 
 describe("--mount", () => {
-  it.live("copies into the copy in memory, relative to the current directory, later mounts over earlier ones", () =>
-    Effect.gen(function* () {
-      const { run, top } = yield* mounted
-      const listed = yield* run(
-        "glob",
-        "**",
-        "--mount",
-        "docs",
-        "--mount=../shared",
-        "--mount",
-        `${join(top, "shared")}:vendor/x`,
-        "--mount",
-        "notes.md:docs",
-        "--mount",
-        "src/main.ts"
-      )
-      assert.deepStrictEqual(
-        [listed.code, listed.err, listed.out.trim().split("\n")],
-        [0, "", ["README.md", "docs/guide.md", "docs/notes.md", "shared/lib.ts", "src/main.ts", "vendor/x/lib.ts"]]
-      )
-      const cat = (...mounts: ReadonlyArray<string>) =>
-        Effect.map(run("cat", "src/main.ts", ...mounts.flatMap((mount) => ["--mount", mount])), ({ out }) => out)
-      assert.strictEqual(yield* cat(), "main\n")
-      assert.strictEqual(yield* cat("src"), "other main\n")
-      assert.strictEqual(yield* cat(".:/"), "other main\n")
-      assert.strictEqual(yield* cat("src", "../shared/lib.ts:src"), "other main\n")
-      assert.strictEqual((yield* run("cat", "x/12:30", "--mount", "12:30:x")).out, "colon\n")
-      assert.strictEqual((yield* run("ls", "link", "--mount", "link")).out, "guide.md\n")
-    })
+  it.live(
+    "adds files to the copy in memory, from sources relative to the current directory; later mounts replace earlier files",
+    () =>
+      Effect.gen(function* () {
+        const { run, top } = yield* mounted
+        const listed = yield* run(
+          "glob",
+          "**",
+          "--mount",
+          "docs",
+          "--mount=../shared",
+          "--mount",
+          `${join(top, "shared")}:vendor/x`,
+          "--mount",
+          "notes.md:docs",
+          "--mount",
+          "src/main.ts"
+        )
+        assert.deepStrictEqual(
+          [listed.code, listed.err, listed.out.trim().split("\n")],
+          [0, "", ["README.md", "docs/guide.md", "docs/notes.md", "shared/lib.ts", "src/main.ts", "vendor/x/lib.ts"]]
+        )
+        const cat = (...mounts: ReadonlyArray<string>) =>
+          Effect.map(run("cat", "src/main.ts", ...mounts.flatMap((mount) => ["--mount", mount])), ({ out }) => out)
+        assert.strictEqual(yield* cat(), "main\n")
+        assert.strictEqual(yield* cat("src"), "other main\n")
+        assert.strictEqual(yield* cat(".:/"), "other main\n")
+        assert.strictEqual(yield* cat("src", "../shared/lib.ts:src"), "other main\n")
+        assert.strictEqual((yield* run("cat", "x/12:30", "--mount", "12:30:x")).out, "colon\n")
+        assert.strictEqual((yield* run("ls", "link", "--mount", "link")).out, "guide.md\n")
+      })
   )
 
   it.live("reports skipped entries", () =>

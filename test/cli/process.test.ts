@@ -88,7 +88,7 @@ const project = {
 }
 
 describe("the program", () => {
-  it.live("gives the tour without arguments, changes nothing and prints ASCII only", () =>
+  it.live("shows the tour without arguments, changes nothing and prints ASCII only", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const before = yield* fingerprint(root)
@@ -103,7 +103,7 @@ describe("the program", () => {
         "fs.edit",
         "Conflict",
         "NotFound",
-        "true: it is as it was",
+        "true: the file on disk is unchanged",
         "--help"
       ]) {
         assert.include(ran.out, said)
@@ -113,7 +113,7 @@ describe("the program", () => {
       assert.deepStrictEqual(yield* fingerprint(root), before)
     }).pipe(Effect.scoped)
   )
-  it.live("gives the tour in an empty directory too", () =>
+  it.live("shows the tour in an empty directory too", () =>
     Effect.gen(function* () {
       const root = yield* directory({})
       const ran = yield* run(root, ["tour"])
@@ -123,7 +123,7 @@ describe("the program", () => {
       assert.deepStrictEqual(yield* fingerprint(root), [])
     }).pipe(Effect.scoped)
   )
-  it.live("gives the tour as JSON, one step per line", () =>
+  it.live("prints the tour as JSON, one step per line", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const { out } = yield* run(root, ["tour", "--json"])
@@ -138,7 +138,7 @@ describe("the program", () => {
       assert.isAtLeast(steps.length, 8)
     }).pipe(Effect.scoped)
   )
-  it.live("ends quietly when its reader has gone", () =>
+  it.live("ends quietly when its reader has exited", () =>
     Effect.gen(function* () {
       const root = yield* directory({ "big.txt": "needle in a line of some length\n".repeat(200_000) })
       const ran = yield* sh(root, `${program} grep needle | head -n 1`)

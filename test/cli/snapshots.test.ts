@@ -76,7 +76,10 @@ describe.runIf(hasGit)("snapshot", () => {
       execFileSync("mkfifo", [join(here.root, "pipe"), join(here.root, "src/pipe")])
       const ran = yield* here.run(["snapshot"])
       assert.match(done(ran), /\n5 files, /)
-      assert.strictEqual(ran.err, "skipped: 2 that snapshots cannot hold (FIFOs, sockets, devices)\n")
+      assert.strictEqual(
+        ran.err,
+        "skipped: 2 of the entries (FIFOs, sockets or devices), because snapshots cannot contain them\n"
+      )
       const { code, err, out } = yield* here.run(["snapshot", "--json"])
       assert.deepStrictEqual([code, JSON.parse(err)], [0, { skipped: 2 }])
       assert.strictEqual((JSON.parse(out) as Described).files, 5)
@@ -119,8 +122,8 @@ describe.runIf(hasGit)("snapshot", () => {
     ["a state directory", []],
     ["--store", ["--store", "root/store"]],
     ["--store through a link", ["--store", "way/store"]],
-    ["--store at a link that leads nowhere yet", ["--store", "dangling"]],
-    ["--store behind a link of the root", ["--store", "root/back/store"]]
+    ["--store at a dangling link", ["--store", "dangling"]],
+    ["--store behind a link in the root", ["--store", "root/back/store"]]
   ] as const)("refuses %s inside of the root, and suggests another", ([, args]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -161,7 +164,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.strictEqual(Schema.decodeUnknownSync(Schema.toCodecJson(SnapshotError))(error).reason, "io")
     })
   )
-  it.live("leaves a directory that is no store unchanged", () =>
+  it.live("leaves a directory that is not a store unchanged", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const other = join(here.top, "other")
@@ -291,7 +294,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
       assert.include(ran.err, "fs-algebra restore latest src --root root")
     })
   )
-  it.live("that fits several is refused, and all of them are shown", () =>
+  it.live("that matches several snapshots is refused with a list of them", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const [one, two] = [yield* take(here, "--tag", "same"), yield* take(here, "--tag", "same")]
@@ -304,7 +307,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 2)
     })
   )
-  it.live("is a whole tag before it is a prefix of an id", () =>
+  it.live("refers to the snapshot with that tag rather than to an id with that prefix", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
@@ -349,7 +352,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
 })
 
 describe.runIf(hasGit)("restore", () => {
-  it.live("restores changed and removed files, removes added ones, and can be undone", () =>
+  it.live("restores changed and removed files, removes added files, and can be undone", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -369,7 +372,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.deepStrictEqual(picture(here.root), changed)
     })
   )
-  it.live("reports the same with --dry-run, and changes nothing", () =>
+  it.live("reports the same changes with --dry-run, and makes none", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -400,9 +403,9 @@ describe.runIf(hasGit)("restore", () => {
     })
   )
   it.live.each([
-    ["a path outside", ["latest", "../x"], 2],
-    ["a path that is neither here nor there", ["latest", "a.txt", "nope"], 3],
-    ["too long a path", ["latest", "x".repeat(300)], 8]
+    ["a path outside of the root", ["latest", "../x"], 2],
+    ["a path that is neither in the tree nor in the snapshot", ["latest", "a.txt", "nope"], 3],
+    ["a path that is too long", ["latest", "x".repeat(300)], 8]
   ] as const)("changes nothing for %s", ([, args, code]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -431,7 +434,7 @@ describe.runIf(hasGit)("restore", () => {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
       const ran = yield* here.run(["restore", "--verify"])
-      assert.strictEqual(done(ran), `It is already as in snapshot ${snapshotId.slice(0, 8)}\n`)
+      assert.strictEqual(done(ran), `The files are already as in snapshot ${snapshotId.slice(0, 8)}\n`)
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
@@ -593,7 +596,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.strictEqual(done(ran), "M\ta.txt\nA\tadded.txt\nM\tempty\nD\tsrc\nD\tsrc/main.ts\n")
       const patch = yield* here.run(["diff"])
       assert.notInclude(patch.out, "empty")
-      assert.include(patch.err, "2 directories added, removed or with another mode, which --names shows: empty, src\n")
+      assert.include(patch.err, "2 directories added, removed or changed in mode (--names shows each): empty, src\n")
       assert.deepStrictEqual(yield* here.json(["diff", "--names", "--path", "src/main.ts", "-p", "empty"]), [
         { _tag: "Modified", path: "empty" },
         { _tag: "Removed", path: "src/main.ts" }
@@ -659,7 +662,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.strictEqual(done(yield* here.run(["diff", "--names"])), String.raw`A	\xff\x22\x0a` + "\n")
     })
   )
-  it.live("ends quietly when its reader has gone", () =>
+  it.live("ends quietly when its reader has exited", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       yield* take(here)

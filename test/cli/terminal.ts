@@ -1,4 +1,4 @@
-/** A terminal made of strings over a filesystem in memory: the output of each command and its exit code. */
+/** Runs commands over a filesystem in memory, with a terminal that collects their output and exit codes. */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,6 +1,6 @@
 /**
- * Commands over a directory in which a process was killed during a change of several files, and over a directory that
- * an attacker prepared.
+ * Commands in a directory in which a process was killed while it changed several files, and in a directory that an
+ * attacker prepared.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -11,7 +11,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { runTransaction } from "../../src/history/transaction.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { file, goalOf, look, plant, tree, type Tree } from "../history/exchanging.ts"
+import { file, goalOf, look, plant, tree, type Tree } from "../history/transactionTrees.ts"
 import { type Kept, recordsOf, write } from "../history/records.ts"
 import { shell, type Ran } from "./terminal.ts"
 
@@ -49,7 +49,7 @@ const moments = Effect.gen(function* () {
   return { top, all }
 })
 
-/** Runs a command over a directory of the machine, as a terminal does. */
+/** Runs a command over a directory on disk, as a terminal does. */
 const typed = (root: string, args: ReadonlyArray<string>, input?: string): Effect.Effect<Ran> =>
   Effect.flatMap(shell({}), ({ run }) =>
     run([...args, "--root", root], {

@@ -1,7 +1,4 @@
-/**
- * The claim of a process on a file, as other processes see it: while the process runs, while it is stopped, and after it was
- * killed.
- */
+/** The claim of a process on a file, as other processes observe it while that process runs, is stopped, or has been killed. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -277,7 +274,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is waited for without an entry if none can be made, and no descriptor is left open", () =>
+  it.live("is waited for even if the waiting process cannot make an entry of its own, and no descriptor is left open", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -468,7 +465,7 @@ describe("the claim of a killed or unknown process", () => {
 })
 
 describe("a claim that cannot be made", () => {
-  it.live("because its name is taken is skipped, and the version is still checked", () =>
+  it.live("because another entry has its name is skipped, and the version is still checked", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const claims = claimsOn(join(self.root, "f"))
@@ -519,7 +516,7 @@ describe("a claim that cannot be made", () => {
   )
 
   it.runIf(isRoot || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined)(
-    "because another user holds one is made anyway, so users do not wait for each other",
+    "because another user holds a claim is made anyway, so users do not wait for each other",
     async () => {
       const root = scratch()
       Fs.chmodSync(root, 0o1777)
@@ -537,15 +534,15 @@ describe("a claim that cannot be made", () => {
   )
 })
 
-describe("an entry in the tree with a name that claims had in older versions", () => {
+describe("an entry in the tree whose name older versions used for claims", () => {
   const name = `.~fsa-claim-${createHash("sha256").update("f").digest("hex").slice(0, 18)}.tmp`
   const plants: ReadonlyArray<readonly [what: string, plant: (at: string) => void]> = [
     ["a file", (at) => Fs.writeFileSync(at, "x")],
     ["a link to the file itself", (at) => Fs.symlinkSync("f", at)],
-    ["a link that leads nowhere", (at) => Fs.symlinkSync("nowhere", at)],
+    ["a dangling link", (at) => Fs.symlinkSync("nowhere", at)],
     ["a FIFO", (at) => execFileSync("mkfifo", [at])],
     [
-      "a directory with an entry of the year 2040",
+      "a directory with an entry that is dated in the year 2040",
       (at) => {
         Fs.mkdirSync(at)
         const entry = join(at, `${Identity.self()}.0123456789ab.0.claim`)
@@ -553,7 +550,7 @@ describe("an entry in the tree with a name that claims had in older versions", (
         Fs.utimesSync(entry, 2_208_988_800, 2_208_988_800)
       }
     ],
-    ["a directory that nobody may read", (at) => Fs.mkdirSync(at, { mode: 0 })],
+    ["an unreadable directory", (at) => Fs.mkdirSync(at, { mode: 0 })],
     [
       "a directory with ten thousand entries",
       (at) => {

@@ -1,6 +1,6 @@
 /**
- * Holds a claim for a test. With `what` "hold" it prints `held`, waits for a line, writes the line to the file and ends. With
- * "tell" it prints the results of several writes.
+ * Holds a claim for a test. If `what` is "hold", it prints `held`, waits for a line, writes that line to the file and
+ * exits. If `what` is "tell", it prints the results of several writes.
  */
 import * as Effect from "effect/Effect"
 import * as PosixHost from "../../src/backends/PosixHost.ts"

@@ -48,7 +48,7 @@ const asking = `
 
 describe("the identity of a process", () => {
   it.runIf(Fs.existsSync("/proc/self/stat"))(
-    "is read at its first use and not by an import, and the lack of descriptors is an error",
+    "is read at its first use, not by an import, and fails if no descriptor is free",
     () => {
       const said = JSON.parse(execFileSync(process.execPath, ["-e", asking], { encoding: "utf8" }))
       assert.deepInclude(said, { imported: 0, failed: true, isAsked: true, isRemembered: true })
@@ -87,7 +87,7 @@ describe("the identity of a process", () => {
     await ended
   })
 
-  it("is undecided for another machine and for text that is no identity", () => {
+  it("is undecided for another machine and for text that is not an identity", () => {
     assert.isUndefined(Identity.isDead(`0${Identity.self().slice(1)}`.replace(/^0+/, "z")))
     for (const text of ["", "claim", "a-b", Identity.self().split("-").slice(0, 2).join("-")]) {
       assert.isUndefined(Identity.isDead(text), text)

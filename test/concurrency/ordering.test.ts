@@ -102,7 +102,7 @@ const begin = Effect.fnUntraced(function* (make: Make) {
 
 describe.each(filesystems)("%s", (name, make, oracle) => {
   it.live.prop(
-    "runs concurrent calls with the same result as one after another in the order of their start",
+    "gives concurrent calls the results of the same calls one after another, in the order of their start",
     [Program],
     ([all]) =>
       Effect.gen(function* () {
@@ -138,7 +138,7 @@ describe.each(filesystems)("%s", (name, make, oracle) => {
         const waiting = []
         for (const [n, command] of program.entries()) {
           const paths = ("to" in command ? [command.path, command.to] : [command.path]).map((path) => path as FsPath)
-          // A call that its paths alone make invalid waits for nothing.
+          // A call with invalid paths waits for nothing.
           if (paths.length === 2 && (isWithin(paths[0]!, paths[1]!) || paths[1] === "a")) continue
           if (paths.some((path) => taken.some((other) => overlap(path, other)))) {
             waiting.push(yield* start(outcome(run(fs, command, n))))

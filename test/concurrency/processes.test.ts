@@ -43,8 +43,8 @@ const distinct = (of: ReadonlyArray<unknown>, what: string): void => assert.stri
 
 describe("four processes", () => {
   for (const [by, ways] of [
-    ["the same way", same],
-    ["a root below, a subdirectory, a mount and a mount without case", mixed]
+    ["the same path", same],
+    ["a deeper root, a subdirectory, a mount and a case-insensitive mount", mixed]
   ] as const) {
     it(
       `replace, append to and edit one file by ${by} with ifMatch: each version has one successor and no update is lost`,

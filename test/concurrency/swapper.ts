@@ -1,4 +1,4 @@
-/** Exchanges the directories `d` and `x/new` of a root until it is killed. */
+/** Swaps the directories `d` and `x/new` of a root until it is killed. */
 import * as Fs from "node:fs"
 import { join } from "node:path"
 

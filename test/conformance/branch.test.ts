@@ -22,7 +22,7 @@ const leftOut: ReadonlyArray<readonly [law: string, reason: string]> = [
 
 const kept = laws.filter((law) => !leftOut.some(([name]) => name === law.name))
 
-/** Returns every so many-th law, the same ones in each run. */
+/** Returns one law in `every`, the same laws in each run. */
 const some = (all: ReadonlyArray<Law>, every: number): ReadonlyArray<Law> => all.filter((_, index) => index % every === 0)
 
 suite("Branch over memory", overMemory, { programs, laws: kept })

@@ -1,4 +1,4 @@
-/** The laws that need more than the thirteen entries of the journal can express, with the reasons. */
+/** The laws that the thirteen basic kinds of journal entry cannot satisfy, with the reasons. */
 import type { Law } from "../../src/testing/Law.ts"
 
 const named =

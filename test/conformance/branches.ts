@@ -44,7 +44,7 @@ export const readOnlyBranch: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
   })
 )
 
-/** A branch with the thirteen entries alone. Its initial files are planted on the leaf's side. */
+/** A branch with only the thirteen basic kinds of entry. Its initial files are written to the leaf's filesystem. */
 export const thirteen: Layer.Layer<Filesystem, unknown> = Layer.unwrap(
   Effect.map(InMemory.make(), (port) => {
     const writable = make(port)

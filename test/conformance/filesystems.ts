@@ -31,7 +31,7 @@ export const directory: Effect.Effect<string, never, Scope.Scope> = Effect.acqui
   (path) => Effect.sync(() => Fs.rmSync(path, { recursive: true, force: true }))
 )
 
-/** Returns the means of the machine: FIFOs, and names of any bytes. */
+/** Returns functions that make FIFOs and names of any bytes on disk. */
 export const onDisk = (root: string): Bench => ({
   makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
   makeUnaddressable: Effect.sync(() =>
@@ -53,7 +53,7 @@ export const inSession = (options: InMemory.InMemoryOptions = {}): Layer.Layer<F
 
 export const posixHost = inDirectory((root) => PosixHost.layer({ root }))
 
-/** The host without descriptors as files, as on a machine without /proc. */
+/** A host on a simulated machine without /proc, where descriptors are not visible as files. */
 export const checkedHost = inDirectory((root) => layer(checked({ root })))
 
 /** Serves a tree with options that may forbid the filesystem to write it. */
@@ -138,7 +138,7 @@ export const combinators: ReadonlyArray<readonly [name: string, layer: Layer.Lay
   ]
 ]
 
-/** Combinators that pass every call of a law on. */
+/** Combinators that pass on every call. */
 export const passThrough: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Filesystem, unknown>]> = [
   ["traced", decorated(traced)],
   ["retry", decorated(retry({ times: 2 }))]

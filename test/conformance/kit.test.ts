@@ -35,7 +35,7 @@ describe("laws", () => {
     for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
   })
 
-  it("include every regression of the specification that one filesystem can show", () => {
+  it("include one for every known regression that a single filesystem can show", () => {
     const regressions: ReadonlyArray<readonly [what: string, law: string]> = [
       ["a file written below a file", "mode overwrite below a file is NotADirectory"],
       ["a file over a directory", "mode overwrite on a directory is NotAFile"],
@@ -97,7 +97,7 @@ describe("laws", () => {
     })
   )
 
-  it.live("are broken when they never end", () =>
+  it.live("count as broken if they never end", () =>
     Effect.gen(function* () {
       const hanging = decorated((self) => ({ ...self, version: () => Effect.never }))
       const law = named("an empty file has a version")
@@ -107,7 +107,7 @@ describe("laws", () => {
     })
   )
 
-  it.live("are broken when they die", () =>
+  it.live("count as broken if they die", () =>
     Effect.gen(function* () {
       const dying = decorated((self) => ({ ...self, version: () => Effect.die(new Error("a defect")) }))
       const found = yield* Effect.provide(verdict(named("an empty file has a version")), dying)
@@ -134,7 +134,7 @@ describe("trees of files", () => {
     })
   )
 
-  it.live.prop("can be planted when they are generated", [Arbitraries.files], ([files]) =>
+  it.live.prop("can be planted if they were generated", [Arbitraries.files], ([files]) =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* plant(fs.port, files)
@@ -170,7 +170,7 @@ describe("agreement", () => {
     })
   )
 
-  it.live("detects a change that no answer shows", () =>
+  it.live("detects a change of the tree that no answer of a call shows", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,
@@ -184,7 +184,7 @@ describe("agreement", () => {
     })
   )
 
-  it.live("makes programs whose calls often succeed and often fail", () =>
+  it.live("generates programs whose calls often succeed and often fail", () =>
     Effect.gen(function* () {
       const programs = yield* Arbitrary.sampleEffect(Arbitraries.program({ links: "any" }), { count: 50, size: 40, seed: 1 })
       const { empty, step } = yield* Effect.promise(() => import("../../src/testing/Model.ts"))
@@ -237,7 +237,7 @@ describe("planned faults", () => {
     })
   )
 
-  it.live("prevent the work when they come before it, and keep it when they come after", () =>
+  it.live("prevent the effect of a call if they occur before it, and keep the effect if they occur after it", () =>
     Effect.gen(function* () {
       const before = yield* withPlan({ operation: "Write", fault: full })
       yield* Effect.flip(before.write("a", "x"))
@@ -272,26 +272,28 @@ describe("planned faults", () => {
     })
   )
 
-  it.live("come with an adversarial port, which reads short, lists backwards and renames only within a directory", () =>
-    Effect.gen(function* () {
-      const fs = adversarial(yield* memory)
-      yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })
-      const root = "d" as FsPath
-      assert.deepStrictEqual(
-        (yield* fs.port.list(root)).map(({ name }) => name),
-        ["b", "a"]
-      )
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const handle = yield* fs.port.open("d/a" as FsPath)
-          assert.deepStrictEqual(yield* handle.read(0, 2), Uint8Array.of(0x31))
-        })
-      )
-      const crossing = yield* Effect.flip(fs.port.rename("d/a" as FsPath, "e/a" as FsPath, { replace: false }))
-      assert.deepStrictEqual([crossing._tag, crossing["code"]], ["IoError", "EXDEV"])
-      yield* fs.move("d/a", "e/a")
-      assert.deepStrictEqual(yield* capture(fs.port), picture({ "d/b": "", "e/a": "12" }))
-    })
+  it.live(
+    "are supplemented by an adversarial port, which reads short, lists backwards and renames only within a directory",
+    () =>
+      Effect.gen(function* () {
+        const fs = adversarial(yield* memory)
+        yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })
+        const root = "d" as FsPath
+        assert.deepStrictEqual(
+          (yield* fs.port.list(root)).map(({ name }) => name),
+          ["b", "a"]
+        )
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const handle = yield* fs.port.open("d/a" as FsPath)
+            assert.deepStrictEqual(yield* handle.read(0, 2), Uint8Array.of(0x31))
+          })
+        )
+        const crossing = yield* Effect.flip(fs.port.rename("d/a" as FsPath, "e/a" as FsPath, { replace: false }))
+        assert.deepStrictEqual([crossing._tag, crossing["code"]], ["IoError", "EXDEV"])
+        yield* fs.move("d/a", "e/a")
+        assert.deepStrictEqual(yield* capture(fs.port), picture({ "d/b": "", "e/a": "12" }))
+      })
   )
 })
 

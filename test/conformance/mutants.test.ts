@@ -118,7 +118,7 @@ describe("mutants", () => {
   })
 
   it.live(
-    "exist that break each law",
+    "include a mutant for each law that breaks it",
     () =>
       Effect.gen(function* () {
         const unbroken = yield* without(subjects, (subject) =>

@@ -1,6 +1,6 @@
 /**
- * Runs the laws on filesystems that differ from one of the fast tests in an option only, or pass every call on. So `npm test` leaves
- * them out.
+ * Runs the laws on filesystems that differ from a tested one only in an option, or that pass every call on. `npm test`
+ * omits them.
  */
 import { NodeFileSystem } from "@effect/platform-node"
 import * as Effect from "effect/Effect"

@@ -106,21 +106,23 @@ describe("the files of a dump", () => {
     })
   )
 
-  it.effect("are cut at a character above 8 MiB of text, and have no content above 16 MiB of bytes", () =>
-    Effect.gen(function* () {
-      const MiB = 1024 * 1024
-      const path = yield* dump(directory(), {
-        name: "a",
-        // A cut at 8 MiB would split a character of two bytes.
-        files: { "long.txt": `a${"é".repeat(5 * MiB)}`, "big.bin": new Uint8Array(16 * MiB + 1) }
+  it.effect(
+    "are cut between two characters if they have more than 8 MiB of text, and have no content above 16 MiB of bytes",
+    () =>
+      Effect.gen(function* () {
+        const MiB = 1024 * 1024
+        const path = yield* dump(directory(), {
+          name: "a",
+          // A cut at 8 MiB would split a character of two bytes.
+          files: { "long.txt": `a${"é".repeat(5 * MiB)}`, "big.bin": new Uint8Array(16 * MiB + 1) }
+        })
+        const text = (yield* Dump.file(path, "long.txt"))!
+        assert.deepInclude(text, { kind: "text", truncated: true, size_bytes: 10 * MiB + 1 })
+        assert.strictEqual(text.content!.length, 4 * MiB)
+        assert.strictEqual(text.content!.replaceAll("é", ""), "a")
+        const bytes = (yield* Dump.file(path, "big.bin"))!
+        assert.deepInclude(bytes, { kind: "binary", content: null, size_bytes: 16 * MiB + 1 })
       })
-      const text = (yield* Dump.file(path, "long.txt"))!
-      assert.deepInclude(text, { kind: "text", truncated: true, size_bytes: 10 * MiB + 1 })
-      assert.strictEqual(text.content!.length, 4 * MiB)
-      assert.strictEqual(text.content!.replaceAll("é", ""), "a")
-      const bytes = (yield* Dump.file(path, "big.bin"))!
-      assert.deepInclude(bytes, { kind: "binary", content: null, size_bytes: 16 * MiB + 1 })
-    })
   )
 
   it.effect("are a read-only filesystem", () =>
@@ -144,7 +146,7 @@ describe("the files of a dump", () => {
   )
 
   for (const seed of [1, 2, 3, 4, 5, 6]) {
-    it.effect(`equal the written ones in a random tree (${seed})`, () =>
+    it.effect(`equal the written files in a random tree (${seed})`, () =>
       Effect.gen(function* () {
         let state = seed * 2_654_435_761
         const random = (below: number): number => {
@@ -376,14 +378,14 @@ describe("the choice of a dump", () => {
     })
   )
 
-  it.effect("fails with a reason for a path that is no dump", () =>
+  it.effect("fails with a reason for a path that is not a dump", () =>
     Effect.gen(function* () {
       const place = directory()
       const cases: ReadonlyArray<readonly [string, string, RegExp]> = [
         [join(place, "none.jsonl"), "missing", /none\.jsonl/],
         [place, "missing", /there is no dump in .*: neither a \.jsonl nor a \.fs\.zip/],
         ["/dev/null", "invalid", /is neither a file nor a directory/],
-        [join(place, "a.txt"), "invalid", /a\.txt" is no dump: it ends neither in \.jsonl nor in \.fs\.zip/]
+        [join(place, "a.txt"), "invalid", /a\.txt" is not a dump: its name ends in neither \.jsonl nor \.fs\.zip/]
       ]
       Fs.writeFileSync(join(place, "a.txt"), "a\n")
       for (const [path, reason, message] of cases) {
@@ -394,7 +396,7 @@ describe("the choice of a dump", () => {
       Fs.writeFileSync(join(place, "empty.jsonl"), "")
       Fs.symlinkSync("a.txt", join(place, "named.jsonl"))
       assert.match((yield* Effect.flip(Dump.sessions(join(place, "named.jsonl")))).message, /not JSON/)
-      assert.match((yield* Effect.flip(Dump.sessions(join(place, "empty.jsonl")))).message, /there is nothing in it/)
+      assert.match((yield* Effect.flip(Dump.sessions(join(place, "empty.jsonl")))).message, /the file is empty/)
     })
   )
 

@@ -14,7 +14,7 @@ import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
 import { runTransaction } from "../../src/history/transaction.ts"
-import { file, goalOf, plant, tree } from "../history/exchanging.ts"
+import { file, goalOf, plant, tree } from "../history/transactionTrees.ts"
 import { type Kept, recordsOf, write } from "../history/records.ts"
 import { directory, dump, filesystem, listening, served } from "./support.ts"
 
@@ -30,7 +30,7 @@ const heard = (next: () => Promise<any>, type: string, is: (event: any) => boole
   })
 
 describe("the live events", () => {
-  it.live("begin with a beat, then report changes of files, the journal and snapshots to every listener", () =>
+  it.live("begin with a heartbeat, then report changes of files, the journal and snapshots to every listener", () =>
     Effect.gen(function* () {
       const root = directory()
       const file = join(directory(), "work.journal")
@@ -107,7 +107,10 @@ describe("the live events", () => {
           return { port, told }
         })
       const deaf = yield* problems(make({ ...inner.port, watch: undefined }))
-      assert.match((yield* deaf.told).join(), /^Changes of the files are not told, reload to see them: .* does not watch\.$/)
+      assert.match(
+        (yield* deaf.told).join(),
+        /^Changes of files are not shown as they happen, so reload the page to see them: .* cannot be watched\.$/
+      )
       let fails = true
       const detail = "no more watches"
       const watch = () => (fails ? Stream.fail({ _tag: "IoError" as const, code: "ENOSPC", detail }) : Stream.never)

@@ -322,7 +322,7 @@ describe("a served dump", () => {
       const { get } = yield* served({ source: { dump: main } })
       const meta = fits(Model.Meta)(yield* get("/api/meta"))
       assert.deepInclude(meta, { sessions: 2, has_filesystem: false })
-      assert.match(meta.problems[0], /^The sessions are not all there: line 3: the text is not JSON/)
+      assert.match(meta.problems[0], /^Some sessions cannot be shown: line 3: the text is not JSON/)
       assert.match(meta.problems[1], /^The files cannot be shown: .*the archive of the dump is missing or was changed/)
       assert.deepStrictEqual((yield* get("/api/filesystem/tree")).body, [])
     }).pipe(Effect.scoped)
@@ -714,7 +714,7 @@ describe("a response", () => {
         onEndpoint: ({ endpoint }) => void routes.push(`${endpoint.method} ${endpoint.path.replace(/:(\w+)/g, "{$1}")}`)
       })
       assert.sameMembers(described, routes)
-      // The routes that the page and specification 002 need.
+      // The routes that the page uses.
       assert.includeMembers(described, [
         "GET /api/meta",
         "GET /api/sessions",

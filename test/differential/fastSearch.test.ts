@@ -100,7 +100,7 @@ const isSoak = process.env["FS_ALGEBRA_SOAK"] !== undefined
 /** Returns both options in the soak, and otherwise one of them, alternately. */
 const inTurn = <A>(both: ReadonlyArray<A>, turn: number): ReadonlyArray<A> => (isSoak ? both : [both[turn % both.length]!])
 
-describe("a search by workers gives the same answers as a search by the seven primitives", () => {
+describe("a search by workers gives the same answers as a search by the port's primitive calls", () => {
   for (const seed of isSoak ? [1, 2, 3] : [2]) {
     it.live(`for walks and globs, tree ${seed}`, () =>
       Effect.gen(function* () {
@@ -150,7 +150,7 @@ describe("a search by workers gives the same answers as a search by the seven pr
     )
   }
 
-  it.live("for all pages of a search together", () =>
+  it.live("for a search that is read page by page", () =>
     Effect.gen(function* () {
       const { fast, plain } = yield* both(4)
       const whole = yield* plain.grep("foo|é", { maxMatches: Number.POSITIVE_INFINITY })
@@ -229,7 +229,7 @@ describe("a search by workers gives the same answers as a search by the seven pr
     }).pipe(Effect.scoped)
   )
 
-  it.live.skipIf(process.platform !== "linux")("with few descriptors and several searches at once", () =>
+  it.live.skipIf(process.platform !== "linux")("for several searches at once with few descriptors", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       for (let i = 0; i < 700; i++) {
@@ -242,7 +242,7 @@ describe("a search by workers gives the same answers as a search by the seven pr
     }).pipe(Effect.scoped)
   )
 
-  it.live("and does not fail while another program changes the tree", () =>
+  it.live("and continues while another program changes the tree", () =>
     Effect.gen(function* () {
       const { fast, root } = yield* both(6, { ...shape, strange: false })
       const change = Effect.gen(function* () {

@@ -116,7 +116,7 @@ describe("a search that hangs on the 300th of 500 files", () => {
     )
   }
 
-  it.live("has streamed the matches of the files before it, each once and in order", () =>
+  it.live("has already streamed the matches of the earlier files, each once and in order", () =>
     Effect.gen(function* () {
       const { fs } = yield* ground(letters, "aaa")
       const streamed: Array<string> = []

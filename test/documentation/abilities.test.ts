@@ -21,7 +21,7 @@ describe("the table of abilities", () => {
     assert.deepStrictEqual(rows.get("`PosixHost`, Linux")!.slice(5, 6), ["race-free"])
   })
 
-  it("is filled again, and a guide without a place for a table is refused", () => {
+  it("is replaced in a guide, and a guide without markers for the table is refused", () => {
     const guide = "<!-- a: by test/documentation/make.ts -->\n\n| old |\n\n<!-- end -->"
     assert.include(fill(guide, { a: "| new |\n" }), "| new |")
     assert.throws(() => fill("no place", { a: "| new |\n" }))

@@ -103,7 +103,7 @@ interface Row {
   readonly name: string
   /** The platforms on which it runs. */
   readonly platforms: string
-  /** The life of the files. */
+  /** The event that ends the life of the files. */
   readonly life: string
   readonly filesystem: Effect.Effect<Algebra, unknown, Scope.Scope>
 }
@@ -202,7 +202,7 @@ const snapshotsOf = ({ history, info }: Backend.Backend): string =>
 const fastOf = ({ explore, perform }: Backend.Backend): ReadonlyArray<string> =>
   [...(perform?.tags ?? []), ...(explore === undefined ? [] : ["explore"])].sort()
 
-/** The columns after the first, by their heads. */
+/** The columns after the first one, by title. */
 const columns: Readonly<Record<string, (port: Backend.Backend) => string>> = {
   writes: ({ info }) => said(!info.readOnly),
   links: ({ links }) => said(links !== undefined),

@@ -88,7 +88,7 @@ describe("the API", () => {
     assert.includeMembers([...exportsOf("src/testing/index.ts").keys()], ["suite", "Law", "agreement"])
   })
 
-  it("can be told from modules without comments", () => {
+  it("is checked by a rule that modules without comments fail", () => {
     const bare = exportsOf("src/engine/walk.ts")
     assert.isTrue(bare.size === 0 || ![...bare.values()].flat().every(hasSentence))
   })

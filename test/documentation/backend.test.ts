@@ -1,6 +1,6 @@
 /**
- * Checks the guide to writing a backend. Its program is a file here that is compiled, linted and held to every law; the
- * claims of the guide are tested.
+ * Checks the guide to writing a backend. Its example is a file of this repository that is compiled, linted and tested
+ * against every law. Other tests check the statements of the guide.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Cause from "effect/Cause"
@@ -66,7 +66,7 @@ const optional: { readonly [Key in keyof Backend.Backend as undefined extends Ba
 const ofLinks: ReadonlyArray<`links.${keyof Backend.Links}`> = ["links.relative"]
 
 describe("the guide to writing a backend", () => {
-  it("shows the program and the suite of this repository", () => {
+  it("shows the example backend and its test suite as they are in this repository", () => {
     const programs = fencesOf(guide("backend")).filter(({ language }) => language === "ts")
     assert.deepStrictEqual(
       programs.map(({ body }) => body),
@@ -108,7 +108,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(inMemoryDatabase)
   )
 
-  it.effect("is right that an archive with links needs links, and one without does not", () =>
+  it.effect("is right that only an archive with links needs a filesystem with links", () =>
     Effect.gen(function* () {
       const packed = (tree: InMemory.Tree) =>
         Effect.map(InMemory.make({ tree }), (backend) => Archive.exportZipOf(Filesystem.make(backend)))
@@ -120,7 +120,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(inMemoryDatabase)
   )
 
-  it.live("has a program that keeps its files in a database, which several processes may share", () =>
+  it.live("has an example that keeps its files in a database, which several processes may share", () =>
     Effect.gen(function* () {
       const path = yield* file
       const open = <A, E>(use: (fs: Filesystem.Algebra) => Effect.Effect<A, E>) =>
@@ -141,7 +141,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has a program that is busy while another changes the database, and then changes nothing", () =>
+  it.live("has an example that fails as busy without a change while another process changes the database", () =>
     Effect.gen(function* () {
       const path = yield* file
       const other = new DatabaseSync(path)
@@ -160,7 +160,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has a program that dies of a bug", () =>
+  it.live("has an example that reports its own bugs as defects", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       const exit = yield* Effect.exit(fs.port.write<never, never>("a" as FsPath.FsPath, {} as Uint8Array, "create"))
@@ -168,7 +168,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(inMemoryDatabase)
   )
 
-  it.effect("has a program that reports a database that cannot be opened, without its path", () =>
+  it.effect("has an example that fails as Unavailable, without the path, if the database cannot be opened", () =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(Effect.provide(Filesystem.Filesystem, Sqlite.layer({ file: "/no/where/files.db" })))
       assert.strictEqual(error._tag, "Unavailable")

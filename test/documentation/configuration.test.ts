@@ -64,7 +64,7 @@ const memberOf = (symbol: Compiler.Symbol): Member => ({
     .map(({ text }) => ts.displayPartsToString(text).replaceAll(/\s+/g, " ").trim())[0]
 })
 
-/** Tests for a module whose members are modules. */
+/** Tests whether the members of a module are modules. */
 const isFlat = (module: string): boolean => module === "testing" || module === "debug"
 
 const interfaces = new Map<Compiler.Symbol, Declared>()
@@ -108,12 +108,12 @@ const visit = (module: string, symbol: Compiler.Symbol, prefix = ""): void => {
 
 for (const { file, name } of exported) visit(name, checker.getSymbolAtLocation(program.getSourceFile(file)!)!)
 
-/** Tests for an interface of options, by its name or by a member with a default. */
+/** Tests whether an interface has options, by its name or by a member with a default. */
 const isOptions = ({ names, own }: Declared): boolean =>
   own.some((member) => member.isOptional && member.default !== undefined) ||
   [...names].some((name) => /(?:Options|Settings|SettingsShape|LimitsShape)$/.test(name))
 
-/** Interfaces that users implement and that are no configuration; the API pages document them. */
+/** Interfaces that users implement, which are not configuration. The API pages document them. */
 const leftOut: ReadonlySet<string> = new Set([
   // Parts of a backend: src/guides/backend.md.
   "Backend.Links",
@@ -121,7 +121,7 @@ const leftOut: ReadonlySet<string> = new Set([
   "Backend.Rules",
   // The implementation of a custom policy.
   "Policy.Policy",
-  // A service with a call that needs no argument.
+  // A service, not options.
   "Snapshots.Operations"
 ])
 
@@ -189,7 +189,7 @@ describe("the guide to configuration", () => {
     assert.include(text, ToolSettings.defaults.budget.toLocaleString("en"))
   })
 
-  it("has each setting of the leaves of the seed with its default", () => {
+  it("has each setting of a journal leaf with its default", () => {
     const section = sections.find(({ title }) => title.startsWith("Leaf: settings"))!
     const rows = new Map(
       rowsOf(section.text).flatMap(([names, values]) => {

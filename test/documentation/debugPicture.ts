@@ -1,6 +1,6 @@
 /**
- * The picture of the debug view over a finished run: an agent changed a small project with the tools for models, and
- * its session was dumped before and after.
+ * Makes the picture of the debug view: an agent changed a small project with its tools, and its session was dumped
+ * before and after.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -223,7 +223,7 @@ describe("the examples of the guide to errors", () => {
       })
     )
   }
-  it("omit only errors that need a route or a server, or belong to the command and the kit", () => {
+  it("omit only errors that need a route or a server, or belong to the command line or the testing kit", () => {
     const without = declared.map(({ tag }) => tag).filter((tag) => !(tag in failing))
     assert.sameMembers(without, [
       "RouteError",

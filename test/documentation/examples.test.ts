@@ -1,6 +1,6 @@
 /**
- * Compiles every `@example` of the sources, and runs those that need nothing but memory. A fragment runs in `Effect.gen`,
- * with `fs` and the names of the packages in scope, and `// => value` states the value of an expression.
+ * Compiles every `@example` of the sources, and runs the examples that need only memory. A fragment runs in
+ * `Effect.gen` with `fs` and the package's names in scope, and `// => value` states the value of an expression.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

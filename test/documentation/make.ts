@@ -1,6 +1,6 @@
 /**
- * Generates documentation from the code: `node test/documentation/make.ts` makes the API pages in dist/docs,
- * `abilities` the tables of abilities, `pictures` those of the tour and the debug view.
+ * Generates documentation from the code. `node test/documentation/make.ts` makes the API pages in dist/docs; the
+ * argument `abilities` makes the tables of abilities, and `pictures` the pictures of the tour and the debug view.
  */
 import * as Effect from "effect/Effect"
 import { writeFileSync } from "node:fs"

@@ -1,4 +1,4 @@
-/** Runs the programs of src/guides/recipes.md, keyed by an export. */
+/** Runs the programs of src/guides/recipes.md, each under the name of its export. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

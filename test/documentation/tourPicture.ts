@@ -1,6 +1,6 @@
 /**
- * The picture of the tour: its real output on a copy of this project in a terminal of a hundred columns, drawn by
- * Chromium.
+ * Makes the picture of the tour: its real output on a copy of this project, in a terminal of a hundred columns, drawn
+ * by Chromium.
  */
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"

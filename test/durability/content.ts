@@ -1,6 +1,6 @@
 /**
- * File contents that show whether they are complete. Binary content is a row of records, each with its number, length and
- * checksum. A text names its version at the beginning, in the middle and at the end.
+ * File contents that show whether they are complete. Binary content is a sequence of records, each with number, length
+ * and checksum. A text contains its version at the beginning, in the middle and at the end.
  */
 import { crc32 } from "node:zlib"
 

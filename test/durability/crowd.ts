@@ -1,4 +1,4 @@
-/** The program of one of several processes that work on the same files, and the outcome of its part. */
+/** The program of each of several processes that work on the same files, and the result that it reports. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Fs from "node:fs"

@@ -118,7 +118,7 @@ describe.runIf(wanted)("durability, seen in the system calls", () => {
         operations = watch(durability)
       })
 
-      it("is observed in every operation", () => {
+      it("makes the expected system calls in every operation", () => {
         assert.deepStrictEqual([...operations.keys()], Object.keys(expected))
         for (const [name, calls] of operations) {
           const seen = calls.map((call) => (isWrite(call) ? "write" : call.name))

@@ -26,7 +26,7 @@ export interface Report {
   operations: number
   /** The number of kills inside an operation. */
   within: number
-  /** The number of kills that left temporary files, and of these files. */
+  /** The number of kills that left temporary files, and the number of these files. */
   littered: number
   left: number
   /** The number of kills that left a half-done operation on a tree, or a cut record. */

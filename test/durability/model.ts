@@ -1,6 +1,6 @@
 /**
- * The tree that each operation must leave, and the trees that a kill inside an operation may leave. The model does not use the
- * library: it is a second form of the specification.
+ * The tree that each operation must leave, and the trees that a kill during an operation may leave. The model does not
+ * use the library, so it is an independent specification.
  */
 import * as Fs from "node:fs"
 import { dirname, join } from "node:path"

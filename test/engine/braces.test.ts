@@ -143,7 +143,7 @@ const bash = (program: string): ReadonlyArray<string> =>
     .split("\n")
     .filter((line) => line !== "")
 
-beside("ranges in braces stand for what bash makes of them", () => {
+beside("a range in braces expands to the same names as in bash:", () => {
   const ranges =
     "{1..12} {01..12} {1..012} {12..1} {8..12} {0..9} {-2..2} {-05..5} {-3..-1} {1..10..3} {10..1..3} {1..10..-3} {1..3..0} {a..e} {e..a} {a..i..3} {i..a..3} {A..C} {5..5} {10..10} {a..a} {099..101}"
   for (const range of ranges.split(" ")) {
@@ -190,7 +190,7 @@ beside("ranges in braces stand for what bash makes of them", () => {
   })
 })
 
-beside("a class in brackets has the signs that bash gives it", () => {
+beside("a class in brackets matches the same characters as in bash:", () => {
   const names = "alnum alpha ascii blank cntrl digit graph lower print punct space upper word xdigit".split(" ")
   const codes = Array.from({ length: 127 }, (_, index) => index + 1).filter((code) => code !== 47)
   const brackets = names
@@ -238,7 +238,7 @@ describe("a backslash makes the next character literal", () => {
   })
 })
 
-describe("strict compilation rejects a pattern that may not mean what it seems to mean:", () => {
+describe("strict compilation rejects a pattern with a surprising meaning:", () => {
   const rows: ReadonlyArray<readonly [pattern: string, detail: RegExp]> = [
     ["src\\gen", /"\\g" is the sign/],
     ["C:\\work", /"\\w" is the sign/],

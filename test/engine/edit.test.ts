@@ -70,7 +70,7 @@ describe("an edit", () => {
     assert.strictEqual(once(`${text}here\n`, "here", "there"), `${text}there\n`)
   })
 
-  it("replaces from the left, without overlap", () => {
+  it("replaces matches from the left, without overlap", () => {
     assert.strictEqual(once("aaa", "aa", "b", "all"), "ba")
     assert.strictEqual(once("aaa", "aa", "b"), "ba")
     assert.strictEqual(once("aaaa", "aa", "b", "all"), "bb")
@@ -125,25 +125,31 @@ describe("a byte order mark", () => {
 describe("line endings", () => {
   const cases: ReadonlyArray<readonly [claim: string, text: string, oldText: string, newText: string, expected: string]> = [
     ["an LF matches CRLF and is written as CRLF", "a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n"],
-    ["an LF at the end matches a whole CRLF", "a\r\nb\r\n", "a\n", "", "b\r\n"],
-    ["an LF at the beginning matches a whole CRLF", "a\r\nb", "\nb", "\nx\nb", "a\r\nx\r\nb"],
+    ["an LF at the end of the old text matches a whole CRLF", "a\r\nb\r\n", "a\n", "", "b\r\n"],
+    ["an LF at the beginning of the old text matches a whole CRLF", "a\r\nb", "\nb", "\nx\nb", "a\r\nx\r\nb"],
     ["a single LF matches a whole CRLF", "a\r\nb", "\n", " ", "a b"],
-    ["blank lines match", "a\r\n\r\nb\r\n", "a\n\nb", "a\nb", "a\r\nb\r\n"],
-    ["LF stays LF", "a\nb\n", "a\nb", "x\ny\nz", "x\ny\nz\n"],
-    ["an exact match is preferred", "a\r\nb\r\na\nb\n", "a\nb", "x\ny", "a\r\nb\r\nx\ny\n"],
-    ["a CR makes the edit literal", "a\r\nb\r\n", "a\r\nb", "x\ny", "x\ny\r\n"],
-    ["a lone CR makes it literal too", "a\rb\r\nc\r\n", "a\rb", "x\ny", "x\ny\r\nc\r\n"],
-    ["a CRLF that is asked for is written", "a\nb\n", "a", "x\r\ny", "x\r\ny\nb\n"],
-    ["a CRLF in the new text is not doubled", "a\r\nb\r\n", "a\nb", "x\r\ny\nz", "x\r\ny\r\nz\r\n"],
+    ["an LF between blank lines matches CRLF", "a\r\n\r\nb\r\n", "a\n\nb", "a\nb", "a\r\nb\r\n"],
+    ["LF is written as LF in a file with LF", "a\nb\n", "a\nb", "x\ny\nz", "x\ny\nz\n"],
+    ["an exact match is preferred to a match of other line endings", "a\r\nb\r\na\nb\n", "a\nb", "x\ny", "a\r\nb\r\nx\ny\n"],
+    ["a CRLF in the old text makes the edit literal", "a\r\nb\r\n", "a\r\nb", "x\ny", "x\ny\r\n"],
+    ["a lone CR in the old text makes the edit literal", "a\rb\r\nc\r\n", "a\rb", "x\ny", "x\ny\r\nc\r\n"],
+    ["a CRLF in the new text is written as CRLF", "a\nb\n", "a", "x\r\ny", "x\r\ny\nb\n"],
+    ["a CRLF in the new text is not written as CR CRLF", "a\r\nb\r\n", "a\nb", "x\r\ny\nz", "x\r\ny\r\nz\r\n"],
     ["a lone CR is content", "a\rb\r\nc\r\n", "b\nc", "x\ny", "a\rx\r\ny\r\n"],
     ["a CR before a CRLF is content", "a\r\r\nb", "\nb", "\nx", "a\r\r\nx"],
-    ["text within a line takes on its ending", "a\nb\r\nc\n", "b", "x\ny", "a\nx\r\ny\r\nc\n"],
-    ["text within an LF line stays LF", "a\r\nb\nc\r\n", "b", "x\ny", "a\r\nx\ny\nc\r\n"],
-    ["text on the last line takes on the ending before it", "a\nb\r\nc", "c", "x\ny", "a\nb\r\nx\r\ny"],
-    ["without any ending it is LF", "a", "a", "x\ny", "x\ny"],
-    ["where endings differ, lines that stay keep theirs", "a\nb\r\nc\nd", "a\nb\nc\nd", "a\nb\nx\nc\nd", "a\nb\r\nx\r\nc\nd"],
-    ["where endings differ, the first says how to begin", "a\r\nb\nc", "a\nb\nc", "x\ny\nz", "x\r\ny\r\nz"],
-    ["where endings differ, a removed line takes its own along", "a\nb\r\nc\nd", "a\nb\nc\nd", "a\nc\nd", "a\nc\nd"]
+    ["lines that are added within a CRLF line end in CRLF", "a\nb\r\nc\n", "b", "x\ny", "a\nx\r\ny\r\nc\n"],
+    ["lines that are added within an LF line end in LF", "a\r\nb\nc\r\n", "b", "x\ny", "a\r\nx\ny\nc\r\n"],
+    ["lines that are added in the last line end like the line before it", "a\nb\r\nc", "c", "x\ny", "a\nb\r\nx\r\ny"],
+    ["lines that are added to a text without line endings end in LF", "a", "a", "x\ny", "x\ny"],
+    [
+      "unchanged lines keep their endings if endings differ",
+      "a\nb\r\nc\nd",
+      "a\nb\nc\nd",
+      "a\nb\nx\nc\nd",
+      "a\nb\r\nx\r\nc\nd"
+    ],
+    ["new lines get the ending of the first replaced line if endings differ", "a\r\nb\nc", "a\nb\nc", "x\ny\nz", "x\r\ny\r\nz"],
+    ["a removed line is removed with its own ending if endings differ", "a\nb\r\nc\nd", "a\nb\nc\nd", "a\nc\nd", "a\nc\nd"]
   ]
   it.each(cases)("%s", (_, text, oldText, newText, expected) => {
     assert.strictEqual(once(text, oldText, newText), expected)
@@ -199,7 +205,7 @@ describe("several edits", () => {
     }
   })
 
-  it("change nothing if one of them does not match, and the error names that one", () => {
+  it("change nothing if one edit does not match, and the error names that edit", () => {
     const fault = refused("one two", [
       { oldText: "one", newText: "1" },
       { oldText: "three", newText: "3" }
@@ -220,12 +226,12 @@ describe("an edit that can never succeed is InvalidArgument:", () => {
   const good = { oldText: "a", newText: "b" }
   const cases: ReadonlyArray<readonly [string, string, ReadonlyArray<Edit>]> = [
     ["no edits", "edits", []],
-    ["an empty text", "oldText", [{ oldText: "", newText: "b" }]],
-    ["an empty text among others", "edits[1].oldText", [good, { oldText: "", newText: "b" }]],
-    ["a lone surrogate to look for", "oldText", [{ oldText: "\uD800", newText: "b" }]],
-    ["a lone surrogate to write", "newText", [{ oldText: "a", newText: "b\uDC00" }]],
+    ["an empty old text", "oldText", [{ oldText: "", newText: "b" }]],
+    ["an empty old text in one of several edits", "edits[1].oldText", [good, { oldText: "", newText: "b" }]],
+    ["a lone surrogate in the old text", "oldText", [{ oldText: "\uD800", newText: "b" }]],
+    ["a lone surrogate in the new text", "newText", [{ oldText: "a", newText: "b\uDC00" }]],
     ["a number as a text", "newText", [{ oldText: "a", newText: 1 as never }]],
-    ["an unknown match", "match", [{ ...good, match: "some" as never }]],
+    ["an unknown value of match", "match", [{ ...good, match: "some" as never }]],
     ["null as an edit", "edits", [null as never]]
   ]
   it.each(cases)("%s", (_, argument, edits) => {
@@ -288,7 +294,7 @@ describe("the error of an edit without a match names the nearest text and the di
   ].join("\n")
   const cases: ReadonlyArray<readonly [reason: string, oldText: string, expected: RegExp]> = [
     [
-      "tabs against spaces",
+      "tabs instead of spaces",
       "    return a + b",
       /line 8 .*indentation, tabs against spaces.*"\\treturn a \+ b".*" {4}return a \+ b"/
     ],
@@ -300,7 +306,7 @@ describe("the error of an edit without a match names the nearest text and the di
     ["case and white space", "function Foo( a, b ) {", /line 3 .*only in white space and case/],
     ["quotes and dashes", 'label = "Hello - world"', /line 7 .*look alike.*\\u201cHello \\u2014 world\\u201d/],
     [
-      "one other line among equal ones",
+      "one different line among equal lines",
       "\tif (a) {\n\t\treturn c\n\t}",
       /nearest .*lines 4-6, with 2 of its 3 lines: on line 5 .*return b.*return c/
     ],
@@ -310,8 +316,8 @@ describe("the error of an edit without a match names the nearest text and the di
       "   8 | \treturn a + b\n   9 | }",
       /begin with line numbers; without these it occurs on line 8/
     ],
-    ["a newline that is missing at the end", "a + b\n}\n", /ends on line 9 without a newline/],
-    ["nothing like it", "qwertz uiop", /nor anything much like it/],
+    ["a missing newline at the end of the file", "a + b\n}\n", /ends on line 9 without a newline/],
+    ["no similar text", "qwertz uiop", /nor anything much like it/],
     ["only white space", " \t \t ", /only white space/]
   ]
   it.each(cases)("%s", (_, oldText, expected) => {

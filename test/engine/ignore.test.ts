@@ -9,6 +9,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import * as Ignore from "../../src/engine/ignore.ts"
+import { enterDirectory, rulesAtBase } from "../../src/engine/ignoreFiles.ts"
 import * as FsPath from "../../src/model/FsPath.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { mapBackend, path } from "./mapBackend.ts"
@@ -16,10 +17,10 @@ import { mapBackend, path } from "./mapBackend.ts"
 /** Returns the files below a directory that are not ignored. */
 const left = Effect.fnUntraced(function* (port: Backend, base = "."): Effect.fn.Return<Array<string>, unknown> {
   const out: Array<string> = []
-  const todo: Array<readonly [FsPath.FsPath, Ignore.Rules]> = [[path(base), yield* Ignore.rulesAtBase(port, path(base))]]
+  const todo: Array<readonly [FsPath.FsPath, Ignore.Rules]> = [[path(base), yield* rulesAtBase(port, path(base))]]
   for (const [at, above] of todo) {
     const children = yield* port.list(at)
-    const rules = yield* Ignore.enterDirectory(above, port, at, children) ?? Effect.succeed(above)
+    const rules = yield* enterDirectory(above, port, at, children) ?? Effect.succeed(above)
     for (const { kind, name } of children) {
       if (Ignore.ignores(rules, name, kind === "directory")) continue
       if (kind === "directory") todo.push([FsPath.join(at, name), Ignore.below(rules, name)])
@@ -141,7 +142,7 @@ describe("ignore", () => {
     )
   })
 
-  layer(Layer.effect(Git, makeGit(true)))("beside git where case does not distinguish", (it) => {
+  layer(Layer.effect(Git, makeGit(true)))("beside git with core.ignoreCase", (it) => {
     // When git ignores case, it never matches a capital letter after a backslash or in a set.
     const plain = parts.filter((part) => !part.includes("\\") && !part.includes("["))
     it.effect.prop(

@@ -1,4 +1,4 @@
-/** On a port that can look at a whole path at once, links resolve as on a port that cannot. */
+/** Links resolve in the same way on a port that looks up a whole path in one request and on a port that does not. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -14,7 +14,7 @@ import { suite } from "../../src/testing/Suite.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import * as Request from "../../src/port/Request.ts"
 
-/** Returns the port with `look`, built from its single calls. Every `declines`-th look is declined. */
+/** Returns the port with requests of type `Look`, built from its single calls. Every `declines`-th request is declined. */
 const looking = (port: Backend, onLook: () => void = () => {}, declines = 0): Backend => {
   let looks = 0
   const look = Effect.fnUntraced(function* (path: FsPath): Effect.fn.Return<Option.Option<ReadonlyArray<Seen>>, Fault> {
@@ -38,17 +38,17 @@ const withLooks = (declines: number) => decorate(({ port }: Algebra) => make(loo
 
 const linkLaws = laws.filter(({ needs }) => needs.includes("links"))
 
-suite("with looks at whole paths", withLooks(0)(InMemory.layer()), { laws: linkLaws, programs: 100 })
-suite("with looks of which some are declined", withLooks(3)(InMemory.layer()), { laws: linkLaws, programs: 100 })
+suite("a port that looks up whole paths", withLooks(0)(InMemory.layer()), { laws: linkLaws, programs: 100 })
+suite("a port that declines some lookups of whole paths", withLooks(3)(InMemory.layer()), { laws: linkLaws, programs: 100 })
 suite(
-  "a subdirectory of what has looks",
+  "a subdirectory of a port that looks up whole paths",
   decorate((fs: Algebra) => Effect.flatMap(fs.mkdir("work/shop"), () => subdirectory("work/shop")(fs)))(
     withLooks(0)(InMemory.layer())
   ) as Layer.Layer<Filesystem, unknown>,
   { laws: linkLaws, programs: 100 }
 )
 
-describe("resolve on a port that can look at whole paths", () => {
+describe("resolve on a port that looks up whole paths", () => {
   const tree = {
     a: { b: { c: { d: { f: "deep", up: { link: "../../c/d/f" }, round: { link: "round" } } } }, l: { link: "b/c/d" } }
   } as unknown as InMemory.Tree
@@ -65,7 +65,7 @@ describe("resolve on a port that can look at whole paths", () => {
     ["a/b/c/d/round", 1]
   ]
   for (const [path, expected] of cases) {
-    it.effect(`looks at most once more for each link that leads elsewhere: ${path}`, () =>
+    it.effect(`makes one request, and at most one more for each link that leads to another directory: ${path}`, () =>
       Effect.gen(function* () {
         const port = yield* InMemory.make({ tree })
         let looks = 0

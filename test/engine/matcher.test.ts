@@ -110,9 +110,9 @@ const agrees = (parts: ReadonlyArray<string>, count: number) =>
 
 describe("matcher", () => {
   const [commonInput, commonBody, commonRuns] = agrees(common, runs(6000))
-  it.prop("common patterns mean what they mean in picomatch", commonInput, commonBody, commonRuns)
+  it.prop("common patterns have the same meaning as in picomatch", commonInput, commonBody, commonRuns)
   const [rareInput, rareBody, rareRuns] = agrees(rare, runs(4000))
-  it.prop("rare patterns mean what they mean in picomatch", rareInput, rareBody, rareRuns)
+  it.prop("rare patterns have the same meaning as in picomatch", rareInput, rareBody, rareRuns)
 
   // Patterns for which matching by segments would differ from picomatch without special cases.
   const corners = (
@@ -120,7 +120,7 @@ describe("matcher", () => {
     "**.js *.* **/*.* *.*.js a++b c+++ a$$b ***. ***/a a/*** {1..3}a.b [!-[-a] [+-9] a[+-9]b a[/]b a|b/c {a.*,b} {a*,b}/**/* {.*,b}"
   ).split(" ")
   const around = "a b c x ab a/b a/c b/c a/b/c xa/b x/a.js a.js a. a.b c+ c+++ a+b a++b a$$b 1aXb 2a.b a[/]b a|b ] + } b} a/b}"
-  it("corner cases of picomatch keep picomatch's meaning", () => {
+  it("corner cases of picomatch have the same meaning as in picomatch", () => {
     for (const pattern of [...corners, ...corners.map((corner) => `/${corner}`)]) {
       const matcher = make(pattern)
       const expected = oracle(pattern, true)

@@ -108,7 +108,7 @@ describe("Pattern.compile", () => {
 
   // V8 24.21 takes 60 ms for the longest accepted expression and minutes for the shortest rejected one. No worker can be
   // terminated during compilation.
-  it("rejects expressions that V8 would take hours to compile, and accepts similar harmless ones", () => {
+  it("rejects expressions that V8 would take hours to compile, and accepts similar harmless expressions", () => {
     const rows: ReadonlyArray<readonly [accepted: string, refused: string]> = [
       ["a?".repeat(24) + "a".repeat(24), "a?".repeat(40) + "a".repeat(40)],
       ["[ab]?".repeat(20) + "c", "[ab]?".repeat(40) + "c".repeat(40)],

@@ -1,4 +1,4 @@
-/** Path resolution in two steps, when another process changes the tree between them. */
+/** Path resolution while another process changes the tree between its steps. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"

@@ -352,7 +352,7 @@ describe("lines", () => {
     })
   )
 
-  it.effect("may be longer than many chunks", () =>
+  it.effect("may be longer than many chunks of input", () =>
     Effect.gen(function* () {
       const part = utf8("é".repeat(40_000))
       const { found } = yield* collected(lines(each([...Array.from({ length: 50 }, () => part), utf8("\nend")])))

@@ -64,7 +64,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("is the one that the backend's handle provides, if any", () =>
+  it.effect("is the version that the backend's handle provides, if it provides one", () =>
     Effect.gen(function* () {
       const handle: Handle = { ...handleOf(utf8("abc"), 3), read: () => Effect.die("read"), version: Effect.succeed("kept") }
       assert.strictEqual(yield* ofHandle(handle), "kept")

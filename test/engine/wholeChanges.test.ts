@@ -60,7 +60,7 @@ const through = <E>(f: (self: Algebra) => Algebra | Effect.Effect<Algebra, E>) =
 
 const everything = ["write a", "write new/b", "write a", "edit b", "makeDirectory made", "move b", "remove d"]
 
-describe("a change in one step", () => {
+describe("a change that the port makes in one step", () => {
   it.effect("is used if the port supports it", () =>
     Effect.gen(function* () {
       const asked = yield* through((self) => self)
@@ -131,7 +131,7 @@ describe("a change in one step", () => {
   ]
 
   for (const [what, f] of dropping) {
-    it.effect(`is not used through ${what}, which sees every single step`, () =>
+    it.effect(`is not used through ${what}, which must see every single step`, () =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* through(f), [])
       })
@@ -165,7 +165,7 @@ describe("a change in one step", () => {
     })
   )
 
-  it.effect("is counted by traced", () =>
+  it.effect("is counted by Decorator.traced", () =>
     Effect.gen(function* () {
       const asked = yield* through(traced)
       assert.deepStrictEqual(asked, everything)

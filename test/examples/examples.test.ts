@@ -1,7 +1,4 @@
-/**
- * The examples of the specifications as programs that run. The expected results are those of the specifications, and
- * otherwise the semantics of this project.
- */
+/** Programs with tools, sessions, archives and virtual filesystems, as a user writes them, with their expected results. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -30,7 +27,7 @@ const tells = (text: string, ...parts: ReadonlyArray<string | RegExp>): void => 
   }
 }
 
-describe("000, the filesystem protocol", () => {
+describe("tools and prompts over a filesystem", () => {
   describe("a handler", () => {
     it.live("reads a page of a file, and reports a missing file", () =>
       Effect.gen(function* () {
@@ -44,7 +41,7 @@ describe("000, the filesystem protocol", () => {
       })
     )
 
-    it.live("passes a refusal on in words", () =>
+    it.live("answers a refused path with a message", () =>
       Effect.gen(function* () {
         const { denied, open } = yield* Protocol.aHandlerIsDenied
         assert.isTrue(open.success)
@@ -52,7 +49,7 @@ describe("000, the filesystem protocol", () => {
       })
     )
 
-    it.live("without files says so itself, and one that needs files is not run", () =>
+    it.live("that declares no need of files runs without them, and any other is not run", () =>
       Effect.gen(function* () {
         fails(yield* Protocol.aHandlerHasNoFiles, "There are no files in this context.")
         const { result, runs } = yield* Protocol.aToolNeedsFiles
@@ -62,7 +59,7 @@ describe("000, the filesystem protocol", () => {
     )
   })
 
-  it.live("a context is frozen, and its omitted parts are none", () =>
+  it.live("the context of a tool is frozen, and its omitted parts are Option.none", () =>
     Effect.gen(function* () {
       const { isFrozen, leftOut } = yield* Protocol.theContextIsFrozen
       assert.isTrue(isFrozen)
@@ -73,7 +70,7 @@ describe("000, the filesystem protocol", () => {
     })
   )
 
-  it.live("an adapter passes on itself, the prompt and the filesystem of the prompt's section", () =>
+  it.live("an adapter passes itself, the prompt and the filesystem of the prompt's section to a tool", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Protocol.theAdapterPassesTheFilesystemOn, {
         prompts: true,
@@ -140,7 +137,7 @@ describe("000, the filesystem protocol", () => {
   )
 })
 
-describe("001, files and sessions", () => {
+describe("files and sessions", () => {
   it.live("files in a session are rolled back with it: changed ones are restored, new ones removed", () =>
     Effect.gen(function* () {
       const rolledBack = yield* Sessions.filesAreRolledBackWithTheirSession
@@ -159,7 +156,7 @@ describe("001, files and sessions", () => {
     })
   )
 
-  it.live("files elsewhere are stored in ExternalFsSnapshot, and replace existing ones", () =>
+  it.live("files outside of a session are stored in its slice ExternalFsSnapshot, and a restore replaces existing files", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Sessions.filesElsewhereAreCarriedAlong, {
         wasThereAny: true,
@@ -196,7 +193,7 @@ describe("001, files and sessions", () => {
     })
   }
 
-  it.live("three sections have the same seven tools, two more with a sandbox, none if others bring theirs", () =>
+  it.live("three kinds of section have the same seven tools, two more with a sandbox, and none if switched off", () =>
     Effect.gen(function* () {
       const seven = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"]
       assert.deepStrictEqual(yield* Sessions.threeSections, [
@@ -220,7 +217,7 @@ describe("001, files and sessions", () => {
   )
 })
 
-describe("002, archives and sessions", () => {
+describe("archives and sessions", () => {
   it.live("a section makes its filesystem at first use and keeps it, together with its snapshots", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Archives.aSectionMakesItsFilesystemOnce, { before: 0, made: 1, isTheSame: true })
@@ -239,7 +236,7 @@ describe("002, archives and sessions", () => {
     })
   )
 
-  it.live("a checkpoint captures and restores both, as does a failing transaction", () =>
+  it.live("a checkpoint captures and restores files and session, as does a failing transaction", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Archives.aCheckpointTakesBoth, {
         failure: "no",
@@ -316,7 +313,7 @@ describe("002, archives and sessions", () => {
   )
 })
 
-describe("003, the virtual filesystem of a session", () => {
+describe("the virtual filesystem of a session", () => {
   it.live("a prompt has the texts of its sections in order, instructions for files, the mounts and four tools", () =>
     Effect.gen(function* () {
       const { known, text, tools } = yield* Tools.aPromptIsRenderedAndTheSessionKnowsTheFiles
@@ -326,12 +323,12 @@ describe("003, the virtual filesystem of a session", () => {
       tells(
         text,
         "Use the virtual filesystem to stage edits before applying them to the host workspace.",
-        /starts empty but for what is mounted.*`write_file`/,
-        /You cannot bring in anything else of the machine/,
+        /contains only the mounted files.*`write_file`/,
+        /You cannot mount other files of the machine/,
         /Look before you read: `list_directory`/,
         /`read_file` before you change it.*the version that you have read.*`if_version`/,
-        /Write whole files with `write_file`, and keep them short\. Binary.*Append to nothing but logs/,
-        /Remove what you are finished with, by `delete_file`/,
+        /Write whole files with `write_file`, and keep them short\. Write binary.*Append only to logs/,
+        /Remove files that you no longer need with `delete_file`/,
         /Do not copy whole repositories.*48,000 characters.*16 names.*80 characters/,
         "`docs/guide.md`"
       )
@@ -339,7 +336,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("with a lazy start nothing is known or made before the first call", () =>
+  it.live("with a lazy start the session has no files and no directory before the first call", () =>
     Effect.gen(function* () {
       const { before, known, listed } = yield* Tools.nothingIsKnownBeforeTheFirstCall
       assert.isTrue(Option.isNone(before.known))
@@ -354,7 +351,7 @@ describe("003, the virtual filesystem of a session", () => {
       const { known, listed, text } = yield* Tools.withoutMountsItStartsEmpty
       assert.deepStrictEqual<unknown>(listed, { path: ".", directories: [], files: [] })
       assert.deepStrictEqual(known, {})
-      tells(text, /It starts empty: /)
+      tells(text, /It is empty at the beginning: /)
     })
   )
 
@@ -434,7 +431,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("in a run of another session its tools refuse without effect", () =>
+  it.live("its tools refuse calls in a run of another session, without effect", () =>
     Effect.gen(function* () {
       const { isThere, result } = yield* Tools.anotherSessionIsRefused
       fails(result, "another session")
@@ -452,7 +449,7 @@ describe("003, the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("mounts merge in order, later ones over earlier ones, always alike", () =>
+  it.live("mounts merge in order, later ones over earlier ones, with the same result each time", () =>
     Effect.gen(function* () {
       const names = ["a.md", "b.md"]
       assert.deepStrictEqual(yield* Tools.mountsMerge, [

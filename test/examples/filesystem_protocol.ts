@@ -86,7 +86,7 @@ const calling = Effect.fnUntraced(function* (sections: ReadonlyArray<Section.Sec
 
 const filesOf = (tree: InMemory.Tree) => Effect.map(InMemory.make({ tree }), Filesystem.make)
 
-/** Makes a section. Any object of the shape is a section, and with a filesystem a workspace. */
+/** Makes a section. Any object of this shape is a section, and a section with a filesystem is a workspace. */
 const sectionOf = (key: string, fields: Partial<Section.Section>): Section.Section => ({
   key,
   title: `The ${key}`,
@@ -145,7 +145,7 @@ export const theContextIsFrozen = Effect.gen(function* () {
   return { isFrozen: Object.isFrozen(context), leftOut: [renderedPrompt, deadline, budgetTracker, filesystem] }
 })
 
-/** An adapter gives tools the prompt's filesystem, which is the section's: one object. */
+/** An adapter gives tools the prompt's filesystem, which is the same object as the section's. */
 export const theAdapterPassesTheFilesystemOn = Effect.gen(function* () {
   const section = yield* Section.VfsSection()
   const prompt = yield* promptOf(sectionOf("text", {}), section)
@@ -211,7 +211,7 @@ const snapshotsOf = (fs: Filesystem.Algebra) =>
     Context.get(built, Snapshots.Snapshots)
   )
 
-/** A directory of the machine with snapshots in a git store outside. */
+/** A directory on disk, with snapshots in a git store outside of it. */
 const workspace = Effect.gen(function* () {
   const fs = Filesystem.make(yield* PosixHost.make({ root: yield* directory() }))
   return { fs, snapshots: yield* snapshotsOf(fs) }

@@ -1,4 +1,4 @@
-/** Makes a directory of the machine with these files for one example, and removes it with the scope. */
+/** Makes a directory on disk with the given files for one example, and removes it with the scope. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"

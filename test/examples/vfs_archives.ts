@@ -1,6 +1,6 @@
 /**
- * Archives and sessions side by side: named snapshots, both under one id, and a dump that is resumed on files of
- * another kind.
+ * Archives and sessions side by side: named snapshots, checkpoints of both under one id, and a dump that is resumed on
+ * another kind of filesystem.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,6 +1,6 @@
 /**
- * Files and sessions: a filesystem whose state is in the session moves with it; one whose state is elsewhere is
- * captured on request. Sections give both the same seven tools.
+ * Files and sessions. A filesystem whose state is in the session is rolled back with it; the state of other filesystems
+ * is captured on request. Sections give both the same seven tools.
  */
 import { NodeServices } from "@effect/platform-node"
 import * as Effect from "effect/Effect"
@@ -127,7 +127,7 @@ export const threeSections = Effect.gen(function* () {
   return sections.map(({ key, title, tools }) => ({ key, title, tools: tools.map(({ name }) => name) }))
 }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
 
-/** A program with its own tools reads in the prompt where the directory is. */
+/** A program with its own tools finds the path of the directory in the prompt. */
 export const aWorkspaceWithoutToolsOfOurs = Effect.gen(function* () {
   const project = yield* directory({ "docs/guide.md": "# Guide" })
   const section = yield* Section.WorkspaceSection({

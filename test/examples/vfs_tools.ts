@@ -1,6 +1,6 @@
 /**
- * The virtual filesystem of a session and its four tools: its text in a prompt, its state in the session, and rollback,
- * reset and foreign sessions.
+ * The virtual filesystem of a session and its four tools: its text in a prompt, its state in the session, rollback,
+ * reset, and calls from other sessions.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -61,7 +61,7 @@ export const aPromptIsRenderedAndTheSessionKnowsTheFiles = Effect.gen(function* 
   }
 }).pipe(Effect.scoped)
 
-/** With a lazy start nothing is known, and no directory is made, until a tool is called. */
+/** With a lazy start the session has no files and no directory until a tool is called. */
 export const nothingIsKnownBeforeTheFirstCall = Effect.gen(function* () {
   const project = yield* directory({ "docs/guide.md": "# Guide\n" })
   const directories = yield* directory()
@@ -219,7 +219,7 @@ export const aSecondSectionHasTheSameFiles = Effect.gen(function* () {
   return yield* (yield* second.filesystem).readString("shared.txt")
 }).pipe(Effect.scoped)
 
-/** A section belongs to its session: in a run of another one its tools refuse without effect. */
+/** A section belongs to its session: in a run of another session its tools refuse calls, without effect. */
 export const anotherSessionIsRefused = Effect.gen(function* () {
   const { prompt, section } = yield* begun()
   const other = yield* Adapter.run(adapter, prompt, { session: yield* Session.make() })
@@ -257,7 +257,7 @@ const project = directory({
   "big/large.md": "x".repeat(100)
 })
 
-/** Mounts merge in order, later ones over earlier ones, always alike. */
+/** Mounts merge in order, later ones over earlier ones, with the same result each time. */
 export const mountsMerge = Effect.gen(function* () {
   const allowedRoots = [yield* project]
   const mounts: ReadonlyArray<HostMount.HostMount> = [

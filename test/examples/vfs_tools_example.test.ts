@@ -1,4 +1,4 @@
-/** The example program for readers: its results, its output, and that it runs. */
+/** The example program: its results, its output, and its run as a process. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Console from "effect/Console"
 import * as Effect from "effect/Effect"
@@ -13,14 +13,14 @@ const tells = (text: string, ...parts: ReadonlyArray<string>): void => {
 
 const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-describe("the example of 003", () => {
+describe("the example program of an agent with files and a plan", () => {
   const lines: Array<string> = []
   const listening = Effect.provideService(main, Console.Console, {
     ...globalThis.console,
     log: (...args: ReadonlyArray<unknown>) => void lines.push(args.join(" "))
   })
 
-  it.live("plans, writes, rolls back, edits by version and resumes elsewhere", () =>
+  it.live("plans, writes, rolls back, edits by version, and resumes in another filesystem", () =>
     Effect.gen(function* () {
       const { answers, astray, back, events, names, plan, resumed } = yield* listening
       assert.deepStrictEqual(astray, { hasGuide: false, steps: 3 })

@@ -33,7 +33,7 @@ describe.runIf(mountable)("a disk that is mounted read-only", () => {
     )
   )
 
-  it.live("lets its entries be copied but not moved, and no copy is left after a failed move", () =>
+  it.live("permits to copy its entries but not to move them, and no copy is left after a failed move", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* directory
@@ -104,7 +104,7 @@ describe.runIf(needs("immutable files", immutable, "it needs root and chattr (ap
     )
 
     it.live(
-      "that is a directory lets its files be appended to; creating, replacing and removing is AccessDenied permission",
+      "that is a directory permits appends to its files; creating, replacing and removing files is AccessDenied permission",
       () =>
         losingNothing(
           Effect.gen(function* () {
@@ -209,13 +209,13 @@ const give = (...paths: ReadonlyArray<string>): void => void execFileSync("chown
 
 const scenes: ReadonlyArray<Scene> = [
   {
-    name: "a tree of somebody else's",
+    name: "a tree of another user",
     prepare: () => {},
     possible: new RegExp(`^(${reading.map(({ name }) => name).join("|")})$`)
   },
   {
     // Moving a directory needs write access to it. A stream is staged beside the file that it is appended to.
-    name: "a directory that may not be written to, with files of one's own",
+    name: "a directory without write permission that contains files of the user",
     prepare: (root) => {
       give(root)
       Fs.chmodSync(join(root, "d"), 0o555)
@@ -226,7 +226,7 @@ const scenes: ReadonlyArray<Scene> = [
     )
   },
   {
-    name: "a file that may not be read",
+    name: "a file without read permission",
     prepare: (root) => {
       give(root)
       Fs.chmodSync(join(root, "d/f"), 0o000)
@@ -235,7 +235,7 @@ const scenes: ReadonlyArray<Scene> = [
       /^(exists|stat.*|list|walk|glob.*|grep.*|readLink|create.*|overwrite(,| of what| through).*|replace.*|append to what is not there.*|copy of a link|move.*|delete.*|mkdir.*|symlink|setAttributes)$/
   },
   {
-    name: "a directory that may not be entered",
+    name: "a directory without search permission",
     prepare: (root) => {
       give(root)
       Fs.chmodSync(join(root, "d"), 0o000)
@@ -245,7 +245,7 @@ const scenes: ReadonlyArray<Scene> = [
   }
 ]
 
-describe.runIf(needs("changes by other users", () => isRoot, "it needs root to become somebody else"))(
+describe.runIf(needs("changes by other users", () => isRoot, "it needs root to become another user"))(
   "a process of another user",
   () => {
     it.live("gets AccessDenied permission for every change that POSIX denies, and changes nothing", () =>
@@ -288,7 +288,7 @@ describe.runIf(needs("changes by other users", () => isRoot, "it needs root to b
       )
     )
 
-    it.live("creates files of its own in a sticky directory, and cannot replace or remove files of others", () =>
+    it.live("creates files in a sticky directory, and cannot replace or remove files of other users", () =>
       Effect.scoped(
         Effect.gen(function* () {
           const root = yield* directory

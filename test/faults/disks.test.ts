@@ -1,4 +1,4 @@
-/** A second disk inside the tree. A move to it copies and then removes, and no failure in between loses data. */
+/** A second disk inside the tree. A move between the disks copies and then removes, and no failure in between loses data. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"

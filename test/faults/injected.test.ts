@@ -151,7 +151,7 @@ const sitesIn = (self: Operation, durability: "none" | "full") =>
 
 interface Found {
   readonly wrong: ReadonlyArray<string>
-  /** The calls that were not hit, if there are more than a busy machine explains. */
+  /** The calls that were not hit, if there are more than a busy machine can explain. */
   readonly unmet: ReadonlyArray<string>
 }
 

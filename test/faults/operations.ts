@@ -1,4 +1,4 @@
-/** Every operation of the service as data, on one tree, so that each fault can be tried on each operation. */
+/** Every operation of the service as data, on one tree, so that each test can inject its faults into each operation. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"

@@ -139,7 +139,7 @@ const turns = (nth: number): boolean => isSoak || nth <= 6 || nth % 3 === 0
 
 describe("a change by another process between the steps of a call", () => {
   for (const { name, run, spared } of acts) {
-    it.live(`is safe when ${name}: the error is declared, and nothing outside and nothing of the other process changes`, () =>
+    it.live(`is safe when ${name}: the error is declared, and no entry outside or of the other process changes`, () =>
       losingNothing(
         Effect.gen(function* () {
           const self = yield* ground

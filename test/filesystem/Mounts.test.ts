@@ -113,7 +113,7 @@ describe("a mounted filesystem", () => {
     })
   )
 
-  it.effect("answers EXDEV to a rename between the sides at the port, and copies in the service", () =>
+  it.effect("fails with EXDEV for a rename between the sides at the port, and copies in the service", () =>
     Effect.gen(function* () {
       const { fs, inner, outer } = yield* mounted()
       yield* fails(fs.port.rename(at("c"), at("a/d/c"), { replace: false }), {
@@ -129,7 +129,7 @@ describe("a mounted filesystem", () => {
     })
   )
 
-  it.effect("rejects a path that is no directory, and creates nothing", () =>
+  it.effect("rejects a path that is not a directory, and creates nothing", () =>
     Effect.gen(function* () {
       const outer = yield* memory({ tree: { f: "f", dangling: { link: "nowhere" }, dir: {}, good: { link: "dir" } } })
       const inner = yield* memory({ tree: { x: "x" } })
@@ -199,7 +199,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("support links and attributes only if they do so alone", () =>
+  it.effect("support links and attributes only if they support them without the mount", () =>
     Effect.gen(function* () {
       const plain = make({
         ...(yield* InMemory.make({ tree: { f: "f", l: { link: "f" } } })),
@@ -251,7 +251,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("can be watched by any spelling if case does not matter in one of them", () =>
+  it.effect("can be watched by a path in any case if one of them is case-insensitive", () =>
     Effect.gen(function* () {
       const outer = yield* InMemory.make({ tree: { dir: {} } })
       const caseless = yield* memory({ caseInsensitive: true })
@@ -347,7 +347,7 @@ describe("the locks of a mount", () => {
     })
   )
 
-  it.effect("take a backend that is on both sides once, without deadlock", () =>
+  it.effect("are taken once for a backend that is on both sides, without deadlock", () =>
     Effect.gen(function* () {
       const whole = yield* memory({ tree: { shared: { f: "f" }, g: "g" } })
       const fs = yield* mount("m", yield* subdirectory("shared")(whole))(whole)

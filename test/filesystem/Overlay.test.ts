@@ -55,7 +55,7 @@ describe("an overlay behaves like a copy:", () => {
 
   for (const [where, options] of cases) {
     it.effect.prop(
-      `it does so over another overlay if ${where} case`,
+      `it behaves like a copy over another overlay if ${where} case`,
       [program],
       Effect.fnUntraced(function* ([steps]) {
         const copy = yield* memory({ tree, caseInsensitive: true })
@@ -193,7 +193,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("shows existing entries of the upper filesystem instead of lower ones", () =>
+  it.effect("shows existing entries of the upper filesystem instead of lower entries", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers(
         { d: { below: "1", both: "lower" }, f: { hidden: "2" }, g: "file" },

@@ -91,7 +91,7 @@ describe("the root of Platform.fromFileSystem", () => {
 })
 
 describe("the translation of a PlatformError", () => {
-  // The table of behaviours.md.
+  // Error codes of Node and the faults that they stand for.
   const byCode: ReadonlyArray<readonly [code: string, expected: object]> = [
     ["ENOENT", { _tag: "NotFound" }],
     ["EEXIST", { _tag: "AlreadyExists" }],
@@ -230,7 +230,7 @@ describe("Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("reads an open file up to its size when it was opened", () =>
+  it.effect("reads an open file up to the size that it had when it was opened", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode()
       Fs.writeFileSync(join(root, "a"), "old")

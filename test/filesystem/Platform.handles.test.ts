@@ -385,7 +385,7 @@ describe("a call on the path of an unpublished handle", () => {
     )
   }
 
-  onBoth("writeFile that appends does so after the handle's content", (fs) =>
+  onBoth("writeFile with an append flag writes after the handle's content", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {

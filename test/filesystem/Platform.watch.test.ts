@@ -39,7 +39,7 @@ const watched = ({ at, fs }: Ground, path: string, recursive: boolean) =>
 
 for (const [name, ground] of grounds) {
   describe(`watching, ${name}`, () => {
-    it.live("reports direct entries by name, and not deeper ones", () =>
+    it.live("reports direct entries by name, and no deeper entries", () =>
       Effect.gen(function* () {
         const here = yield* ground
         const { at, fs } = here

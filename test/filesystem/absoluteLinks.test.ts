@@ -153,7 +153,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("lead to the same files in a double of a recording", () =>
+  it.live("lead to the same files in a replay of a recording", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       const journal = yield* Journal.makeMemory<Journal.Entry>()

@@ -87,7 +87,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("without permission to delete, writes work and remove what they created on failure", () =>
+    it.live("without permission to delete, writes succeed, and a failed write removes what it created", () =>
       on(
         (fs) =>
           Effect.gen(function* () {
@@ -278,7 +278,7 @@ describe("a file that cannot be read", () => {
 })
 
 describe("a file that another process creates and removes again", () => {
-  it.effect("is a Conflict for a write that expects no file, of bytes and of a stream", () =>
+  it.effect("is a Conflict for a write that expects no file, whether it writes bytes or a stream", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const write = () => Effect.fail({ _tag: "AlreadyExists" as const })
@@ -338,7 +338,7 @@ const swapped = (times: number) =>
     return Filesystem.make({ ...port, attributes: { set } })
   })
 
-describe("setAttributes of a file that another program exchanges with a link", () => {
+describe("setAttributes of a file that another program replaces by a link", () => {
   it.effect("succeeds when it is a file again", () =>
     Effect.gen(function* () {
       const fs = yield* swapped(3)
@@ -347,7 +347,7 @@ describe("setAttributes of a file that another program exchanges with a link", (
     })
   )
 
-  it.effect("fails with IoError if it stays a link, and does not blame the mode", () =>
+  it.effect("fails with IoError if it stays a link, and the error does not name the mode", () =>
     Effect.gen(function* () {
       const fs = yield* swapped(Number.POSITIVE_INFINITY)
       assert.strictEqual((yield* Effect.flip(fs.setAttributes("f", { mode: 0o600 })))._tag, "IoError")

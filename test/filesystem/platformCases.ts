@@ -1,6 +1,6 @@
 /**
- * A table of calls that effect's Node implementation and ours must answer alike, on the same tree. `at` makes a path for the
- * filesystem: absolute on the disk for Node's, relative to the root for ours.
+ * A table of calls for which effect's Node implementation and ours must give the same answers on the same tree. `at`
+ * makes a path: absolute on disk for Node's implementation, relative to the root for ours.
  */
 import { ByteSize, Effect, Exit, type FileSystem, Option, type PlatformError, type Scope, Stream } from "effect"
 import * as Cause from "effect/Cause"

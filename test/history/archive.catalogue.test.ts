@@ -31,13 +31,13 @@ const seen = Effect.fnUntraced(function* (fs: Filesystem.Algebra) {
   return out
 })
 
-describe("the catalogue of hostile archives", () => {
-  it("contains no title twice and at least 38 kinds", () => {
+describe("an import of a hostile archive", () => {
+  it("is tested with at least 38 kinds of archives", () => {
     assert.strictEqual(new Set(catalogue.map(({ title }) => title)).size, catalogue.length)
     assert.isAtLeast(catalogue.length, 38)
   })
 
-  it.effect("has a valid base: the same archive without the defect is imported", () =>
+  it.effect("succeeds for the same archive without its defect", () =>
     Effect.gen(function* () {
       const fs = Filesystem.make(yield* InMemory.make())
       const bytes = build([
@@ -51,7 +51,7 @@ describe("the catalogue of hostile archives", () => {
   )
 
   for (const { bytes, reason, title } of catalogue) {
-    it.effect(`${title} is refused as ${reason} and changes nothing`, () =>
+    it.effect(`is refused as ${reason} and changes nothing: ${title}`, () =>
       Effect.gen(function* () {
         const fs = Filesystem.make(yield* InMemory.make())
         yield* planted(fs)
@@ -64,7 +64,7 @@ describe("the catalogue of hostile archives", () => {
     )
   }
 
-  it.live("is refused in the same way from a stream and on a host, without changes in the root or around it", () =>
+  it.live("is refused in the same way from a stream and on a host, without changes inside or outside of the root", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { outside, port, root } = yield* host()

@@ -32,7 +32,7 @@ const extension = JSON.stringify({ manifest_version: 3, name: "An extension", ve
 const theirs: ReadonlyArray<readonly [what: string, content: string | Uint8Array]> = [
   ["of a browser extension", extension],
   ["of a web application", JSON.stringify({ name: "App", start_url: "/", icons: [] })],
-  ["that is no JSON", "{"],
+  ["that is not JSON", "{"],
   ["that is a list", "[]"],
   ["that is null", "null"],
   ["that is not UTF-8", Buffer.from([0x22, 0xff, 0x22])],
@@ -112,7 +112,7 @@ describe("a plain archive", () => {
     })
   )
 
-  it.effect("of the unpacked content of our own archive keeps its manifest.json and files/, and an empty one stays empty", () =>
+  it.effect("of an unpacked archive of ours keeps its manifest.json and files/, and an empty one stays empty", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write("files/a", "good")

@@ -1,5 +1,6 @@
 /**
- * Entries that an import would refuse. Archives for others omit and report them; our own archives keep them unchanged.
+ * Entries that an import refuses. Plain archives omit and report them; archives of snapshots, sessions and dumps keep
+ * them unchanged.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -34,7 +35,7 @@ const randomOf = (seed: number) => () => {
 const oddNames = ["Readme", "c:", "back\\slash", "e\u0301", "\ufb01le"] as const
 const oddTargets = ["/bin/busybox", "../../../outside", "back\\slash", "c:/x"] as const
 
-/** The planted paths: sound ones, and odd ones without those below an odd directory. */
+/** The planted paths: valid paths, and odd paths that are not below an odd directory. */
 interface Grown {
   readonly sound: Set<string>
   readonly odd: Set<string>
@@ -60,7 +61,7 @@ const grow = Effect.fnUntraced(function* (fs: Algebra, seed: number, top = ""): 
       const other = at === "" ? first : `${at}/${first}`
       if (!sound.has(other)) yield* fs.write(other, "the first of two")
       if (!isBelowOdd) sound.add(other)
-      // The first by code point is the sound one.
+      // Of two equal names, the first by code point is valid.
       if (other > path) continue
     }
     const makesLink = isOdd && !hasOddName
@@ -74,7 +75,7 @@ const grow = Effect.fnUntraced(function* (fs: Algebra, seed: number, top = ""): 
   return { sound, odd }
 })
 
-/** Returns the whole tree as a capture sees it, with the keys of names that are no text. */
+/** Returns the whole tree as a capture sees it, with the keys of names that are not UTF-8. */
 const pictureOf = (fs: Algebra): Effect.Effect<unknown, unknown> =>
   Effect.map(scan(fs.port), ({ tree }) => {
     const out: Record<string, unknown> = {}
@@ -94,7 +95,7 @@ const pictureOf = (fs: Algebra): Effect.Effect<unknown, unknown> =>
 const seeds = Array.from({ length: 12 }, (_, i) => i + 1)
 
 describe("an export of a tree with odd entries", () => {
-  it.effect("omits and reports exactly these, and the rest is imported", () =>
+  it.effect("omits and reports exactly the odd entries, and the other entries can be imported", () =>
     Effect.gen(function* () {
       let odd = 0
       for (const seed of seeds) {
@@ -122,7 +123,7 @@ describe("an export of a tree with odd entries", () => {
     })
   )
 
-  it.live("on a host omits FIFOs, names that are no text and links out of the root, with a reason each", () =>
+  it.live("on a host omits FIFOs, names that are not UTF-8 and links out of the root, with a reason each", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       execFileSync("mkfifo", [join(root, "fifo")])
@@ -166,7 +167,7 @@ const kinds = [
   ["an overlay", overlaid]
 ] as const
 
-describe("our own archives bring back every entry, including odd ones:", () => {
+describe("our own archives restore every entry, even if an import would refuse it:", () => {
   for (const [kind, make] of kinds) {
     it.live(`layerArchive over ${kind}`, () =>
       Effect.gen(function* () {
@@ -202,7 +203,7 @@ describe("our own archives bring back every entry, including odd ones:", () => {
         yield* spoil(fs)
         assert.strictEqual(yield* store.rollback("s"), fileCount)
         assert.deepStrictEqual(yield* pictureOf(fs), before)
-        // An import treats the file as an archive of a stranger and applies the strict rules.
+        // An import treats the file as an archive of another program and applies the strict rules.
         const other = yield* memory
         yield* Archive.importArchiveOf(other, archivePath)
         for (const path of grown.odd) assert.isFalse(yield* other.exists(path), path)
@@ -223,7 +224,7 @@ describe("our own archives bring back every entry, including odd ones:", () => {
     )
   }
 
-  it.live("names that are no text, on a host", () =>
+  it.live("names that are not UTF-8, on a host", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       const raw = Buffer.concat([Buffer.from(`${root}/`), Buffer.from([0x64, 0xff])])
@@ -259,7 +260,7 @@ describe("our own archives bring back every entry, including odd ones:", () => {
   )
 })
 
-describe("an archive of a stranger with verbatim entries", () => {
+describe("an archive with forged verbatim entries", () => {
   const hex = (path: string) => Buffer.from(path).toString("hex")
   const good = { name: "files/good", content: "good" }
   const said = (entries: number, files = entries, backend = "InMemory") => ({
@@ -286,20 +287,20 @@ describe("an archive of a stranger with verbatim entries", () => {
   )
 
   const hostile: ReadonlyArray<readonly [what: string, parts: ReadonlyArray<{ name: string; content?: string }>]> = [
-    ["a path that climbs", [{ name: `verbatim/f/${hex("../x")}` }]],
-    ["a path that climbs inside", [{ name: `verbatim/f/${hex("good/../../x")}` }]],
+    ["a path above the root", [{ name: `verbatim/f/${hex("../x")}` }]],
+    ["a path that climbs above the root by inner segments", [{ name: `verbatim/f/${hex("good/../../x")}` }]],
     ["an absolute path", [{ name: `verbatim/f/${hex("/etc/x")}` }]],
     ["an empty path", [{ name: "verbatim/f/" + hex("") }]],
-    ["a dot", [{ name: `verbatim/f/${hex(".")}` }]],
+    ["a dot as path", [{ name: `verbatim/f/${hex(".")}` }]],
     ["an empty segment", [{ name: `verbatim/f/${hex("a//b")}` }]],
     ["a NUL", [{ name: `verbatim/f/${hex("a\0b")}` }]],
-    ["a key that climbs", [{ name: `verbatim/f/${hex(`\0${hex("..")}`)}` }]],
+    ["a key for the parent directory", [{ name: `verbatim/f/${hex(`\0${hex("..")}`)}` }]],
     ["a key with a slash", [{ name: `verbatim/f/${hex(`\0${hex("a/\xff")}`)}` }]],
-    ["a path that is no text", [{ name: "verbatim/f/ff" }]],
-    ["upper case, another spelling of the same", [{ name: "verbatim/f/6A" }]],
+    ["a path that is not UTF-8", [{ name: "verbatim/f/ff" }]],
+    ["a path in upper-case hexadecimal", [{ name: "verbatim/f/6A" }]],
     ["an unknown kind", [{ name: `verbatim/x/${hex("a")}` }]],
     ["a parent that is a file", [{ name: `verbatim/f/${hex("good/below")}` }]],
-    ["a parent that is not there", [{ name: `verbatim/f/${hex("no/below")}` }]],
+    ["a missing parent", [{ name: `verbatim/f/${hex("no/below")}` }]],
     [
       "a parent that is a link",
       [
@@ -307,8 +308,8 @@ describe("an archive of a stranger with verbatim entries", () => {
         { name: `verbatim/f/${hex("out/passwd")}`, content: "x" }
       ]
     ],
-    ["a place that is taken", [{ name: `verbatim/f/${hex("good")}`, content: "x" }]],
-    ["a link to nothing", [{ name: `verbatim/l/${hex("l")}`, content: "" }]],
+    ["a path that exists already", [{ name: `verbatim/f/${hex("good")}`, content: "x" }]],
+    ["a link with an empty target", [{ name: `verbatim/l/${hex("l")}`, content: "" }]],
     ["a link with a NUL", [{ name: `verbatim/l/${hex("l")}`, content: "a\0b" }]],
     ["a link that is too long", [{ name: `verbatim/l/${hex("l")}`, content: "x".repeat(5000) }]],
     ["a directory with content", [{ name: `verbatim/d/${hex("d")}`, content: "x" }]],

@@ -81,7 +81,7 @@ const guarded = (shape: Shape): Shape =>
 describe("a damaged archive", () => {
   const soak = process.env["FS_ALGEBRA_SOAK"] === undefined ? 1 : 20
 
-  it.effect("is refused as an ArchiveError and leaves the old tree, or is imported with every file intact", () =>
+  it.effect("is refused with an ArchiveError and keeps the old tree, or is imported with every file intact", () =>
     Effect.gen(function* () {
       const good = yield* Archive.exportBytesOf(yield* small)
       const whole = guarded(yield* shapeOf(yield* small))
@@ -141,7 +141,7 @@ describe("a damaged archive", () => {
     })
   )
 
-  it.effect("in tar format is refused at every length short of its end mark", () =>
+  it.effect("in tar format is refused when it is truncated anywhere before its end mark", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       const good = Buffer.concat(yield* Stream.runCollect(Archive.exportTarOf(yield* small)))
@@ -222,7 +222,7 @@ const formats = [
 describe("any tree", () => {
   for (const [format, out, back] of formats) {
     it.effect.prop(
-      `comes back through ${format} except for the skipped entries, and with strict completely or not at all`,
+      `is restored from ${format} except for skipped entries; with strict, completely or not at all`,
       { entries: Named, files: Arbitraries.files },
       ({ entries, files }) =>
         Effect.gen(function* () {

@@ -38,7 +38,7 @@ const changed = (fs: Filesystem.Algebra, changes: (port: Backend) => Partial<Bac
   Filesystem.make({ ...fs.port, perform: undefined, explore: undefined, ...changes(fs.port) })
 
 describe("a ZIP archive", () => {
-  it.effect("brings back one changed file, and export and import count 1", () =>
+  it.effect("restores one changed file, and export and import report one file", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       const path = join(yield* fastDirectory, "a.fs.zip")
@@ -52,7 +52,7 @@ describe("a ZIP archive", () => {
     }).pipe(Effect.scoped, Effect.provide(InMemory.layer()))
   )
 
-  it.live("gives a host the tree of a memory, and a memory the tree of a host", () =>
+  it.live("transfers a tree from memory to a host, and back", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const first = yield* awkward
@@ -96,7 +96,7 @@ describe("a ZIP archive", () => {
     })
   )
 
-  it.effect("of a subdirectory or a read-only view holds what the view shows", () =>
+  it.effect("of a subdirectory or a read-only view contains the entries that the view shows", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ readOnly: false })
       yield* fs.write("a/b/c", "1")
@@ -116,17 +116,17 @@ describe("a strict export refuses what an import would refuse", () => {
     readonly [title: string, reason: string, plant: (fs: Filesystem.Algebra) => Effect.Effect<unknown, unknown>]
   > = [
     ["a backslash in a name", "name", (fs) => fs.write("a\\b", "x")],
-    ["a name that is a drive elsewhere", "name", (fs) => fs.write("c:/x", "x")],
-    ["names that differ in case alone", "duplicate", (fs) => Effect.andThen(fs.write("d/a", "1"), fs.write("d/A", "2"))],
-    ["directories that differ in case alone", "duplicate", (fs) => Effect.andThen(fs.write("d/x", "1"), fs.write("D/y", "2"))],
+    ["a name that is a drive on Windows", "name", (fs) => fs.write("c:/x", "x")],
+    ["names that differ only in case", "duplicate", (fs) => Effect.andThen(fs.write("d/a", "1"), fs.write("d/A", "2"))],
+    ["directories that differ only in case", "duplicate", (fs) => Effect.andThen(fs.write("d/x", "1"), fs.write("D/y", "2"))],
     [
-      "names that differ in normal form alone",
+      "names that differ only in Unicode normalization",
       "duplicate",
       (fs) => Effect.andThen(fs.write("\u00e9", "1"), fs.write("e\u0301", "2"))
     ]
   ]
   for (const [title, reason, plant] of rows) {
-    it.effect(`${title}: ${reason}, before the first byte`, () =>
+    it.effect(`${title} (as ${reason}, before the first byte)`, () =>
       Effect.gen(function* () {
         const fs = yield* memory()
         yield* fs.write("aaa", "first")
@@ -143,7 +143,7 @@ describe("a strict export refuses what an import would refuse", () => {
     )
   }
 
-  it.live("links out of the root, FIFOs and names that are no text", () =>
+  it.live("links out of the root, FIFOs and names that are not UTF-8", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()

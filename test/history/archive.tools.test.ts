@@ -174,7 +174,7 @@ with open(path, "wb") as f:
     )
   }
 
-  it.effect.runIf(soak)("counts more than 65535 entries, and so do we", () =>
+  it.effect.runIf(soak)("reads our archives of more than 65,535 entries, and we read its archives", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const fs = yield* memory
@@ -287,7 +287,7 @@ print(sum(os.lstat(os.path.join(d, f)).st_size for d, ds, fs in os.walk(sys.argv
   )
 
   for (const [title, flags] of [
-    ["as it does by itself", []],
+    ["with its default options", []],
     ["stored", ["-0"]],
     ["with 64-bit fields", ["-fz"]],
     ["without extra fields", ["-X"]],

@@ -1,4 +1,4 @@
-/** Trees with awkward names and contents, and a form that compares trees of any origin. */
+/** Trees with unusual names and contents, and a common form in which trees of all backends can be compared. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { execFileSync } from "node:child_process"
@@ -26,7 +26,7 @@ export const shapeOf = Effect.fnUntraced(function* (fs: Algebra) {
   return out as Shape
 })
 
-/** Returns the shape of a directory of the machine, read by Node. */
+/** Returns the shape of a directory on disk, read by Node. */
 export const shapeOnDisk = (top: string): Shape => {
   const out: Record<string, readonly [string, number | undefined, string]> = {}
   const visit = (at: string, path: string): void => {

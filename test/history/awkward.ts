@@ -1,6 +1,6 @@
 /**
- * Directories with everything that snapshot tools are known to lose or change, written and read by the operating system
- * alone.
+ * Directories with everything that snapshot tools are known to lose or change. The trees are written and read with
+ * system calls only.
  */
 import * as Fs from "node:fs"
 import { join } from "node:path"

@@ -147,7 +147,6 @@ describe.runIf(ready)("the disk of a store", () => {
     })
   )
 
-  // KNOWN TO FAIL: forgetting first writes a note, which does not fit on the full disk.
   it.live("has space again after a snapshot is forgotten on a full disk", () =>
     Effect.gen(function* () {
       const { first, here, one, room, second } = yield* twoOnFull
@@ -159,7 +158,6 @@ describe.runIf(ready)("the disk of a store", () => {
     })
   )
 
-  // KNOWN TO FAIL: our own git processes keep the removed packs open until the layer ends.
   it.live("has space again as soon as forgotten snapshots are collected, while the layer still runs", () =>
     Effect.gen(function* () {
       const { first, here, room, second } = yield* twoOnFull
@@ -235,7 +233,7 @@ describe.runIf(ready)("the disk of the directory", () => {
       return failures
     })
 
-  it.live("leaves the tree unchanged at every degree of fullness until it has room for a restore", () =>
+  it.live("leaves the tree unchanged however full it is, until it has room for a restore", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m")
       const here = { ...(yield* place), root }
@@ -259,7 +257,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("leaves the tree unchanged when a restore finds no inode", () =>
+  it.live("leaves the tree unchanged when no inode is free for a restore", () =>
     Effect.gen(function* () {
       const root = yield* disk("size=8m,nr_inodes=60")
       const here = { ...(yield* place), root }
@@ -307,7 +305,7 @@ describe.runIf(ready)("the disk of the directory", () => {
     })
   )
 
-  it.live("of named archives keeps its archives when it is full, and no part of another", () =>
+  it.live("that stores named archives keeps them when it is full, and keeps no partial archive", () =>
     Effect.gen(function* () {
       const top = yield* disk("size=4m")
       const archives = join(top, "archives")

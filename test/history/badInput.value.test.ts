@@ -111,7 +111,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
         Effect.gen(function* () {
           const { second } = yield* twoStates(here, snapshots)
           const twin = { ...fieldsOf(second), snapshotId: { toString: () => second.snapshotId } }
-          for (const [, value] of [...notValues, ["an id that is no text", twin]] as const) {
+          for (const [, value] of [...notValues, ["an id that is not a string", twin]] as const) {
             yield* refusesRestoring(here, snapshots.restore(value as Snapshots.FilesystemSnapshot), "incompatible")
           }
         })
@@ -196,25 +196,25 @@ const hostile: ReadonlyArray<readonly [what: string, plant: Plant, reason: Reaso
   [".gitmodules", tree(["100644", ".gitmodules"]), "corrupt"],
   ["a backslash", tree(["100644", "..\\out"]), "corrupt"],
   ["a line feed", tree(["100644", "a\nb"]), "corrupt"],
-  ["bytes that are no text", tree(["100644", Buffer.from([0xff, 0xfe])]), "corrupt"],
+  ["a name that is not UTF-8", tree(["100644", Buffer.from([0xff, 0xfe])]), "corrupt"],
   ["a commit of another repository", tree(["160000", "sub", "1".repeat(40)]), "corrupt"],
-  ["a mode that git has given up", tree(["100664", "f"]), "corrupt"],
+  ["an obsolete mode", tree(["100664", "f"]), "corrupt"],
   ["a set-uid mode", tree(["104755", "f"]), "corrupt"],
-  ["a mode that is no number", tree(["1006448", "f"]), "corrupt"],
+  ["a mode that is not a number", tree(["1006448", "f"]), "corrupt"],
   ["one name twice", tree(["100644", "f"], ["100644", "f"]), "corrupt"],
   ["a file and a directory of one name", tree(["100644", "f"], ["40000", "f"]), "corrupt"],
-  ["one name twice behind our mark", tree(["100644", "%fs-algebra%=.git"], ["40000", "%fs-algebra%=.git"]), "corrupt"],
-  ["a name that needs no mark, behind it", tree(["100644", "%fs-algebra%=f"]), "corrupt"],
-  [".. behind our mark", tree(["100644", "%fs-algebra%=.."]), "corrupt"],
+  ["one name twice after our prefix", tree(["100644", "%fs-algebra%=.git"], ["40000", "%fs-algebra%=.git"]), "corrupt"],
+  ["a name after our prefix that needs no prefix", tree(["100644", "%fs-algebra%=f"]), "corrupt"],
+  [".. after our prefix", tree(["100644", "%fs-algebra%=.."]), "corrupt"],
   [".. in hexadecimal", tree(["100644", "%fs-algebra%~2e2e"]), "corrupt"],
   ["a slash in hexadecimal", tree(["100644", "%fs-algebra%~612f62"]), "corrupt"],
   ["a NUL in hexadecimal", tree(["100644", "%fs-algebra%~ff00"]), "corrupt"],
-  ["another mark of ours", tree(["100644", "%fs-algebra%else"]), "corrupt"],
+  ["an unknown prefix of ours", tree(["100644", "%fs-algebra%else"]), "corrupt"],
   ["names out of order", tree(["100644", "b"], ["100644", "a"]), "corrupt"],
-  ["content that is not there", tree(["100644", "f", "2".repeat(40)]), "corrupt"],
-  ["a tree as content", (here, blob, empty) => tree(["100644", "f", empty])(here, blob, empty), "corrupt"],
-  ["content as a directory", (here, blob, empty) => tree(["40000", "d", blob])(here, blob, empty), "corrupt"],
-  ["a directory that is not there", tree(["40000", "d", "3".repeat(40)]), "corrupt"],
+  ["a missing blob", tree(["100644", "f", "2".repeat(40)]), "corrupt"],
+  ["a tree in place of a blob", (here, blob, empty) => tree(["100644", "f", empty])(here, blob, empty), "corrupt"],
+  ["a blob in place of a tree", (here, blob, empty) => tree(["40000", "d", blob])(here, blob, empty), "corrupt"],
+  ["a missing tree", tree(["40000", "d", "3".repeat(40)]), "corrupt"],
   [
     "a link with no target",
     (here, blob, empty) => tree(["120000", "l", object(here, "blob", "")])(here, blob, empty),
@@ -225,12 +225,12 @@ const hostile: ReadonlyArray<readonly [what: string, plant: Plant, reason: Reaso
     (here, blob, empty) => tree(["120000", "l", object(here, "blob", "a\0b")])(here, blob, empty),
     "corrupt"
   ],
-  ["modes beyond permissions", modesOf("4755 f\n", ["100755", "f"]), "corrupt"],
-  ["modes of what is not there", modesOf("0600 g\n", ["100644", "f"]), "corrupt"],
-  ["modes twice", modesOf("0600 f\n0640 f\n", ["100644", "f"]), "corrupt"],
-  ["modes of ..", modesOf("0600 ..\n", ["100644", "f"]), "corrupt"],
-  ["modes that are none", modesOf("rwx f\n", ["100644", "f"]), "corrupt"],
-  ["modes that are a directory", tree(["40000", "%fs-algebra%modes"]), "corrupt"]
+  ["recorded modes beyond the permission bits", modesOf("4755 f\n", ["100755", "f"]), "corrupt"],
+  ["a recorded mode of a missing entry", modesOf("0600 g\n", ["100644", "f"]), "corrupt"],
+  ["a mode that is recorded twice", modesOf("0600 f\n0640 f\n", ["100644", "f"]), "corrupt"],
+  ["a recorded mode of ..", modesOf("0600 ..\n", ["100644", "f"]), "corrupt"],
+  ["a recorded mode that is invalid", modesOf("rwx f\n", ["100644", "f"]), "corrupt"],
+  ["a directory in place of the recorded modes", tree(["40000", "%fs-algebra%modes"]), "corrupt"]
 ]
 
 describe.runIf(hasGit)("a store that an attacker prepared", () => {

@@ -57,8 +57,8 @@ const combinators: Readonly<Record<string, readonly [history: "kept" | "dropped"
 
 const memory = Effect.map(Effect.orDie(InMemory.make({ tree: { d: { f: "1" } } })), Filesystem.make)
 
-describe("history", () => {
-  it("is declared for every combinator", () => {
+describe("the history capability of a port", () => {
+  it("is tested for every combinator", () => {
     const made = [...Object.keys(Decorator), "mount", "overlay", "fromFileSystem"]
     assert.includeMembers(Object.keys(combinators), made)
     assert.includeMembers(Object.keys(Mounts), ["mount"])
@@ -80,7 +80,7 @@ describe("history", () => {
     )
   }
 
-  it.effect("stays dropped: no combinator over one that drops it brings it back", () =>
+  it.effect("is dropped for good: no combinator above a combinator that drops it restores it", () =>
     Effect.gen(function* () {
       for (const [, [outer, over]] of Object.entries(combinators)) {
         if (outer === "dropped") continue
@@ -101,7 +101,7 @@ describe("history", () => {
     })
   )
 
-  it.effect("makes no span when it is traced", () =>
+  it.effect("records no span when it is traced", () =>
     Effect.gen(function* () {
       const host = yield* PosixHost.make({ root: yield* directory })
       const spans: Array<string> = []

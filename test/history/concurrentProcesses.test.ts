@@ -1,6 +1,6 @@
 /**
- * Two processes on one root and one store. Each sees the snapshots of both, and nothing in the store may be lost. Two
- * concurrent restores have no order, so either tree may result, but never a mixture.
+ * Two processes with one root and one store. Each sees the snapshots of both, and nothing in the store may be lost. Two
+ * concurrent restores may leave either tree, but never a mixture.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -98,9 +98,8 @@ describe.runIf(hasGit)("two processes with one root and one store", () => {
     120_000
   )
 
-  // KNOWN TO FAIL: the processes share no lock, so both report success and leave a mixture.
   it.live(
-    "that restore two snapshots concurrently leave one whole tree, or the failed one says so",
+    "that restore two snapshots concurrently leave one whole tree, or one restore reports its failure",
     () =>
       Effect.gen(function* () {
         const here = yield* place

@@ -1,6 +1,6 @@
 /**
- * A process that changes a directory as fast as it can until it is killed. Its files carry checksums, so that `isWhole`
- * in concurrent.test.ts can tell torn ones. The only argument holds the orders as JSON.
+ * A process that changes a directory as fast as possible until it is killed. Its files carry checksums, so that
+ * `isWhole` in concurrent.test.ts detects torn files. The only argument is a JSON text of its tasks.
  */
 import { createHash } from "node:crypto"
 import * as Fs from "node:fs"

@@ -30,7 +30,7 @@ const files: Files = {
   "bin/tool": "#!/bin/sh\necho tool\n"
 }
 
-/** Shared directories use git; files apart use the default layer, which keeps archives. */
+/** Shared directories use git. Files inside the container use the default layer, which stores archives. */
 const snapshots = {
   overlay: () => Snapshots.layerGit({ gitDir: join(Fs.mkdtempSync(join(onDisk(), "store-")), "git") }),
   exec: () => Snapshots.layer
@@ -63,7 +63,7 @@ const picture = (fs: Algebra) => capture(fs.port)
 describePodman("with podman", () => {
   for (const strategy of ["overlay", "exec"] as const) {
     describe(`snapshots in a container, ${strategy}`, () => {
-      it.live("bring back changes by commands, byte for byte, on both sides", () =>
+      it.live("restore files that commands changed, byte for byte, inside and outside of the container", () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fs, sh, snapshots } = yield* working(strategy)

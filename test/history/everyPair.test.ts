@@ -1,6 +1,6 @@
 /**
- * Exports random trees from every filesystem and imports each into every other. Each target still holds the previous
- * tree, so an import must also replace it.
+ * Exports random trees from every filesystem and imports each of them into every other filesystem. Each target still
+ * contains the previous tree, so the import must replace that tree.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
@@ -30,13 +30,13 @@ const on = <E>(layer: Layer.Layer<Filesystem, E>, change: (self: Algebra) => Eff
 
 const filesystems: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Filesystem, unknown>]> = [
   ["memory", Filesystems.inMemory],
-  ["memory where case does not distinguish", Filesystems.caseless],
+  ["memory that ignores case", Filesystems.caseless],
   ["memory without accelerations", on(InMemory.layer(), ({ port }) => Effect.succeed(make(portable(port))))],
   ["a host", posixHost],
-  ["a host that is looked at twice", Filesystems.checkedHost],
-  ["a host by a link", Filesystems.linkedRoot],
+  ["a host with checks on every call", Filesystems.checkedHost],
+  ["a host through a link", Filesystems.linkedRoot],
   ["effect's FileSystem", Filesystems.nodeFileSystem],
-  ["effect's FileSystem of ours", Filesystems.thereAndBack],
+  ["effect's FileSystem over our own", Filesystems.thereAndBack],
   ...Filesystems.combinators,
   ...Filesystems.passThrough,
   [
@@ -167,7 +167,7 @@ const checkModes = Effect.fnUntraced(function* (fs: Algebra, modes: Readonly<Rec
 describe("export and import give the same tree", () => {
   for (const [from, source] of filesystems) {
     it.live.prop(
-      `from ${from} to each of ${filesystems.length}`,
+      `from ${from} to each of ${filesystems.length} filesystems`,
       [Arbitrary.array(aTree, { minLength: trees, maxLength: trees })],
       ([sequence]) =>
         Effect.scoped(

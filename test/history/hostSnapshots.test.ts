@@ -20,7 +20,7 @@ const inspect = ({ gitDir }: Place, ...args: ReadonlyArray<string>): string =>
   execFileSync("git", ["--git-dir", gitDir, ...args], { encoding: "latin1", maxBuffer: 1 << 28 })
 
 describe("snapshots of a host directory", () => {
-  it.live("bring everything back byte for byte and mode for mode", () =>
+  it.live("restore everything byte for byte and mode for mode", () =>
     Effect.gen(function* () {
       const here = yield* place
       plant(here.root, here.trap)
@@ -213,7 +213,7 @@ describe("the stamps that a store keeps for the next process", () => {
     })
   )
 
-  /** Seals that a stranger can make: a checksum, and a code of the right length made with another key. */
+  /** Signatures that another program can make: a checksum, and a signature of the right length with another key. */
   const seals: Record<string, (text: string) => string> = {
     "a checksum": (text) => createHash("sha256").update(text).digest("hex"),
     "the code of another installation": (text) => {
@@ -272,7 +272,9 @@ describe("the stamps that a store keeps for the next process", () => {
       assert.strictEqual(Fs.readFileSync(elsewhere, "utf8"), "kept")
     })
   )
+})
 
+describe("snapshots of a host", () => {
   /** The rewrites of the file at the reads of a capture: before the fifth, before the first twenty, and before each. */
   it.live.each([
     ["once", [5, 5]],
@@ -323,7 +325,7 @@ describe("the stamps that a store keeps for the next process", () => {
     })
   )
 
-  it.live("files of an unchanged directory are kept when only its tree survived a collection", () =>
+  it.live("the files of an unchanged directory stay in the store when older snapshots are forgotten and collected", () =>
     Effect.gen(function* () {
       const { gitDir, root } = yield* place
       for (const name of ["a", "b"]) {
@@ -379,7 +381,7 @@ describe("the stamps that a store keeps for the next process", () => {
     })
   )
 
-  it.live("the result of a restore survives JSON, even with names that are no text", () =>
+  it.live("the result of a restore survives JSON, even with names that are not UTF-8", () =>
     Effect.gen(function* () {
       const { gitDir, root } = yield* place
       yield* Effect.gen(function* () {
@@ -450,7 +452,7 @@ describe("the stamps that a store keeps for the next process", () => {
     })
   )
 
-  it.live("reading a large file of the past backwards runs one process at a time", () =>
+  it.live("reading a large file of a snapshot backwards runs one git process at a time", () =>
     Effect.gen(function* () {
       const { gitDir, root } = yield* place
       const content = Buffer.alloc(6 * 1024 * 1024, "0123456789\n")
@@ -483,7 +485,7 @@ describe("the stamps that a store keeps for the next process", () => {
     })
   )
 
-  it.live("a capture without write permission includes the leftovers of a killed exchange", () =>
+  it.live("a capture without write permission includes the leftovers of a killed transaction", () =>
     Effect.gen(function* () {
       const { gitDir, root } = yield* place
       Fs.writeFileSync(join(root, "a"), "1")
@@ -504,7 +506,7 @@ describe("the stamps that a store keeps for the next process", () => {
     })
   )
 
-  it.live.skipIf(process.platform !== "linux")("a name that is no text looks the same in a view as now", () =>
+  it.live.skipIf(process.platform !== "linux")("a name that is not UTF-8 is listed alike in a view and in the live tree", () =>
     Effect.gen(function* () {
       const { gitDir, root } = yield* place
       for (const name of ["a\xff", "b\\\xfe", "c\n"]) {
@@ -522,7 +524,7 @@ describe("the stamps that a store keeps for the next process", () => {
     })
   )
 
-  it.live("an excluded .git stays unchanged, whichever layer restores", () =>
+  it.live("an excluded .git stays unchanged, whichever layer restores a snapshot", () =>
     Effect.gen(function* () {
       const { gitDir, root } = yield* place
       Fs.mkdirSync(join(root, ".git"))

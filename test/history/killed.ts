@@ -1,6 +1,6 @@
 /**
- * A process that recovers a root, reports what it found, and exchanges two trees until it is killed, or twice. Each
- * finished step is a line of JSON on its output.
+ * A process that recovers a root and reports the result. It then turns one tree into another and back, twice or until
+ * it is killed. It prints each finished step as a line of JSON.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -9,7 +9,7 @@ import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { runTransaction } from "../../src/history/transaction.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { Recovery } from "../../src/port/hostRoots.ts"
-import { goalOf, look, type Tree, unlike } from "./exchanging.ts"
+import { goalOf, look, type Tree, unlike } from "./transactionTrees.ts"
 import { writeOut } from "../writeOut.ts"
 
 export interface Orders {

@@ -141,7 +141,7 @@ const change = (port: Backend, { isChmod, mode, path, step }: Change): Effect.Ef
 for (const folds of [false, true]) {
   for (const isWatched of [false, true]) {
     it.effect.prop(
-      `each capture comes back after any changes, whole and by paths${folds ? ", without case" : ""}${isWatched ? ", and watchers see it" : ""}`,
+      `each capture can be restored after any changes, as a whole and by paths${folds ? ", in a case-insensitive tree" : ""}${isWatched ? ", and watchers see it" : ""}`,
       [Arbitrary.array(Moment, { maxLength: 8 })],
       ([moments]) =>
         Effect.gen(function* () {
@@ -205,7 +205,7 @@ for (const folds of [false, true]) {
 const fresh = (tree: InMemory.Tree, options?: InMemory.InMemoryOptions) => Effect.orDie(InMemory.make({ tree, ...options }))
 
 describe("a capture", () => {
-  it.effect("belongs to its filesystem: another one refuses it and changes nothing", () =>
+  it.effect("belongs to its filesystem: another filesystem refuses it and changes nothing", () =>
     Effect.gen(function* () {
       const one = yield* fresh({ a: "1" })
       const other = yield* fresh({ b: "2" }, { caseInsensitive: true })
@@ -220,7 +220,7 @@ describe("a capture", () => {
     })
   )
 
-  it.effect("is the same object as the previous capture if nothing changed", () =>
+  it.effect("is the same object as the previous capture if nothing has changed", () =>
     Effect.gen(function* () {
       const history = historyOf(yield* fresh({ a: { b: "1" } }))
       assert.strictEqual((yield* history.capture).root, (yield* history.capture).root)
@@ -236,7 +236,7 @@ describe("a capture", () => {
 })
 
 describe("restoring", () => {
-  it.effect("by paths brings back the times of the restored entries and updates those of their directories", () =>
+  it.effect("by paths restores the times of the given entries and updates the times of their directories", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ d: { e: { f: "1" } }, kept: "k" })
       const history = historyOf(port)
@@ -295,7 +295,7 @@ describe("restoring", () => {
     })
   )
 
-  it.effect("brings back the spelling of names where case does not distinguish them", () =>
+  it.effect("restores the case of names in a case-insensitive tree", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ Dir: { File: "1" } }, { caseInsensitive: true })
       const history = historyOf(port)

@@ -90,7 +90,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("settled for one side still merges everything else, even within the files", () =>
+  it.effect("with conflicts resolved for one side merges everything else, even within the files", () =>
     Effect.gen(function* () {
       const ours = yield* merging(...conflicting, { conflicts: "ours" })
       assert.deepStrictEqual(yield* contents(ours), { a: "0\n2\nX\n", b: "B\n", c: "C\n" })
@@ -182,7 +182,7 @@ describe("merge", () => {
     })
   )
 
-  it.effect("reads content by the name of each side where case does not distinguish", () =>
+  it.effect("reads content by the name of each side in a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const result = yield* merging(
         { "src/a": "1\n2\n3\n", "src/b": "1" },

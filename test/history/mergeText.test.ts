@@ -24,33 +24,57 @@ const table: ReadonlyArray<readonly [claim: string, ...Triple, merged: string | 
   ["changes of the same line are a conflict", "a\n", "b\n", "c\n", undefined],
   ["the same change on both sides is taken once", "a\nb\nc\n", "a\nX\nc\n", "a\nX\nc\n", "a\nX\nc\n"],
   [
-    "the same change beside another one that only one side has",
+    "the same change on both sides and another change on one side are taken",
     "a\nb\nc\nd\ne\n",
     "a\nX\nc\nd\ne\n",
     "a\nX\nc\nd\nE\n",
     "a\nX\nc\nd\nE\n"
   ],
-  ["insertions at one place are a conflict", "a\nb\n", "a\nx\nb\n", "a\ny\nb\n", undefined],
-  ["the same insertion at one place is not", "a\nb\nc\n", "a\nx\nb\nc\n", "a\nx\nb\nC\n", "a\nx\nb\nC\n"],
-  ["an insertion at the start, another at the end", "a\nb\n", "x\na\nb\n", "a\nb\ny\n", "x\na\nb\ny\n"],
+  ["different insertions at one position are a conflict", "a\nb\n", "a\nx\nb\n", "a\ny\nb\n", undefined],
+  ["the same insertion at one position is taken once", "a\nb\nc\n", "a\nx\nb\nc\n", "a\nx\nb\nC\n", "a\nx\nb\nC\n"],
+  ["an insertion at the start and another at the end are both taken", "a\nb\n", "x\na\nb\n", "a\nb\ny\n", "x\na\nb\ny\n"],
   ["an insertion next to a removal is a conflict", "a\nb\nc\n", "a\nc\n", "a\nb\nx\nc\n", undefined],
-  ["both remove, one of them more", "a\nb\nc\nd\n", "a\nd\n", "a\nc\nd\n", undefined],
-  ["both come to the same lines by different edits", "a\nb\nc\n", "x\ny\n", "x\ny\n", "x\ny\n"],
-  ["a line without terminator at the end is another line", "a\nb", "a\nb\n", "A\nb", undefined],
-  ["the last terminator goes, far from the other change", "a\nb\nc\n", "a\nb\nc", "A\nb\nc\n", "A\nb\nc"],
-  ["what comes behind a last line without terminator changes that line", "a\nb\nc", "a\nb\nc\nd\n", "A\nb\nc", "A\nb\nc\nd\n"],
-  ["CR LF stays where it was", "a\r\nb\r\nc\r\n", "A\r\nb\r\nc\r\n", "a\r\nb\r\nC\r\n", "A\r\nb\r\nC\r\n"],
-  ["all endings changed on one side conflict with any change", "a\nb\nc\n", "a\r\nb\r\nc\r\n", "a\nb\nC\n", undefined],
-  ["a lone CR ends no line", "a\rb\nc\nd\n", "a\rB\nc\nd\n", "a\rb\nc\nD\n", "a\rB\nc\nD\n"],
-  ["bytes that are no UTF-8", "\xff\nb\n\xfe\xfd\n", "\xff\xff\nb\n\xfe\xfd\n", "\xff\nb\n\xfe\n", "\xff\xff\nb\n\xfe\n"],
-  ["a byte order mark is content", "\xef\xbb\xbfa\nb\nc\n", "a\nb\nc\n", "\xef\xbb\xbfa\nb\nC\n", "a\nb\nC\n"],
-  ["added on both sides, without a base", "", "a\n", "b\n", undefined],
-  ["added on both sides, one of them empty", "", "", "b\n", "b\n"],
-  ["emptied on one side, changed on the other", "a\n", "", "b\n", undefined],
-  ["emptied on both", "a\n", "", "", ""],
-  ["lines like others, changed next to them: up to the place that both changed", "a\nb\nb\n", "b\nc\n", "b\n", "b\nc\n"],
-  ["and over others of their own side", "b\nb\nc\n", "a\nb\n", "b\n", "a\nb\n"],
-  ["a line moved into lines like it", "x\nx\nx\nb\nc\n", "x\nx\nx\nx\nb\nc\n", "x\nx\nx\nb\nC\n", "x\nx\nx\nx\nb\nC\n"]
+  ["overlapping removals of different size are a conflict", "a\nb\nc\nd\n", "a\nd\n", "a\nc\nd\n", undefined],
+  ["equal results of both sides are taken", "a\nb\nc\n", "x\ny\n", "x\ny\n", "x\ny\n"],
+  ["adding a newline to the last line is a change of that line", "a\nb", "a\nb\n", "A\nb", undefined],
+  ["a removed newline at the end is merged with a distant change", "a\nb\nc\n", "a\nb\nc", "A\nb\nc\n", "A\nb\nc"],
+  [
+    "lines after a last line without a newline are a change of that line, merged with a distant change",
+    "a\nb\nc",
+    "a\nb\nc\nd\n",
+    "A\nb\nc",
+    "A\nb\nc\nd\n"
+  ],
+  ["CRLF stays in merged lines", "a\r\nb\r\nc\r\n", "A\r\nb\r\nc\r\n", "a\r\nb\r\nC\r\n", "A\r\nb\r\nC\r\n"],
+  ["a change of all line endings conflicts with any other change", "a\nb\nc\n", "a\r\nb\r\nc\r\n", "a\nb\nC\n", undefined],
+  ["a lone CR does not end a line", "a\rb\nc\nd\n", "a\rB\nc\nd\n", "a\rb\nc\nD\n", "a\rB\nc\nD\n"],
+  [
+    "bytes that are not UTF-8 are merged by line",
+    "\xff\nb\n\xfe\xfd\n",
+    "\xff\xff\nb\n\xfe\xfd\n",
+    "\xff\nb\n\xfe\n",
+    "\xff\xff\nb\n\xfe\n"
+  ],
+  [
+    "a byte order mark is merged as content of the first line",
+    "\xef\xbb\xbfa\nb\nc\n",
+    "a\nb\nc\n",
+    "\xef\xbb\xbfa\nb\nC\n",
+    "a\nb\nC\n"
+  ],
+  ["different texts without a base are a conflict", "", "a\n", "b\n", undefined],
+  ["a text and an empty text without a base give the text", "", "", "b\n", "b\n"],
+  ["an emptied text conflicts with a change", "a\n", "", "b\n", undefined],
+  ["a text that both sides empty is empty", "a\n", "", "", ""],
+  ["a change next to equal lines extends to the change of the other side", "a\nb\nb\n", "b\nc\n", "b\n", "b\nc\n"],
+  ["a change next to equal lines joins another change of the same side", "b\nb\nc\n", "a\nb\n", "b\n", "a\nb\n"],
+  [
+    "a line that is inserted among equal lines is merged with a distant change",
+    "x\nx\nx\nb\nc\n",
+    "x\nx\nx\nx\nb\nc\n",
+    "x\nx\nx\nb\nC\n",
+    "x\nx\nx\nx\nb\nC\n"
+  ]
 ]
 
 const texts = (random: Random, letters: number, length: number, edits: number): Triple => {
@@ -114,7 +138,7 @@ describe("mergeText", () => {
     ])
   })
 
-  it("settles a conflict for one side and still merges the rest", () => {
+  it("resolves a conflict for one side and merges the other changes", () => {
     const three = [bytes("a\nb\nc\n"), bytes("A\nb\nX\n"), bytes("a\nb\nY\n")] as const
     const [ours, theirs] = [runAtOnce(mergeText(...three)), runAtOnce(mergeText(...three, "theirs"))]
     assert.strictEqual(ours._tag === "Conflicts" && latin1(ours.bytes), "A\nb\nX\n")

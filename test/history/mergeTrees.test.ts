@@ -42,21 +42,21 @@ const table: ReadonlyArray<Case> = [
     merged: { keep: "k", mine: "2", yours: "2", "d/x": "y", "d/new": "n", other: { link: "keep" } }
   },
   {
-    claim: "the same on both sides is no conflict",
+    claim: "equal changes on both sides are not a conflict",
     base: { a: "1", b: "1", l: { link: "x" } },
     ours: { a: "2", l: { link: "y" }, n: "n", "e/": 0o700 },
     theirs: { a: "2", l: { link: "y" }, n: "n", "e/": 0o700 },
     merged: { a: "2", l: { link: "y" }, n: "n", "e/": 0o700 }
   },
   {
-    claim: "bytes and mode of one file are merged each on its own",
+    claim: "bytes and mode of one file are merged separately",
     base: { run: "1", stop: ["1", 0o755] },
     ours: { run: ["1", 0o755], stop: ["2", 0o755] },
     theirs: { run: "2", stop: "1" },
     merged: { run: ["2", 0o755], stop: "2" }
   },
   {
-    claim: "two changed modes of a file, of a directory and of the root are conflicts",
+    claim: "different modes of a file, a directory or the root on both sides are conflicts",
     base: { f: "1", "d/": 0o755 },
     ours: { "/": 0o711, f: ["1", 0o600], "d/": 0o700 },
     theirs: { "/": 0o700, f: ["1", 0o755], "d/": 0o750 },
@@ -69,7 +69,7 @@ const table: ReadonlyArray<Case> = [
     ]
   },
   {
-    claim: "a file that both changed or added is left to a merge of its lines",
+    claim: "a file that both sides changed or added is returned for a merge of its lines",
     base: { a: "1" },
     ours: { a: "2", b: "2" },
     theirs: { a: ["3", 0o755], b: "3" },
@@ -78,7 +78,7 @@ const table: ReadonlyArray<Case> = [
     toMerge: ["a", "b"]
   },
   {
-    claim: "a file removed here and changed there",
+    claim: "a file that one side removed and the other changed is a conflict",
     base: { a: "1", b: "1" },
     ours: { b: "2" },
     theirs: { a: ["1", 0o700] },
@@ -87,7 +87,7 @@ const table: ReadonlyArray<Case> = [
     conflicts: ['"a": ours removed it, theirs changed it', '"b": theirs removed it, ours changed it']
   },
   {
-    claim: "a directory removed here, in which something was changed or added there, is one conflict",
+    claim: "a directory that one side removed and in which the other changed or added entries is one conflict",
     base: { "d/a": "1", "d/b": "1", "d/e/c": "1" },
     ours: {},
     theirs: { "d/a": "1", "d/b": "2", "d/e/c": "1", "d/e/n": "n" },
@@ -96,28 +96,28 @@ const table: ReadonlyArray<Case> = [
     conflicts: ['"d": ours removed it, theirs changed "d/b" in it, and 1 more']
   },
   {
-    claim: "a directory removed here, in which something was removed there, is gone",
+    claim: "a directory that one side removed and in which the other only removed entries is removed",
     base: { "d/a": "1", "d/b": "1" },
     ours: {},
     theirs: { "d/a": "1" },
     merged: {}
   },
   {
-    claim: "a directory emptied here gets what is added there",
+    claim: "a directory that one side emptied contains the entries that the other added",
     base: { "d/a": "1" },
     ours: { "d/": 0o755 },
     theirs: { "d/a": "1", "d/b": "2" },
     merged: { "d/b": "2" }
   },
   {
-    claim: "an empty directory added here and one removed there",
+    claim: "an added and a removed empty directory are both merged",
     base: { "old/": 0o755 },
     ours: { "old/": 0o755, "new/": 0o755 },
     theirs: {},
     merged: { "new/": 0o755 }
   },
   {
-    claim: "a file changed here and a directory in its place there",
+    claim: "a file that one side changed and the other replaced by a directory is a conflict",
     base: { a: "1" },
     ours: { a: "2" },
     theirs: { "a/b": "1" },
@@ -126,7 +126,7 @@ const table: ReadonlyArray<Case> = [
     conflicts: ['"a": it is a file in ours and a directory in theirs']
   },
   {
-    claim: "a file here and a link there, both new",
+    claim: "a new file and a new link of the same name are a conflict",
     base: {},
     ours: { a: "1" },
     theirs: { a: { link: "b" } },
@@ -135,21 +135,21 @@ const table: ReadonlyArray<Case> = [
     conflicts: ['"a": it is a file in ours and a link in theirs']
   },
   {
-    claim: "what stayed as it was here may be of another kind there",
+    claim: "an entry that one side left unchanged may become an entry of another kind on the other side",
     base: { a: "1", "d/x": "1", l: { link: "a" } },
     ours: { a: "1", "d/x": "1", l: "no link" },
     theirs: { "a/b": "1", d: "file", l: { link: "a" } },
     merged: { "a/b": "1", d: "file", l: "no link" }
   },
   {
-    claim: "a directory replaced here, in which something was only removed there, is replaced",
+    claim: "a directory that one side replaced and in which the other only removed entries is replaced",
     base: { "d/a": "1", "d/b": "1" },
     ours: { d: "file" },
     theirs: { "d/a": "1" },
     merged: { d: "file" }
   },
   {
-    claim: "a link that leads to two other places",
+    claim: "a link with different new targets on both sides is a conflict",
     base: { l: { link: "a" } },
     ours: { l: { link: "b" } },
     theirs: { l: { link: "c" } },
@@ -158,14 +158,14 @@ const table: ReadonlyArray<Case> = [
     conflicts: ['"l": the link points to "b" in ours and to "c" in theirs']
   },
   {
-    claim: "names that differ in case are two where case distinguishes them",
+    claim: "names that differ only in case are two entries in a case-sensitive filesystem",
     base: {},
     ours: { Readme: "1" },
     theirs: { README: "2" },
     merged: { Readme: "1", README: "2" }
   },
   {
-    claim: "without case, two new names that are one",
+    claim: "two new names that differ only in case are a conflict in a case-insensitive filesystem",
     caseInsensitive: true,
     base: {},
     ours: { "d/Readme": "1" },
@@ -175,7 +175,7 @@ const table: ReadonlyArray<Case> = [
     conflicts: ['"d/Readme": "Readme" and "README" are the same name in this filesystem']
   },
   {
-    claim: "without case, spelling is merged as everything else",
+    claim: "a change of case is merged with other changes in a case-insensitive filesystem",
     caseInsensitive: true,
     base: { a: "1", b: "1", "dir/x": "1" },
     ours: { A: "1", b: "2", "Dir/x": "1" },
@@ -183,7 +183,7 @@ const table: ReadonlyArray<Case> = [
     merged: { A: "2", B: "2", "Dir/x": "2" }
   },
   {
-    claim: "without case, a name spelled in two new ways",
+    claim: "two different changes of case of one name are a conflict in a case-insensitive filesystem",
     caseInsensitive: true,
     base: { name: "1" },
     ours: { Name: "1" },
@@ -193,7 +193,7 @@ const table: ReadonlyArray<Case> = [
     conflicts: ['"Name": "Name" and "NAME" are the same name in this filesystem']
   },
   {
-    claim: "without case, removed here and spelled in another way there",
+    claim: "a removed entry whose case the other side changed is a conflict in a case-insensitive filesystem",
     caseInsensitive: true,
     base: { a: "1" },
     ours: {},
@@ -203,7 +203,7 @@ const table: ReadonlyArray<Case> = [
     conflicts: ['"A": ours removed it, theirs changed it']
   },
   {
-    claim: "without case, two names of a side that knows case",
+    claim: "two names of one side that differ only in case are a conflict in a case-insensitive filesystem",
     caseInsensitive: true,
     base: { "d/a": "1" },
     ours: { "d/a": "1" },
@@ -450,7 +450,7 @@ describe("mergeTrees", () => {
     }
   })
 
-  it("never gives a directory two names that differ only in case where case does not distinguish", () => {
+  it("never gives a directory two names that differ only in case in a case-insensitive filesystem", () => {
     const next = random(26)
     const spelled = (entries: Flat, spell: (path: string) => string): Flat =>
       new Map([...entries].map(([path, blob]) => [next(3) === 0 && !path.endsWith("/") ? spell(path) : path, blob]))

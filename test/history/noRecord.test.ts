@@ -7,12 +7,12 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { before } from "../agent/changesKilled.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { file, look, plant, tree } from "./exchanging.ts"
+import { file, look, plant, tree } from "./transactionTrees.ts"
 
 const script = fileURLToPath(new URL("../agent/changesKilled.ts", import.meta.url))
 
 it.live.skipIf(process.platform === "win32")(
-  "a change that cannot be recorded is refused with advice and changes nothing",
+  "a change of several files that cannot be recorded is refused with advice and changes nothing",
   () =>
     Effect.scoped(
       Effect.gen(function* () {

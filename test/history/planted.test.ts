@@ -1,4 +1,4 @@
-/** Directories of a stranger in a workspace that look like those of our transactions. */
+/** Directories in a workspace that other programs made and that look like directories of our transactions. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -15,7 +15,7 @@ import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Identity from "../../src/runtime/processIdentity.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 import * as Names from "../runtime/names.ts"
-import { file, look, plant as seed, tree } from "./exchanging.ts"
+import { file, look, plant as seed, tree } from "./transactionTrees.ts"
 import type { Orders } from "./killed.ts"
 
 const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }
@@ -47,8 +47,8 @@ const forgeries: ReadonlyArray<readonly [claim: string, planted: Planted]> = [
   ["an unknown process", { owner: "a-1-1", journal: "journal", text: journal }],
   ["a dead process", { owner: dead(), journal: "journal", text: journal }],
   ["this process", { owner: Identity.self(), journal: "journal", text: journal }],
-  ["a dead process that was going back", { owner: dead(), journal: "journal.back", text: journal }],
-  ["a dead process that was done", { owner: dead(), journal: "journal.done", text: journal }],
+  ["a dead process that was rolling back", { owner: dead(), journal: "journal.back", text: journal }],
+  ["a dead process that had finished", { owner: dead(), journal: "journal.done", text: journal }],
   ["a dead process, with garbage as the journal", { owner: dead(), journal: "journal", text: "{ not JSON" }]
 ]
 
@@ -67,7 +67,7 @@ const openings: ReadonlyArray<readonly [claim: string, open: (root: string) => E
   ]
 ]
 
-describe("a planted directory that looks like a transaction's", () => {
+describe("a planted directory that looks like one of a transaction", () => {
   for (const [whose, planted] of forgeries) {
     for (const [when, open] of openings) {
       it.live(`of ${whose} is ignored when ${when}`, () =>

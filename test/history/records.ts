@@ -1,4 +1,4 @@
-/** Records of transactions that tests read, change and forge, and the results of opening a root with them. */
+/** Functions to read, change and forge the records of transactions, and to open a root with such records. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"

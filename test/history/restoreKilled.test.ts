@@ -17,7 +17,7 @@ import { chooser, read } from "./awkward.ts"
 import { fsck, hasGit, hidden, isSoak, type Place, place, within } from "./badInput.ts"
 import type { Orders } from "./restoreLoop.ts"
 
-/** The soak count comes from the issue; the usual count shows each possible outcome. */
+/** The number of kills. The usual number is enough for each possible outcome. */
 const kills = isSoak ? 500 : 6
 const fewer = isSoak ? 100 : 3
 /** Additional kills for a busy machine, where kills may come too early or too late to leave anything unfinished. */
@@ -54,7 +54,7 @@ const spin = (milliseconds: number): void => {
  * after some characters of output.
  */
 const killSoon = ({ child, said }: Process, root: string | undefined, choose: (below: number) => number): void => {
-  // A hidden name of the lock comes first, then the staging directory; they go in reverse order.
+  // The hidden name of the lock is made first, then the staging directory; they are removed in reverse order.
   const after = (root === undefined ? 1 : 2) + choose(4)
   const most = [1, 5, 20, 60][choose(4)]!
   const kill = (): void => {

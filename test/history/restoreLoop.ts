@@ -27,7 +27,7 @@ export interface Orders {
 
 const say = (text: string): void => writeOut(text)
 
-// Orders come on standard input, so that the slow start of the process happens before them.
+// Commands come on standard input, so that the process has started before it gets them.
 const orders = JSON.parse(Fs.readFileSync(0, "utf8")) as Orders
 const { root, store, two, what } = orders
 

@@ -42,7 +42,7 @@ describe("a store of snapshots that shares its directory with dumps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("refuses it as well for the previous archive of a dump that was killed", () =>
+  it.effect("refuses to replace or remove the previous archive of a dump that was killed", () =>
     Effect.gen(function* () {
       const { directory, filesystem, session, store } = yield* ready
       yield* Session.dumpSessionTree(session, directory, { filesystem })

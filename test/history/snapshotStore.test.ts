@@ -38,7 +38,7 @@ const project: Files = {
 }
 const [projectFiles, projectBytes] = [5, 15 + 1 + 2 + 0 + 11]
 
-/** Returns a filesystem with the project, and a directory for the store that does not exist yet. */
+/** Returns a filesystem with files, and the path of a store that does not exist yet. */
 const ground = Effect.gen(function* () {
   const top = yield* fastDirectory
   const fs = make(yield* InMemory.make())
@@ -168,7 +168,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     ["an object", { toString: () => "s" }]
   ]
   for (const [what, id] of refusedIds) {
-    it.effect(`is refused for an id that is ${what}, and no such id is found`, () =>
+    it.effect(`is refused for an id that is ${what}, and no snapshot with that id is found`, () =>
       Effect.gen(function* () {
         const { fs, store, top } = yield* ready
         yield* store.snapshot("there")
@@ -297,21 +297,21 @@ describe("the directory of a store", () => {
   const refused: ReadonlyArray<readonly [what: string, prepare: (top: string) => string, isOfRoot?: boolean]> = [
     ["a link", (top) => (Fs.mkdirSync(join(top, "real")), Fs.symlinkSync("real", join(top, "l")), join(top, "l"))],
     [
-      "a link with a slash behind it",
+      "a link with a trailing slash",
       (top) => (Fs.mkdirSync(join(top, "real")), Fs.symlinkSync("real", join(top, "l")), `${top}/l/`)
     ],
     ["climbing", (top) => `${top}/a/../b`],
-    ["a link that leads nowhere", (top) => (Fs.symlinkSync("nowhere", join(top, "l")), join(top, "l"))],
+    ["a dangling link", (top) => (Fs.symlinkSync("nowhere", join(top, "l")), join(top, "l"))],
     ["a file", (top) => (Fs.writeFileSync(join(top, "f"), ""), join(top, "f"))],
     ["below a file", (top) => (Fs.writeFileSync(join(top, "f"), ""), join(top, "f/store"))],
     ["writable for everybody", (top) => (Fs.mkdirSync(join(top, "d")), Fs.chmodSync(join(top, "d"), 0o1777), join(top, "d"))],
     [
-      "somebody else's",
+      "owned by another user",
       (top) => (Fs.mkdirSync(join(top, "d")), Fs.chownSync(join(top, "d"), 65534, 65534), join(top, "d")),
       true
     ],
     ["relative", () => "store"],
-    ["no text", () => 1 as never],
+    ["a number", () => 1 as never],
     ["a path with NUL", (top) => `${top}/a\0b`]
   ]
   for (const [what, prepare, isOfRoot] of refused) {
@@ -425,7 +425,7 @@ describe("rollback", () => {
     ["deleting", { allowDelete: false }]
   ]
   for (const [what, options] of forbidden) {
-    it.effect(`is refused first of all where ${what} is not permitted`, () =>
+    it.effect(`is refused before any other check if ${what} is not permitted`, () =>
       Effect.gen(function* () {
         const { directory, store: writer, top } = yield* ready
         const { archivePath } = yield* writer.snapshot("s")
@@ -496,7 +496,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
     })
   )
 
-  it.effect("follows links, and changes nothing for a path that is missing, no file or no archive", () =>
+  it.effect("follows links, and changes nothing for a path that is missing, not a file or not an archive", () =>
     Effect.gen(function* () {
       const { fs, store, top } = yield* ready
       const { archivePath } = yield* store.snapshot("s")
@@ -678,7 +678,7 @@ describe("the content of a snapshot", () => {
     })
   )
 
-  it.effect("fails for a damaged archive instead of being absent", () =>
+  it.effect("fails to be read from a damaged archive instead of being reported as absent", () =>
     Effect.gen(function* () {
       const { store } = yield* ready
       const { archivePath } = yield* store.snapshot("s")

@@ -29,7 +29,7 @@ const { Snapshots: Service } = Snapshots
 
 const kinds: Record<string, SnapshotLayer> = {
   memory: Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer())),
-  "memory where case does not distinguish": Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ caseInsensitive: true }))),
+  "memory that ignores case": Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ caseInsensitive: true }))),
   "a host, by git": Snapshots.layer.pipe(Layer.provideMerge(host)),
   "a host, by archives": Snapshots.layerArchive.pipe(Layer.provideMerge(host)),
   "a combinator": Snapshots.layer.pipe(
@@ -41,7 +41,7 @@ const tree = Effect.flatMap(Filesystem, (fs) => capture(fs.port))
 
 for (const [name, layer] of Object.entries(kinds)) {
   describe(`snapshots of ${name}`, () => {
-    it.live("bring back changed entries and remove new ones", () =>
+    it.live("restore changed entries and remove new entries", () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Service
@@ -286,7 +286,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("keep what a restore removes in a safety snapshot", () =>
+    it.live("save entries that a restore removes in a safety snapshot", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -391,7 +391,7 @@ describe("snapshots refuse", () => {
     })
   )
 
-  it.live("the whole machine, a home directory and its parents, unless asked", () =>
+  it.live("the whole machine, a home directory and its parents, unless anyRoot is set", () =>
     Effect.gen(function* () {
       const gitDir = join(yield* directory, "store")
       const above = yield* directory
@@ -406,7 +406,7 @@ describe("snapshots refuse", () => {
           Snapshots.layerGit({ gitDir, ...options }).pipe(Layer.provide(PosixHost.layer({ root, readOnly: true })))
         const error = yield* Effect.flip(Effect.provide(Effect.void, layer({})))
         assert.strictEqual(error._tag === "SnapshotError" && error.reason, "refused")
-        assert.match(error.message, /the root is (?:the whole machine|a .*home directory); capture it only with anyRoot/)
+        assert.match(error.message, /the root is (?:the whole machine|a .*home directory); set anyRoot to capture it anyway/)
       }
     })
   )
@@ -441,7 +441,7 @@ describe("snapshots refuse", () => {
   )
 })
 
-describe("a snapshot within larger bounds than those of the layer", () => {
+describe("a snapshot with larger limits than the layer", () => {
   const small = { maxFiles: 1, maxBytes: 1 }
 
   for (const [kind, layer] of Object.entries(byKind(small))) {
@@ -462,7 +462,7 @@ describe("a snapshot within larger bounds than those of the layer", () => {
     )
   }
 
-  it.live("can be restored where the limits of archives are smaller than at its capture", () =>
+  it.live("can be restored if the limits of archives are now smaller than at its capture", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const snapshots = yield* Service
@@ -523,7 +523,7 @@ describe("a file that becomes shorter while a snapshot reads it, on a filesystem
 })
 
 describe("retention", () => {
-  it.live("keeps the newest ones up to the maximum", () =>
+  it.live("keeps the newest snapshots up to the maximum", () =>
     Effect.gen(function* () {
       for (const layer of Object.values(byKind({ retention: { maxSnapshots: 2 } }))) {
         yield* Effect.gen(function* () {
@@ -691,7 +691,7 @@ describe("snapshots", () => {
       yield* fs.symlink("link", "d")
       const taken = yield* snapshots.snapshot()
       const error = yield* Effect.flip(snapshots.restore(taken, { paths: ["link/f"] }))
-      assert.include(error.detail, '"link" is a link')
+      assert.include(error.detail, '"link" is a symlink')
       yield* snapshots.restore(taken, { paths: ["link"] })
     }).pipe(Effect.provide(layer))
   )
@@ -728,7 +728,7 @@ describe("snapshots", () => {
     }).pipe(Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer({ caseInsensitive: true })))))
   )
 
-  it.live("a snapshot that a restore needs is kept in addition to the retained ones", () =>
+  it.live("a snapshot that a restore needs is kept in addition to the retained snapshots", () =>
     Effect.gen(function* () {
       const snapshots = yield* Service
       const fs = yield* Filesystem

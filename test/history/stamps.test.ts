@@ -112,7 +112,7 @@ for (const [level, make] of walks) {
       { arbitrary: { runs: 60 } }
     )
 
-    it.effect("agree for every kind, every mode and names that are no text", () =>
+    it.effect("agree for every kind, every mode and names that are not UTF-8", () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({}, make)
         Fs.mkdirSync(join(root, "d"))
@@ -222,7 +222,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("of a directory that is replaced during the listing are empty or of the new one", () =>
+    it.effect("of a directory that is replaced during the listing are empty or belong to the new directory", () =>
       Effect.gen(function* () {
         const root = yield* directory
         Fs.mkdirSync(join(root, "d"))
@@ -247,7 +247,7 @@ for (const [level, make] of walks) {
       })
     )
 
-    it.effect("of a directory that is moved away are of the opened one, or of its replacement", () =>
+    it.effect("of a directory that is moved away belong to the opened directory or to its replacement", () =>
       Effect.gen(function* () {
         const root = yield* directory
         Fs.mkdirSync(join(root, "d"))
@@ -304,7 +304,7 @@ for (const [level, make] of walks) {
   })
 }
 
-describe("the history of a host", () => {
+describe("the history capability of a host directory", () => {
   it.effect("has the root with all links resolved", () =>
     Effect.gen(function* () {
       const base = yield* directory
@@ -315,7 +315,7 @@ describe("the history of a host", () => {
     })
   )
 
-  it.effect("is absent if the path of the root is no text", () =>
+  it.effect("is absent if the path of the root is not UTF-8", () =>
     Effect.gen(function* () {
       const base = yield* directory
       Fs.mkdirSync(bytesIn(base, 0x61, 0xff))

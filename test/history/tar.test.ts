@@ -79,24 +79,24 @@ const refused: ReadonlyArray<readonly [title: string, reason: string, bytes: Uin
     "a/./b",
     ".//x"
   ].map((name) => [`the name ${JSON.stringify(name)}`, "name", tar(good, { name, content: "x" })] as const),
-  ["a directory that leads out", "name", tar(good, { name: "../", type: "5" })],
+  ["a directory above the root", "name", tar(good, { name: "../", type: "5" })],
   ["a directory that is the root of the machine", "name", tar(good, { name: "/", type: "5" })],
   ["a name that is not UTF-8", "name", tar(good, { name: Buffer.from([0x61, 0xff]), content: "x" })],
-  ["a name twice", "duplicate", tar(good, good)],
-  ["a name twice, once with ./", "duplicate", tar(good, { name: "./good", content: "x" })],
+  ["the same name twice", "duplicate", tar(good, good)],
+  ["the same name twice, once with ./", "duplicate", tar(good, { name: "./good", content: "x" })],
   ["names that differ in case", "duplicate", tar(good, { name: "GOOD", content: "x" })],
-  ["names that differ in normal form", "duplicate", tar({ name: "\u00e9" }, { name: "e\u0301" })],
-  ["a file in a file", "duplicate", tar(good, { name: "good/x", content: "x" })],
+  ["names that differ in Unicode normalization", "duplicate", tar({ name: "\u00e9" }, { name: "e\u0301" })],
+  ["a file below a file", "duplicate", tar(good, { name: "good/x", content: "x" })],
   ["a file below a link", "duplicate", tar({ name: "l", type: "2", link: "d" }, { name: "l/x", content: "x" })],
-  ["a link out", "link", tar(good, { name: "l", type: "2", link: "../x" })],
+  ["a link out of the root", "link", tar(good, { name: "l", type: "2", link: "../x" })],
   ["an absolute link", "link", tar(good, { name: "l", type: "2", link: "/etc/passwd" })],
-  ["a link to nothing", "link", tar(good, { name: "l", type: "2", link: "" })],
+  ["a link with an empty target", "link", tar(good, { name: "l", type: "2", link: "" })],
   ["a link that is not UTF-8", "link", tar(good, { name: "l", type: "2", link: Buffer.from([0xff]) })],
-  ["another name of what is not there", "link", tar(good, { name: "h", type: "1", link: "missing" })],
-  ["another name of what comes later", "link", tar({ name: "h", type: "1", link: "good" }, good)],
-  ["another name of a directory", "link", tar({ name: "d/", type: "5" }, { name: "h", type: "1", link: "d" })],
-  ["another name of a link", "link", tar({ name: "l", type: "2", link: "x" }, { name: "h", type: "1", link: "l" })],
-  ["another name of what lies outside", "name", tar(good, { name: "h", type: "1", link: "/etc/passwd" })],
+  ["a hard link to a missing entry", "link", tar(good, { name: "h", type: "1", link: "missing" })],
+  ["a hard link to a later entry", "link", tar({ name: "h", type: "1", link: "good" }, good)],
+  ["a hard link to a directory", "link", tar({ name: "d/", type: "5" }, { name: "h", type: "1", link: "d" })],
+  ["a hard link to a symlink", "link", tar({ name: "l", type: "2", link: "x" }, { name: "h", type: "1", link: "l" })],
+  ["a hard link to a file outside of the root", "name", tar(good, { name: "h", type: "1", link: "/etc/passwd" })],
   ["a character device", "unsupported", tar(good, { name: "x", type: "3" })],
   ["a block device", "unsupported", tar(good, { name: "x", type: "4" })],
   ["a FIFO", "unsupported", tar(good, { name: "x", type: "6" })],
@@ -105,27 +105,23 @@ const refused: ReadonlyArray<readonly [title: string, reason: string, bytes: Uin
   ["a damaged header", "corrupt", tar(good).map((byte, i) => (i === 5 ? byte ^ 1 : byte))],
   ["a file that is longer than the archive", "corrupt", tar({ name: "x", content: "abc", size: 1_000_000 })],
   [
-    "a file that is cut off one block before its end",
+    "a file without its last block",
     "corrupt",
     Uint8Array.from(entry({ name: "x", content: "x".repeat(1024) }).subarray(0, 1024))
   ],
-  ["no end", "corrupt", Uint8Array.from(entry(good))],
-  ["half an end", "corrupt", Uint8Array.from(Buffer.concat([entry(good), Buffer.alloc(512)]))],
+  ["no end mark", "corrupt", Uint8Array.from(entry(good))],
+  ["half of the end mark", "corrupt", Uint8Array.from(Buffer.concat([entry(good), Buffer.alloc(512)]))],
   [
-    "an end within the name of the next",
+    "an end after a long name without its entry",
     "corrupt",
     Uint8Array.from(Buffer.concat([entry({ name: "x", type: "L", content: "long" })]))
   ],
   ["nothing", "corrupt", new Uint8Array(0)],
   ["one byte", "corrupt", Uint8Array.from([0x1f])],
   ["text", "corrupt", Uint8Array.from(Buffer.from("text ".repeat(500)))],
-  ["a gzip that is cut off", "corrupt", Uint8Array.from(Zlib.gzipSync(tar(good)).subarray(0, -9))],
-  ["a gzip of something else", "corrupt", Uint8Array.from(Zlib.gzipSync("text ".repeat(500)))],
-  [
-    "a gzip that is damaged",
-    "corrupt",
-    Uint8Array.from(Zlib.gzipSync(tar(good)).map((byte, i) => (i === 30 ? byte ^ 0xff : byte)))
-  ]
+  ["truncated gzip data", "corrupt", Uint8Array.from(Zlib.gzipSync(tar(good)).subarray(0, -9))],
+  ["gzip data of a text", "corrupt", Uint8Array.from(Zlib.gzipSync("text ".repeat(500)))],
+  ["damaged gzip data", "corrupt", Uint8Array.from(Zlib.gzipSync(tar(good)).map((byte, i) => (i === 30 ? byte ^ 0xff : byte)))]
 ]
 
 describe("a tar archive", () => {
@@ -226,7 +222,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("holds no name that stands for bytes that are no text, at import or export", () =>
+  it.effect("holds no escaped form of a name that is not UTF-8, at import or export", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write("a\ufffd", "x")

@@ -18,7 +18,7 @@ const grafted = (onto: DirectoryNode, from: DirectoryNode, paths: ReadonlyArray<
   graft(onto, from, paths.map(path), caseSensitive)
 
 describe("trees", () => {
-  it("the id of content is that of git", () => {
+  it("have the content ids of git", () => {
     // The result of `printf 'what is up, doc?' | git hash-object --stdin`.
     assert.strictEqual(blobId(Buffer.from("what is up, doc?")), "bd9dbf5aae1a3862dd1526723246b20206e5fc37")
   })
@@ -44,7 +44,7 @@ describe("trees", () => {
     assert.deepStrictEqual(out, tree({ a: { x: "old" } }))
   })
 
-  it("graft matches other spellings where case does not distinguish them", () => {
+  it("graft matches names in another case in a case-insensitive tree", () => {
     const [now, then] = [tree({ Dir: { "New.txt": "new" } }), tree({ dir: { "new.TXT": "old" } })]
     assert.deepStrictEqual(grafted(now, then, ["DIR/NEW.txt"], false), tree({ dir: { "new.TXT": "old" } }))
     assert.strictEqual(grafted(now, then, ["DIR/NEW.txt"], true), now)

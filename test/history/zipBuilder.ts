@@ -1,6 +1,6 @@
 /**
- * Builds ZIP archives byte by byte after APPNOTE 6.3.10, without the code in src. Every field can be wrong; fields that
- * are not given are right.
+ * Builds ZIP archives byte by byte after APPNOTE 6.3.10, without the code in src. Tests can set every field to a wrong
+ * value; other fields are right.
  */
 import * as Zlib from "node:zlib"
 

@@ -102,12 +102,12 @@ const twins: ReadonlyArray<Row> = [
   both("the same name twice", "duplicate", file("files/a", "1"), file("files/a", "2")),
   both("two names that differ in case", "duplicate", file("files/Read.me"), file("files/READ.ME")),
   both("directories that differ in case", "duplicate", file("files/A/1"), file("files/a/2")),
-  both("two names that differ in normal form", "duplicate", file("files/\u00e9"), file("files/e\u0301")),
-  both("two names that are one when folded", "duplicate", file("files/straße"), file("files/STRASSE")),
+  both("two names that differ in Unicode normalization", "duplicate", file("files/\u00e9"), file("files/e\u0301")),
+  both("two names that are equal under case folding", "duplicate", file("files/straße"), file("files/STRASSE")),
   both("the Kelvin sign and k", "duplicate", file("files/\u212a"), file("files/k")),
-  both("a file and what is in it", "duplicate", file("files/a"), file("files/a/b")),
-  both("what is in a file, and the file", "duplicate", file("files/a/b"), file("files/a")),
-  both("what is below a link", "duplicate", linkTo("b"), file("files/l/x")),
+  both("a file, then an entry below it", "duplicate", file("files/a"), file("files/a/b")),
+  both("an entry below a file, then the file", "duplicate", file("files/a/b"), file("files/a")),
+  both("an entry below a link", "duplicate", linkTo("b"), file("files/l/x")),
   {
     title: "a directory twice",
     reason: "duplicate",
@@ -117,12 +117,16 @@ const twins: ReadonlyArray<Row> = [
     }
   },
   {
-    title: "a directory and a file of one name",
+    title: "a directory and a file of the same name",
     reason: "duplicate",
     bytes: () => build([{ name: "files/d/", mode: 0o40755 }, file("files/d"), manifest(1, 1)])
   },
   { title: "two manifests", reason: "duplicate", bytes: () => build([good, manifest(1, 4), manifest(1, 4)]) },
-  { title: "another spelling of files", reason: "duplicate", bytes: () => build([good, file("Files/x"), manifest(1, 4)]) }
+  {
+    title: `a top directory "Files" instead of "files"`,
+    reason: "duplicate",
+    bytes: () => build([good, file("Files/x"), manifest(1, 4)])
+  }
 ]
 
 const links: ReadonlyArray<Row> = [
@@ -137,7 +141,7 @@ const links: ReadonlyArray<Row> = [
   leads("a\0b"),
   leads("x/.~fsa-1.tmp"),
   leads("a".repeat(4096)),
-  beside("a link to nothing", "link", linkTo("")),
+  beside("a link with an empty target", "link", linkTo("")),
   beside("a link whose text is not UTF-8", "link", { name: "files/l", content: Buffer.from([0xff]), mode: 0o120777 })
 ]
 
@@ -158,7 +162,7 @@ const contents: ReadonlyArray<Row> = [
     local: { crc: 1 },
     central: { crc: 1 }
   }),
-  beside("a wrong checksum of a packed file", "corrupt", {
+  beside("a wrong checksum of a compressed file", "corrupt", {
     ...file("files/x", "abc"),
     method: 8,
     local: { crc: 1 },
@@ -185,83 +189,87 @@ const contents: ReadonlyArray<Row> = [
     local: { size: 4 },
     central: { size: 4 }
   }),
-  beside("a size that nothing can be packed to", "corrupt", {
+  beside("a compressed size that is impossible for the size", "corrupt", {
     ...file("files/x", "abc"),
     method: 8,
     local: { size: 100_000 },
     central: { size: 100_000 }
   }),
-  beside("a stream that is cut off", "corrupt", {
+  beside("a truncated compressed stream", "corrupt", {
     name: "files/x",
     content: zeros,
     packed: packedZeros.subarray(0, packedZeros.length - 4),
     method: 8
   }),
-  beside("bytes behind the stream", "corrupt", {
+  beside("bytes after the compressed stream", "corrupt", {
     ...file("files/x", "abc"),
     packed: Buffer.concat([Zlib.deflateRawSync(Buffer.from("abc")), Buffer.from("behind")]),
     method: 8
   }),
-  beside("a large stream with bytes behind it", "corrupt", {
+  beside("bytes after a large compressed stream", "corrupt", {
     name: "files/x",
     content: Buffer.concat([zeros, zeros]),
     packed: Buffer.concat([Zlib.deflateRawSync(Buffer.concat([zeros, zeros])), Buffer.from("behind")]),
     method: 8
   }),
-  beside("a large stream that is cut off", "corrupt", {
+  beside("a large truncated compressed stream", "corrupt", {
     name: "files/x",
     content: Buffer.concat([zeros, zeros]),
     packed: Zlib.deflateRawSync(Buffer.concat([zeros, zeros])).subarray(0, -4),
     method: 8
   }),
-  beside("a large stream of something else", "corrupt", {
+  beside("a large stream that is not compressed data", "corrupt", {
     name: "files/x",
     content: Buffer.concat([zeros, zeros]),
     packed: Zlib.deflateRawSync(Buffer.concat([zeros, zeros, zeros])),
     method: 8
   }),
-  beside("a large file that is damaged", "corrupt", {
+  beside("a large damaged file", "corrupt", {
     name: "files/x",
     content: Buffer.concat([zeros, zeros]),
     method: 8,
     local: { crc: 7 },
     central: { crc: 7 }
   }),
-  beside("no stream at all", "corrupt", { ...file("files/x", "abc"), packed: Buffer.from([0xff, 0xff, 0xff]), method: 8 }),
+  beside("data that is not a compressed stream", "corrupt", {
+    ...file("files/x", "abc"),
+    packed: Buffer.from([0xff, 0xff, 0xff]),
+    method: 8
+  }),
   beside("a directory with content", "corrupt", { name: "files/d/", content: "x", mode: 0o40755 }),
-  beside("a file that its name calls a directory", "corrupt", { name: "files/d/", content: "", mode: 0o100644 }, {}, 0),
-  beside("a directory that its name calls a file", "corrupt", { name: "files/d", content: "", mode: 0o40755 }, {}, 0),
+  beside("a file with the name of a directory", "corrupt", { name: "files/d/", content: "", mode: 0o100644 }, {}, 0),
+  beside("a directory with the name of a file", "corrupt", { name: "files/d", content: "", mode: 0o40755 }, {}, 0),
   beside("encryption", "encrypted", { ...file("files/x"), flags: 0x801 }),
   beside("strong encryption", "encrypted", { ...file("files/x"), flags: 0x841 }),
   beside("masked headers", "encrypted", { ...file("files/x"), flags: 0x2800 }),
   beside("AES", "encrypted", { ...file("files/x"), method: 99, extra: extra(0x9901, Buffer.alloc(7)) }),
-  beside("a patch", "unsupported", { ...file("files/x"), flags: 0x820 }),
+  beside("compressed patched data", "unsupported", { ...file("files/x"), flags: 0x820 }),
   ...[1, 9, 12, 14, 93, 95].map((method) => beside(`method ${method}`, "unsupported", { ...file("files/x"), method }))
 ]
 
 const headers: ReadonlyArray<Row> = [
-  beside("another name in the entry's own header", "corrupt", { ...file("files/x"), local: { name: "files/y" } }),
-  beside("a longer name in the entry's own header", "corrupt", { ...file("files/x"), local: { name: "files/xx" } }),
-  beside("another method in the entry's own header", "corrupt", { ...file("files/x"), local: { method: 8 } }),
-  beside("another size in the entry's own header", "corrupt", { ...file("files/x"), local: { size: 2 } }),
-  beside("another packed size in the entry's own header", "corrupt", { ...file("files/x"), local: { packed: 2 } }),
-  beside("another checksum in the entry's own header", "corrupt", { ...file("files/x"), local: { crc: 2 } }),
-  beside("other flags in the entry's own header", "corrupt", { ...file("files/x"), local: { flags: 0 } }),
-  beside("no header where an entry should be", "corrupt", { ...file("files/x"), local: { signature: 0x04034b51 } }),
-  beside("an entry in the middle of another", "corrupt", { ...file("files/x"), central: { offset: 3 } }),
-  beside("an entry behind the end", "corrupt", { ...file("files/x"), central: { offset: 0x7fffffff } }),
+  beside("another name in the local header", "corrupt", { ...file("files/x"), local: { name: "files/y" } }),
+  beside("a longer name in the local header", "corrupt", { ...file("files/x"), local: { name: "files/xx" } }),
+  beside("another method in the local header", "corrupt", { ...file("files/x"), local: { method: 8 } }),
+  beside("another size in the local header", "corrupt", { ...file("files/x"), local: { size: 2 } }),
+  beside("another compressed size in the local header", "corrupt", { ...file("files/x"), local: { packed: 2 } }),
+  beside("another checksum in the local header", "corrupt", { ...file("files/x"), local: { crc: 2 } }),
+  beside("other flags in the local header", "corrupt", { ...file("files/x"), local: { flags: 0 } }),
+  beside("an entry without a local header", "corrupt", { ...file("files/x"), local: { signature: 0x04034b51 } }),
+  beside("an entry that begins inside of another", "corrupt", { ...file("files/x"), central: { offset: 3 } }),
+  beside("an entry at an offset after the end", "corrupt", { ...file("files/x"), central: { offset: 0x7fffffff } }),
   beside("an entry without header or data", "corrupt", { ...file("files/x"), isGhost: true }),
   beside("an entry on another disk", "unsupported", { ...file("files/x"), central: { disk: 1 } }),
-  beside("an extra field that is longer than all", "corrupt", {
+  beside("an extra field that is longer than the space for extra fields", "corrupt", {
     ...file("files/x"),
     central: { extra: Buffer.from([1, 0, 99, 0]), size: 0xffffffff }
   }),
-  beside("a number of 64 bits that is missing", "corrupt", { ...file("files/x"), central: { size: 0xffffffff } }),
-  beside("a number of 64 bits larger than any file", "corrupt", {
+  beside("a missing 64-bit size", "corrupt", { ...file("files/x"), central: { size: 0xffffffff } }),
+  beside("a 64-bit size that is larger than any file", "corrupt", {
     ...file("files/x"),
     central: { size: 0xffffffff, extra: extra(1, Buffer.alloc(8, 0xff)) }
   }),
-  beside("an offset of 64 bits behind the end", "corrupt", {
+  beside("a 64-bit offset after the end", "corrupt", {
     ...file("files/x"),
     central: { offset: 0xffffffff, extra: wide(2 ** 40) }
   }),
@@ -269,17 +277,17 @@ const headers: ReadonlyArray<Row> = [
     ...file("files/x"),
     central: { size: 0xffffffff, extra: Buffer.concat([wide(1), wide(1)]) }
   }),
-  beside("a wrong descriptor", "corrupt", { ...file("files/x"), flags: 0x808, behind: descriptor(1, 1, 1) }),
-  beside("a descriptor that is missing", "corrupt", { ...file("files/x"), flags: 0x808, behind: Buffer.alloc(0) }),
-  beside("a descriptor that nobody announced", "corrupt", { ...file("files/x", ""), behind: descriptor(0, 0, 0) }),
+  beside("a wrong data descriptor", "corrupt", { ...file("files/x"), flags: 0x808, behind: descriptor(1, 1, 1) }),
+  beside("a missing data descriptor", "corrupt", { ...file("files/x"), flags: 0x808, behind: Buffer.alloc(0) }),
+  beside("a data descriptor that no flag announces", "corrupt", { ...file("files/x", ""), behind: descriptor(0, 0, 0) }),
   beside("bytes between two entries", "corrupt", { ...file("files/x"), before: Buffer.from("hidden") }),
-  both("two entries with one content", "corrupt", file("files/a"), {
+  both("two entries at the same offset", "corrupt", file("files/a"), {
     ...file("files/a"),
     sharing: 0,
     central: { name: "files/b" }
   }),
   {
-    title: "a hundred entries with one content",
+    title: "a hundred entries with the same compressed data",
     reason: "corrupt",
     bytes: () => {
       const first: Part = { name: "files/0", content: zeros, packed: packedZeros, method: 8 }
@@ -288,7 +296,7 @@ const headers: ReadonlyArray<Row> = [
     }
   },
   {
-    title: "entries that overlap like fish scales",
+    title: "overlapping entries",
     reason: "corrupt",
     bytes: () => {
       const inner = build([{ name: "files/b", content: "b" }]).subarray(0, 30 + 7 + 1)
@@ -302,53 +310,60 @@ const headers: ReadonlyArray<Row> = [
     }
   },
   {
-    title: "an entry that the directory does not name",
+    title: "an entry that is missing in the central directory",
     reason: "corrupt",
     bytes: () => build([good, { ...file("files/hidden"), isHidden: true }, manifest(1, 4)])
   }
 ]
 
 const ends: ReadonlyArray<Row> = [
-  { title: "nothing", reason: "corrupt", bytes: () => new Uint8Array(0) },
-  { title: "text", reason: "corrupt", bytes: () => bytesOf("this is no archive, only a text of some length") },
+  { title: "an empty file", reason: "corrupt", bytes: () => new Uint8Array(0) },
+  { title: "a text file", reason: "corrupt", bytes: () => bytesOf("this is no archive, only a text of some length") },
   { title: "random bytes", reason: "corrupt", bytes: () => Uint8Array.from(randomBytes(4096)) },
-  { title: "another format", reason: "corrupt", bytes: () => Uint8Array.from(Zlib.gzipSync(valid())) },
-  { title: "an archive without its end", reason: "corrupt", bytes: () => valid().subarray(0, -22) },
-  { title: "an archive without its last byte", reason: "corrupt", bytes: () => valid().subarray(0, -1) },
-  { title: "an archive without its first byte", reason: "corrupt", bytes: () => valid().subarray(1) },
-  ended("bytes behind the end", "corrupt", { after: Buffer.from("behind") }),
+  { title: "a gzip file", reason: "corrupt", bytes: () => Uint8Array.from(Zlib.gzipSync(valid())) },
+  { title: "a missing end of central directory record", reason: "corrupt", bytes: () => valid().subarray(0, -22) },
+  { title: "a missing last byte", reason: "corrupt", bytes: () => valid().subarray(0, -1) },
+  { title: "a missing first byte", reason: "corrupt", bytes: () => valid().subarray(1) },
+  ended("bytes after the end record", "corrupt", { after: Buffer.from("behind") }),
   ended("bytes before the beginning", "corrupt", { before: Buffer.from("#!/bin/sh\n") }),
   {
-    title: "bytes before the beginning of which no offset knows",
+    title: "bytes before the beginning, without adjusted offsets",
     reason: "corrupt",
     bytes: () => Buffer.concat([Buffer.from("MZ"), valid()])
   },
-  { title: "an archive behind an archive", reason: "corrupt", bytes: () => Buffer.concat([valid(), valid()]) },
-  ended("a comment with another end in it", "corrupt", { comment: build([]), commentLength: 22, after: Buffer.from("x") }),
+  { title: "two archives in one file", reason: "corrupt", bytes: () => Buffer.concat([valid(), valid()]) },
+  ended("a comment that contains another end record", "corrupt", {
+    comment: build([]),
+    commentLength: 22,
+    after: Buffer.from("x")
+  }),
   ended("a comment that is longer than the file", "corrupt", { commentLength: 100 }),
   ended("fewer entries than there are", "corrupt", { count: 1 }),
   ended("more entries than there are", "corrupt", { count: 3 }),
   {
-    title: "a line in the directory that is not counted",
+    title: "an entry of the central directory that is not counted",
     reason: "corrupt",
     bytes: () => build([good, manifest(1, 4), { ...file("files/ghost"), isGhost: true }], { count: 2 })
   },
-  ended("a directory that begins elsewhere", "corrupt", { offset: 5 }),
-  ended("a directory behind the end", "corrupt", { offset: 0x7fffffff }),
-  ended("a directory that is shorter than it is", "corrupt", { size: 10 }),
-  ended("bytes between the directory and the end", "corrupt", { between: Buffer.from("hidden") }),
-  ended("a directory that is damaged", "corrupt", { count: 0 }),
+  ended("a wrong offset of the central directory", "corrupt", { offset: 5 }),
+  ended("an offset of the central directory after the end", "corrupt", { offset: 0x7fffffff }),
+  ended("a wrong size of the central directory", "corrupt", { size: 10 }),
+  ended("bytes between the central directory and the end record", "corrupt", { between: Buffer.from("hidden") }),
+  ended("a wrong count of entries in the end record", "corrupt", { count: 0 }),
   ended("several disks", "unsupported", { disk: 1 }),
-  ended("another number of entries on this disk", "unsupported", { countHere: 1 }),
-  ended("a 64-bit end behind the end", "corrupt", { zip64: { at: 2 ** 40 } }),
-  ended("a 64-bit end that begins elsewhere", "corrupt", { zip64: { at: 0 } }),
-  ended("a 64-bit end that is none", "corrupt", { zip64: { signature: 1 } }),
-  ended("a 64-bit end that is longer than it is", "corrupt", { zip64: { length: 100 } }),
-  ended("a 64-bit end with another directory", "corrupt", { zip64: { offset: 2 ** 40 } }),
-  ended("a 64-bit end that counts otherwise", "corrupt", { zip64: {}, count: 5 }),
-  ended("bytes between the directory and a 64-bit end", "corrupt", { zip64: {}, between: Buffer.from("hidden") }),
-  ended("a 64-bit end of several disks", "unsupported", { zip64: { disks: 2 } }),
-  ended("no 64-bit end where one is announced", "corrupt", { count: 0xffff, size: 0xffffffff, offset: 0xffffffff }),
+  ended("another count of entries on this disk", "unsupported", { countHere: 1 }),
+  ended("an offset of the ZIP64 end record after the end", "corrupt", { zip64: { at: 2 ** 40 } }),
+  ended("a wrong offset of the ZIP64 end record", "corrupt", { zip64: { at: 0 } }),
+  ended("a ZIP64 end record with a wrong signature", "corrupt", { zip64: { signature: 1 } }),
+  ended("a wrong length of the ZIP64 end record", "corrupt", { zip64: { length: 100 } }),
+  ended("a ZIP64 end record with a wrong offset of the central directory", "corrupt", { zip64: { offset: 2 ** 40 } }),
+  ended("a ZIP64 end record with another count of entries", "corrupt", { zip64: {}, count: 5 }),
+  ended("bytes between the central directory and the ZIP64 end record", "corrupt", {
+    zip64: {},
+    between: Buffer.from("hidden")
+  }),
+  ended("a ZIP64 end record of several disks", "unsupported", { zip64: { disks: 2 } }),
+  ended("a missing ZIP64 end record", "corrupt", { count: 0xffff, size: 0xffffffff, offset: 0xffffffff }),
   ended("a billion entries", "tooLarge", { zip64: { count: 1e9 } })
 ]
 
@@ -364,7 +379,7 @@ const bomb = (): Uint8Array => {
 }
 
 const limits: ReadonlyArray<Row> = [
-  { title: "five gibibytes", reason: "tooLarge", bytes: bomb },
+  { title: "a file of five gibibytes", reason: "tooLarge", bytes: bomb },
   {
     title: "more entries than are allowed",
     reason: "tooLarge",
@@ -373,17 +388,17 @@ const limits: ReadonlyArray<Row> = [
 ]
 
 const manifests: ReadonlyArray<Row> = [
-  { title: "an archive of nothing", reason: "corrupt", bytes: () => build([]) },
-  said("version 2", "version", honest.replace('"1"', '"2"')),
-  said("version 1 as a number", "version", honest.replace('"1"', "1")),
-  said("no version", "version", honest.replace('"version"', '"v"')),
-  { title: "a manifest without the files", reason: "corrupt", bytes: () => build([manifest(1, 4)]) },
-  said("another number of files", "corrupt", honest.replace('"file_count":1', '"file_count":2')),
-  said("another number of bytes", "corrupt", honest.replace('"total_bytes":4', '"total_bytes":5')),
-  said("a negative number of files", "corrupt", honest.replace('"file_count":1', '"file_count":-1')),
-  said("a number of files that is text", "corrupt", honest.replace('"file_count":1', '"file_count":"1"')),
-  said("no time", "corrupt", honest.replace('"created_at"', '"at"')),
-  said("a time that is none", "corrupt", honest.replace("2024-05-06T07:08:09Z", "yesterday"))
+  { title: "an archive without entries", reason: "corrupt", bytes: () => build([]) },
+  said("a manifest of version 2", "version", honest.replace('"1"', '"2"')),
+  said("a manifest with its version as a number", "version", honest.replace('"1"', "1")),
+  said("a manifest without a version", "version", honest.replace('"version"', '"v"')),
+  { title: "a manifest without its files", reason: "corrupt", bytes: () => build([manifest(1, 4)]) },
+  said("a manifest with a wrong number of files", "corrupt", honest.replace('"file_count":1', '"file_count":2')),
+  said("a manifest with a wrong number of bytes", "corrupt", honest.replace('"total_bytes":4', '"total_bytes":5')),
+  said("a manifest with a negative number of files", "corrupt", honest.replace('"file_count":1', '"file_count":-1')),
+  said("a manifest with a string as number of files", "corrupt", honest.replace('"file_count":1', '"file_count":"1"')),
+  said("a manifest without a time", "corrupt", honest.replace('"created_at"', '"at"')),
+  said("a manifest with an invalid time", "corrupt", honest.replace("2024-05-06T07:08:09Z", "yesterday"))
 ]
 
 export const catalogue: ReadonlyArray<Row> = [

@@ -1,7 +1,4 @@
-/**
- * The end-to-end scenario of the specifications on each kind of workspace, and the dump of each kind resumed on every
- * other.
- */
+/** The work of an agent, end to end, on each kind of workspace. The dump of each workspace is resumed on every other kind. */
 import { NodeServices } from "@effect/platform-node"
 import { describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

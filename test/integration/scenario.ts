@@ -1,5 +1,5 @@
 /**
- * The work of an agent, from an empty workspace to a dump, and on from there in a workspace of another kind. The
+ * The work of an agent from an empty workspace to a dump, and its continuation in a workspace of another kind. The
  * program is the same for every kind of workspace.
  */
 import { assert } from "@effect/vitest"

@@ -1,4 +1,4 @@
-/** The five kinds of workspace for an agent, with the kit of tools for each. */
+/** The five kinds of workspace for an agent, each with its kit of tools. */
 import type * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import type { ChildProcessSpawner } from "effect/process/ChildProcessSpawner"
@@ -14,7 +14,7 @@ export interface Asked {
 
 type Value = Readonly<Record<string, unknown>>
 
-/** A kit of tools: the same actions with other tools. */
+/** A kit of tools. Each kit performs the same actions with its own tools. */
 export interface Kit {
   readonly list: (path: string) => Asked
   /** Returns the names in the value of a listing. */
@@ -73,7 +73,7 @@ export interface Configured {
 export interface Kind {
   readonly name: string
   readonly kit: Kit
-  /** True if the files belong to the session and come and go with it. */
+  /** True if the files belong to the session, so that a rollback of the session restores them. */
   readonly isInSession: boolean
   readonly open: (
     configured: Configured

@@ -6,7 +6,7 @@ import type { Algebra } from "../../src/filesystem/Filesystem.ts"
 import { directory, type Files, link } from "../../src/testing/Files.ts"
 import type { Picture } from "./harness.ts"
 
-/** A content too large to be written without the thread pool. */
+/** A content so large that it is written in the thread pool. */
 export const large = "0123456789abcdef".repeat(4200)
 
 export const before: Files = {

@@ -177,7 +177,7 @@ const rows = [unpacking, ignoring("!*a*"), ignoring("*a*/*c"), ...editing, ...ot
 
 const growth = (small: Counted, large: Counted): number => large.total / Math.max(small.total, least)
 
-describe("the event loop keeps running, and the work grows in proportion to the content, for", () => {
+describe("the event loop keeps running, and work grows in proportion to the content, for", () => {
   for (const { make, name, size: own = size } of rows) {
     it(name, async () => {
       const small = await counted(make(own))

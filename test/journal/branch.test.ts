@@ -60,8 +60,8 @@ const stream = (text: string): Stream.Stream<Uint8Array> => Stream.make(utf8(tex
 type Calls = ReadonlyArray<readonly [what: string, call: Call, tags: ReadonlyArray<string>]>
 
 const missing: Calls = [
-  ["exists of what is not there", (fs) => fs.exists("x/y/z"), ["FileStat"]],
-  ["stat of what is not there", (fs) => Effect.flip(fs.stat("x/y/z")), ["FileStat"]]
+  ["exists of a missing path", (fs) => fs.exists("x/y/z"), ["FileStat"]],
+  ["stat of a missing path", (fs) => Effect.flip(fs.stat("x/y/z")), ["FileStat"]]
 ]
 
 const asEntries: Calls = [
@@ -75,14 +75,14 @@ const asEntries: Calls = [
   ["version", (fs) => fs.version("a"), ["FileRead"]],
   ["stream", (fs) => Stream.runDrain(fs.stream("a")), ["FileRead"]],
   ["write", (fs) => fs.write("a", "x"), ["FileWrite"]],
-  ["write to a new place", (fs) => fs.write("x/y/z", "x"), ["FileWrite"]],
+  ["write of a new file", (fs) => fs.write("x/y/z", "x"), ["FileWrite"]],
   ["write in mode create", (fs) => fs.write("b", "x", { mode: "create" }), ["FileWrite"]],
   ["append", (fs) => fs.write("a", "x", { mode: "append" }), ["FileWrite"]],
   ["writeBytes", (fs) => fs.writeBytes("a", utf8("x")), ["FileWrite"]],
   ["sink", (fs) => Stream.run(stream("x"), fs.sink("a")), ["FileStat", "FileWriteChunk"]],
   ["delete", (fs) => fs.delete("a"), ["FileDelete"]],
   ["recursive delete", (fs) => fs.delete("d", { recursive: true }), ["FileDelete"]],
-  ["delete of nothing", (fs) => fs.delete("x", { missing: "ignore" }), ["FileDelete"]]
+  ["delete of a missing path", (fs) => fs.delete("x", { missing: "ignore" }), ["FileDelete"]]
 ]
 
 const beyondThem: Calls = [
@@ -98,7 +98,7 @@ const beyondThem: Calls = [
     ["FileEdit"]
   ],
   ["mkdir", (fs) => fs.mkdir("x/y/z"), ["FileMakeDirectory"]],
-  ["mkdir of what is there", (fs) => fs.mkdir("d"), ["FileMakeDirectory"]],
+  ["mkdir of an existing directory", (fs) => fs.mkdir("d"), ["FileMakeDirectory"]],
   ["move", (fs) => fs.move("d", "x/y"), ["FileMove"]],
   ["move over a file", (fs) => fs.move("d/f", "a", { overwrite: true }), ["FileMove"]]
 ]
@@ -120,7 +120,7 @@ describe("a call through a branch", () => {
   }
 
   for (const [what, call, tags] of [...asEntries, ...missing]) {
-    it.effect(`that is ${what} appends the same with the thirteen kinds alone`, () =>
+    it.effect(`that is ${what} appends the same entries if the journal has only the basic kinds of entry`, () =>
       inWorld(
         Effect.gen(function* () {
           const { fs, journal } = yield* world({ extended: false }, tree)
@@ -138,7 +138,7 @@ describe("a call through a branch", () => {
     )
   }
 
-  it.effect("that edits with the thirteen kinds alone appends a read and a write of an existing file", () =>
+  it.effect("that edits a file appends a read and a write if the journal has only the basic kinds of entry", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal, served } = yield* world({ extended: false }, tree)
@@ -168,7 +168,7 @@ describe("a call through a branch", () => {
     ["setAttributes", (fs) => fs.setAttributes("a", { mode: 0o600 })]
   ]
 
-  it.effect("that the thirteen kinds cannot express is Unsupported, and changes nothing", () =>
+  it.effect("that the basic kinds of entry cannot express is Unsupported, and changes nothing", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({ extended: false }, tree)
@@ -314,7 +314,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("is Unavailable when its journal fails or its scope has ended", () =>
+  it.effect("is Unavailable after its journal has failed or its scope has ended", () =>
     Effect.gen(function* () {
       const error = new JournalError({ operation: "append", reason: "io", detail: "planned" })
       const journal = yield* Effect.provide(Journal, layerMemory)
@@ -353,7 +353,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("and another one on the same leaf lose no edit", () =>
+  it.effect("loses no edit when another branch uses the same leaf", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { a: "-\n" })
@@ -497,7 +497,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("lets its leaf decide about permission bits even under or on a mount", () =>
+  it.effect("lets its leaf decide about permission bits even if it is mounted or has a mount", () =>
     inWorld(
       Effect.gen(function* () {
         const served = make(yield* InMemory.make({ tree: { f: "x" } }))
@@ -519,26 +519,28 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("shows no drift if its leaf dropped the permission bits of a copy, recorded here or by the leaf", () =>
-    inWorld(
-      Effect.gen(function* () {
-        const { fs, journal, served } = yield* world({}, tree)
-        yield* served.setAttributes("a", { mode: 0o741 })
-        const own = yield* makeMemory<Entry>()
-        const recorded = yield* Effect.provideService(record()(fs), Journal, own)
-        yield* recorded.copy("a", "b")
-        yield* recorded.setAttributes("d/f", { mode: 0o604 })
-        assert.notStrictEqual((yield* served.stat("b")).mode, 0o741)
-        assert.deepStrictEqual(yield* Replay.drift(own, served), [])
-        assert.deepStrictEqual(yield* Replay.drift(journal, served), [])
-        yield* served.setAttributes("d/f", { mode: 0o600 })
-        assert.deepStrictEqual(paths(yield* Replay.drift(own, served)), ["d/f"])
-        assert.deepStrictEqual(paths(yield* Replay.drift(journal, served)), ["d/f"])
-        assert.deepStrictEqual(yield* Replay.rerun(own, make(yield* InMemory.make({ tree }))), [])
-        yield* Replay.undo(own, served, { to: 0, paths: ["b"] })
-        assert.isFalse(yield* served.exists("b"))
-      })
-    )
+  it.effect(
+    "shows no drift if its leaf dropped the permission bits of a copy, whether the branch or the leaf recorded it",
+    () =>
+      inWorld(
+        Effect.gen(function* () {
+          const { fs, journal, served } = yield* world({}, tree)
+          yield* served.setAttributes("a", { mode: 0o741 })
+          const own = yield* makeMemory<Entry>()
+          const recorded = yield* Effect.provideService(record()(fs), Journal, own)
+          yield* recorded.copy("a", "b")
+          yield* recorded.setAttributes("d/f", { mode: 0o604 })
+          assert.notStrictEqual((yield* served.stat("b")).mode, 0o741)
+          assert.deepStrictEqual(yield* Replay.drift(own, served), [])
+          assert.deepStrictEqual(yield* Replay.drift(journal, served), [])
+          yield* served.setAttributes("d/f", { mode: 0o600 })
+          assert.deepStrictEqual(paths(yield* Replay.drift(own, served)), ["d/f"])
+          assert.deepStrictEqual(paths(yield* Replay.drift(journal, served)), ["d/f"])
+          assert.deepStrictEqual(yield* Replay.rerun(own, make(yield* InMemory.make({ tree }))), [])
+          yield* Replay.undo(own, served, { to: 0, paths: ["b"] })
+          assert.isFalse(yield* served.exists("b"))
+        })
+      )
   )
 
   it.effect("shows drift of the permission bits of a copy that its leaf kept", () =>
@@ -641,7 +643,7 @@ const held = (): number => {
 }
 const size = (process.env["FS_ALGEBRA_SOAK"] === "1" ? 1024 : 32) * MiB
 
-/** Returns bytes of which no part of the file repeats another. */
+/** Returns bytes without repeated parts. */
 const noise = (total: number): Stream.Stream<Uint8Array> =>
   Stream.map(Stream.rechunk(Stream.range(0, total / MiB - 1), 1), (index) => {
     const bytes = new Uint8Array(MiB)

@@ -60,7 +60,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("that failed gets its fault as the answer", () =>
+  it.effect("that fails at the leaf gets the fault as its answer", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* answering(journal, (entry) =>
@@ -114,7 +114,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("does not take the timers of others along when it is interrupted, at any step", () =>
+  it.effect("does not cancel the timers of other requests when it is interrupted, at any step", () =>
     Effect.gen(function* () {
       for (let step = 0; step < 200; step++) {
         const { asking } = yield* begin()
@@ -141,7 +141,7 @@ describe("a request", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is kept alive by chunks", () =>
+  it.effect("does not time out while chunks of its answer arrive", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin({ timeout: Duration.seconds(10) })
       const read = yield* Effect.forkChild(
@@ -160,7 +160,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails with Timeout when its chunks stop", () =>
+  it.effect("fails with Timeout when no further chunk arrives", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin({ timeout: Duration.seconds(10) })
       const read = yield* Effect.forkChild(
@@ -260,7 +260,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails as closed when the scope of its branch ends, as do later ones", () =>
+  it.effect("fails as closed when the scope of its branch ends, as do later requests", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { asking } = yield* Scope.provide(begin(), scope)
@@ -368,7 +368,7 @@ describe("a streamed write", () => {
   const shown = (all: ReadonlyArray<F.FileWriteChunk>) =>
     all.map(({ data, isFinal, offset }) => [offset, data instanceof Uint8Array ? text([data]) : data.size, isFinal])
 
-  it.effect("goes in chunks of one size, of which the first has the path and the options", () =>
+  it.effect("is sent in chunks of equal size, and the first chunk has the path and the options", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* written(journal)
@@ -387,7 +387,7 @@ describe("a streamed write", () => {
     })
   )
 
-  it.effect("is one chunk if it is empty", () =>
+  it.effect("is sent as one chunk if it is empty", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* written(journal)
@@ -455,12 +455,14 @@ describe("a streamed write", () => {
     })
   )
 
-  it.effect("sends no discard to a leaf of the thirteen kinds, which would take it for the end", () =>
-    Effect.gen(function* () {
-      const { asking, journal } = yield* begin({ extended: false })
-      yield* Effect.flip(asking.send(write, broken))
-      assert.deepStrictEqual(shown(yield* chunksIn(journal)), [[0, "1234", false]])
-    })
+  it.effect(
+    "sends no discard to a leaf with only the basic kinds of entry, which would take the discard for the last chunk",
+    () =>
+      Effect.gen(function* () {
+        const { asking, journal } = yield* begin({ extended: false })
+        yield* Effect.flip(asking.send(write, broken))
+        assert.deepStrictEqual(shown(yield* chunksIn(journal)), [[0, "1234", false]])
+      })
   )
 
   it.effect("sends nothing if the stream fails before the first chunk", () =>

@@ -36,7 +36,7 @@ describe("snapshots over a branch", () => {
     ["git", () => Snapshots.layerGit({ gitDir: onDisk() }), hasGit]
   ] as const
   for (const [name, layer, runs] of kinds) {
-    it.live.runIf(runs)(`in ${name} bring back files`, () =>
+    it.live.runIf(runs)(`in ${name} restore files`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Snapshots.Snapshots
@@ -47,7 +47,7 @@ describe("snapshots over a branch", () => {
       }).pipe(Effect.provide(layer()), Effect.provide(behind({ "a.txt": "a" })))
     )
 
-    it.live.runIf(runs)(`in ${name} bring back links unchanged, even dangling ones and ones out of the root`, () =>
+    it.live.runIf(runs)(`in ${name} restore links unchanged, even dangling links and links out of the root`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Snapshots.Snapshots
@@ -82,7 +82,7 @@ describe("snapshots over a branch", () => {
     }).pipe(Effect.provide(Snapshots.layerArchive), Effect.provide(behind(oneLink)))
   )
 
-  it.live("and strict archives hold links that stay inside", () =>
+  it.live("and strict archives contain links that stay inside the root", () =>
     Effect.gen(function* () {
       const bytes = yield* Stream.runFold(
         Stream.unwrap(Effect.map(Filesystem, (fs) => exportZipOf(fs, { strict: true }))),

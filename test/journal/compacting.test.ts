@@ -89,7 +89,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("makes readers fail with compacted for removed positions, except from the beginning", () =>
+  it.effect("makes readers of removed positions fail with `compacted`, except readers from the beginning", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path)
@@ -113,7 +113,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("makes an undo to a removed position NotRecorded, and permits later ones", () =>
+  it.effect("makes an undo to a removed position NotRecorded, and permits an undo to later positions", () =>
     Effect.gen(function* () {
       const path = fresh()
       const fs = yield* recordedInto(path)

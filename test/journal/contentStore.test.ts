@@ -232,7 +232,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("fails with io if its path is no directory", () =>
+  it.live("fails with `io` if its path is not a directory", () =>
     Effect.gen(function* () {
       const place = fresh()
       Fs.writeFileSync(place, "")

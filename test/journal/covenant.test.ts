@@ -66,7 +66,7 @@ const problems = <E, R>(options: Covenant.CovenantOptions<E, R>) =>
 const empty = { from: [], to: [], via: () => Effect.succeed([]) } as const
 
 describe("the check of a covenant", () => {
-  it.effect("accepts one in which every type has a destination", () =>
+  it.effect("accepts a covenant in which every type has a destination", () =>
     Effect.gen(function* () {
       const { branches } = yield* ground
       yield* Covenant.make({ branches, routes: [pack, charge], terminal: [Lost] })
@@ -313,11 +313,11 @@ describe("a running covenant", () => {
       assert.include(defect.failure?.message, "a slip")
       const stray = yield* failing((correlationId) => Effect.succeed([new Sent({ correlationId }) as never]))
       assert.deepStrictEqual(stray.routed, [])
-      assert.include(stray.failure?.message, "Sent, which is not among its declared targets")
+      assert.include(stray.failure?.message, "Sent, which is not a declared target of the route")
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("that is interrupted during a route appends nothing of it, and repeats it later", () =>
+  it.effect("that is interrupted during a route appends no result of that route, and repeats the route later", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       const begun = yield* Deferred.make<void>()

@@ -300,7 +300,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("leave an already running one as it is if another cannot start", () =>
+  it.effect("that cannot all start leave a daemon running that was already running", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []
@@ -316,7 +316,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("log the failure of one that fails while it runs", () =>
+  it.effect("log the failure of a daemon that fails while it runs", () =>
     journaled(
       Effect.gen(function* () {
         const lines: Array<string> = []
@@ -338,7 +338,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("run as a program end with it, fail with it and stop when it is interrupted", () =>
+  it.effect("run by Daemon.run end it when they end, fail it when they fail, and stop when it is interrupted", () =>
     journaled(
       Effect.gen(function* () {
         yield* Daemon.run(Daemon.make({ name: "ends", run: () => Effect.void }))

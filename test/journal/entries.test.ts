@@ -12,10 +12,10 @@ const encode = Schema.encodeUnknownSync(json)
 const decode = Schema.decodeUnknownSync(json)
 const through = (entry: unknown): unknown => decode(JSON.parse(JSON.stringify(encode(entry))))
 
-/** The thirteen kinds of the seed, by direction. */
+/** The thirteen basic kinds of entry, by direction. */
 const efferent = ["FileRead", "FileWrite", "FileWriteChunk", "FileList", "FileDelete", "FileStat"]
 const afferent = ["FileContent", "FileContentChunk", "FileWritten", "FileListing", "FileDeleted", "FileMetadata", "FileFault"]
-/** Requests and answers beyond the thirteen kinds. */
+/** The additional kinds of entry: pairs of request and answer. */
 const pairs: ReadonlyArray<readonly [string, string]> = [
   ["FileMakeDirectory", "FileDirectoryMade"],
   ["FileMove", "FileMoved"],
@@ -37,7 +37,7 @@ describe("entries", () => {
     )
   }
 
-  it("include the thirteen kinds of the seed and the additional ones", () => {
+  it("include the thirteen basic kinds and the additional kinds", () => {
     const thirteen: ReadonlyArray<string> = FileSystemEntry.Thirteen.members.map((member) => member.fields._tag.schema.literal)
     assert.sameMembers([...thirteen], [...efferent, ...afferent])
     assert.strictEqual(thirteen.length, 13)
@@ -119,27 +119,30 @@ describe("entries", () => {
     })
   })
 
-  it.effect.prop("have one direction, and tell whether they end an answer", [Arbitrary.schema(Journal.Entry)], ([entry]) =>
-    Effect.sync(() => {
-      const asks = efferent.includes(entry._tag) || pairs.some(([ask]) => ask === entry._tag)
-      const replies =
-        afferent.includes(entry._tag) || pairs.some(([, reply]) => reply === entry._tag) || entry._tag === "FileStarted"
-      assert.strictEqual(FileSystemEntry.isEfferent(entry), asks)
-      assert.strictEqual(FileSystemEntry.isAfferent(entry), replies)
-      assert.strictEqual(FileSystemEntry.isFileSystemEntry(entry), asks || replies)
-      const ends = replies && entry._tag !== "FileStarted" && !(entry._tag === "FileContentChunk" && !entry.isFinal)
-      assert.strictEqual(FileSystemEntry.isTerminal(entry), ends)
-      if (FileSystemEntry.isEfferent(entry)) {
-        assert.strictEqual(FileSystemEntry.isMutation(entry), !["FileRead", "FileList", "FileStat"].includes(entry._tag))
-      }
-      if (FileSystemEntry.isAfferent(entry)) {
-        assert.isTrue(FileSystemEntry.answers(entry.correlationId)(entry))
-        assert.isFalse(FileSystemEntry.answers(`${entry.correlationId}x`)(entry))
-      }
-    })
+  it.effect.prop(
+    "are classified as requests or answers, and answers by whether they are the last",
+    [Arbitrary.schema(Journal.Entry)],
+    ([entry]) =>
+      Effect.sync(() => {
+        const asks = efferent.includes(entry._tag) || pairs.some(([ask]) => ask === entry._tag)
+        const replies =
+          afferent.includes(entry._tag) || pairs.some(([, reply]) => reply === entry._tag) || entry._tag === "FileStarted"
+        assert.strictEqual(FileSystemEntry.isEfferent(entry), asks)
+        assert.strictEqual(FileSystemEntry.isAfferent(entry), replies)
+        assert.strictEqual(FileSystemEntry.isFileSystemEntry(entry), asks || replies)
+        const ends = replies && entry._tag !== "FileStarted" && !(entry._tag === "FileContentChunk" && !entry.isFinal)
+        assert.strictEqual(FileSystemEntry.isTerminal(entry), ends)
+        if (FileSystemEntry.isEfferent(entry)) {
+          assert.strictEqual(FileSystemEntry.isMutation(entry), !["FileRead", "FileList", "FileStat"].includes(entry._tag))
+        }
+        if (FileSystemEntry.isAfferent(entry)) {
+          assert.isTrue(FileSystemEntry.answers(entry.correlationId)(entry))
+          assert.isFalse(FileSystemEntry.answers(`${entry.correlationId}x`)(entry))
+        }
+      })
   )
 
-  it("are no requests or answers if they are other values", () => {
+  it("are the only values that count as requests or answers", () => {
     for (const other of [undefined, null, 3, "FileRead", {}, { _tag: "Other" }]) {
       assert.isFalse(FileSystemEntry.isEfferent(other))
       assert.isFalse(FileSystemEntry.isAfferent(other))

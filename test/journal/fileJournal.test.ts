@@ -333,7 +333,7 @@ describe("damage in a file journal", () => {
     })
   )
 
-  it.live("is found: JSON that is no entry, when it is read", () =>
+  it.live("is found: JSON that is not an entry, when it is read", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls)

@@ -40,7 +40,7 @@ const idsOf = (path: string) =>
     })
   )
 
-/** Returns a disk with room for so many bytes; `free` gives it more. */
+/** Returns a disk with space for `room` bytes; `free` adds space. */
 const small = (room: number) => {
   let left = room
   const take = (bytes: Uint8Array): Uint8Array => {
@@ -65,7 +65,7 @@ const small = (room: number) => {
 describe("a file journal whose disk is full", () => {
   for (const chained of [false, true]) {
     it.live(
-      `fails an append that does not fit, leaves nothing of it, and takes the next one when there is room${chained ? ", chained" : ""}`,
+      `fails an append that does not fit, leaves no part of it, and accepts the next append when there is space${chained ? " (chained)" : ""}`,
       () =>
         Effect.gen(function* () {
           const sample = fresh()
@@ -136,7 +136,7 @@ describe("a file journal whose disk is full", () => {
     })
   )
 
-  it.live("truncates half a line before the next write or at the next opening, if it could not at once", () =>
+  it.live("removes a partial line before the next write or at the next opening, if it could not do so at once", () =>
     Effect.gen(function* () {
       const path = fresh()
       const disk = small(100)

@@ -118,7 +118,7 @@ describe("a journal writer that is killed at any moment", () => {
     ["chained and on disk at each answer", { chained: true, fsync: true }]
   ] as const) {
     it.live(
-      `leaves every answered append at its position, none twice, none in part and without gaps: ${name}, ${kills} times`,
+      `leaves every confirmed append at its position, once, complete and without gaps: ${name}, ${kills} times`,
       () =>
         Effect.gen(function* () {
           const path = fresh()
@@ -168,7 +168,7 @@ describe("a journal writer that is killed at any moment", () => {
 })
 
 describe("a read-only journal", () => {
-  it.live("shows stored entries and those that another process appends, and refuses appends", () =>
+  it.live("shows stored entries and entries that another process appends, and refuses appends", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const path = fresh()

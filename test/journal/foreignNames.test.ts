@@ -1,4 +1,4 @@
-/** Foreign files whose names look like the temporary names of this library, in journals of changes to them. */
+/** Files of other programs whose names look like temporary names of this library, in journals that record their changes. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -32,7 +32,7 @@ const fromElsewhere = Effect.fnUntraced(function* (journal: Files): Effect.fn.Re
 const names = [".~fsa-a.tmp", Names.forged(Names.dead()), Names.forged(Names.elsewhere, "exchange")]
 
 for (const name of names) {
-  describe(`a stranger's file called ${name.replace(/[0-9a-z]{6,}/g, "…")}`, () => {
+  describe(`a file of another program called ${name.replace(/[0-9a-z]{6,}/g, "…")}`, () => {
     it.effect("is listed by changes when it is removed or moved", () =>
       Effect.gen(function* () {
         const fs = yield* another()
@@ -136,7 +136,7 @@ describe("a journal of another installation", () => {
     })
   )
 
-  it.effect("with a refused request for such a name hides nothing", () =>
+  it.effect("with a refused request for a temporary name hides no entry", () =>
     Effect.gen(function* () {
       const name = Names.forged(Names.elsewhere)
       const fs = yield* another()

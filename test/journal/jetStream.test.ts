@@ -249,7 +249,7 @@ describeNats("JetStream", () => {
   })
 
   describe("a lost server", () => {
-    it.live("that returns loses and repeats no answered append, and tails continue", () =>
+    it.live("that comes back has lost and repeated no confirmed append, and tails continue", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("survives", { servers: own.url })
@@ -322,14 +322,14 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that does not return makes every call unavailable after the timeout", () =>
+    it.live("that does not come back makes every call unavailable after the timeout", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("lost", { servers: own.url, timeout: "200 millis" })
         yield* journal.append(entry(1))
         const ref = yield* journal.contents.put(new Uint8Array(5_000))
         yield* Effect.promise(own.kill)
-        assert.include((yield* Effect.flip(journal.append(entry(2)))).message, "not known")
+        assert.include((yield* Effect.flip(journal.append(entry(2)))).message, "it is unknown")
         const calls: Record<string, Effect.Effect<unknown, Journal.JournalError>> = {
           append: journal.append(entry(3)),
           last: journal.last,
@@ -382,7 +382,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("in a later version is told from damage", () =>
+    it.live("in the format of a later version is distinguished from damage", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -502,7 +502,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("are arrays of their own, and no views of the buffer that receives messages", () =>
+    it.live("are arrays of their own, not views of the buffer that receives messages", () =>
       Effect.gen(function* () {
         const { contents } = yield* open(fresh())
         const read = yield* contents.get(yield* contents.put(bytes(10_000)))
@@ -652,7 +652,7 @@ describeNats("JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an interrupted append is complete or absent, and later ones keep their order", () =>
+  it.live("an interrupted append is complete or absent, and later appends keep their order", () =>
     Effect.gen(function* () {
       const journal = yield* open(fresh())
       for (const round of numbers(1, 20)) {

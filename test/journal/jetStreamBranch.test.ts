@@ -18,7 +18,7 @@ describeNats("a Branch and a Leaf on a JetStream", () => {
   })
 
   let names = 0
-  /** The caller and the leaf have a connection each, as on two machines. */
+  /** The caller and the leaf have separate connections, as on two machines. */
   const layer = Layer.suspend(() => {
     const journal = () => JetStream.layer({ servers: server.url, name: `laws-${names}` })
     names++
@@ -38,5 +38,5 @@ describeNats("a Branch and a Leaf on a JetStream", () => {
   // One law in 25 is enough to show that this journal serves; the other laws of Branch and Leaf are tested on other
   // journals.
   const some = isSoak ? kept : kept.filter((_, index) => index % 25 === 0)
-  suite("keeps the laws of a filesystem", layer, { laws: some, programs: isSoak ? 100 : 1 })
+  suite("keep the laws of a filesystem", layer, { laws: some, programs: isSoak ? 100 : 1 })
 })

@@ -10,7 +10,7 @@ const parse = (fields: Readonly<Record<string, string>>) => {
 }
 
 describe("a message", () => {
-  it("has the place, body and count of its headers", () => {
+  it("has the position, the body and the count of its headers", () => {
     assert.deepStrictEqual(parse({ [header.placeOf]: "5/3" }).place, { first: 5, count: 3 })
     const sha256 = "0123456789abcdef".repeat(4)
     assert.deepStrictEqual(parse({ [header.body]: `${sha256}/5000` }).body, { sha256, size: 5_000 })
@@ -29,7 +29,7 @@ describe("a message", () => {
     "5/0x1",
     "9007199254740992/1",
     "5/9007199254740992"
-  ])("has no place if a header is forged: %s", (value) => {
+  ])("has no position if a header is forged: %s", (value) => {
     assert.isUndefined(parse({ [header.placeOf]: value }).place)
   })
 

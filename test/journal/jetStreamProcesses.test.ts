@@ -30,7 +30,7 @@ const killed = async (victim: Child): Promise<void> => {
   const { errors, signal } = await victim.ended
   assert.strictEqual(signal, "SIGKILL", errors)
 }
-/** Waits until the process has printed so many characters after its first. */
+/** Waits until the process has printed `count` characters after its first one. */
 const heard = (victim: Child, count: number) =>
   Effect.promise(async () => {
     await victim.dots(count)
@@ -64,7 +64,7 @@ describeNats("a JetStream and several processes", () => {
   const fresh = () => ({ servers: server.url, name: `processes-${++names}` })
   const directory = (): string => Fs.mkdtempSync(join(inMemory(), "leaf-"))
 
-  it.live("keeps every answered append at its position without gaps, even of a killed process", () =>
+  it.live("keeps every confirmed append at its position without gaps, even appends of a killed process", () =>
     Effect.gen(function* () {
       const place = fresh()
       const children = ["a", "b"].map((who) => child({ ...place, task: "append", who, count: who === "b" ? 100_000 : 90 }))
@@ -186,7 +186,7 @@ describeNats("a JetStream and several processes", () => {
 
   if (isSoak) {
     it.live(
-      "of three servers loses no answered append while one after another is killed",
+      "of three servers loses no confirmed append while one server after another is killed",
       () =>
         Effect.gen(function* () {
           const servers = yield* Effect.promise(() => startCluster(3))

@@ -73,7 +73,7 @@ describe("a journal", () => {
 })
 
 describe("a signal", () => {
-  it.effect("wakes all waiting fibers once, and no later ones", () =>
+  it.effect("wakes all waiting fibers once, and no fiber that waits later", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       const first = yield* Effect.forEach([1, 2, 3], () =>
@@ -119,7 +119,7 @@ describe("a signal", () => {
     })
   )
 
-  it.effect("does not run a waiting fiber within wake", () =>
+  it.effect("does not run a waiting fiber during the call of wake", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       let ran = false

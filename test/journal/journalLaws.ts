@@ -1,4 +1,4 @@
-/** The laws that every journal satisfies, whatever its store. */
+/** The laws that every journal satisfies, wherever its entries are stored. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

@@ -293,7 +293,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("that is not extended refuses further kinds with advice", () =>
+    it.effect("that is not extended refuses other kinds of entry with advice", () =>
       serving(fs, {}, ({ ask }) =>
         Effect.gen(function* () {
           for (const intent of [
@@ -363,39 +363,41 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("that is extended answers with whole errors and metadata, and appends before each change what it found", () =>
-      serving(fs, { extended: true }, ({ all, ask }, self) =>
-        Effect.gen(function* () {
-          const conflict = yield* ask(write("f", "x", "overwrite", { ifMatch: sha256("y") }))
-          assert.isTrue(conflict._tag === "FileFault")
-          if (conflict._tag !== "FileFault") return
-          assert.strictEqual(conflict.faultKind, "IoError")
-          assert.strictEqual(conflict.error?._tag, "Conflict")
-          const first = write("d/f", "four")
-          const written = yield* ask(first)
-          assert.strictEqual(written._tag === "FileWritten" ? written.stat?.sizeBytes : undefined, 4)
-          const second = write("d/f", "more", "append")
-          yield* ask(second)
-          const content = yield* ask(read("d/f"))
-          assert.strictEqual(content._tag === "FileContent" ? content.stat?.path : undefined, "d/f")
-          const third = remove("d", { recursive: true })
-          assert.deepStrictEqual(plain(yield* ask(third)), {
-            _tag: "FileDeleted",
-            path: "d",
-            deletedCount: 1,
-            directories: 1
+    it.effect(
+      "that is extended answers with whole errors and metadata, and appends the state that it found before each change",
+      () =>
+        serving(fs, { extended: true }, ({ all, ask }, self) =>
+          Effect.gen(function* () {
+            const conflict = yield* ask(write("f", "x", "overwrite", { ifMatch: sha256("y") }))
+            assert.isTrue(conflict._tag === "FileFault")
+            if (conflict._tag !== "FileFault") return
+            assert.strictEqual(conflict.faultKind, "IoError")
+            assert.strictEqual(conflict.error?._tag, "Conflict")
+            const first = write("d/f", "four")
+            const written = yield* ask(first)
+            assert.strictEqual(written._tag === "FileWritten" ? written.stat?.sizeBytes : undefined, 4)
+            const second = write("d/f", "more", "append")
+            yield* ask(second)
+            const content = yield* ask(read("d/f"))
+            assert.strictEqual(content._tag === "FileContent" ? content.stat?.path : undefined, "d/f")
+            const third = remove("d", { recursive: true })
+            assert.deepStrictEqual(plain(yield* ask(third)), {
+              _tag: "FileDeleted",
+              path: "d",
+              deletedCount: 1,
+              directories: 1
+            })
+            const met = (yield* all).flatMap((entry) =>
+              entry._tag === "FileStarted" ? [[entry.correlationId, entry.size, entry.removes]] : []
+            )
+            assert.deepStrictEqual(met.slice(1), [
+              [first.correlationId, null, undefined],
+              [second.correlationId, 4, undefined],
+              [third.correlationId, 0, { deleted: 1, directories: 1 }]
+            ])
+            assert.isFalse(yield* self.exists("d"))
           })
-          const met = (yield* all).flatMap((entry) =>
-            entry._tag === "FileStarted" ? [[entry.correlationId, entry.size, entry.removes]] : []
-          )
-          assert.deepStrictEqual(met.slice(1), [
-            [first.correlationId, null, undefined],
-            [second.correlationId, 4, undefined],
-            [third.correlationId, 0, { deleted: 1, directories: 1 }]
-          ])
-          assert.isFalse(yield* self.exists("d"))
-        })
-      )
+        )
     )
 
     for (const extended of [false, true]) {
@@ -511,7 +513,7 @@ describe("links", () => {
 })
 
 describe("names on a leaf with the rules of Windows", () => {
-  it.effect("are refused for every request if Windows cannot have them", () =>
+  it.effect("are refused for every request if they are invalid on Windows", () =>
     serving(memory({ caseInsensitive: true }), { names: "windows", extended: true }, ({ ask }) =>
       Effect.gen(function* () {
         const devices = ["CON", "prn", "AUX", "nul", "COM1", "com9", "LPT1", "lpt9", "nul.txt", "Con.tar.gz", "aux .x"]
@@ -549,7 +551,7 @@ describe("names on a leaf with the rules of Windows", () => {
     )
   )
 
-  it.effect("are equal in both cases only on a case-insensitive disk", () =>
+  it.effect("that differ only in case are equal only on a case-insensitive disk", () =>
     Effect.gen(function* () {
       for (const caseInsensitive of [true, false]) {
         yield* serving(memory({ caseInsensitive }), { names: caseInsensitive ? "windows" : "posix" }, ({ ask }) =>

@@ -68,12 +68,12 @@ const backends: ReadonlyArray<readonly [string, Made]> = [
   ["a host directory", Effect.suspend(() => host())]
 ]
 
-describe("the thirteen entries (S4-10 to S4-20, S4-55, S4-56)", () => {
+describe("the basic kinds of entry", () => {
   const decode = Schema.decodeUnknownExit(Schema.toCodecJson(Entry.FileSystemEntry))
   const [path, content, isFinal] = ["/a.txt", "aGVsbG8=", true]
   const modified = "2026-01-25T00:00:00.000Z"
 
-  // The fields of the seed in JSON, required and optional.
+  // The documented fields in JSON: required, then optional.
   for (const [_tag, must, may] of [
     ["FileRead", { path }, { offset: 1, length: 2 }],
     ["FileWrite", { path, content, createMode: "create" }, {}],
@@ -93,7 +93,7 @@ describe("the thirteen entries (S4-10 to S4-20, S4-55, S4-56)", () => {
     ],
     ["FileFault", { faultKind: "NotFound", path, message: "not there" }, {}]
   ] as const) {
-    it(`${_tag} has the fields of the seed`, () => {
+    it(`${_tag} has the documented fields in JSON`, () => {
       const least = { _tag, correlationId: "req-42", ...must }
       assert.isTrue(Exit.isSuccess(decode(least)))
       for (const field of Object.keys(least)) {
@@ -111,8 +111,8 @@ describe("the thirteen entries (S4-10 to S4-20, S4-55, S4-56)", () => {
   }
 })
 
-describe("the eleven kinds of fault (S4-42 to S4-53)", () => {
-  // The faults of a disk and their kinds, in the words of the seed's table.
+describe("the basic kinds of fault", () => {
+  // The faults of a disk and their documented kinds.
   const reported: ReadonlyArray<readonly [Fault, Entry.FaultKind]> = [
     [{ _tag: "NotFound" }, "NotFound"],
     [{ _tag: "AlreadyExists" }, "AlreadyExists"],
@@ -125,13 +125,13 @@ describe("the eleven kinds of fault (S4-42 to S4-53)", () => {
     [{ _tag: "IoError", code: "EIO", detail: "the disk is broken" }, "IoError"],
     [{ _tag: "PathTooLong", detail: "too long" }, "PathTooLong"],
     [{ _tag: "Timeout", detail: "too slow" }, "Timeout"],
-    // Faults without a kind among the eleven (C-23).
+    // Faults without a basic kind of their own (C-23).
     [{ _tag: "Unavailable", detail: "nobody there" }, "IoError"],
     [{ _tag: "LimitExceeded", limit: "maxFileSize", allowed: 1, actual: 2 }, "IoError"]
   ]
 
   for (const extended of [false, true]) {
-    it.effect(`match the fault of the disk, every time, with the whole error if extended (${extended})`, () =>
+    it.effect(`match the fault of the disk, with the whole error if the leaf is extended (extended: ${extended})`, () =>
       Effect.forEach(
         reported,
         ([fault, kind]) =>
@@ -202,7 +202,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("accepts paths from the root with or without a slash, drops `.` and keeps names unchanged (S4-24 to S4-31)", () =>
+    it.effect("accepts paths from the root with or without a slash, drops `.` and keeps names unchanged", () =>
       serving(fs, {}, ({ ask, content }) =>
         Effect.gen(function* () {
           // Names are not normalised, so these two differ (C-05).
@@ -233,7 +233,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("changes no byte: no line endings, no byte order mark, no binary content (S4-35, S4-36, S4-67)", () =>
+    it.effect("changes no byte of a content: line endings, byte order marks and binary content stay", () =>
       serving(fs, {}, ({ ask, content }) =>
         Effect.gen(function* () {
           const odd = Uint8Array.from([0xef, 0xbb, 0xbf, 0x61, 0x0d, 0x0a, 0x62, 0x0a, 0x63, 0x0d, 0xff, 0x00, 0x1a])
@@ -304,7 +304,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("returns true times, permissions and sizes (S4-19, S4-81, S4-139)", () =>
+    it.effect("returns true times, permissions and sizes", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("f", "12345")
@@ -328,7 +328,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("answers with the id and the path of the request, whatever these are (S4-21 to S4-23)", () =>
+    it.effect("answers with the id and the path of the request, whatever characters they contain", () =>
       serving(fs, {}, ({ answers, append, all }) =>
         Effect.gen(function* () {
           const odd = ["", " ", "__proto__", "constructor", "a/b\u0000c", "\ud83d\ude00", "req-42", "x".repeat(10_000)]
@@ -360,7 +360,7 @@ describe("links of a host directory", () => {
   }
 
   for (const followSymlinks of [true, false]) {
-    it.effect(`lead nowhere outside the root, to existing or missing files (S4-86, S4-92, ${followSymlinks})`, () =>
+    it.effect(`never lead outside the root, to existing or missing files (followSymlinks: ${followSymlinks})`, () =>
       Effect.suspend(() => {
         const { directory, outside } = root()
         return serving(host(directory), { followSymlinks }, ({ ask }) =>
@@ -407,7 +407,7 @@ describe("the settings of PosixFS", () => {
       })
     )
 
-  it.effect("work as the seed says (S4-71 to S4-75)", () =>
+  it.effect("have the documented effects", () =>
     Effect.gen(function* () {
       yield* under({ allowWrite: false }, (rootPath, { ask }) =>
         Effect.gen(function* () {
@@ -449,7 +449,7 @@ describe("the settings of PosixFS", () => {
     })
   )
 
-  it.effect("are 1 MiB and 64 KiB by default, and exactly 1 MiB is one entry (S4-54, S4-73, S4-74)", () =>
+  it.effect("send content of up to 1 MiB in one entry, and larger content in chunks of 64 KiB, by default", () =>
     under({}, (rootPath, { askAll }) =>
       Effect.gen(function* () {
         const shape = (size: number) =>
@@ -472,7 +472,7 @@ describe("the settings of PosixFS", () => {
 })
 
 describe("a file that another program has open", () => {
-  it.effect("is retried after 50 ms and twice as long each time, with jitter (S4-106, S4-114)", () =>
+  it.effect("is retried after 50 ms and twice as long each time, with jitter", () =>
     journaled(
       Effect.gen(function* () {
         const tries: Array<number> = []
@@ -521,7 +521,7 @@ describe("every kind of read and write", () => {
     ["a large content is written", () => write("f", large), false, "FileWritten"],
     ["a text is edited", edit, true, "FileEdited"]
   ] as const) {
-    it.effect(`is retried if the file is open elsewhere: ${what} (S4-114, S4-115)`, () =>
+    it.effect(`is retried if another program has the file open: ${what}`, () =>
       journaled(
         Effect.gen(function* () {
           const asking = intent()
@@ -552,7 +552,7 @@ describe("every kind of read and write", () => {
 })
 
 describe("a part of a file that another program has locked", () => {
-  it.effect("is read again, even between two chunks, and is AccessDenied at last (S4-114)", () =>
+  it.effect("is read again, even between two chunks, and fails with AccessDenied after the last retry", () =>
     journaled(
       Effect.gen(function* () {
         const held: Fault = { _tag: "AccessDenied", why: "busy" }
@@ -620,7 +620,7 @@ describe("Journal.record over a case-insensitive disk", () => {
 })
 
 describe("a refused id", () => {
-  it.effect("is not executed by the next entry of the same append (S4-22)", () =>
+  it.effect("does not execute when the next entry of the same append uses it again", () =>
     serving(memory(), {}, ({ all, ask, journal }, self) =>
       Effect.gen(function* () {
         const correlationId = id()
@@ -647,7 +647,7 @@ describe("a write in parts", () => {
     )
   )
 
-  it.effect("may have empty parts and no mode (S4-56, S4-57, C-46)", () =>
+  it.effect("may have empty parts and no mode (C-46)", () =>
     serving(memory({ tree: { f: "old" } }), {}, ({ answer, append }, self) =>
       Effect.gen(function* () {
         const one = id()
@@ -676,7 +676,7 @@ describe("a write in parts", () => {
 })
 
 describe("a leaf over a case-insensitive disk (C-41)", () => {
-  it.effect("times out a request behind one that hangs under another spelling of the path", () =>
+  it.effect("times out a request behind a request that hangs on the same path in another case", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })
@@ -697,7 +697,7 @@ describe("a leaf over a case-insensitive disk (C-41)", () => {
     )
   )
 
-  it.effect("leaves a change of case before a kill in doubt", () =>
+  it.effect("reports a change of case as of unknown outcome after a kill", () =>
     journaled(
       Effect.gen(function* () {
         const { append, answer } = yield* asked
@@ -708,14 +708,14 @@ describe("a leaf over a case-insensitive disk (C-41)", () => {
         yield* append(new Entry.FileStarted({ correlationId: intent.correlationId, instance, size: 1 }))
         const fs = yield* memory({ caseInsensitive: true, tree: { F: "x" } })
         yield* started(fs, { extended: true })
-        assert.include(messageOf(yield* answer(intent.correlationId)), "neither the old nor the new one")
+        assert.include(messageOf(yield* answer(intent.correlationId)), "neither the old state nor the new state")
       })
     )
   )
 })
 
 describe("chunks of an extended leaf", () => {
-  it.effect("have the metadata of the file only in the first one", () =>
+  it.effect("have the metadata of the file only in the first chunk", () =>
     serving(memory(), { extended: true, streamingThreshold: 4, chunkSize: 4 }, ({ askAll }, self) =>
       Effect.gen(function* () {
         yield* self.write("f", "0123456789")
@@ -734,7 +734,7 @@ describe("chunks of an extended leaf", () => {
 })
 
 describe("a write in parts to one of several leaves", () => {
-  it.effect("is answered by that leaf alone (S4-57)", () =>
+  it.effect("is answered by that leaf alone", () =>
     journaled(
       Effect.gen(function* () {
         const [all, some] = [yield* memory(), yield* memory()]

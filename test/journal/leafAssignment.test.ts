@@ -80,27 +80,29 @@ const mortal = (options: Leaf.LeafOptions, tree: Record<string, string> = {}) =>
 
 describe("a request without a leaf", () => {
   for (const late of [2_500, 3_000, 4_999]) {
-    it.effect(`is answered by an owner that starts ${late} ms later, once the leaf that waited for an owner has ended`, () =>
-      journaled(
-        Effect.gen(function* () {
-          const alpha = yield* started(yield* memory(), { prefix: "alpha" })
-          const intent = stat("beta/x")
-          yield* append(intent)
-          yield* pass(`${late} millis`)
-          yield* started(yield* memory({ tree: { beta: { x: "here" } } }), { prefix: "beta" })
-          yield* quiet
-          assert.deepStrictEqual(yield* answersTo(intent), [])
-          yield* alpha.shutdown
-          yield* quiet
-          assert.deepStrictEqual((yield* answersTo(intent)).map(errorOf), ["FileMetadata"])
-          yield* pass("5 minutes")
-          assert.strictEqual((yield* answersTo(intent)).length, 1)
-        })
-      )
+    it.effect(
+      `is answered by a leaf for its path that starts ${late} ms later, once the leaf that waited for such a leaf has ended`,
+      () =>
+        journaled(
+          Effect.gen(function* () {
+            const alpha = yield* started(yield* memory(), { prefix: "alpha" })
+            const intent = stat("beta/x")
+            yield* append(intent)
+            yield* pass(`${late} millis`)
+            yield* started(yield* memory({ tree: { beta: { x: "here" } } }), { prefix: "beta" })
+            yield* quiet
+            assert.deepStrictEqual(yield* answersTo(intent), [])
+            yield* alpha.shutdown
+            yield* quiet
+            assert.deepStrictEqual((yield* answersTo(intent)).map(errorOf), ["FileMetadata"])
+            yield* pass("5 minutes")
+            assert.strictEqual((yield* answersTo(intent)).length, 1)
+          })
+        )
     )
   }
 
-  it.effect("fails as Unavailable in a branch, even from a leaf of the thirteen kinds", () =>
+  it.effect("fails as Unavailable in a branch, even if leaves have only the basic kinds of entry", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "alpha" })
@@ -120,7 +122,7 @@ describe("a request without a leaf", () => {
     )
   )
 
-  it.effect("is an IoError with the reason for a client of the eleven kinds of fault", () =>
+  it.effect("is an IoError with the reason for a client with only the basic kinds of fault", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "alpha" })
@@ -134,7 +136,7 @@ describe("a request without a leaf", () => {
     )
   )
 
-  it.effect("is answered once by leaves with different graces", () =>
+  it.effect("is answered once by leaves with different grace periods", () =>
     Effect.forEach([250, 1_000, 2_000, 5_001, 12_000], (late) =>
       Effect.forEach([0, 1_000, 10_000], (grace) =>
         Effect.forEach([0, 1_000, 10_000], (other) =>
@@ -216,7 +218,7 @@ describe("a killed leaf without a successor", () => {
     )
   )
 
-  it.effect("leaves an announced change in doubt, because the leaf of the root has other files", () =>
+  it.effect("has an announced change reported as of unknown outcome, because the leaf of the root has other files", () =>
     journaled(
       Effect.gen(function* () {
         const root = yield* memory()
@@ -233,7 +235,7 @@ describe("a killed leaf without a successor", () => {
     )
   )
 
-  it.effect("has its request answered by a later leaf if its journal failed", () =>
+  it.effect("whose journal had failed has its request answered by a later leaf", () =>
     Effect.scoped(
       journaled(
         Effect.gen(function* () {

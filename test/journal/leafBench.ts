@@ -16,7 +16,7 @@ import * as Scratch from "../scratch.ts"
 
 export const bytes = (text: string): Uint8Array => new TextEncoder().encode(text)
 
-/** Returns so many bytes, of which any two neighbours differ. */
+/** Returns `size` bytes, of which any two neighbours differ. */
 export const many = (size: number, from = 0): Uint8Array =>
   Uint8Array.from({ length: size }, (_, i) => ((i + from) * 7 + ((i + from) >> 8)) & 255)
 

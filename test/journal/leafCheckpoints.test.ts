@@ -26,7 +26,7 @@ type Here = ReturnType<typeof counting>
 const within = <A, E, R>(here: Here, effect: Effect.Effect<A, E, R>) =>
   Effect.scoped(Effect.provideService(effect, Journal.Journal, here.journal))
 
-/** Appends this many requests of others, each with its answer. */
+/** Appends this many requests of other clients, each with its answer. */
 const filled = (here: Here, pairs: number) =>
   here.journal.appendAll(
     Array.from({ length: pairs }, () => {
@@ -69,7 +69,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is not made by a leaf of the thirteen kinds, but used by one", () =>
+  it.effect("is used, but never made, by a leaf with only the basic kinds of entry", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -204,7 +204,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is made beside those of another installation", () =>
+  it.effect("is made beside the checkpoints of another installation", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -235,7 +235,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is found behind forged ones", () =>
+  it.effect("is found behind forged checkpoints", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })

@@ -74,7 +74,7 @@ describe("a write in parts", () => {
       )
     )
 
-    it.effect(`follows its mode, and concurrent ones do not interfere (${name})`, () =>
+    it.effect(`follows its mode, and concurrent writes do not interfere (${name})`, () =>
       journaled(
         Effect.gen(function* () {
           const self = yield* fs
@@ -97,7 +97,7 @@ describe("a write in parts", () => {
     )
   }
 
-  it.effect("takes its place in the order with its last part", () =>
+  it.effect("is ordered among other requests by its last part", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -159,7 +159,7 @@ describe("a write in parts", () => {
   )
   failing("without its first part is IoError", (one) => [chunk(one, 4, "more", { isFinal: true })], "IoError")
   failing("without a path is InvalidPath", (one) => [chunk(one, 0, "four")], "InvalidPath")
-  failing("with a path that is none is InvalidPath", (one) => [chunk(one, 0, "four", { path: "a/../f" })], "InvalidPath")
+  failing("with an invalid path is InvalidPath", (one) => [chunk(one, 0, "four", { path: "a/../f" })], "InvalidPath")
   failing(
     "that changes its path is IoError",
     (one) => [chunk(one, 0, "four", { path: "f" }), chunk(one, 4, "more", { path: "g", isFinal: true })],
@@ -171,7 +171,7 @@ describe("a write in parts", () => {
     "DiskFull"
   )
   failing(
-    "over the largest file is a fault as soon as it exceeds that",
+    "over the largest file size is IoError as soon as it exceeds that size",
     (one) => [chunk(one, 0, "x".repeat(7), { path: "f" }), chunk(one, 7, "x".repeat(7))],
     "IoError",
     { limits: { ...Limits.standard, maxFileSize: 10 } }

@@ -83,7 +83,7 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect("shows the prefixes beside the entries of the root leaf, and in place of those they hide", () =>
+  it.effect("shows the prefixes beside the entries of the root leaf; a prefix hides an entry of the same name", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory({ tree: { alpha: "hidden", own: "o" } }), { extended: true })
@@ -129,17 +129,19 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect("serves clients of the thirteen kinds too, but refuses a recursive list over several leaves", () =>
-    journaled(
-      Effect.gen(function* () {
-        yield* started(yield* memory({ tree: {} }), { prefix: "a/b" })
-        const { ask } = yield* asked
-        assert.strictEqual((yield* ask(stat("/")))._tag, "FileMetadata")
-        const listing = yield* ask(listIntent("/", { pattern: "a*" }))
-        assert.isTrue(listing._tag === "FileListing" && names(listing.entries).join() === "a")
-        const whole = yield* ask(listIntent("/", { recursive: true }))
-        assert.isTrue(whole._tag === "FileFault" && whole.message.includes("several leaves"))
-      })
-    )
+  it.effect(
+    "serves clients with only the basic kinds of entry too, but refuses them a recursive list over several leaves",
+    () =>
+      journaled(
+        Effect.gen(function* () {
+          yield* started(yield* memory({ tree: {} }), { prefix: "a/b" })
+          const { ask } = yield* asked
+          assert.strictEqual((yield* ask(stat("/")))._tag, "FileMetadata")
+          const listing = yield* ask(listIntent("/", { pattern: "a*" }))
+          assert.isTrue(listing._tag === "FileListing" && names(listing.entries).join() === "a")
+          const whole = yield* ask(listIntent("/", { recursive: true }))
+          assert.isTrue(whole._tag === "FileFault" && whole.message.includes("several leaves"))
+        })
+      )
   )
 })

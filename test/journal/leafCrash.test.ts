@@ -1,6 +1,6 @@
 /**
- * A leaf that is killed between any two of its appends, and its successor. Each request has files of its own, so its
- * result is visible, and its one answer must match that result.
+ * A leaf that is killed between any two of its appends, and the leaf that follows it. Each request has its own files,
+ * so its effect is visible, and its single answer must match that effect.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -168,7 +168,7 @@ const crashing = Effect.fnUntraced(function* (kill: number, resume: "reads" | "a
 describe("a leaf that is killed between any two appends", () => {
   for (const extended of [true, false]) {
     for (const resume of ["reads", "all"] as const) {
-      it.live(`is followed by one whose answers are true (resume: ${resume}, ${extended ? "" : "not "}extended)`, () =>
+      it.live(`is followed by a leaf that gives true answers (resume: ${resume}, ${extended ? "" : "not "}extended)`, () =>
         Effect.gen(function* () {
           const appends = yield* crashing(Number.POSITIVE_INFINITY, resume, extended, true)
           for (let kill = 1; kill <= appends + 1; kill++) {

@@ -1,4 +1,4 @@
-/** Random requests on few paths, so that they interfere. */
+/** Random requests on a few paths, so that requests interfere with each other. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Schema from "effect/Schema"
 import * as Entry from "../../src/journal/FileSystemEntry.ts"

@@ -102,7 +102,7 @@ const examine = ({ entries, root }: Story, resume: "reads" | "all") => {
     }
     const isFault = answer._tag === "FileFault"
     const message = isFault ? answer.message : ""
-    const isUnclear = message.includes("neither the old nor the new one")
+    const isUnclear = message.includes("neither the old state nor the new state")
     const isRefused = message.includes("not executed")
     if (isUnclear) told.unclear++
     else if (message.includes("was not carried out")) told.notMade++
@@ -156,7 +156,7 @@ describe("a leaf that is killed again and again", () => {
     }, 1_800_000)
   }
 
-  it("is reported by the check for missing, doubled and untrue answers", async () => {
+  it("is checked by a function that reports missing, doubled and untrue answers", async () => {
     const root = freshDirectory()
     const write = (id: string) =>
       new Entry.FileWrite({ correlationId: id, path: "log0", content: new Uint8Array(0), createMode: "append" })

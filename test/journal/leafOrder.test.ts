@@ -124,7 +124,7 @@ describe("the requests of one journal", () => {
     )
   )
 
-  it.effect("are started a few hundred at a time, however many wait", () =>
+  it.effect("start a few hundred at a time, however many wait", () =>
     journaled(
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()

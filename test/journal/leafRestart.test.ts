@@ -74,7 +74,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("answers open reads, lists and stats, and faults open changes as not executed", () =>
+  it.effect("answers open reads, lists and stats, and reports open changes as not executed", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory({ tree: { f: "x", d: { g: "y" } } })
@@ -125,7 +125,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("times out parts that began before it and never end", () =>
+  it.effect("times out a write in parts that began before it and has no last part", () =>
     journaled(
       Effect.gen(function* () {
         const { append, all } = yield* asked
@@ -180,8 +180,8 @@ describe("a leaf that starts", () => {
   )
 
   for (const [how, failure, is] of [
-    ["had finished what it had in hand", undefined, "x"],
-    ["had not, since it failed", "the disk broke", undefined]
+    ["leaf has finished its requests", undefined, "x"],
+    ["leaf has not failed", "the disk broke", undefined]
   ] as const) {
     it.effect(`executes the requests of a leaf that announced no changes only if that ${how}`, () =>
       journaled(
@@ -207,7 +207,7 @@ interface Case {
   readonly met: Omit<Partial<Entry.FileStarted>, "_tag" | "correlationId" | "instance">
   /** The tree at the restart. */
   readonly now: InMemory.Tree
-  /** The true answer, or that the change was not made, or that nobody can tell. */
+  /** The true answer, "not made", or "unclear" if the tree does not show whether the change was made. */
   readonly is: Record<string, unknown> | "not made" | "unclear"
 }
 
@@ -223,117 +223,135 @@ const set = () => new Entry.FileSetAttributes({ correlationId: id(), path: "f", 
 const cases: ReadonlyArray<Case> = [
   // Replaced files: the present content decides.
   {
-    claim: "a replaced file has the content",
+    claim: "the file to replace has the new content",
     intent: () => write("f", "new"),
     met: { size: 3 },
     now: { f: "new" },
     is: written("f", 3)
   },
   {
-    claim: "a replaced file has its old size",
+    claim: "the file to replace has its old size, which differs from the new one",
     intent: () => write("f", "news"),
     met: { size: 3 },
     now: { f: "old" },
     is: "not made"
   },
   {
-    claim: "a replaced file of one size has another content",
+    claim: "the file to replace has the old size, equal to the new one, and not the new content",
     intent: () => write("f", "new"),
     met: { size: 3 },
     now: { f: "old" },
     is: "not made"
   },
   {
-    claim: "a replaced file is something else",
+    claim: "the file to replace has neither its old size nor the new one",
     intent: () => write("f", "new"),
     met: { size: 3 },
     now: { f: "other" },
     is: "unclear"
   },
-  { claim: "a replaced file is gone", intent: () => write("f", "new"), met: { size: 3 }, now: {}, is: "unclear" },
-  { claim: "a replaced file is a directory", intent: () => write("f", "new"), met: { size: 3 }, now: { f: {} }, is: "unclear" },
+  { claim: "the file to replace is missing", intent: () => write("f", "new"), met: { size: 3 }, now: {}, is: "unclear" },
   {
-    claim: "a created file is there",
+    claim: "the file to replace is now a directory",
+    intent: () => write("f", "new"),
+    met: { size: 3 },
+    now: { f: {} },
+    is: "unclear"
+  },
+  {
+    claim: "the file to create exists with the new content",
     intent: () => write("f", "new", "create"),
     met: { size: null },
     now: { f: "new" },
     is: written("f", 3)
   },
   {
-    claim: "a created file is not there",
+    claim: "the file to create is missing",
     intent: () => write("f", "new", "create"),
     met: { size: null },
     now: {},
     is: "not made"
   },
   {
-    claim: "a created file is another",
+    claim: "the file to create exists with other content",
     intent: () => write("f", "new", "create"),
     met: { size: null },
     now: { f: "old" },
     is: "unclear"
   },
   {
-    claim: "a file was to be created where one was",
+    claim: "the file to create existed before",
     intent: () => write("f", "new", "create"),
     met: { size: 3 },
     now: { f: "new" },
     is: "not made"
   },
   {
-    claim: "a file was to be replaced where none was",
+    claim: "the file to replace was missing before",
     intent: () => write("f", "new", "replace"),
     met: { size: null },
     now: { f: "new" },
     is: "not made"
   },
-  { claim: "what was met was not told", intent: () => write("f", "new"), met: {}, now: { f: "new" }, is: "unclear" },
+  {
+    claim: "the announcement does not contain the state before the change",
+    intent: () => write("f", "new"),
+    met: {},
+    now: { f: "new" },
+    is: "unclear"
+  },
   // Appends: the end of the file decides.
   {
-    claim: "the bytes are at the end",
+    claim: "the appended bytes are at the end of the file",
     intent: () => write("f", "two", "append"),
     met: { size: 3 },
     now: { f: "onetwo" },
     is: written("f", 3)
   },
   {
-    claim: "the bytes are not there",
+    claim: "the file to append to has its old size",
     intent: () => write("f", "two", "append"),
     met: { size: 3 },
     now: { f: "one" },
     is: "not made"
   },
   {
-    claim: "the end has the length and is another",
+    claim: "the file to append to has the new size and other bytes at its end",
     intent: () => write("f", "two", "append"),
     met: { size: 3 },
     now: { f: "oneTWO" },
     is: "unclear"
   },
   {
-    claim: "the file is longer still",
+    claim: "the file to append to is larger than its new size",
     intent: () => write("f", "two", "append"),
     met: { size: 3 },
     now: { f: "onetwo three" },
     is: "unclear"
   },
   {
-    claim: "an append made the file",
+    claim: "the file that the append creates exists",
     intent: () => write("f", "two", "append"),
     met: { size: null },
     now: { f: "two" },
     is: written("f", 3)
   },
-  { claim: "an append made no file", intent: () => write("f", "two", "append"), met: { size: null }, now: {}, is: "not made" },
   {
-    claim: "there was nothing to append to",
+    claim: "the file that the append creates is missing",
+    intent: () => write("f", "two", "append"),
+    met: { size: null },
+    now: {},
+    is: "not made"
+  },
+  {
+    claim: "the file of an appendExisting was missing before",
     intent: () => write("f", "two", "appendExisting"),
     met: { size: null },
     now: {},
     is: "not made"
   },
   {
-    claim: "nothing was appended to nothing",
+    claim: "the file that an empty append creates exists and is empty",
     intent: () => write("f", "", "append"),
     met: { size: null },
     now: { f: "" },
@@ -341,36 +359,36 @@ const cases: ReadonlyArray<Case> = [
   },
   // Deletions: the absence decides.
   {
-    claim: "a file is gone",
+    claim: "the file to delete is missing",
     intent: () => remove("f"),
     met: { size: 3, removes: { deleted: 1, directories: 0 } },
     now: {},
     is: { _tag: "FileDeleted", path: "f", deletedCount: 1, directories: 0 }
   },
   {
-    claim: "a file is there",
+    claim: "the file to delete exists",
     intent: () => remove("f"),
     met: { size: 3, removes: { deleted: 1, directories: 0 } },
     now: { f: "old" },
     is: "not made"
   },
-  { claim: "there was nothing to delete", intent: () => remove("f"), met: { size: null }, now: {}, is: "not made" },
+  { claim: "the file to delete was missing before", intent: () => remove("f"), met: { size: null }, now: {}, is: "not made" },
   {
-    claim: "a tree is gone",
+    claim: "the tree to delete is missing",
     intent: () => remove("d", { recursive: true }),
     met: { size: 0, removes: { deleted: 5, directories: 2 } },
     now: {},
     is: { _tag: "FileDeleted", path: "d", deletedCount: 5, directories: 2 }
   },
   {
-    claim: "a tree is whole",
+    claim: "the tree to delete is complete",
     intent: () => remove("d", { recursive: true }),
     met: { size: 0, removes: { deleted: 2, directories: 2 } },
     now: { d: { a: "", s: { b: "" } } },
     is: "not made"
   },
   {
-    claim: "a part of a tree is gone",
+    claim: "a part of the tree to delete is missing",
     intent: () => remove("d", { recursive: true }),
     met: { size: 0, removes: { deleted: 3, directories: 2 } },
     now: { d: { a: "", s: { b: "" } } },
@@ -378,83 +396,101 @@ const cases: ReadonlyArray<Case> = [
   },
   // Directories, moves, links, edits and attributes.
   {
-    claim: "a directory is there",
+    claim: "the directory to make exists",
     intent: mkdir,
     met: { size: null },
     now: { d: {} },
     is: { _tag: "FileDirectoryMade", path: "d" }
   },
-  { claim: "a directory is not there", intent: mkdir, met: { size: null }, now: {}, is: "not made" },
-  { claim: "a directory was there", intent: mkdir, met: { size: 0 }, now: { d: {} }, is: "not made" },
-  { claim: "a file is where a directory was to be", intent: mkdir, met: { size: null }, now: { d: "" }, is: "unclear" },
+  { claim: "the directory to make is missing", intent: mkdir, met: { size: null }, now: {}, is: "not made" },
+  { claim: "the directory to make existed before", intent: mkdir, met: { size: 0 }, now: { d: {} }, is: "not made" },
+  { claim: "a file has the path of the directory to make", intent: mkdir, met: { size: null }, now: { d: "" }, is: "unclear" },
   {
-    claim: "a file is at its new name",
+    claim: "the file to move has its new name",
     intent: () => move("f", "g"),
     met: { size: 3 },
     now: { g: "old" },
     is: { _tag: "FileMoved", path: "f", to: "g", files: 1, directories: 0, bytes: 3 }
   },
   {
-    claim: "a directory is at its new name",
+    claim: "the directory to move has its new name",
     intent: () => move("d", "e"),
     met: { size: 0 },
     now: { e: { a: "xy", s: {} } },
     is: { _tag: "FileMoved", path: "d", to: "e", files: 1, directories: 2, bytes: 2 }
   },
   {
-    claim: "a file is at its old name",
+    claim: "the file to move has its old name",
     intent: () => move("f", "g"),
     met: { size: 3 },
     now: { f: "old", g: "x" },
     is: "not made"
   },
-  { claim: "a file is nowhere", intent: () => move("f", "g"), met: { size: 3 }, now: {}, is: "unclear" },
   {
-    claim: "another file is at the new name",
+    claim: "the file to move is missing under both names",
+    intent: () => move("f", "g"),
+    met: { size: 3 },
+    now: {},
+    is: "unclear"
+  },
+  {
+    claim: "another file has the new name of the file to move",
     intent: () => move("f", "g"),
     met: { size: 3 },
     now: { g: "other" },
     is: "unclear"
   },
-  { claim: "there was nothing to move", intent: () => move("f", "g"), met: { size: null }, now: { g: "old" }, is: "not made" },
   {
-    claim: "a link is there",
+    claim: "the file to move was missing before",
+    intent: () => move("f", "g"),
+    met: { size: null },
+    now: { g: "old" },
+    is: "not made"
+  },
+  {
+    claim: "the link to make exists",
     intent: link,
     met: { size: null },
     now: { l: { link: "f" } },
     is: { _tag: "FileLinkMade", path: "l" }
   },
-  { claim: "another link is there", intent: link, met: { size: null }, now: { l: { link: "g" } }, is: "unclear" },
-  { claim: "no link is there", intent: link, met: { size: null }, now: {}, is: "not made" },
   {
-    claim: "something was where the link was to be",
+    claim: "another link has the path of the link to make",
+    intent: link,
+    met: { size: null },
+    now: { l: { link: "g" } },
+    is: "unclear"
+  },
+  { claim: "the link to make is missing", intent: link, met: { size: null }, now: {}, is: "not made" },
+  {
+    claim: "the path of the link to make was taken before",
     intent: link,
     met: { size: 3 },
     now: { l: { link: "f" } },
     is: "not made"
   },
   {
-    claim: "an edited file has the version",
+    claim: "the file to edit has the new version",
     intent: edit,
     met: { size: 3, after: sha256("xby"), edits },
     now: { f: "xby" },
     is: { _tag: "FileEdited", path: "f", ...edits, version: sha256("xby") }
   },
   {
-    claim: "an edited file is as it was",
+    claim: "the file to edit is unchanged",
     intent: edit,
     met: { size: 3, after: sha256("xby"), edits },
     now: { f: "xay" },
     is: "not made"
   },
   {
-    claim: "an edited file is something else",
+    claim: "the file to edit has neither its old content nor the new one",
     intent: edit,
     met: { size: 3, after: sha256("xby"), edits },
     now: { f: "other" },
     is: "unclear"
   },
-  { claim: "attributes are what they were to be", intent: set, met: { size: 0 }, now: { f: "" }, is: "not made" }
+  { claim: "the attributes to set do not have their new values", intent: set, met: { size: 0 }, now: { f: "" }, is: "not made" }
 ]
 
 /** Starts a new leaf, and returns its answer and the resulting tree. */
@@ -476,7 +512,11 @@ const recovered = ({ intent, met, now }: Case, resume: "reads" | "all") =>
 describe("a change that a killed leaf had announced", () => {
   for (const each of cases) {
     const ending =
-      each.is === "not made" ? "is not executed" : each.is === "unclear" ? "cannot be told of" : "is answered as it was made"
+      each.is === "not made"
+        ? "is reported as not executed"
+        : each.is === "unclear"
+          ? "is reported as of unknown outcome"
+          : "is answered as executed"
     it.effect(`${ending}, when ${each.claim}`, () =>
       Effect.gen(function* () {
         const before = yield* capture((yield* memory({ tree: each.now })).port)
@@ -583,7 +623,7 @@ describe("a leaf that replaces another", () => {
     )
   }
 
-  it.effect("waits for one on another machine for twice the timeout, and not at all for a dead one", () =>
+  it.effect("waits for a leaf on another machine for twice the timeout, and not at all for a dead leaf", () =>
     journaled(
       Effect.gen(function* () {
         const { all, append, ask } = yield* asked
@@ -605,7 +645,7 @@ describe("a leaf that replaces another", () => {
     )
   )
 
-  it.effect("starts as soon as one on another machine has completed", () =>
+  it.effect("starts as soon as a leaf on another machine has completed", () =>
     journaled(
       Effect.gen(function* () {
         const { append, ask } = yield* asked
@@ -619,7 +659,7 @@ describe("a leaf that replaces another", () => {
     )
   )
 
-  it.effect("gives way to a third while it waits", () =>
+  it.effect("gives way to a third leaf while it waits", () =>
     journaled(
       Effect.gen(function* () {
         const { append } = yield* asked
@@ -635,7 +675,7 @@ describe("a leaf that replaces another", () => {
 })
 
 describe("a leaf that shuts down", () => {
-  it.effect("answers the requests that it has begun, and leaves later ones", () =>
+  it.effect("answers the requests that it has begun, and leaves later requests to the next leaf", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -664,7 +704,7 @@ describe("a leaf that shuts down", () => {
 })
 
 describe("a leaf that cannot finish its requests in time", () => {
-  it.effect("answers what it has begun, and leaves the rest to the next leaf", () =>
+  it.effect("answers the requests that it has begun, and leaves the others to the next leaf", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()

@@ -48,7 +48,7 @@ const failure = (leaf: Layer.Layer<never, unknown, Journal.Journal>) =>
 const common = { allowWrite: true, allowDelete: true, chunkSize: 65_536, streamingThreshold: 1_048_576 }
 
 describe("the settings of the leaves", () => {
-  it("have the defaults of the seed (S4-70 to S4-76, S4-94 to S4-99)", () => {
+  it("have the documented defaults", () => {
     assert.deepStrictEqual(Schema.decodeUnknownSync(Leaf.PosixFS)({ rootPath: "/srv" }), {
       rootPath: "/srv",
       ...common,
@@ -67,7 +67,7 @@ describe("the settings of the leaves", () => {
     })
   })
 
-  it.effect("that can never work are refused by name when the leaf is built (S4-132, S4-143)", () =>
+  it.effect("that can never work are refused by name when the leaf is built", () =>
     Effect.gen(function* () {
       const wrong = <Config>(config: Config) => config as never
       for (const [leaf, argument] of [
@@ -129,7 +129,7 @@ describe("the settings of the leaves", () => {
 })
 
 describe("a leaf as a layer", () => {
-  it.effect("serves only its directory, under a name of its own, until it ends (S4-69, S4-77)", () =>
+  it.effect("serves only its directory, under a name of its own, until it ends", () =>
     journaled(
       Effect.gen(function* () {
         const rootPath = freshDirectory()
@@ -186,7 +186,7 @@ describe("a leaf as a layer", () => {
     })
   )
 
-  it.effect("copies with permission bits if told to, and keeps those of a replaced file (S4-76)", () =>
+  it.effect("copies with permission bits if the setting says so, and keeps the permission bits of a replaced file", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ tree: { f: "x" } })
       yield* fs.setAttributes("f", { mode: 0o751 })
@@ -223,7 +223,7 @@ describe("a leaf over a simulated disk of Windows", () => {
       })
     )
 
-  it.effect("compares names without case and keeps their spelling (S4-102)", () =>
+  it.effect("compares names without case and keeps their spelling", () =>
     serving({}, () =>
       Effect.gen(function* () {
         assert.strictEqual(kindOf(yield* ask(write("/Src/Program.cs", "x"))), "FileWritten")
@@ -234,7 +234,7 @@ describe("a leaf over a simulated disk of Windows", () => {
     )
   )
 
-  it.effect("refuses device names before it looks (S4-103, S4-113)", () =>
+  it.effect("refuses device names before any access to the disk", () =>
     serving({}, (disk) =>
       Effect.gen(function* () {
         disk.put(`${root}\\CON.txt`, "there all the same")
@@ -245,7 +245,7 @@ describe("a leaf over a simulated disk of Windows", () => {
     )
   )
 
-  it.effect("accepts paths of more than 260 characters only with useLongPaths (S4-99, S4-104, S4-117)", () =>
+  it.effect("accepts paths of more than 260 characters only with useLongPaths", () =>
     Effect.gen(function* () {
       const long = Array.from({ length: 6 }, () => "n".repeat(60)).join("/")
       assert.strictEqual(kindOf(yield* serving({ useLongPaths: true }, () => ask(write(long, "x")))), "FileWritten")
@@ -253,7 +253,7 @@ describe("a leaf over a simulated disk of Windows", () => {
     })
   )
 
-  it.effect("retries reads and writes of a file that is open elsewhere, but not deletions (S4-114 to S4-116)", () =>
+  it.effect("retries reads and writes of a file that another program has open, but not deletions", () =>
     serving({}, (disk) =>
       Effect.gen(function* () {
         const { append, all } = yield* asked
@@ -291,7 +291,7 @@ describe("a leaf over a simulated disk of Windows", () => {
     )
   )
 
-  it.effect("answers large contents in chunks, and writes all modes (S4-97, S4-98, S4-136)", () =>
+  it.effect("answers large contents in chunks, and writes in all modes", () =>
     serving({}, () =>
       Effect.gen(function* () {
         const { askAll, content } = yield* asked

@@ -47,48 +47,50 @@ const appendAll = (...intents: ReadonlyArray<Entry.Efferent>) =>
   Effect.flatMap(asked, ({ append }) => Effect.forEach(intents, append, { discard: true }))
 
 describe("a request that takes too long", () => {
-  it.effect("is Timeout after 30 seconds, in doubt for a change, and the next one on its path proceeds", () =>
-    journaled(
-      Effect.gen(function* () {
-        const inner = yield* memory()
-        yield* inner.write("a", "x")
-        const fs = faulty([
-          { operation: "Stat", path: "hangs", nth: 1, fault: "hang" },
-          { operation: "Write", path: "w", nth: 1, fault: "hang" }
-        ])(inner)
-        yield* started(fs)
-        const [looking, next] = [stat("hangs"), stat("hangs")]
-        const [writing, then] = [write("w", "1"), write("w", "2")]
-        const other = read("a")
-        yield* appendAll(looking, next, writing, then, other)
-        yield* quiet
-        assert.deepStrictEqual(yield* answersTo(looking, next, writing, then, other), [
-          undefined,
-          undefined,
-          undefined,
-          undefined,
-          "FileContent"
-        ])
-        yield* TestClock.adjust("29999 millis")
-        yield* quiet
-        assert.deepStrictEqual(yield* answersTo(looking, writing), [undefined, undefined])
-        yield* TestClock.adjust("1 millis")
-        yield* quiet
-        assert.deepStrictEqual(yield* answersTo(looking, next, writing, then), [
-          "Timeout",
-          "NotFound",
-          "Timeout",
-          "FileWritten"
-        ])
-        const { answer } = yield* asked
-        assert.notInclude(messageOf(yield* answer(looking.correlationId)), "may have been completed")
-        assert.include(messageOf(yield* answer(writing.correlationId)), "may have been completed")
-        assert.strictEqual(yield* inner.readString("w"), "2")
-      })
-    )
+  it.effect(
+    "fails with Timeout after 30 seconds, as of unknown outcome if it is a change, and the next request on its path proceeds",
+    () =>
+      journaled(
+        Effect.gen(function* () {
+          const inner = yield* memory()
+          yield* inner.write("a", "x")
+          const fs = faulty([
+            { operation: "Stat", path: "hangs", nth: 1, fault: "hang" },
+            { operation: "Write", path: "w", nth: 1, fault: "hang" }
+          ])(inner)
+          yield* started(fs)
+          const [looking, next] = [stat("hangs"), stat("hangs")]
+          const [writing, then] = [write("w", "1"), write("w", "2")]
+          const other = read("a")
+          yield* appendAll(looking, next, writing, then, other)
+          yield* quiet
+          assert.deepStrictEqual(yield* answersTo(looking, next, writing, then, other), [
+            undefined,
+            undefined,
+            undefined,
+            undefined,
+            "FileContent"
+          ])
+          yield* TestClock.adjust("29999 millis")
+          yield* quiet
+          assert.deepStrictEqual(yield* answersTo(looking, writing), [undefined, undefined])
+          yield* TestClock.adjust("1 millis")
+          yield* quiet
+          assert.deepStrictEqual(yield* answersTo(looking, next, writing, then), [
+            "Timeout",
+            "NotFound",
+            "Timeout",
+            "FileWritten"
+          ])
+          const { answer } = yield* asked
+          assert.notInclude(messageOf(yield* answer(looking.correlationId)), "may have been completed")
+          assert.include(messageOf(yield* answer(writing.correlationId)), "may have been completed")
+          assert.strictEqual(yield* inner.readString("w"), "2")
+        })
+      )
   )
 
-  it.effect("is answered even if it cannot be interrupted; requests behind it time out, and others proceed", () =>
+  it.effect("is answered even if it cannot be interrupted; requests on its path time out, and others proceed", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -134,7 +136,7 @@ describe("a request that takes too long", () => {
     )
   )
 
-  it.effect("may take any time while its content moves", () =>
+  it.effect("may take any time while its content is transferred", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -186,8 +188,8 @@ describe("a request that takes too long", () => {
   )
 })
 
-describe("a request that was given up", () => {
-  it.effect("appends nothing more if it goes on, and the next one proceeds", () =>
+describe("a request that the leaf has abandoned", () => {
+  it.effect("appends nothing more if it continues, and the next request proceeds", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -227,7 +229,7 @@ describe("a request that was given up", () => {
 })
 
 describe("a file that another program has open", () => {
-  /** Returns how often the operation was tried, and the answer, if it is busy so many times. */
+  /** Returns the number of attempts of an operation that is busy `times` times, and the answer. */
   const tried = (step: Operation["_tag"], times: number, intent: Entry.Efferent, lockedRetries?: number) =>
     journaled(
       Effect.gen(function* () {
@@ -313,7 +315,7 @@ describe("a request that no leaf serves", () => {
     )
   )
 
-  it.effect("is answered by the leaf that has run longest, and by the next one when that has completed", () =>
+  it.effect("is answered by the leaf that has run longest, and by the next leaf after that leaf has completed", () =>
     journaled(
       Effect.gen(function* () {
         const first = yield* started(yield* memory(), { prefix: "a", grace: "5 seconds" })
@@ -339,7 +341,7 @@ describe("a request that no leaf serves", () => {
     )
   )
 
-  it.effect("is served by a leaf that starts in time, and by no other", () =>
+  it.effect("is served by a leaf that starts in time, and by no other leaf", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "a" })
@@ -357,7 +359,7 @@ describe("a request that no leaf serves", () => {
     )
   )
 
-  it.effect("is answered by the first leaf if another starts too late", () =>
+  it.effect("is answered by the first leaf if another leaf starts too late", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "a" })
@@ -379,7 +381,7 @@ describe("a request that no leaf serves", () => {
 })
 
 describe("several leaves", () => {
-  it.effect("serve the paths with their longest prefix, and one of them answers invalid paths", () =>
+  it.effect("each serve the paths for which their prefix is the longest, and one of them answers invalid paths", () =>
     journaled(
       Effect.gen(function* () {
         const tree = (name: string) => ({ a: { who: name, b: { who: name } }, who: name })
@@ -410,7 +412,7 @@ describe("several leaves", () => {
     )
   )
 
-  it.effect("refuse to move a file from one to another", () =>
+  it.effect("refuse a move of a file from one leaf to another", () =>
     journaled(
       Effect.gen(function* () {
         const [one, other] = [yield* memory({ tree: { a: { f: "x" } } }), yield* memory()]

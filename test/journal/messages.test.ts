@@ -1,4 +1,4 @@
-/** The messages for users of journals: stated once, in words, and with advice. */
+/** The error messages of journals: each says what failed once, and what to do. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -49,7 +49,7 @@ describe("a branch", () => {
   )
 })
 
-describe("a double", () => {
+describe("a replay double", () => {
   it.effect("of a journal without reads explains how to record them", () =>
     Effect.gen(function* () {
       for (const [reads, hint] of [
@@ -67,7 +67,7 @@ describe("a double", () => {
 })
 
 describe("an undo", () => {
-  it.effect("over another directory does not expect the version of nothing", () =>
+  it.effect("over another directory reports a missing entry as changed, without an expected version", () =>
     Effect.gen(function* () {
       const { fs, journal } = yield* recorded()
       yield* fs.mkdir("d")

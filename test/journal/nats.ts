@@ -1,6 +1,6 @@
 /**
- * A NATS server with JetStream for tests, on a free port. Its store is removed with the tests, and it ends with them
- * even if they are killed.
+ * A NATS server with JetStream for tests, on a free port. The server and its store are removed after the tests, even if
+ * the tests are killed.
  */
 import { afterAll, describe } from "@effect/vitest"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"

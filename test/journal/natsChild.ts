@@ -1,5 +1,6 @@
 /**
- * A process on a journal at a server: a leaf over a directory, a client of one, or one that appends until it is killed.
+ * A process on a journal at a server, which is a leaf over a directory, a client of a leaf, or a writer that appends
+ * until it is killed.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -201,7 +201,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("discards a stream that fails or is interrupted, and records nothing of one that never began", () =>
+  it.effect("discards a stream that fails or is interrupted, and records nothing of a stream that never began", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* another()
@@ -233,7 +233,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("makes no change that cannot be recorded, and says so", () =>
+  it.effect("refuses a change that cannot be recorded, and the error says so", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", "d/e": "two" })
@@ -457,7 +457,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("keeps rules, locks, calls and only the safe requests", () =>
+  it.effect("passes on rules, locks and calls, and only those port requests that the journal can record", () =>
     Effect.gen(function* () {
       const inner = traced(make(yield* InMemory.make({ allowDelete: false })))
       const whole = make({

@@ -1,4 +1,4 @@
-/** Helpers for tests of recordings: random programs, and the real tree after each entry. */
+/** Helpers for tests of recordings: random programs, and the real tree after each journal entry. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as InMemory from "../../src/backends/InMemory.ts"

@@ -94,7 +94,7 @@ describe("Replay.double", () => {
     })
   )
 
-  it.effect("fails as Unavailable with the operation if that was never recorded", () =>
+  it.effect("fails as Unavailable and names the operation if that call was never recorded", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const recorded = yield* record(journal, yield* another(), { reads: true })
@@ -495,7 +495,7 @@ describe("Replay.changes and filters", () => {
     yield* fs.delete("d/a")
   })
 
-  it.effect("list each change with its outcome, and unanswered ones last", () =>
+  it.effect("list each change with its outcome, and unanswered changes last", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       yield* session(journal)
@@ -534,7 +534,7 @@ describe("Replay.changes and filters", () => {
     })
   )
 
-  it.effect("tell a refused request from an earlier one with the same id", () =>
+  it.effect("distinguish a refused request from an earlier request with the same id", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { FileFault, FileWrite, FileWritten } = FileSystemEntry

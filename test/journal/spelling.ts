@@ -1,4 +1,4 @@
-/** Helpers for spells over leaves of each kind, on one tree. */
+/** Helpers for spells over leaves of each kind, which all start with the same tree. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Stream from "effect/Stream"

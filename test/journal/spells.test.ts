@@ -39,7 +39,7 @@ const content = (correlationId: string, text: string) =>
 /** The requests to leaves, in order. */
 const asked = Effect.flatMap(Journal.Journal, (journal) => Effect.map(entries(journal), (all) => all.filter(isEfferent)))
 
-/** Waits for the next request to a leaf after so many. */
+/** Waits for the request to a leaf that follows the first `after` requests. */
 const nextAsked = (after = 0) =>
   Effect.flatMap(Journal.Journal, (journal) =>
     Effect.map(
@@ -62,7 +62,7 @@ const spellsOf = Effect.flatMap(Spells.SpellJournal, entries)
 
 const answersOf = Effect.map(spellsOf, (all) => all.filter(({ _tag }) => _tag !== "SpellInvocation"))
 
-/** Waits until so many spells are answered. */
+/** Waits until `count` spells are answered. */
 const answered = (count: number) =>
   Effect.flatMap(Spells.SpellJournal, (journal) =>
     Stream.runDrain(

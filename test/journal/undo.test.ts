@@ -147,7 +147,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("of a time changes nothing else", () =>
+  it.effect("of a change of times changes nothing else", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* fs.write("a", "x")
@@ -165,7 +165,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("restores times if another part of it fails", () =>
+  it.effect("that fails in one part puts back the times that it has restored in another part", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "x", b: "x" })
@@ -182,7 +182,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("is NotRecorded if no entry has the former permission bits, and Conflict if others changed them", () =>
+  it.effect("is NotRecorded if no entry has the former permission bits, and Conflict if another program changed them", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* fs.write("a", "x")
@@ -395,7 +395,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("is Conflict if NotRecorded applies as well", () =>
+  it.effect("fails with Conflict rather than NotRecorded if both apply", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { b: "old" })

@@ -64,8 +64,8 @@ const started = async (
 
 const changing = new Set(["write_file", "edit_file", "apply_patch", "move", "copy", "mkdir", "rm", "snapshot", "restore"])
 
-describe("the configurations to be pasted", () => {
-  it("are in the guide what they are in the README, beside one for desktop clients and one in TOML", () => {
+describe("the documented configurations of MCP clients", () => {
+  it("are the same in the README and the guide, which adds one for desktop clients and one in TOML", () => {
     const [inReadme, inGuide] = ["README.md", guide].map((document) => bodiesOf(document, "json"))
     assert.lengthOf(inReadme!, 1)
     assert.include(inGuide!, inReadme![0]!)
@@ -85,7 +85,7 @@ describe("the configurations to be pasted", () => {
   ]
   const cases = configurations.flatMap((configuration) => modes.map((mode) => ({ ...configuration, mode })))
 
-  it.each(cases)("$name serves the project, and no secret ($mode)", async ({ mode, ...configuration }) => {
+  it.each(cases)("$name serves the project, but no secret file ($mode)", async ({ mode, ...configuration }) => {
     const { call, client, names, project } = await started(configuration, mode)
     try {
       const table = sectionsOf(guide)

@@ -1,4 +1,4 @@
-/** A machine on which the package is installed, as `npm install --global` does it, with a home directory of its own. */
+/** A temporary machine with its own home directory, on which the package is installed as by `npm install --global`. */
 import { chmodSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
 import { delimiter, join } from "node:path"
 import { commandLine } from "../bundled.ts"

@@ -44,7 +44,7 @@ if (!wanted)
  */
 const patience = 600_000
 
-describe.runIf(wanted)("the package, installed elsewhere", () => {
+describe.runIf(wanted)("the package, installed in another directory,", () => {
   const scratch = mkdtempSync(join(tmpdir(), "fs-algebra-pack-"))
   afterAll(() => rmSync(scratch, { recursive: true, force: true }))
   const run = (command: string, ...args: ReadonlyArray<string>) => {
@@ -54,7 +54,7 @@ describe.runIf(wanted)("the package, installed elsewhere", () => {
   }
 
   it(
-    "is packed, and publint finds no problem",
+    "can be packed, and publint finds no problem",
     () => {
       execFileSync("npm", ["pack", "--pack-destination", scratch], { cwd: root, stdio: "pipe" })
       const lint = spawnSync("npx", ["publint", "--strict"], { cwd: root, encoding: "utf8" })
@@ -65,7 +65,7 @@ describe.runIf(wanted)("the package, installed elsewhere", () => {
   )
 
   it(
-    "is installed",
+    "can be installed",
     () => {
       const archive = readdirSync(scratch).find((file) => file.endsWith(".tgz"))!
       writeFileSync(join(scratch, "package.json"), JSON.stringify({ private: true, type: "module" }))
@@ -126,7 +126,7 @@ console.log(await Effect.runPromise(failing), Direct.layer === InMemory.layer)
     assert.match(readFileSync(join(scratch, "node_modules/fs-algebra/dist/cli/LICENSES.txt"), "utf8"), /^# effect /m)
   })
 
-  it("runs on the oldest supported Node, and the command too", () => {
+  it("runs on the oldest supported Node, as does its command", () => {
     const node = join(scratch, "node_modules/node22/bin/node")
     assert.strictEqual(run(node, "--version"), "v22.19.0")
     assert.strictEqual(run(node, "out/main.js"), "hello true")

@@ -20,10 +20,10 @@ const reasons: ReadonlyArray<readonly [pattern: RegExp, why: string]> = [
   [/^npm run bench\b/m, "takes minutes"]
 ]
 
-describe("the commands to type", () => {
+describe("the shell commands of the documentation", () => {
   const all = documents.flatMap(fencesOf).filter(({ language }) => language === "sh")
 
-  it("exist, and nearly all of them are run", () => {
+  it("are found, and nearly all of them are run by these tests", () => {
     assert.isAbove(all.length, 30)
     for (const [pattern] of reasons.slice(0, 3))
       assert.isTrue(
@@ -72,7 +72,7 @@ describe("the commands to type", () => {
 })
 
 describe("the README", () => {
-  it("has a short visible part", () => {
+  it("has at most 200 lines", () => {
     assert.isAtMost(textOf("README.md").split("\n").length, 200)
   })
 

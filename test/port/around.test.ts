@@ -93,7 +93,7 @@ describe("around", () => {
     })
   )
 
-  it.effect("passes each request as data, and the operations of those that are declined", () =>
+  it.effect("passes each request as data, and the operations of each declined request", () =>
     Effect.gen(function* () {
       const base = wholly(yield* InMemory.make({ tree }))
       const seen: Array<string> = []
@@ -120,7 +120,7 @@ describe("around", () => {
     })
   )
 
-  it.effect("sees no request without a function for requests, but each operation", () =>
+  it.effect("sees each operation, and no request, if it has no function for requests", () =>
     Effect.gen(function* () {
       const base = wholly(yield* InMemory.make({ tree }))
       assert.includeMembers([...base.perform!.tags], Object.keys(changesOf(base)))

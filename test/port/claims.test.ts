@@ -1,4 +1,4 @@
-/** A claim is made at the file's real location, through any combinators. */
+/** A claim is made at the file's real location, even through combinators. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -53,8 +53,8 @@ const combinators: ReadonlyArray<readonly [name: string, combine: Combine, path:
     "d/F"
   ],
   ["mounted", (fs) => Effect.flatMap(memory(), mount("m/n", fs)), "m/n/d/F", "d/F"],
-  ["mounted on", (fs) => Effect.flatMap(memory(), (other) => mount("m", other)(fs)), "d/F", "d/F"],
-  ["mounted without case", (fs) => Effect.flatMap(memory(true), mount("m", fs)), "M/D/f", "d/F"],
+  ["a mount", (fs) => Effect.flatMap(memory(), (other) => mount("m", other)(fs)), "d/F", "d/F"],
+  ["a case-insensitive mount", (fs) => Effect.flatMap(memory(true), mount("m", fs)), "M/D/f", "d/F"],
   ["the upper of an overlay", (fs) => Effect.map(memory(), overlay(fs)), "d/F", "d/F"],
   [
     "a subdirectory of a mount in a subdirectory",

@@ -34,7 +34,7 @@ describe("an atomic write", () => {
     assert.deepStrictEqual(Fs.readdirSync(top).sort(), ["file", "free"])
   })
 
-  it("refuses a draft that exists and leaves it alone", () => {
+  it("refuses a draft that exists and leaves the draft unchanged", () => {
     Fs.writeFileSync(draft, "of another process")
     assert.throws(() => writeFile(target, "new", { draft }), /EEXIST/)
     assert.strictEqual(Fs.readFileSync(draft, "utf8"), "of another process")

@@ -59,7 +59,7 @@ describe("makeDirectories", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("succeeds although another process removes and re-creates a directory between two looks", () =>
+  it.effect("succeeds although another process removes and re-creates a directory between two checks", () =>
     Effect.gen(function* () {
       const top = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-directories-"))
       yield* Effect.addFinalizer(() => Effect.sync(() => Fs.rmSync(top, { recursive: true, force: true })))

@@ -14,7 +14,7 @@ const scratch = (): string => {
   return directory
 }
 
-/** Runs another process with this state directory. Returns its private directory and its code for a text. */
+/** Runs another process with this state directory. Returns its private directory and its signature of a text. */
 const ask = (state: string, text = "text"): { readonly directory: string | null; readonly code: string } =>
   JSON.parse(
     execFileSync(
@@ -30,7 +30,7 @@ const ask = (state: string, text = "text"): { readonly directory: string | null;
   )
 
 describe("installation", () => {
-  it("accepts a code for its own text only", () => {
+  it("accepts a signature only with the text for which it was made", () => {
     const code = Installation.signName("a")
     assert.match(code, /^[0-9a-f]{32}$/)
     assert.isTrue(Installation.isSignatureOf("a", code))
@@ -40,7 +40,7 @@ describe("installation", () => {
     assert.isFalse(Installation.isSignatureOf("a", "é".repeat(32)))
   })
 
-  it("makes the same code in two processes of one user, and another code for another state directory", () => {
+  it("makes the same signature in two processes of one user, and another signature for another state directory", () => {
     const [one, other] = [scratch(), scratch()]
     assert.strictEqual(ask(one).code, ask(one).code)
     assert.notStrictEqual(ask(one).code, ask(other).code)

@@ -21,7 +21,7 @@ type Triple = readonly [line: number, start: number, end: number]
 const bytes = (text: string) => Buffer.from(text, "latin1")
 const put = (kernel: Kernel, at: number, content: Uint8Array) => kernel.memory().set(content, kernel.data + at)
 
-/** Returns all lines, continuing as long as the room for results is full. */
+/** Returns all lines, and continues as long as the space for results is full. */
 const all = (kernel: Kernel, from: number, end: number, line = 1): ReadonlyArray<Triple> => {
   const triples: Array<Triple> = []
   for (;;) {
@@ -93,11 +93,11 @@ describe("the kernel", () => {
   for (const [name, make] of kernels) {
     describe(name, () => {
       const kernel = make()
-      // The room of each is full several times, in the middle of a text and at its end.
+      // The space for results is full several times, in the middle of a text and at its end.
       const small = [make(1), make(2), make(3)]
 
       it.prop(
-        "finds the lines that splitting the text finds, for any surrounding bytes and any room",
+        "finds the same lines as a split of the text, for any surrounding bytes and any space for results",
         {
           before: textOf(["a", "b", "ab", "\n"], 0, 20),
           content: contents,
@@ -181,7 +181,7 @@ describe("the kernel", () => {
         assert.deepStrictEqual(find(kernel, bytes(text), ["two", "one", "three"]), oracle(text, ["one", "two"], false, 0, 1))
       })
 
-      it("has room for many thousand lines, and continues after them", () => {
+      it("returns many thousand lines at once, and continues after them", () => {
         const text = "a\n".repeat(50_000)
         kernel.needles([bytes("a")], false)
         put(kernel, 0, bytes(text))

@@ -117,7 +117,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("treat names that differ in case as one if the filesystem ignores case", () =>
+  it.effect("treat names that differ only in case as equal if the filesystem ignores case", () =>
     Effect.gen(function* () {
       const locks = make({ caseSensitive: false })
       const gate = yield* Deferred.make<void>()

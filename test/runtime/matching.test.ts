@@ -50,7 +50,7 @@ describe("matching of contents in memory", () => {
     })
   )
 
-  it.effect("gives them for more results than a worker sends at a time", () =>
+  it.effect("gives the same results when there are more than a worker sends at a time", () =>
     Effect.gen(function* () {
       const matching = yield* Matching
       const many = Array.from({ length: 12 }, (_, i) => Buffer.from(`foo ${i}\n`.repeat(60_000)))

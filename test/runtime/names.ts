@@ -12,12 +12,12 @@ export const dead = (): string => {
 /** The identity of a process that cannot be looked up here. */
 export const elsewhere = "elsewhere-1-1"
 
-/** Returns a temporary name with the valid code of this installation. */
+/** Returns a temporary name with a valid signature of this installation. */
 export const signed = (owner: string, kind?: string): string => {
   const text = `.~fsa-${kind === undefined ? "" : `${kind}-`}${owner}-${randomBytes(9).toString("hex")}`
   return `${text}-${Installation.signName(text)}.tmp`
 }
 
-/** Returns a temporary name with an invalid code. */
+/** Returns a temporary name with an invalid signature. */
 export const forged = (owner: string, kind?: string): string =>
   signed(owner, kind).replace(/[0-9a-f]{32}\.tmp$/, `${randomBytes(16).toString("hex")}.tmp`)

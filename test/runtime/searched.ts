@@ -48,7 +48,7 @@ export const expected = (
   return found.length > 0 && !isUtf8(bytes) ? "binary" : found
 }
 
-/** Kernels, two of them with little room for candidates, so that the search must continue after a full room. */
+/** Kernels. Two of them have space for few results, so that a search must continue several times. */
 export const kernels: Record<string, () => Kernel> = {
   plain: () => makePlain(3),
   "WebAssembly, little room": () => makeSimd(code, 3)!,

@@ -209,7 +209,7 @@ describe("the worker pool", () => {
       const waiting = asked("waiting", "a", foo)
       const listing = workers.list([base], () => answered.push("listing"), over("listing"))
       while (Atomics.load(seen!, progress.ticket) !== 2) await new Promise((resolve) => setImmediate(resolve))
-      // A question that no worker has started is over at once, although another question blocks the only worker.
+      // A question that no worker has started ends at once, although another question occupies the only worker.
       for (const withdraw of [next, waiting, listing]) withdraw()
       assert.deepStrictEqual(overs.sort(), ["listing", "next", "waiting"])
       stuck()
@@ -222,7 +222,7 @@ describe("the worker pool", () => {
     })
   })
 
-  it("fails the file at which a worker died, and does the worker's other work elsewhere", async () => {
+  it("fails the file at which a worker died, and gives the worker's other files to another worker", async () => {
     const workers = make(1, mortal)
     await using(workers, { a: "foo", die: "foo" }, async (base) => {
       const answers = await Promise.all([

@@ -150,7 +150,7 @@ for (const [name, isBelow] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("a copy of such a file, or of a tree with one, is refused and leaves nothing", () =>
+    it.live("a copy of a file with several names, or of a tree with such a file, is refused and leaves nothing", () =>
       Effect.gen(function* () {
         const ground = yield* planted("reject", isBelow)
         for (const path of ["f", "d"]) {
@@ -161,7 +161,7 @@ for (const [name, isBelow] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("such files are listed, have a stat and are found by name; a grep counts them as unreadable", () =>
+    it.live("files with several names are listed, have a stat and are found by name; a grep counts them as unreadable", () =>
       Effect.gen(function* () {
         const { fs } = yield* planted("reject", isBelow)
         assert.deepInclude(yield* fs.stat("f"), { kind: "file", sizeBytes: secret.length })
@@ -227,7 +227,7 @@ describe("requireConfinement", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("succeeds for the level of the machine and for weaker ones", () =>
+  it.live("succeeds for the level of the machine and for weaker levels", () =>
     Effect.gen(function* () {
       const level = (yield* levelHere)!
       for (const required of levels.slice(levels.indexOf(level))) {

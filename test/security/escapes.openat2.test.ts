@@ -1,6 +1,7 @@
 /**
- * Random trees and paths: the library must find the inode that openat2(RESOLVE_BENEATH) finds, and refuse the paths that it
- * refuses. The few allowed differences are counted and explained in `escapes/resolution.ts`.
+ * Random trees and paths, compared with the kernel. The library must find the inode that openat2(RESOLVE_BENEATH)
+ * finds, and refuse the paths that the kernel refuses. `escapes/resolution.ts` explains the few allowed differences,
+ * which are counted.
  */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"

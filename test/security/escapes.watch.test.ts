@@ -1,4 +1,7 @@
-/** The table for watching, the one operation that does not end: a watch starts inside the root, or fails with a reason. */
+/**
+ * The table of escapes for watching, the one operation that does not end. A watch starts inside the root, or fails with
+ * a reason.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

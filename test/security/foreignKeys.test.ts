@@ -1,6 +1,6 @@
 /**
- * Names that every JavaScript object has (`constructor`, `__proto__`, …), from files, models, users or foreign data. None may
- * be confused with an entry of a table, and none may be lost.
+ * Names of members that every JavaScript object has (`constructor`, `__proto__`, …), from files, models, users or other
+ * data. None of these names may be lost, or be taken for an entry of a lookup table.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Context from "effect/Context"
@@ -82,7 +82,7 @@ describe("names that every object has", () => {
         }).pipe(Effect.scoped)
       )
 
-      it.live("in a .gitignore are no character classes, and hide nothing from a search", () =>
+      it.live("in a .gitignore are not character classes, and hide nothing from a search", () =>
         Effect.gen(function* () {
           const fs = yield* made()
           const rules = names.map((name) => `[[:${name}:]]\nx[[:${name}:]a]`).join("\n")
@@ -122,7 +122,7 @@ describe("names that every object has", () => {
     })
   }
 
-  it.live("are no toolkits, no tools of the MCP server, and no encodings", () =>
+  it.live("are not names of toolkits, of tools of the MCP server, or of encodings", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ "a.txt": "a\n", ".gitignore": "[[:constructor:]]\n" })
       for (const name of names) {
@@ -168,7 +168,7 @@ describe("names that every object has", () => {
     })
   )
 
-  it.effect("are no dialects of globs", () =>
+  it.effect("are not names of glob dialects", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       for (const name of names) {
@@ -215,7 +215,7 @@ describe("names that every object has", () => {
     }
   })
 
-  it.effect("are no flags of a FileSystem", () =>
+  it.effect("are not flags of a FileSystem", () =>
     Effect.gen(function* () {
       const files = yield* FileSystem.FileSystem
       for (const name of names) {

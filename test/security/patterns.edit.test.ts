@@ -1,7 +1,6 @@
 /**
- * The explanation of a failed edit and the diff of an edit take time in proportion to the file, whatever it contains. Some
- * tests count steps. The others run in a separate process under a watchdog, at sizes for which anything worse than a small
- * multiple of the length takes hours.
+ * The explanation of a failed edit, and the diff of an edit, take time in proportion to the file. Some tests count
+ * steps. The others run in a separate process under a watchdog, with inputs for which a slower algorithm takes hours.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
@@ -110,7 +109,7 @@ describe("the explanation of a failed edit is bounded:", () => {
     }
   })
 
-  it("it compares look-alikes beside such a run, and the run itself", () => {
+  it("it compares look-alikes beside a long run of combining marks, and the run itself", () => {
     const marks = "\u0301".repeat(2000)
     assert.match(fault(`a “b” a${marks} “c”\n`, { oldText: `a "b" a${marks} "c"\n` }), /only in characters that look alike/)
     assert.notMatch(fault(`a${marks}\n`, { oldText: `a${marks}\u0301\n` }), /look alike/)

@@ -1,7 +1,7 @@
 /**
- * For any regular expression and text, a search ends in bounded time with Timeout and the path, and the program
- * continues meanwhile. Nothing is timed: a timer of the program must fire during the search, steps are counted, and searches
- * that could hang run in a separate process.
+ * A search ends in bounded time for any regular expression and text, with a Timeout that names the file, and the
+ * program continues meanwhile. The tests measure no time: they count steps, or let a timer fire during the search.
+ * Searches that could hang run in a separate process.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

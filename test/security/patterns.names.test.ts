@@ -1,6 +1,6 @@
 /**
- * Globs and ignore rules are matched during a walk in the program's own thread. No pattern and no name may make one test
- * costly, no rule may grow beyond its length, and a walk over many names must yield.
+ * A walk matches globs and ignore rules in the program's own thread. No pattern and no name may make one match costly,
+ * no compiled rule may grow beyond its length, and a walk over many names must yield.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,6 +1,6 @@
 /**
- * The program of the Windows Node: `node conformance.mjs JOB`, where the file is a `Job`. It writes each outcome as a line
- * immediately.
+ * The program of the Windows Node: `node conformance.mjs JOB`, where JOB is the path of a file with a `Job`. It writes
+ * each outcome as a line immediately.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

@@ -1,7 +1,7 @@
 /**
- * Runs the laws, random programs and some facts in a Windows Node under Wine (engine.ts), and compares the verdicts with those
- * in this process. wine.ts lists the defects of Wine. Sharing and reserved names, which Wine does not enforce, are tested on a
- * simulated disk (test/backends/windows).
+ * Runs the laws, random programs and some facts in a Windows Node under Wine (engine.ts), and compares the results with
+ * those in this process. wine.ts lists the defects of Wine. Sharing and reserved names, which Wine does not enforce,
+ * are tested on a simulated disk (test/backends/windows).
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -140,7 +140,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
       for (const { name } of laws) assert.deepStrictEqual(outcome("InMemory", name), expected.get(name))
     })
 
-    it("WindowsHost has the abilities of PosixHost, except for case, ends of names, attributes, watching, FIFOs, and links, which Wine lacks", async () => {
+    it("WindowsHost has the abilities of PosixHost, except for the known differences of Windows and Wine", async () => {
       assert.deepStrictEqual(await unlike(), [
         "absolute links",
         "absolute texts",

@@ -1,4 +1,4 @@
-/** The Windows Node under Wine that prepare.sh installs, and the advice where it is missing. */
+/** The Windows Node under Wine that prepare.sh installs, and the advice if it is missing. */
 import { spawn, spawnSync } from "node:child_process"
 import { closeSync, existsSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs"
 import { homedir } from "node:os"

@@ -1,4 +1,4 @@
-/** The rows of the tool tables that fit a Windows directory: Wine has no links, and names ignore case. */
+/** The rows of the tool tables that apply to a Windows directory: Wine has no links, and names ignore case. */
 import type { Row } from "../agent/everywhereRun.ts"
 import { tables } from "../agent/everywhereTables.ts"
 

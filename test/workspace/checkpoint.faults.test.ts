@@ -22,10 +22,10 @@ const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
 const ways: ReadonlyArray<readonly [claim: string, way: Way]> = [
   ["fails", "fails"],
-  ["is done but says that it failed", "fails after"],
+  ["reports a failure after it has succeeded", "fails after"],
   ["dies", "dies"],
   ["is interrupted", "hangs"],
-  ["is interrupted when it has been done", "hangs after"]
+  ["is interrupted after it has succeeded", "hangs after"]
 ]
 
 /** The distance between the tested steps of a rollback and of taking a checkpoint; a take has fewer steps. */

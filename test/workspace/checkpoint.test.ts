@@ -314,7 +314,7 @@ describe("a transaction", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("inside of another one rolls back only its own changes", () =>
+  it.effect("inside of another transaction rolls back only its own changes", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* one.checkpoint.transaction(
@@ -375,7 +375,7 @@ describe("a transaction", () => {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live(`expires and lists no snapshot by its own one, by ${kind}`, () =>
+    it.live(`takes a snapshot that is not listed and displaces no other, by ${kind}`, () =>
       Effect.gen(function* () {
         const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
         const session = yield* Session.make({ slices: [Note] })

@@ -1,4 +1,4 @@
-/** Sessions with filesystems, pictures of their whole state, and faults at any step of a call. */
+/** Sessions with filesystems, summaries of their whole state, and faults at any step of a call. */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -26,7 +26,7 @@ import * as Session from "../../src/workspace/Session.ts"
 import * as VfsState from "../../src/workspace/VfsState.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
 
-/** The fault at a step; `after` means once the work of the step is done. */
+/** The fault at a step. "after" means that the step has succeeded before it fails. */
 export type Way = "fails" | "fails after" | "dies" | "hangs" | "hangs after"
 
 export interface Stepper {

@@ -1,6 +1,6 @@
 /**
- * Helpers for the tests of dumps: distinguishable pairs of session and filesystem, the files on disk, and a process
- * that ends at a chosen call.
+ * Helpers for the tests of dumps: distinguishable sessions with filesystems, the files on disk, and a process that ends
+ * at a chosen call.
  */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"

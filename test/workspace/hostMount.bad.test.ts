@@ -25,7 +25,7 @@ const mountError = (reason: string, hostPath: string): object => ({ _tag: "Mount
 const has = (error: object, part: object, message?: string): void => assert.deepInclude({ ...error }, part, message)
 
 describe("a mount from outside of the allowed roots", () => {
-  it.live("is refused by name, by a common prefix, by a link, and when nothing is allowed", () =>
+  it.live("is refused, whether it is named directly, by a common prefix or by a link, and if nothing is allowed", () =>
     Effect.gen(function* () {
       const top = yield* machine({
         "a/b/in": "in",
@@ -78,7 +78,7 @@ describe("a mount from outside of the allowed roots", () => {
     })
   )
 
-  it.live("is refused when an allowed root is no directory, whatever is mounted", () =>
+  it.live("is refused when an allowed root is not a directory, whatever is mounted", () =>
     Effect.gen(function* () {
       const top = yield* machine({ "root/in": "in", file: "" })
       const root = join(top, "root")
@@ -166,8 +166,8 @@ describe("a mount over its budget", () => {
   )
 })
 
-describe("an entry that is no regular file or has an invalid name", () => {
-  it.live("is never opened: a FIFO is skipped and reported, and refused as a source", () =>
+describe("an entry that is not a regular file or has an invalid name", () => {
+  it.live("is never opened: a FIFO is skipped and reported, and a FIFO as source is refused", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a" })
       execFileSync("mkfifo", [join(root, "d/pipe")])
@@ -263,7 +263,7 @@ describe("a source that changes while it is copied", () => {
       ["changed"]
     ],
     [
-      "is exchanged for a link to outside",
+      "is replaced by a link to outside",
       (root) => {
         Fs.rmSync(join(root, "d/big"))
         Fs.symlinkSync(join(root, "../secret"), join(root, "d/big"))
@@ -271,7 +271,7 @@ describe("a source that changes while it is copied", () => {
       ["changed", "missing"]
     ],
     [
-      "lies in a directory that is exchanged for a link to outside",
+      "lies in a directory that is replaced by a link to outside",
       (root) => {
         Fs.renameSync(join(root, "d"), join(root, "gone"))
         Fs.symlinkSync(join(root, "../other"), join(root, "d"))

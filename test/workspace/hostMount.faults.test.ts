@@ -81,10 +81,10 @@ const settled = async (happened: () => ReadonlyArray<unknown>): Promise<void> =>
 
 const ways: ReadonlyArray<readonly [claim: string, planned: Pick<Planned, "fault" | "when">]> = [
   ["fails", { fault: { _tag: "IoError", code: "EIO", detail: "planned" } }],
-  ["is done but says that it failed", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
-  ["finds no space", { fault: { _tag: "DiskFull" } }],
+  ["reports a failure after it has succeeded", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
+  ["fails with DiskFull", { fault: { _tag: "DiskFull" } }],
   ["is interrupted", { fault: "hang" }],
-  ["is interrupted when it has been done", { fault: "hang", when: "after" }]
+  ["is interrupted after it has succeeded", { fault: "hang", when: "after" }]
 ]
 
 const soak = process.env["FS_ALGEBRA_SOAK"] === "1"

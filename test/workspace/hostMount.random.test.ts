@@ -117,7 +117,7 @@ describe("a mount of a random tree", () => {
   for (const [name, over, runs] of grounds) {
     let [copied, failed] = [0, 0]
     it.live.prop(
-      `equals the writes of the files that its globs match, or fails as they do and changes nothing: ${name}`,
+      `has the effect of writing the files that its globs match, or fails as these writes do and changes nothing: ${name}`,
       { each: Arbitrary.schema(Case) },
       ({ each }) =>
         Effect.gen(function* () {

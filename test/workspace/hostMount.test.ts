@@ -147,7 +147,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("skips writes in progress, and copies other files with such names", () =>
+  it.live("skips writes in progress, and copies other files with names like temporary names", () =>
     Effect.gen(function* () {
       const own = TemporaryNames.make()
       const root = yield* machine({ [`d/${own}`]: "half", "d/.~fsa-1234.tmp": "theirs", "d/a": "a" })
@@ -357,7 +357,7 @@ describe("a fingerprint", () => {
 })
 
 describe("rendered previews", () => {
-  it.live("name ten entries and count the rest", () =>
+  it.live("name ten entries and count the others", () =>
     Effect.gen(function* () {
       const many = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`many/f${String(i).padStart(2, "0")}`, "xy"]))
       const root = yield* machine({ ...many, "one/a`b": "x", "one/l": ["x"], "none/d": null })

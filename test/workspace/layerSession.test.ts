@@ -96,7 +96,7 @@ describe("a filesystem in a session", () => {
   )
 
   it.effect.prop(
-    "shows its session's item after each step of a random program, and another session can take over the item",
+    "equals its session's item after each step of a random program, and another session can start from the item",
     { steps: Programs.program, isCaseless: Schema.Boolean },
     ({ isCaseless, steps }) =>
       Effect.scoped(
@@ -272,7 +272,7 @@ describe("a filesystem in a session", () => {
 
 describe("two filesystems in one session", () => {
   it.effect.prop(
-    "behave as one: random steps on either give the same results",
+    "behave as one filesystem: random steps on either give the same results",
     { steps: Arbitrary.array(Arbitrary.all([Programs.step, Arbitrary.schema(Schema.Boolean)]), { maxLength: 24 }) },
     ({ steps }) =>
       Effect.scoped(
@@ -328,7 +328,7 @@ describe("two filesystems in one session", () => {
 })
 
 describe("the case rule of a filesystem in a session", () => {
-  it.effect("must match the tree of the session, or the call fails and names the argument", () =>
+  it.effect("must match the tree of the session; otherwise the call fails and names the argument", () =>
     Effect.scoped(
       Effect.gen(function* () {
         for (const caseInsensitive of [true, false]) {
@@ -384,13 +384,13 @@ const file = (path: string, more: object = {}) => ({ path, mode: 0o644, content:
 const form = (more: object) => ({ caseSensitive: true, directories: [directory(".")], files: [], links: [], ...more })
 
 const hostile: ReadonlyArray<readonly [claim: string, json: unknown]> = [
-  ["no object", null],
-  ["another object", { files: [] }],
-  ["no root", form({ directories: [] })],
+  ["null instead of an object", null],
+  ["missing fields", { files: [] }],
+  ["a missing root", form({ directories: [] })],
   ["two roots", form({ directories: [directory("."), directory(".")] })],
   ["a root that is a file", form({ directories: [], files: [file(".")] })],
-  ["a path that climbs", form({ files: [file("../a")] })],
-  ["a path that climbs inside", form({ directories: [directory("."), directory("d")], files: [file("d/../a")] })],
+  ["a path above the root", form({ files: [file("../a")] })],
+  ["a path with an inner .. segment", form({ directories: [directory("."), directory("d")], files: [file("d/../a")] })],
   ["an absolute path", form({ files: [file("/a")] })],
   ["an empty segment", form({ directories: [directory("."), directory("d")], files: [file("d//a")] })],
   ["a NUL", form({ files: [file("a\0b")] })],
@@ -401,24 +401,24 @@ const hostile: ReadonlyArray<readonly [claim: string, json: unknown]> = [
   ["a parent that is a file", form({ files: [file("d"), file("d/a")] })],
   ["a parent that is a link", form({ links: [{ path: "d", target: ".", ...time }], files: [file("d/a")] })],
   ["one file twice", form({ files: [file("a"), file("a")] })],
-  ["a file and a directory of one name", form({ directories: [directory("."), directory("a")], files: [file("a")] })],
-  ["one name twice where case does not distinguish", form({ caseSensitive: false, files: [file("a"), file("A")] })],
+  ["a file and a directory of the same name", form({ directories: [directory("."), directory("a")], files: [file("a")] })],
+  ["names that differ only in case in a tree that ignores case", form({ caseSensitive: false, files: [file("a"), file("A")] })],
   [
     "another spelling of a parent",
     form({ caseSensitive: false, directories: [directory("."), directory("D")], files: [file("d/a")] })
   ],
-  ["no base64", form({ files: [file("a", { content: "*" })] })],
+  ["content that is not base64", form({ files: [file("a", { content: "*" })] })],
   ["base64 of another alphabet", form({ files: [file("a", { content: "__8=" })] })],
-  ["base64 with something between", form({ files: [file("a", { content: "YQ==\n" })] })],
-  ["another size", form({ files: [file("a", { content: "YQ==", sizeBytes: 2 })] })],
-  ["no mode", form({ files: [{ path: "a", content: "", ...time }] })],
+  ["base64 with a newline", form({ files: [file("a", { content: "YQ==\n" })] })],
+  ["a wrong size", form({ files: [file("a", { content: "YQ==", sizeBytes: 2 })] })],
+  ["a missing mode", form({ files: [{ path: "a", content: "", ...time }] })],
   ["a mode beyond the permission bits", form({ files: [file("a", { mode: 0o10000 })] })],
   ["a negative mode", form({ files: [file("a", { mode: -1 })] })],
-  ["no time", form({ files: [file("a", { createdAt: "now" })] })],
-  ["a time that cannot be", form({ files: [file("a", { modifiedAt: 8.64e15 + 1 })] })],
-  ["a link to nothing", form({ links: [{ path: "l", target: "", ...time }] })],
+  ["an invalid time", form({ files: [file("a", { createdAt: "now" })] })],
+  ["a time out of range", form({ files: [file("a", { modifiedAt: 8.64e15 + 1 })] })],
+  ["a link with an empty target", form({ links: [{ path: "l", target: "", ...time }] })],
   ["a link with a NUL", form({ links: [{ path: "l", target: "a\0", ...time }] })],
-  ["a path that is no text", form({ files: [file(1 as unknown as string)] })]
+  ["a path that is not a string", form({ files: [file(1 as unknown as string)] })]
 ]
 
 describe("a tree in JSON", () => {
@@ -464,7 +464,7 @@ describe("a tree in JSON", () => {
     })
   )
 
-  it.effect("omits writes in progress, and keeps other files with such names", () =>
+  it.effect("omits writes in progress, and keeps other files with names like temporary names", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const { port } = yield* opened(session)

@@ -1,4 +1,4 @@
-/** Directories of the machine to mount, and the state of the target afterwards. */
+/** Directories on disk to mount, and the state of the target afterwards. */
 import { assert } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

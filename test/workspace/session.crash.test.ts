@@ -1,5 +1,5 @@
 /**
- * Dumps that end early: with their process at every changing system call, by interruption at every step, and beside
+ * Dumps that end early, because their process ends at a system call or because they are interrupted at a step, and
  * concurrent dumps.
  */
 import { assert, describe, it } from "@effect/vitest"
@@ -24,11 +24,11 @@ const dump = ({ filesystem, session }: Pair, top: string, withFilesystem = true)
 
 /** The existing dump and the new one: whether each has an archive. */
 const scenarios = [
-  ["nothing", undefined, true],
-  ["nothing, and without an archive", undefined, false],
-  ["a pair", true, true],
-  ["a pair, and without an archive", true, false],
-  ["sessions alone", false, true]
+  ["no dump", undefined, true],
+  ["no dump, and the new one has no archive", undefined, false],
+  ["a dump with an archive", true, true],
+  ["a dump with an archive, and the new one has no archive", true, false],
+  ["a dump without an archive", false, true]
 ] as const
 
 const told = (note: string, hasArchive: boolean): readonly [string, string | undefined] => [note, hasArchive ? note : undefined]
@@ -52,7 +52,7 @@ const goesOn = Effect.fnUntraced(function* (top: string, third: Pair) {
 
 describe("a dump whose process ends", () => {
   for (const [what, before, after] of scenarios) {
-    it.effect(`at any call leaves the old pair or the new one, when there was ${what}`, () =>
+    it.effect(`at any call leaves the old dump or the new one complete, if there was ${what}`, () =>
       Effect.gen(function* () {
         const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
         const outcomes = [before === undefined ? undefined : told("one", before), told("two", after)]
@@ -75,7 +75,7 @@ describe("a dump whose process ends", () => {
     )
   }
 
-  it.effect("after another dump that ended early leaves one of the two", () =>
+  it.effect("after another dump that ended early leaves one of the two dumps", () =>
     Effect.gen(function* () {
       const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
       /** Returns the state after the first call and whether the call was reached. */
@@ -111,7 +111,7 @@ describe("a dump whose process ends", () => {
 
 describe("an interrupted dump", () => {
   for (const moment of ["step", "call", "called"] as const) {
-    it.live(`at any ${moment} leaves the old pair or the new one, and nothing else`, () =>
+    it.live(`at any ${moment} leaves the old dump or the new one complete, and nothing else`, () =>
       Effect.gen(function* () {
         const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
         const seen = new Set<string>()
@@ -224,7 +224,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("may replace another one between a reader's reads of the two files", () =>
+  it.effect("may replace another dump between a reader's reads of the two files", () =>
     Effect.gen(function* () {
       const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
       yield* dump(yield* pair("one"), top)

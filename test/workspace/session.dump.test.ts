@@ -255,7 +255,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("that fails leaves the old pair and nothing else", () =>
+  it.effect("that fails leaves the old dump complete and nothing else", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -382,7 +382,7 @@ describe("a dump beside other files", () => {
     })
   )
 
-  it.effect("refuses to replace a .jsonl that is no dump", () =>
+  it.effect("refuses to replace a .jsonl that is not a dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -397,20 +397,22 @@ describe("a dump beside other files", () => {
     })
   )
 
-  it.effect("keeps other files in a leftover of its own name, and does not follow a link of that name", () =>
-    Effect.gen(function* () {
-      const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
-      const { filesystem, session } = yield* pair("one")
-      const dead = Names.dead()
-      const [full, led] = [Names.signed(dead, kindOf("abc")), Names.signed(dead, kindOf("abc"))]
-      Fs.mkdirSync(join(top, full, "d"), { recursive: true })
-      for (const name of ["notes.txt", "archive"]) Fs.writeFileSync(join(top, full, name), "mine")
-      Fs.writeFileSync(join(elsewhere, "archive"), "mine")
-      Fs.symlinkSync(elsewhere, join(top, led))
-      yield* Session.dumpSessionTree(session, top, { filesystem })
-      assert.deepStrictEqual(names(join(top, full)), ["d", "notes.txt"])
-      assert.strictEqual(Fs.readFileSync(join(elsewhere, "archive"), "utf8"), "mine")
-    })
+  it.effect(
+    "keeps files of other programs in a leftover of a dump, and does not follow a link with the name of a leftover",
+    () =>
+      Effect.gen(function* () {
+        const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
+        const { filesystem, session } = yield* pair("one")
+        const dead = Names.dead()
+        const [full, led] = [Names.signed(dead, kindOf("abc")), Names.signed(dead, kindOf("abc"))]
+        Fs.mkdirSync(join(top, full, "d"), { recursive: true })
+        for (const name of ["notes.txt", "archive"]) Fs.writeFileSync(join(top, full, name), "mine")
+        Fs.writeFileSync(join(elsewhere, "archive"), "mine")
+        Fs.symlinkSync(elsewhere, join(top, led))
+        yield* Session.dumpSessionTree(session, top, { filesystem })
+        assert.deepStrictEqual(names(join(top, full)), ["d", "notes.txt"])
+        assert.strictEqual(Fs.readFileSync(join(elsewhere, "archive"), "utf8"), "mine")
+      })
   )
 })
 
@@ -497,21 +499,21 @@ describe("a dump is refused", () => {
   const good = [line("a"), line("b", "a"), line("c", "b"), line("d", "a")]
   const damaged: ReadonlyArray<readonly [what: string, text: string | Uint8Array, at: number]> = [
     ["is empty", "", 1],
-    ["is a newline", "\n", 1],
-    ["is cut in a line", good.join("\n").slice(0, -9), 4],
-    ["is cut in its first line", good[0]!.slice(0, 20), 1],
+    ["is only a newline", "\n", 1],
+    ["is truncated within a line", good.join("\n").slice(0, -9), 4],
+    ["is truncated within its first line", good[0]!.slice(0, 20), 1],
     ["has an empty line", [good[0], "", good[1]].join("\n"), 2],
     ["has a session twice", [...good, line("b", "c")].join("\n"), 5],
     ["has its first session twice", [line("a"), line("a", "a")].join("\n"), 2],
     ["has a child before its parent", [line("a"), line("c", "b"), line("b", "a")].join("\n"), 2],
-    ["has a child of itself", [line("a"), line("b", "b")].join("\n"), 2],
+    ["has a session that is its own child", [line("a"), line("b", "b")].join("\n"), 2],
     ["has an unknown parent", [...good, line("e", "z")].join("\n"), 5],
     ["begins with a child", good.slice(1).join("\n"), 1],
     ["has two roots", [...good, line("e")].join("\n"), 5],
     ["has NUL bytes at its end", `${good.join("\n")}\n${"\0".repeat(4096)}`, 5],
     ["has NUL bytes in it", good.join("\n").replace('"c"', '"\0"'), 3],
-    ["has an item that does not fit", good.join("\n").replace('["c"]', "[3]"), 3],
-    ["has bytes that are no text", Buffer.concat([Buffer.from(`${good[0]}\n`), Buffer.from([0x22, 0xc3, 0x28, 0x22])]), 2]
+    ["has an item that violates its schema", good.join("\n").replace('["c"]', "[3]"), 3],
+    ["has bytes that are not UTF-8", Buffer.concat([Buffer.from(`${good[0]}\n`), Buffer.from([0x22, 0xc3, 0x28, 0x22])]), 2]
   ]
   for (const [what, text, at] of damaged) {
     it.effect(`that ${what}, as corrupt, with the line number`, () =>
@@ -543,7 +545,7 @@ describe("a dump is refused", () => {
     })
   )
 
-  it.effect("when its archive is missing, another one or damaged, and nothing changes then", () =>
+  it.effect("when its archive is missing, damaged or of another dump, and nothing changes", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")

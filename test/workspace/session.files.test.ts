@@ -1,4 +1,4 @@
-/** The files of a session: their publication, their mounts, and files that a session does not own. */
+/** The files of a session: how changes are published, mounts, and files outside of the session. */
 import { assert, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Deferred from "effect/Deferred"
@@ -125,7 +125,7 @@ describe("the files of a session", () => {
     })
   )
 
-  it.live("must have ASCII names, whatever the source's path is", () =>
+  it.live("must have ASCII names, even if the path of the source has other characters", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "größe/a.md": "a", "größe/é/b.md": "b" })
       const allowedRoots = [root]

@@ -160,7 +160,7 @@ describe("an interruption", () => {
 })
 
 describe("a filesystem that is opened again on its session", () => {
-  it.effect("can be opened while the last one closes, by the holder of the session's lock", () =>
+  it.effect("can be opened by the holder of the session's lock while the last filesystem closes", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -181,7 +181,7 @@ describe("a filesystem that is opened again on its session", () => {
     })
   )
 
-  it.effect("can be closed by the holder of the session's lock, also when it was opened under an earlier lock", () =>
+  it.effect("can be closed by the holder of the session's lock, even if it was opened under an earlier lock", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const place = yield* ground
@@ -233,12 +233,12 @@ describe("a filesystem that is opened again on its session", () => {
 
 describe("a session without a tree", () => {
   const emptied: ReadonlyArray<readonly [what: string, back: (session: Session.Operations) => Effect.Effect<void, unknown>]> = [
-    ["a rollback to before it did", (session) => session.rollback("before")],
+    ["a rollback to before the filesystem existed", (session) => session.rollback("before")],
     ["a reset", (session) => session.reset],
-    ["setting none", (session) => session.set(InMemory.State)]
+    ["setting its slice to no items", (session) => session.set(InMemory.State)]
   ]
   for (const [what, back] of emptied) {
-    it.effect(`by ${what}, saves the tree that its filesystem shows`, () =>
+    it.effect(`after ${what} saves the tree that its filesystem shows`, () =>
       Effect.gen(function* () {
         const path = join(yield* fastDirectory, "s.json")
         const session = yield* Session.make()

@@ -1,4 +1,4 @@
-/** Random calls on sessions, compared with a naive model that copies everything at every step. */
+/** Random calls on sessions, compared with a simple model that copies all state at every step. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"

@@ -177,7 +177,7 @@ describe("a participant of a session", () => {
         )
       )
 
-      it.effect(`leaves no capture, and keeps the old snapshot, when the capture of participant ${at} ${fault}`, () =>
+      it.effect(`keeps the old snapshot and no new capture when the capture of participant ${at} ${fault}`, () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fakes, seen, session } = yield* ground
@@ -371,7 +371,7 @@ describe("a participant of a session", () => {
         yield* session.addParticipant(late.participant)
         yield* Deferred.succeed(gate, undefined)
         yield* Fiber.join(snapshot)
-        // A fake fails when it is captured without being locked.
+        // A fake participant fails if it is captured without its lock.
         assert.deepStrictEqual([late.holds, late.kept], [1, 1])
       })
     )

@@ -17,7 +17,7 @@ const Log = Slice.make("Log", Schema.Struct({ n: Schema.Int, text: Schema.String
 const Plan = Slice.make("Plan", Schema.String, { initial: ["think"], reduce: Slice.replaceLatest })
 const slices = [Notes, Log, Plan]
 
-/** The content of a file in the format of the specification. */
+/** The content of a file in the documented format. */
 const example = {
   schemaVersion: 1,
   sessionId: "mine",
@@ -40,7 +40,7 @@ const loading = (path: string, text: string | Uint8Array) =>
 const refused = (path: string, text: string | Uint8Array) => Effect.flip(loading(path, text))
 
 describe("a saved session", () => {
-  it.effect("is the JSON of the specification, without other files beside it", () =>
+  it.effect("is JSON in the documented format, without other files beside it", () =>
     Effect.gen(function* () {
       const { path, top } = yield* ground
       yield* TestClock.adjust("1 hour")
@@ -71,7 +71,7 @@ describe("a saved session", () => {
     })
   )
 
-  it.effect("may be written by any program that follows the specification", () =>
+  it.effect("may be written by any program in the documented format", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const session = yield* loading(path, JSON.stringify({ ...example, comment: "unknown here" }, undefined, 2))
@@ -88,7 +88,7 @@ describe("a saved session", () => {
     })
   )
 
-  it.effect("distinguishes an emptied slice from one with its initial items", () =>
+  it.effect("distinguishes an emptied slice from a slice with its initial items", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const session = yield* Session.make({ slices })
@@ -179,23 +179,23 @@ describe("a saved session", () => {
 describe("a file is refused", () => {
   const corrupt: ReadonlyArray<readonly [what: string, text: string | Uint8Array, says?: RegExp]> = [
     ["empty", ""],
-    ["no JSON", "hello"],
+    ["not JSON", "hello"],
     ["cut", JSON.stringify(example).slice(0, -5)],
-    ["two texts", `${JSON.stringify(example)}\n${JSON.stringify(example)}`],
+    ["two JSON texts", `${JSON.stringify(example)}\n${JSON.stringify(example)}`],
     ["NUL bytes", Buffer.alloc(1000)],
-    ["no UTF-8", Buffer.concat([Buffer.from('{"schemaVersion":1,"x":"'), Buffer.from([0xff]), Buffer.from('"}')])],
+    ["not UTF-8", Buffer.concat([Buffer.from('{"schemaVersion":1,"x":"'), Buffer.from([0xff]), Buffer.from('"}')])],
     ["null", "null"],
     ["an array", "[]"],
     ["without a version", JSON.stringify({ ...example, schemaVersion: undefined })],
     ["of version 0", JSON.stringify({ ...example, schemaVersion: 0 })],
     ["of a version in text", JSON.stringify({ ...example, schemaVersion: "2" })],
     ["without slices", JSON.stringify({ ...example, slices: undefined })],
-    ["with a time that is none", JSON.stringify({ ...example, createdAt: "yesterday" }), /createdAt/],
-    ["with tags that are no texts", JSON.stringify({ ...example, tags: { a: 1 } }), /tags.*a/],
-    ["with an id that leads out", JSON.stringify({ ...example, sessionId: "../x" }), /"\.\.\/x"/],
-    ["with a parent that leads out", JSON.stringify({ ...example, parentId: ".." }), /"\.\."/],
+    ["with an invalid time", JSON.stringify({ ...example, createdAt: "yesterday" }), /createdAt/],
+    ["with tags that are not strings", JSON.stringify({ ...example, tags: { a: 1 } }), /tags.*a/],
+    ["with an id that leads out of the directory", JSON.stringify({ ...example, sessionId: "../x" }), /"\.\.\/x"/],
+    ["with a parent whose id leads out of the directory", JSON.stringify({ ...example, parentId: ".." }), /"\.\."/],
     [
-      "with an item that does not fit",
+      "with an item that violates its schema",
       JSON.stringify({
         ...example,
         slices: [
@@ -212,15 +212,15 @@ describe("a file is refused", () => {
       /"Log".*\[1\]\["n"\]/
     ],
     ["with a slice twice", JSON.stringify({ ...example, slices: [example.slices[0], example.slices[0]] }), /"Log".*twice/],
-    ["with a policy that is none", JSON.stringify({ ...example, slices: [{ ...example.slices[0], policy: "both" }] })],
-    ["nested more deeply than anybody reads", `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`],
+    ["with an invalid policy", JSON.stringify({ ...example, slices: [{ ...example.slices[0], policy: "both" }] })],
+    ["nested beyond the limit", `${'{"a":'.repeat(100_000)}1${"}".repeat(100_000)}`],
     [
-      "with items nested more deeply than anybody reads",
+      "with items that are nested beyond the limit",
       JSON.stringify({ ...example, slices: [] }).replace('"slices":[]', `"slices":${"[".repeat(200_000)}${"]".repeat(200_000)}`)
     ]
   ]
   for (const [what, text, says] of corrupt) {
-    it.effect(`as corrupt when it is ${what}`, () =>
+    it.effect(`as corrupt: ${what}`, () =>
       Effect.gen(function* () {
         const { path } = yield* ground
         const error = yield* refused(path, text)
@@ -231,7 +231,7 @@ describe("a file is refused", () => {
     )
   }
 
-  it.effect("as corrupt when its items are nested too deeply for their schema", () =>
+  it.effect("as corrupt: with items that are nested too deeply for their schema", () =>
     Effect.gen(function* () {
       interface Tree {
         readonly children: ReadonlyArray<Tree>

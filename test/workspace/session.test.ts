@@ -57,7 +57,7 @@ const bad: ReadonlyArray<readonly [what: string, id: string]> = [
   ["C1 controls", "a\u0085"],
   ["a lone surrogate", "a\ud800"],
   ["more than 200 characters", "x".repeat(201)],
-  ["no text", 7 as unknown as string]
+  ["a number", 7 as unknown as string]
 ]
 
 describe("the slices of a session", () => {
@@ -169,7 +169,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("make the call die when a reducer returns no array or changes the session", () =>
+  it.effect("make the call die when a reducer does not return an array or changes the session", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const NoArray = Slice.make("NoArray", Schema.String, { reduce: () => "abc" as unknown as ReadonlyArray<string> })

@@ -1,7 +1,6 @@
 /**
- * Mounts unreadable files and prints the result. Root ignores permissions, so the process changes its user first. It
- * does so after all modules
- * are loaded, because the modules may be readable by root only.
+ * Mounts unreadable files and prints the result. Root ignores permissions, so the process first changes to another
+ * user. It does so after all modules are loaded, because only root may be able to read them.
  */
 import * as Effect from "effect/Effect"
 import * as InMemory from "../../src/backends/InMemory.ts"

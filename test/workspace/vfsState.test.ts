@@ -120,7 +120,7 @@ describe("the record of a file", () => {
   }
 
   it.effect(
-    "has the encoding utf-8 after an append of text, binary after one of bytes, and none after one to a foreign file",
+    "has the encoding utf-8 after an append of text, binary after an append of bytes, and none for a file of another program",
     () =>
       Effect.gen(function* () {
         const { fs, session, state } = yield* workspace()
@@ -209,7 +209,7 @@ describe("the record of a file", () => {
       const [value] = yield* session.all(VfsState.VirtualFileSystem)
       yield* fs.write("a", "2")
       yield* fs.write("b", "1")
-      // Looked at only now.
+      // Compare only now, after the later changes.
       assert.deepStrictEqual(
         value!.files.map(({ path, version }) => [path, version]),
         [[["a"], 1]]
@@ -372,7 +372,7 @@ describe("a directory", () => {
     })
   )
 
-  it.effect("that the machine deletes partly keeps the records of the remaining files only", () =>
+  it.effect("that another program deletes partly keeps the records of the remaining files only", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       for (const path of ["d/a", "d/b", "d/c", "d/e/f"]) yield* fs.write(path, "x")

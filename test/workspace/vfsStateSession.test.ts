@@ -191,7 +191,7 @@ describe("snapshots of the session", () => {
     call: (session: Session.Operations) => Effect.Effect<unknown, Broken>,
     needed: ReadonlyArray<string>
   ) =>
-    it.effect(`any failing step of ${name} fails the call and changes nothing`, () =>
+    it.effect(`any failing step of ${name} makes the call fail without a change`, () =>
       Effect.gen(function* () {
         const met = new Set<string>()
         for (let nth = 1; ; nth++) {

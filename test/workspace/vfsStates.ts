@@ -1,4 +1,4 @@
-/** The filesystem of a session on an in-memory disk, for suites and tests. */
+/** The filesystem of a session on an in-memory disk, for law suites and other tests. */
 import { execFileSync } from "node:child_process"
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

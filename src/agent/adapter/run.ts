@@ -1,4 +1,4 @@
-/** Runs one prompt, rendered once, in one session. Each call works on the filesystem of its tool's section. */
+/** Runs a prompt in a session. The prompt is rendered once. Each call works on the filesystem of its tool's section. */
 import * as Cause from "effect/Cause"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
@@ -65,7 +65,7 @@ const noSuchTool = (name: string, known: ReadonlyArray<string>): Refused => {
 }
 
 const wrongSession: Refused = refused(
-  "The call belongs to another session than the tool, so nothing was done.",
+  "The tool belongs to another session than this call, so it was not run.",
   "Call the tools of your own session."
 )
 
@@ -85,18 +85,20 @@ const callIsUnderWay = (callId: string): Refused =>
 
 const noFilesystemInPrompt: Refused = refused(
   "No filesystem available.",
-  "Go on without files; the prompt must have a section with a filesystem for this tool."
+  "Go on without files, and tell the user: the prompt needs a section with a filesystem for this tool."
 )
 
-/** Returns the refusal without the reason, which may name directories of the machine and belongs in the log. */
+/**
+ * Returns a refusal without the error's detail. The detail may name directories of the machine, so only the log contains it.
+ */
 const filesystemNotReady = ({ title }: Pick<Section, "title">, { _tag }: SectionError): Refused =>
   refused(
     `The filesystem of ${JSON.stringify(title)} could not be prepared (${_tag}).`,
-    "Try once more; if that does not help, go on without it and tell the user."
+    "Try once more; if it fails again, go on without these files and tell the user."
   )
 
-// Chooses the filesystem of a section's tools: the section's own, or else the one of the prompt's workspace. A tool gets
-// the services of both sections, so that snapshot tools keep the files that file tools change.
+// Chooses the filesystem of a section's tools: the filesystem of the section or, if it has none, of the prompt's workspace. A
+// tool gets the services of both sections. Snapshot tools therefore capture the same files that file tools change.
 
 interface ToolSources {
   readonly sectionWithFilesystem: (section: Section<unknown>) => Section<unknown> | undefined
@@ -108,7 +110,7 @@ const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Contex
 
 const makeGrounds = (workspace: Section<unknown> | undefined, session: object): ToolSources => {
   const memories = new WeakMap<Algebra, Memory.Memory>()
-  // Each filesystem has its own memory, because the same path is a different file on each.
+  // Each filesystem has its own memory, because the same path names a different file on each filesystem.
   const memoryOf = (filesystem: Algebra): Memory.Memory => {
     const known = memories.get(filesystem) ?? Memory.make(session)
     memories.set(filesystem, known)
@@ -150,12 +152,12 @@ const makeGrounds = (workspace: Section<unknown> | undefined, session: object): 
   return { sectionWithFilesystem, sourceOf }
 }
 
-// Takes a checkpoint of session and filesystem before each tool that may change something, and rolls back failed, dying
-// and interrupted calls. Checkpoints of successful calls stay, named `pre:<tool>:<call id>`.
+// Takes a checkpoint of session and filesystem before each tool that may change something, and rolls back calls that fail, die
+// or are interrupted. The checkpoint of a successful call is kept under the name `pre:<tool>:<call id>`.
 
 const maxIdLength = 100
 
-/** Returns an id that is safe as a file name, because model providers may send any text as the id of a call. */
+/** Returns a checkpoint id that is safe as a file name. Model providers may send any text as the id of a call. */
 const idOf = ({ callId, tool }: Invocation): string => {
   const label = asLabel(callId).replaceAll(/[/\\\u0080-\u009f]/g, "_")
   if (label === callId && label.length <= maxIdLength) return checkpointTag(tool, callId)
@@ -180,8 +182,8 @@ const withoutOtherChanges = <A, E, R>(
 ): Effect.Effect<A, E, R> => checkpoint.exclusively(withExclusiveLock(filesystem.port, call))
 
 /**
- * Returns the wrapper of the calls of one run. With `isElsewhere` it takes no locks: the program that does the work needs the
- * files and cannot wait for our locks.
+ * Returns the wrapper of the calls of one run. With `isElsewhere` the wrapper takes no locks, because the other program needs
+ * the files and cannot wait for our locks.
  */
 const checkpointCalls = ({ checkpoint, keep = 100 }: RunOptions): ((isElsewhere: boolean) => Around) => {
   if (checkpoint === undefined) return () => withoutCheckpoint
@@ -213,8 +215,8 @@ const checkpointCalls = ({ checkpoint, keep = 100 }: RunOptions): ((isElsewhere:
     })
 }
 
-// Runs a call whose work another program does. Its handler waits for the reported outcome, so policies, the deadline and
-// the rollback apply as to every other call.
+// Runs a call whose work another program does. The handler of the call waits until that program reports an outcome. Policies,
+// the deadline and the rollback therefore apply as they do to every other call.
 
 type CallResult = Result.ToolResult<unknown>
 
@@ -231,7 +233,7 @@ const resultOf = (exit: Exit.Exit<CallResult>): Effect.Effect<CallResult> =>
 
 const asSentence = (text: string): string => {
   const words = text.trim()
-  return words === "" ? "The tool has failed." : /[.!?]$/.test(words) ? words : `${words}.`
+  return words === "" ? "The tool failed and gave no reason." : /[.!?]$/.test(words) ? words : `${words}.`
 }
 
 const begin = (
@@ -265,9 +267,7 @@ const begin = (
   )
 
 interface InvokeOptions extends CallOptions {
-  /**
-   * True if another program does the work. That program does not know of our locks and must not wait for them. @default false
-   */
+  /** True if another program does the work of the call. The call then takes no locks. @default false */
   readonly isElsewhere?: boolean | undefined
 }
 
@@ -317,11 +317,16 @@ const checkCheckpointSession = ({ checkpoint, session }: RunOptions): Effect.Eff
   checkpoint === undefined || checkpoint.session === session
     ? Effect.void
     : Effect.fail(
-        new SessionError({ operation: "Adapter.run", reason: "invalid", detail: "the checkpoint belongs to another session" })
+        new SessionError({
+          operation: "Adapter.run",
+          reason: "invalid",
+          detail: "the checkpoint of the run belongs to another session"
+        })
       )
 
 /**
- * The surrounding context without its parent span: a call belongs to the span it is made in, not to the span that made the run.
+ * The surrounding context without its parent span. The parent span of a call is the caller's, not the span in which the run was
+ * made.
  */
 const contextWithoutSpan = Effect.map(Effect.context<never>(), Context.omit(Tracer.ParentSpan)) as Effect.Effect<
   Context.Context<never>
@@ -407,7 +412,7 @@ export const make = Effect.fnUntraced(function* <R>(
       Effect.suspend(() => {
         const renderedTool = toolsByName.get(name)
         if (renderedTool === undefined) return Effect.flatMap(callUnknownTool(name, options), Effect.fail)
-        // A closed scope cannot start work, so refuse the call in the same words as any other.
+        // A closed scope cannot start a fiber, so refuse the call with the same message as other calls.
         if (isRunOver())
           return Effect.flatMap(invoke(renderedTool, input, options), ({ message }) => Effect.fail(Result.error(message)))
         return begin(renderedTool.definition, scope, (definition) =>

@@ -59,37 +59,39 @@ const changeRules = (names: ReadonlySet<string>): ReadonlyArray<string> => [
       ]
     : []),
   ...(names.has("snapshot")
-    ? ["- Take a snapshot before anything that you may want to undo; restore brings it back, and diff shows what has changed."]
+    ? [
+        "- Take a snapshot before any change that you may want to undo; restore returns to it, and diff shows what has changed since."
+      ]
     : []),
   ...(names.has("shell")
     ? [
-        "- Run programs with shell: in a container that holds these files and has no network; what they change is here at once, and can be taken back only with a snapshot."
+        "- Run programs with shell. They run in a container with these files and without network. Their changes are visible here at once, and only a snapshot can undo them."
       ]
     : []),
   "- Keep binary files small, and append only to logs.",
-  ...(names.has("rm") || names.has("delete_file") ? ["- Delete what you have made and no longer need."] : []),
-  "- Do not copy whole repositories or generated output in here."
+  ...(names.has("rm") || names.has("delete_file") ? ["- Delete files that you have created and no longer need."] : []),
+  "- Do not copy whole repositories or generated output into this directory."
 ]
 
 const sizeRule = (limits: LimitsShape): string =>
   Number.isFinite(limits.maxFileSize)
     ? `- One write has at most ${formatNumber(limits.maxFileSize)} characters; a path at most ${formatNumber(limits.maxPathDepth)} levels.`
-    : "- There are no limits but those of the machine."
+    : "- The sizes of files and paths are limited only by the machine."
 
 export const guide = ({ limits, names, readOnly, workspace }: Facts): string =>
   [
     `# ${workspace === undefined ? "The workspace" : `The workspace ${JSON.stringify(workspace)}`}`,
     "",
     readOnly
-      ? "You can look at the files of one directory, and change nothing in it."
-      : "You can look at and change the files of one directory.",
-    "No path leads out of it, and nothing can be mounted into it by you.",
+      ? "You can read the files of one directory, but change nothing."
+      : "You can read and change the files of one directory.",
+    "No path leads out of this directory, and you cannot mount anything into it.",
     "",
-    "- Paths are relative to its root, with forward slashes: src/main.ts.",
-    "- Look before you read: list one directory or search for a pattern, and read the files that matter. Long files and lists come in parts; the last line of a part says how to go on.",
+    "- Paths are relative to this directory, with forward slashes: src/main.ts.",
+    "- Look before you read: list one directory or search for a pattern, and read the files that matter. Long files and lists come in parts; the last line of a part says how to get the next one.",
     ...(readOnly ? [] : changeRules(names)),
     sizeRule(limits),
-    "- A failed call says what went wrong and what to do next; try that before anything else.",
+    "- A failed call says what went wrong and what to do next; follow this advice first.",
     "",
     `Tools: ${[...names].join(", ")}.`,
     ""

@@ -1,6 +1,6 @@
 /**
- * Admits only requests from this machine, and from browsers only pages of this server. The Host and Origin headers expose DNS
- * rebinding and pages of other sites.
+ * Admits only requests from this machine. Among web pages, only pages of this server may send requests. The Host and Origin
+ * headers reveal DNS rebinding and pages of other sites.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -17,7 +17,9 @@ export const hosts = (port: number): ReadonlyArray<string> => [
 
 export const origins = (port: number): ReadonlyArray<string> => hosts(port).map((host) => `http://${host}`)
 
-const forbidden = HttpServerResponse.text("Forbidden: this server is for programs of this machine.\n", { status: 403 })
+const forbidden = HttpServerResponse.text("Forbidden: this server accepts requests only from programs on this machine.\n", {
+  status: 403
+})
 
 export const layer = (port: number): Layer.Layer<never, never, HttpRouter.HttpRouter> => {
   const [allowedHosts, allowedOrigins] = [hosts(port), origins(port)]

@@ -28,7 +28,7 @@ import { extras, four, sandboxTools, seven, snapshotTools } from "../tools.ts"
 
 type ToolChoice = NonNullable<Options["tools"]>
 
-/** Lists the tools that names may select. A name in both kits means the tool of the larger kit. */
+/** Lists the tools that can be selected by name. A name that both kits contain selects the tool of the larger kit. */
 const selectableTools = (): ReadonlyArray<AnyDefinition> => [...seven, ...extras, ...snapshotTools, ...sandboxTools]
 
 export const selectableNames = (): ReadonlyArray<string> => selectableTools().map(({ name }) => name)
@@ -62,8 +62,8 @@ export const chooseTools = (
   })
 
 /**
- * Lists the URIs that an event changes. The content of a directory is its list of names, so a new or removed entry changes its
- * parent too.
+ * Lists the URIs of the resources that an event changes. The content of a directory is its list of names, so a new or removed
+ * entry changes its parent too.
  */
 const changed = ({ _tag, path }: WatchEvent): ReadonlyArray<string> =>
   _tag === "Updated" || path === FsPath.root ? [uriOf(path)] : [uriOf(path), uriOf(FsPath.parent(path))]
@@ -80,7 +80,9 @@ const sendNotices = (server: McpServer.McpServer["Service"]): Effect.Effect<void
       Stream.map(changed),
       Stream.flattenIterable,
       Stream.runForEach((uri) => server.notifications["notifications/resources/updated"]({ uri })),
-      Effect.catchCause((cause) => Effect.logDebug("changes are not watched", cause))
+      Effect.catchCause((cause) =>
+        Effect.logDebug("fs-algebra: changes of files cannot be watched, so clients get no notices of them", cause)
+      )
     )
   )
 
@@ -89,17 +91,17 @@ export const changeNotices = (subscribed: Effect.Effect<void>): Layer.Layer<neve
     Effect.flatMap(McpServer.McpServer, (server) => Effect.forkScoped(Effect.andThen(subscribed, sendNotices(server))))
   )
 
-// Finds the memory of the client that makes a call. Over standard input there is one client. Over HTTP the session
-// identifies the client. In a protocol without sessions, several clients may give the same name. They share the state of
-// the policies under that name, but no client may rely on what another has read, so each call gets a new memory of files.
+// Finds the memory of the client that makes a call. Over standard input there is one client. Over HTTP the session identifies
+// the client. In a protocol without sessions, several clients may have the same name, and then share the state of the policies.
+// A client may not rely on the reads of another client, so each call gets a new memory of files.
 
 interface ClientMemories {
   readonly memory: Effect.Effect<Memory.Memory>
 }
 
 /**
- * The largest number of memories. Beyond it the least recently used one is forgotten, and its client must read files again
- * before it changes them.
+ * The largest number of memories. Beyond the limit the least recently used memory is removed, and its client must read files
+ * again before it changes them.
  */
 const maxMemories = 100
 
@@ -137,7 +139,7 @@ export interface Plan<R = Filesystem> {
   readonly changes: (subscribed: Effect.Effect<void>) => Layer.Layer<never, never, McpServer.McpServer | R>
 }
 
-/** The largest number of tools that run at once, over all clients; further calls wait. */
+/** The largest number of tools that run at once for all clients together. Further calls wait. */
 const maxRunningTools = 16
 
 export const makeServing = (

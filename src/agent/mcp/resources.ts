@@ -1,6 +1,6 @@
 /**
- * Serves files as resources: the root lists its entries, and a template reaches everything below. Single files are not listed,
- * because the list would be the whole tree.
+ * Serves files as resources. The list of resources contains only the root; a template covers all paths below the root. A list
+ * of all files could be too long.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -14,7 +14,7 @@ import { mediaTypeOfName as mediaTypeOf } from "../text/mediaType.ts"
 import { guideName, pathOf, resourceRoute, resourceTemplate, rootUri, uriOf } from "./guide.ts"
 import type { Serving } from "./tools.ts"
 
-/** The limit of the protocol. */
+/** The largest number of completions that the protocol allows. */
 const maxValues = 100
 
 const directoryOf = (input: string): string => input.slice(0, input.lastIndexOf("/") + 1)
@@ -45,7 +45,7 @@ const completePath = Effect.fnUntraced(function* (input: string, { invoke, permi
   })
 })
 
-// Reads a resource as an unlisted tool, so that the same policies, limits and events apply to it.
+// Reads a resource through a tool that is not listed, so that policies, limits and events apply to the read.
 
 const ResourceContent = Schema.Struct({
   media_type: Schema.optionalKey(Schema.String),
@@ -72,7 +72,7 @@ const listEntries = (entries: ReadonlyArray<FileEntry>): ResourceContent => ({
   text: entries.map((entry) => `${lineOf(entry)}\n`).join("")
 })
 
-/** Reads a file without recording its version as seen: the client reads a resource, and the model may never see it. */
+/** Reads a file without recording its version as seen, because the model may never see a resource that its client reads. */
 const readFileContent = Effect.fnUntraced(function* (path: FsPath.FsPath, { filesystem }: Call) {
   const { content } = yield* filesystem.readBytes(path)
   const text = textOf(content)
@@ -101,7 +101,7 @@ const readResource = define({
   })
 })
 
-/** Fails with an error for which effect sends the error code of the client's protocol version. */
+/** Fails with an error that effect converts to the error code of the client's protocol version. */
 const notFound = (uri: string) => Effect.fail({ _tag: "ResourceNotFound", uri } as unknown as McpSchema.InvalidParams)
 
 const makeReader = ({ invoke, permits }: Serving) =>

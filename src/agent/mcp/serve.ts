@@ -1,6 +1,6 @@
 /**
- * Serves one pipe with a server of effect/ai. The registrations may be made after the server starts: the client is greeted at
- * once, and its requests wait until everything is registered.
+ * Serves the client of one pipe with a server of effect/ai. The server answers `initialize` at once. Other requests wait until
+ * the tools, resources and prompts are registered.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"
@@ -20,16 +20,16 @@ import type { Flow } from "./stdio.ts"
 import { guideName, rootUri } from "./guide.ts"
 import { guard, type Line, type Pipe } from "./stdio.ts"
 
-// Asks a client for its roots over the pipe, because effect's server asks only during a request, and the roots decide
-// which requests are possible.
+// Requests the roots of a client directly over the pipe. The server of effect can ask only during a request, but the roots must
+// be known before any request is served.
 
 type Message = Extract<Line, { readonly _tag: "Message" }>
 
 export interface ClientRoots {
   readonly takes: (message: Message) => boolean
   /**
-   * Asks for the roots as soon as the client is ready. Returns `undefined` if the client has no roots or does not answer with a
-   * list. Returns "late" if the client has not answered in time; a later answer counts as a change.
+   * Requests the roots as soon as the client is ready. Succeeds with `undefined` if the client has no roots or does not answer
+   * with a list. Succeeds with "late" after a timeout; a later answer then completes `changed`.
    */
   readonly list: Effect.Effect<ReadonlyArray<unknown> | "late" | undefined>
   readonly changed: Effect.Effect<void>
@@ -62,7 +62,7 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
     const id = field(value, "id")
     const pendingAnswer = typeof id === "string" ? pendingRequests.get(id) : undefined
     if (pendingAnswer !== undefined) Deferred.doneUnsafe(pendingAnswer, Effect.succeed(field(value, "result", "roots")))
-    // A late answer, because the client may ask its user first. Report a change, so that the roots are requested again.
+    // The client may ask its user first and so answer late. Report a change, so that the roots are requested again.
     else if (typeof id === "string" && lateRequestIds.delete(id)) Queue.offerUnsafe(changes, undefined)
     return pendingAnswer !== undefined || (typeof id === "string" && id.startsWith(requestIdPrefix))
   }
@@ -70,8 +70,8 @@ export const make = Effect.fnUntraced(function* (write: (text: string) => Effect
   const takes = (message: Message): boolean => {
     const { isRequest, method } = message
     if (method === "initialize") hasRoots = isRecord(field(parsed(message), "params", "capabilities", "roots"))
-    // Some clients never send "initialized", and one protocol has no greeting. The first request also shows that the client is
-    // ready.
+    // Some clients never send "initialized", and one version of the protocol has no handshake. The first request also shows
+    // that the client is ready.
     const isReady =
       method === "initialize" ? !hasRoots : method === "notifications/initialized" || (isRequest && method !== "ping")
     if (isReady) Deferred.doneUnsafe(clientReady, Effect.succeed(hasRoots))
@@ -122,8 +122,8 @@ export interface Info {
 export const logsToStderr = Layer.succeed(Logger.LogToStderr, true)
 
 /**
- * Registers placeholders. The greeting must announce that there are tools, resources and prompts. The real ones replace them
- * before the first list is sent.
+ * Registers placeholders, because the answer to `initialize` must announce tools, resources and prompts. The real registrations
+ * replace the placeholders before the first list is sent.
  */
 const placeholders = (tool: string) =>
   Layer.effectDiscard(
@@ -149,22 +149,22 @@ const noClient = McpSchema.McpRequestContext.of({
   clientCapabilities: new McpSchema.ClientCapabilities({})
 })
 
-/** Completes after everything that schedulers have deferred so far. A timer of any length may fire earlier than that. */
+/** Completes after all work that schedulers have deferred so far. A timer of any length may fire before that work. */
 const afterDeferredWork = Effect.callback<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
 
 /**
- * Waits until effect has sent all notices of these registrations, while no client listens yet. A notice within a request is
- * awaited, and comes after the others, which the scheduler defers.
+ * Waits until effect has sent the notices of these registrations, which no client receives yet. The scheduler defers these
+ * notices. A further notice, sent within a request, is awaited and therefore comes last.
  */
 const awaitNotices = Effect.gen(function* () {
   const { notifications } = yield* McpServer.McpServer
   yield* afterDeferredWork
   const last = notifications["notifications/resources/updated"]({ uri: rootUri })
   yield* Effect.provideService(last, McpSchema.McpRequestContext, noClient)
-  // The earlier notices are being sent now; each is decided in a macrotask of its own.
+  // The earlier notices are being sent now, each in a separate macrotask.
   yield* afterDeferredWork
 })
 
@@ -200,8 +200,8 @@ export const serve = Effect.fnUntraced(function* <E, R>({ certainTool, ends, flo
     Layer.provide(Layer.succeed(Stdio, stdio)),
     Layer.provide(logsToStderr)
   )
-  // Fork into the scope: an interruption of this fiber then waits until the tools have rolled back, and the files close after
-  // that.
+  // Fork into the scope. An interruption of this fiber then waits until the tools have rolled back, before the files are
+  // closed.
   const serverFiber = yield* Effect.forkScoped(Layer.launch(server as unknown as Layer.Layer<never, E, R>))
   yield* Effect.raceFirst(Deferred.await(failed), Effect.raceFirst(Effect.exit(Fiber.join(serverFiber)), gone))
   yield* Fiber.interrupt(serverFiber)

@@ -30,7 +30,8 @@ import { logsToStderr, protocols, serve } from "./serve.ts"
 import { type Flow, makeFlow, pipeOf } from "./stdio.ts"
 import * as Tools from "./tools.ts"
 
-// Refuses a request body that is not UTF-8. Decoding it leniently would put characters into a file that no client sent.
+// Refuses a request body that is not UTF-8. A lenient decoder would replace invalid bytes, and the replacement characters could
+// get into a file.
 
 type Request = HttpServerRequest.HttpServerRequest
 
@@ -43,7 +44,7 @@ const withText = (request: Request): Effect.Effect<Request | HttpServerResponse.
   request.method !== "POST"
     ? Effect.succeed(request)
     : Effect.match(request.arrayBuffer, {
-        // The body is too large or cut off; the server meets the same error when it reads the body.
+        // The body is too large or incomplete. The server gets the same error when it reads the body.
         onFailure: () => request,
         onSuccess: (body) => {
           const bytes = Buffer.from(body)
@@ -52,8 +53,8 @@ const withText = (request: Request): Effect.Effect<Request | HttpServerResponse.
         }
       })
 
-// Removes a wrong protocol version from requests. A session has agreed on its version. If a careless client names another
-// version that has sessions, the agreed one applies.
+// Removes a wrong protocol version from requests. A session has agreed on one version, which applies even if the client later
+// names another version with sessions.
 
 const versionsWithSessions: ReadonlySet<string> = new Set(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 
@@ -74,8 +75,8 @@ const layer = HttpRouter.middleware((handler) =>
   )
 ).layer
 
-// Bounds the sessions of an HTTP server, because effect/ai keeps each session until its client ends it, and most never do.
-// A session ends through the server's own DELETE route; its client then gets 404 and begins another.
+// Limits the sessions of an HTTP server. effect/ai keeps each session until its client ends it, and most clients never do. The
+// limiter ends a session through the server's DELETE route. The client then gets status 404 and starts a new session.
 
 interface SessionLimits {
   readonly maxSessions?: number | undefined
@@ -141,7 +142,7 @@ const makeHandlers = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Sess
       const session = id === undefined ? undefined : sessions.get(id)
       if (id === undefined || session === undefined) {
         const response = yield* handler(request)
-        // The server sets the session header in a handler of its own, which runs before this one.
+        // The server sets the session header in a pre-response handler, which runs before this one.
         return yield* Effect.withFiber((fiber) => {
           HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (_, response) => admitSession(request, response, now))
           return Effect.succeed(response)
@@ -174,7 +175,7 @@ const layerBounded = (sessionLimits: SessionLimits): Layer.Layer<HttpRouter.Http
     Effect.map(HttpRouter.HttpRouter, (router) => {
       const { deleting: wrapDelete, posting: wrapPost } = makeHandlers(sessionLimits)
       const add: typeof router.add = (method, path, handler, options) => {
-        // The handlers of that server have no errors and no requirements, which the router's type cannot express.
+        // The handlers of effect's server have no errors and no requirements, which the type of the router cannot express.
         const bounded =
           method === "POST" ? wrapPost(handler as never) : method === "DELETE" ? wrapDelete(handler as never) : handler
         return router.add(method, path, bounded as typeof handler, options)
@@ -237,13 +238,13 @@ export const planPrompt =
       const workspace = Option.getOrUndefined(Prompt.workspace(prompt))
       const workspaceServices = yield* Effect.option(workspace?.services ?? Effect.succeed(Context.empty()))
       const surroundingContext = yield* Effect.context<never>()
-      // Use the section's own services, so that change notices leave out what its policies hide.
+      // Use the services of the section, so that change notices omit the paths that its policies hide.
       const watchContext = Option.map(Option.all([run.context.filesystem, workspaceServices]), ([filesystem, services]) =>
         Context.add(mergeContexts(surroundingContext, services), Filesystem, filesystem)
       )
       const calls = yield* makeServing(flow, options.structured, (definition, input) => {
         const offered = run.tools.find((tool) => tool.definition === definition)
-        // A definition outside the list of tools reads a resource; it runs in the workspace section.
+        // A definition that is not in the list of tools reads a resource, and runs in the workspace section.
         return offered === undefined ? invoke({ definition, section: workspace! }, input) : run.call(definition.name, input)
       })
       const register = Effect.gen(function* () {

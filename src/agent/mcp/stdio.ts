@@ -1,4 +1,6 @@
-/** Adapts standard input and output for a server: only whole messages come in, at the speed of the work on them. */
+/**
+ * Adapts standard input and output for a server. The server receives only whole messages, no faster than it can process them.
+ */
 import type * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -9,8 +11,8 @@ import * as Sink from "effect/Sink"
 import * as Stdio from "effect/Stdio"
 import * as Stream from "effect/Stream"
 
-// Limits the pending work of a client before its next message is read, so that a flood uses no memory here. A client that
-// sends faster than it reads answers is read more slowly; no message is refused.
+// Limits the pending work of a client, so that a flood of messages does not fill the memory. At the limit, the next message is
+// read only when there is room again. No message is refused.
 
 export interface Flow {
   readonly hasRoom: () => boolean
@@ -76,8 +78,8 @@ export const makeFlow = (): Flow => {
   }
 }
 
-// Splits standard input into messages, one per line. A line that is no message, or too long, is answered here and not
-// passed on, because the server must survive any input.
+// Splits standard input into messages, one per line. A line that is too long or not a message is answered here and not passed
+// on, because the server must survive any input.
 
 interface Lines {
   readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>
@@ -95,14 +97,19 @@ export type Line =
     }
   | { readonly _tag: "Bad"; readonly answer: string }
 
-/** The largest line: six times the largest write, because JSON may escape each character, and some room. */
+/**
+ * The largest line, in bytes: six times the largest write, and some room. In JSON an escaped character needs up to six bytes.
+ */
 export const maxLineBytes = 48 * 1024 * 1024
 
 const newlineByte = 10
 
 type Id = string | number | null
 
-/** The deepest allowed nesting. No valid message is deeper, and recursion over a deeper one could overflow the stack. */
+/**
+ * The deepest allowed nesting of a message. Valid messages are less deep, and recursion over a deeper message could overflow
+ * the stack.
+ */
 const maxNestingDepth = 200
 
 const isTooDeep = (value: unknown): boolean => {
@@ -160,15 +167,15 @@ const lineOf = (text: string, bytes: number): Line => {
   if (parsed === undefined) return badLine(-32700, "Parse error: a line must be one JSON-RPC message")
   const { value } = parsed
   if (isTooDeep(value))
-    return badLine(-32600, `Invalid Request: it is nested deeper than ${maxNestingDepth} levels`, idOf(value))
-  // The version of the protocol decides whether batches are allowed; their items are always checked here.
+    return badLine(-32600, `Invalid Request: the message is nested deeper than ${maxNestingDepth} levels`, idOf(value))
+  // The version of the protocol determines whether batches are allowed. The items of a batch are always checked here.
   const fault = Array.isArray(value)
     ? value
-        .map((item: unknown) => (isRecord(item) ? protocolFault(item) : "it is not an object"))
+        .map((item: unknown) => (isRecord(item) ? protocolFault(item) : "the message is not an object"))
         .find((why) => why !== undefined)
     : isRecord(value)
       ? protocolFault(value)
-      : "it is not an object"
+      : "the message is not an object"
   if (fault !== undefined) {
     return badLine(-32600, `Invalid Request: ${fault}`, idOf(value))
   }
@@ -221,8 +228,8 @@ export const make = (maxBytes: number = maxLineBytes): Lines => {
   }
 }
 
-// Orders the messages to the server. Cancellations and other notices do not wait behind requests; otherwise a client that
-// floods the server could not cancel.
+// Orders the messages to the server. Cancellations and other notifications do not wait behind requests. Otherwise a client that
+// floods the server could not cancel a request.
 
 type QueuedMessage = Extract<Line, { readonly _tag: "Message" }>
 
@@ -233,7 +240,7 @@ interface MessageQueue {
 
 const maxWaitingMessages = 1024
 
-/** The methods that never wait: the greeting comes first, and a ping tests whether the server is alive. */
+/** The methods that never wait: the handshake comes first, and a ping tests whether the server is alive. */
 const immediateMethods: ReadonlySet<string | undefined> = new Set(["initialize", "ping"])
 
 const singleId = ({ ids }: QueuedMessage): string | number | undefined => (ids.length === 1 ? ids[0] : undefined)
@@ -298,7 +305,7 @@ export const pipeOf = (stdio: Stdio.Stdio): Pipe => ({
 
 interface GuardOptions {
   readonly flow: Flow
-  /** Inspects every message before anything waits; a message that it takes is not passed on. */
+  /** Inspects every message before any message waits. If the result is true, the message is not passed on. */
   readonly takes: (message: Message) => boolean
   readonly onMethod: (method: string) => Effect.Effect<void>
   readonly ready: Effect.Effect<void>
@@ -312,7 +319,10 @@ interface GuardedStdio {
 
 const inputEndGracePeriod = "1 second"
 
-/** The amount of input to read ahead of waiting messages, so that answers to our own questions are found behind them. */
+/**
+ * The amount of input to read ahead while messages wait. A client's answer to a request of the server may be behind those
+ * messages.
+ */
 const readAheadLimits = { lines: 1024, bytes: 64 * 1024 * 1024 }
 
 const makeReadAhead = Effect.gen(function* () {
@@ -348,17 +358,17 @@ export const guard = Effect.fnUntraced(function* (
   const disconnect = Effect.asVoid(Deferred.succeed(gone, undefined))
   const lines = make()
   const open = { requests: 0, ended: false }
-  /** The ids of requests that are running. A second request with the same id would be taken for the first. */
+  /** The ids of running requests. Answers to two requests with the same id could not be told apart. */
   const runningIds = new Set<unknown>()
-  /** The ids of requests in batches. If batches are refused, the answer has no ids. */
+  /** The ids of requests in batches. The answer to a refused batch has no ids. */
   const batchedIds = new Set<unknown>()
   const disconnectIfDone = Effect.suspend(() => (open.ended && open.requests <= 0 ? disconnect : Effect.void))
   /**
-   * The ids of running requests that were cancelled. The server does not answer them, except when one ends just before its
-   * cancellation arrives, so they no longer count as open.
+   * The ids of running requests that were cancelled. The server does not answer a cancelled request, except one that ends just
+   * before its cancellation arrives. Cancelled requests therefore no longer count as open.
    */
   const cancelledIds = new Set<unknown>()
-  /** Counts a request or a batch as done, and frees its ids. */
+  /** Records that a request or a batch is done, and frees its ids. */
   const closeRequest = (ids: ReadonlyArray<unknown>): void => {
     if (!ids.some((id) => cancelledIds.delete(id))) open.requests--
     for (const id of ids) {
@@ -377,14 +387,14 @@ export const guard = Effect.fnUntraced(function* (
       }),
     onCancelled: (id) =>
       Effect.sync(() => {
-        // A batch is answered as long as one of its requests is not cancelled.
+        // A batch is answered even if some of its requests are cancelled.
         if (!runningIds.has(id) || batchedIds.has(id) || cancelledIds.has(id)) return
         cancelledIds.add(id)
         open.requests--
       })
   })
   yield* Effect.forkScoped(turns.pass)
-  /** Writes an answer. A failed write is not retried, because the client no longer reads. */
+  /** Writes an answer. After a failed write the server disconnects, because the client no longer reads. */
   const write = (text: string | Uint8Array) => Effect.catchCause(flow.whileWriting(ends.write(text)), () => disconnect)
   const answer = (text: string | Uint8Array) =>
     Effect.suspend(() => {
@@ -425,7 +435,8 @@ export const guard = Effect.fnUntraced(function* (
     gone: Deferred.await(gone),
     stdio: Stdio.make({
       args: Effect.succeed([]),
-      // The input never ends: outstanding requests are answered, and then the server is interrupted.
+      // This stream does not end when the input of the client ends. The server answers open requests first, and is then
+      // interrupted.
       stdin: Stream.fromQueue(serverInput),
       stdout: () => Sink.forEach(answer),
       stderr: () => Sink.drain

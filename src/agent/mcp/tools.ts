@@ -1,6 +1,6 @@
 /**
- * Registers definitions as tools of a server. Many clients show a model only `structuredContent` if there is any, so it is
- * sent only on request, and then includes the message.
+ * Registers definitions as tools of a server. Many clients show a model only the `structuredContent` of a result if there is
+ * any. It is therefore sent only if the options ask for it, and includes the message.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -20,7 +20,7 @@ import { uriOf } from "./guide.ts"
 
 const minIntervalMillis = 100
 
-/** The metadata of the request. With sessions the client service has it; without sessions the request context has it. */
+/** The metadata of the request. The client service has it in protocols with sessions, the request context in others. */
 const metadata = Effect.gen(function* () {
   const client = yield* Effect.serviceOption(McpSchema.McpServerClient)
   if (Option.isSome(client)) return client.value.requestMetadata
@@ -44,7 +44,7 @@ const reporter = Effect.fnUntraced(function* (server: McpServer.McpServer["Servi
         ...(progress.total !== undefined && { total: progress.total }),
         ...(progress.message !== undefined && { message: progress.message })
       })
-      // Effect reads the receiver from the fiber, and a search may report from a fiber it forked.
+      // Effect reads the receiver of a notice from the fiber, and a search may report progress from a forked fiber.
       const noticeToClient = Option.isNone(request)
         ? notice
         : Effect.provideService(notice, McpSchema.McpRequestContext, request.value)
@@ -71,7 +71,7 @@ const schemaDocument = (schema: Schema.Top, onExcessProperty: "error" | "ignore"
 }
 
 const inputSchema = (parameters: Schema.Struct<Schema.Struct.Fields>): Json & { readonly type: "object" } => ({
-  // The schema of an empty struct would accept everything but null.
+  // The schema of an empty struct would accept every value except null and undefined.
   ...(Object.keys(parameters.fields).length === 0
     ? { properties: {}, additionalProperties: false }
     : schemaDocument(parameters, "error")),
@@ -87,7 +87,10 @@ const commonFields: Json = {
   }
 }
 
-/** Returns the schema of structured results, or `undefined` if the value is no object; such results have only a message. */
+/**
+ * Returns the schema of structured results, or `undefined` if the value is not an object. Results without a schema have only a
+ * message.
+ */
 const decodedOutputSchema = (value: Schema.Top): Json | undefined => {
   const { properties, required, ...schema } = schemaDocument(value, "ignore")
   if (schema["type"] !== "object") return undefined
@@ -105,7 +108,7 @@ export interface Serving {
   readonly isStructured: boolean
 }
 
-/** Removes the base64 of images from a value: the content has the images already, and their base64 is most of the size. */
+/** Removes the base64 of images from a value, because the content already contains the images. */
 const withoutImages = (value: unknown, images: ReadonlyArray<Image>): unknown => {
   if (typeof value === "string") return images.some(({ base64 }) => base64 === value) ? "" : value
   if (Array.isArray(value)) return value.map((item) => withoutImages(item, images))

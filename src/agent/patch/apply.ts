@@ -1,6 +1,6 @@
 /**
- * Context lines are only compared, so they keep their bytes. Added lines end as in the patch if patch and file agree on line
- * endings, and otherwise as the lines that they replace or follow.
+ * Applies a patch to the text of a file. Context lines keep the bytes of the file. If the patch and the file agree on line
+ * endings, added lines end as in the patch. Otherwise they end as the lines that they replace or follow.
  */
 import type { Replacement } from "../../engine/diff.ts"
 import { explainAbsent } from "../../engine/nearest.ts"
@@ -8,8 +8,8 @@ import { maxUnitsPerStep, runAtOnce, type Steps, unitsPerItem } from "../../runt
 import { type Refused, refused } from "../definition.ts"
 import { type FilePatch, type Hunk, type Line, newLines, oldLines, quoted } from "./parse.ts"
 
-// Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely, and is built only when
-// the level before has found nothing.
+// Indexes a file by its lines: equal lines get the same id. Each level compares lines more loosely, and is built only after the
+// previous level has found nothing.
 
 /**
  * The looseness of a comparison. 0: exact; 1: ignores line endings; 2: also ignores blanks at the end of a line; 3: also
@@ -109,13 +109,13 @@ const linesOf = function* (text: string, byteOrderMark: "apart" | "within" = "ap
   }
 }
 
-// Finds the place of a hunk. The stated place wins if its lines stand there. Otherwise the hunk goes to the one place that
-// has its lines, or of several to the one nearest to the stated place. Two equally good places are ambiguous. A hunk is
-// always below the one before.
+// Finds the place of a hunk. The line number in the hunk applies if the lines of the hunk are there. Otherwise the place that
+// has the lines is chosen; among several places, the one nearest to the line number. Two equally near places are ambiguous. A
+// hunk is always below the previous hunk.
 //
 // A unified diff comes from a program, and may differ from the file only in line endings. In the other form, which models
-// write, blanks at the end of lines may differ. If that finds nothing, blanks at their beginning may differ too. An `@@`
-// line must stand above the place and selects the first place below it.
+// write, blanks at the end of lines may differ. If nothing is found, blanks at the beginning of lines may differ too. An `@@`
+// line must occur above the place, and selects the first place below that line.
 
 type HunkPlace =
   | { readonly _tag: "At"; readonly line: number; readonly level: Level }
@@ -125,8 +125,8 @@ type HunkPlace =
 
 interface Finder {
   /**
-   * Finds the place of a hunk. Lines before `from` belong to earlier hunks. `shift` is how far below their stated places those
-   * hunks were found.
+   * Finds the place of a hunk. Lines before `from` belong to earlier hunks. `shift` is the number of lines between the line
+   * numbers in those hunks and the places that were found.
    */
   readonly find: (hunk: Hunk, from: number, shift: number) => Steps<HunkPlace>
 }
@@ -171,7 +171,7 @@ interface ComparisonCount {
 const makeLineSearch = (index: Index, lines: ReadonlyArray<Line>, comparisons: ComparisonCount): LineSearch => {
   const ids = lines.map(({ lacksNewline: open, text }) => index.idOf(text, open === true))
   if (ids.includes(-1)) return emptySearch
-  // Search by the rarest line, which has the fewest places to try.
+  // Search for the rarest line of the hunk, because it has the fewest places to try.
   let rarestLine = 0
   for (let at = 1; at < ids.length; at++) if (index.countOf(ids[at]!) < index.countOf(ids[rarestLine]!)) rarestLine = at
   const places = index.places(ids[rarestLine]!)
@@ -243,8 +243,8 @@ const firstsBelow = (above: ReadonlyArray<number>, others: ArrayLike<number>): R
 const anchorLineCost = 10
 
 /**
- * Returns every line that an anchor may mean: an equal line, else one equal but for blanks around it, else one that begins with
- * it.
+ * Returns every line that an anchor may mean: the equal lines; if there are none, lines that differ only in surrounding blanks;
+ * if there are none, lines that begin with the anchor.
  */
 const anchorLines = (lines: Lines, comparisons: ComparisonCount) => {
   const known = new Map<string, ArrayLike<number>>()
@@ -357,7 +357,7 @@ const refuseHunk = (hunkContext: Where, why: string, advice: string): Refused =>
 const tooMuch = (hunkContext: Where): Refused =>
   refuseHunk(
     hunkContext,
-    "too many places resemble its lines, so the search for the right one was stopped",
+    "its lines resemble too many places in the file, so the search for the right place was stopped",
     "Nothing was changed. Send fewer hunks at a time, with lines of context that are rare in the file, or overwrite the file."
   )
 
@@ -408,15 +408,15 @@ const misplaced = function* (hunkContext: Where, anchor?: string): Steps<Refused
     const below = hunkContext.from === 0 ? "" : ` below line ${hunkContext.from}, where the hunk before it ends`
     return refuseHunk(
       hunkContext,
-      `no line${below} is ${quoted(anchor)}, which its @@ names`,
+      `its @@ line names ${quoted(anchor)}, but there is no such line${below}`,
       readAgain(hunkContext, hunkContext.from + 1)
     )
   }
   if (old.length === 0) {
     const place = hunk.linesAbove === undefined ? "in the file" : `below line ${hunk.linesAbove + hunkContext.shift}`
     const above = hunkContext.from > 0 ? `the hunk before it ends at line ${hunkContext.from} and ` : ""
-    const end = hunk.lines.some(({ lacksNewline: open }) => open) ? " and says that these are the end of the file" : ""
-    const what = `it adds lines ${place}${end}, and ${above}the file has ${count} lines`
+    const end = hunk.lines.some(({ lacksNewline: open }) => open) ? " as the end of the file" : ""
+    const what = `it adds lines ${place}${end}, but ${above}the file has ${count} lines`
     return refuseHunk(hunkContext, what, readAgain(hunkContext, Math.max(1, count)))
   }
   const foundLine = yield* findAnywhere(hunkContext, asRemovedLines(old))
@@ -438,7 +438,7 @@ const misplaced = function* (hunkContext: Where, anchor?: string): Steps<Refused
   }
   const statedPlace = describeStatedPlace(hunkContext)
   const oldText = old.map((line) => line.text).join("\n")
-  const why = `${statedPlace === undefined ? "" : `${statedPlace}; `}its text was looked for, and ${yield* explainAbsent(text, oldText)}`
+  const why = `${statedPlace === undefined ? "" : `${statedPlace}; `}its old text was not found: ${yield* explainAbsent(text, oldText)}`
   return refuseHunk(hunkContext, why, readAgain(hunkContext, lineToRead(hunkContext, why)))
 }
 
@@ -452,7 +452,7 @@ const lineToRead = (hunkContext: Where, why: string): number => {
 export const refuseRemainingLines = (path: string, patch: FilePatch, text: string): Refused => {
   const { lineText: body, count } = runAtOnce(linesOf(text))
   return refused(
-    `${path} (line ${patch.patchLine} of the patch) is to be removed, but ${count} of its lines are not in the patch, the first of them ${quoted(body(0))}.`,
+    `The patch cannot remove ${path} (line ${patch.patchLine} of the patch), because ${count} of its lines are not in the patch. The first of these lines is ${quoted(body(0))}.`,
     `Nothing was changed. Read ${path} again, and remove it with *** Delete File in a *** Begin Patch, or with rm.`
   )
 }
@@ -532,7 +532,7 @@ const textAsFile = (lines: Lines, run: LineReplacement, marksEnd: boolean): stri
   const { added, from, to } = run
   const lackedFinalNewline = lines.count > 0 && lines.lineEnding(lines.count - 1) === ""
   const reachesEnd = to === lines.count && lackedFinalNewline
-  // The added lines follow a last line that has no newline and stays.
+  // The added lines follow a last line that has no newline and is not removed.
   let out = reachesEnd && from === to && added.length > 0 ? modelEnding(lines, run, 0) : ""
   for (const [index, { lacksNewline: open, text }] of added.entries()) {
     const isOpen = marksEnd ? open === true : reachesEnd && index === added.length - 1

@@ -4,7 +4,7 @@ type Sign = " " | "-" | "+"
 
 export interface Line {
   readonly sign: Sign
-  /** The text without its LF; a CR before the LF belongs to the text. */
+  /** The text of the line without its LF. A CR before the LF is part of the text. */
   readonly text: string
   readonly lacksNewline?: true
 }
@@ -20,9 +20,9 @@ export interface Hunk {
 export interface FilePatch {
   readonly patchLine: number
   readonly form: "v4a" | "unified"
-  /** The old path as the patch spells it; absent if the file is added. */
+  /** The old path, as written in the patch. Absent if the patch adds the file. */
   readonly from?: string | undefined
-  /** The new path; absent if the file is removed. A path other than `from` moves the file. */
+  /** The new path. Absent if the patch removes the file. A path that differs from `from` moves the file. */
   readonly to?: string | undefined
   readonly mayBeNew: boolean
   readonly hunks: ReadonlyArray<Hunk>
@@ -49,7 +49,7 @@ const misformed = ({ patchLine, lines }: Hunk): Refused | undefined => {
   for (const skipped of ["+", "-"]) {
     const side = lines.filter(({ sign }) => sign !== skipped)
     if (side.some(({ lacksNewline }, index) => lacksNewline === true && index < side.length - 1)) {
-      return refuseLine(patchLine, "begins a hunk in which lines follow one that has no newline at its end")
+      return refuseLine(patchLine, "begins a hunk in which other lines follow a line without a newline at its end")
     }
   }
   return undefined
@@ -62,7 +62,10 @@ interface Heading {
 
 const rangePattern = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))?(?: @@|\s*$)/
 
-/** Parses a heading with @@. Models mix the two forms: numbers count in either, and other text is a line to search for. */
+/**
+ * Parses a heading with @@. Models mix the two patch formats. Numbers in a heading are line numbers in both formats, and other
+ * text is a line to search for.
+ */
 const headingOf = (line: string): Heading => {
   const found = rangePattern.exec(line)
   if (found !== null) {
@@ -74,7 +77,10 @@ const headingOf = (line: string): Heading => {
   return anchor === "" || anchor.trim() === "..." ? {} : { anchor }
 }
 
-/** Returns the number of lines above the place; a hunk that removes no line states the line before its place. */
+/**
+ * Returns the number of lines above the place of the hunk. The header of a hunk without old lines states the line before the
+ * place.
+ */
 const linesAboveOf = ({ numbers }: Heading): number | undefined =>
   numbers === undefined ? undefined : numbers.oldCount === 0 ? numbers.old : Math.max(0, numbers.old - 1)
 
@@ -152,12 +158,12 @@ const commonName = (rest: string): string | undefined => {
       : undefined
 }
 
-// Models miscount, so a hunk whose counts do not fit ends at the first line that cannot belong to it. A hunk at the very
-// end with fewer lines than stated is refused, because the patch may have been cut off.
+// Models miscount, so a hunk with wrong counts ends at the first line that cannot belong to the hunk. If the patch ends before
+// the stated count, the hunk is refused, because the patch may be truncated.
 
 const signs: ReadonlySet<string> = new Set([" ", "-", "+"])
 
-/** Lines that may follow a hunk; none begins like a line of a hunk. */
+/** Matches the lines that may follow a hunk and cannot be lines of a hunk. */
 const divider =
   /^(?:@@|diff |Index: |={10}|From [0-9a-f]{7,} |commit [0-9a-f]{7,}|Only in |Binary files |Files |\*\*\* End Patch|```)/
 
@@ -170,7 +176,10 @@ const beginsFile = (lines: ReadonlyArray<string>, at: number): boolean =>
 
 const isEmpty = (line: string | undefined): boolean => line === "" || line === "\r"
 
-/** Returns the index at which the hunk continues below empty lines, which are then context; -1 if it does not continue. */
+/**
+ * Returns the index at which the hunk continues after empty lines, or -1 if the hunk ends. Empty lines inside a hunk are
+ * context.
+ */
 const continuationIndex = (lines: ReadonlyArray<string>, at: number): number => {
   let next = at
   while (isEmpty(lines[next])) next++
@@ -184,8 +193,8 @@ interface RemainingLines {
 }
 
 /**
- * Tests whether the hunk ends here. The two name lines of the next file look like lines of a hunk, and are such lines if the
- * counts end with them.
+ * Tests whether the hunk ends at this line. The lines `--- ` and `+++ ` of the next file look like lines of a hunk. They belong
+ * to the hunk if the hunk's counts include exactly these two lines.
  */
 const isHunkEnd = (lines: ReadonlyArray<string>, at: number, remaining: RemainingLines): boolean => {
   if (remaining.old <= 0 && remaining.now <= 0) return isSignature(lines[at]!) || beginsFile(lines, at)
@@ -196,7 +205,7 @@ const isHunkEnd = (lines: ReadonlyArray<string>, at: number, remaining: Remainin
 const refuseCutOff = (at: number, old: number, now: number): Refused =>
   refuseLine(
     at,
-    `begins a hunk with fewer lines than its header states (${old} old, ${now} new), so the patch may have been cut off`,
+    `begins a hunk with fewer lines than its header states (${old} old, ${now} new), so the patch may be truncated`,
     "Nothing was changed; send the whole patch again, complete and with the right numbers."
   )
 
@@ -219,7 +228,7 @@ const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk
     if (isFull && isEmpty(line) && next > checkedUntil && (checkedUntil = continuationIndex(lines, next)) === -1) break
     if (!signs.has(sign)) {
       if (isFull) break
-      return refuseLine(next + 1, `is in a hunk and begins with neither a space, - nor +: ${quoted(line)}`)
+      return refuseLine(next + 1, `is in a hunk and does not begin with a space, - or +: ${quoted(line)}`)
     }
     body.push({ sign: sign as Sign, text: isEmpty(line) ? line : line.slice(1) })
     if (sign !== "+") remaining.old--
@@ -233,8 +242,8 @@ const hunkAt = (lines: ReadonlyArray<string>, at: number): { readonly hunk: Hunk
   return misformed(hunk) ?? { hunk, next }
 }
 
-// Parses unified diffs of git, GNU diff or a model. Text before the first file and between mails is ignored. Any other
-// text outside a hunk is an error, because ignoring it could lose a change.
+// Parses unified diffs of git, GNU diff or a model. Text before the first file and between the mails of a series is ignored.
+// Other text outside a hunk is an error, because it could be a malformed change.
 
 interface FileHeader {
   readonly at: number
@@ -253,12 +262,12 @@ const kinds: Readonly<Record<string, string>> = { 120: "a symbolic link", 160: "
 
 const faultOfMode = (mode: string): string | undefined => {
   const kind = kinds[mode.trim().slice(0, 3)]
-  return kind === undefined ? undefined : `makes or changes ${kind}, and only files can be patched`
+  return kind === undefined ? undefined : `creates or changes ${kind}, but only files can be patched`
 }
 
 const ignore = (): undefined => undefined
-const binaryFault = (): string => "is a change of binary content, and only text can be patched"
-const copyFault = (): string => "copies a file; copy it first, and patch the copy as any other file"
+const binaryFault = (): string => "changes binary content, but only text can be patched"
+const copyFault = (): string => "copies a file; copy the file first, and then patch the copy"
 
 const readRename =
   (side: "from" | "to") =>
@@ -304,7 +313,7 @@ const gitHeaders: ReadonlyArray<Header> = [
 
 const unsupportedLines: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
   [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one side"],
-  [/^\*{15}$/, "belongs to a context diff; send a unified one"],
+  [/^\*{15}$/, "belongs to a context diff; send a unified diff"],
   [/^(?:GIT binary patch|Binary files .* differ)$/, binaryFault()]
 ]
 
@@ -322,7 +331,7 @@ const makeHeader = (at: number, isGit: boolean): FileHeader => ({
 const readNames = (head: FileHeader, lines: ReadonlyArray<string>, at: number): void => {
   const [from, to] = namePair(parseSideName(lines[at]!.slice(4)), parseSideName(lines[at + 1]!.slice(4)))
   if (head.isRename) return
-  // One name alone does not show its prefix; the `diff --git` line shows it by naming both sides.
+  // A single name does not show whether `a/` is a prefix. The `diff --git` line names both sides and so shows the prefix.
   const sharedName = head.isGit ? head.from : undefined
   head.from = from === undefined || to !== undefined ? from : (sharedName ?? from)
   head.to = to === undefined || from !== undefined ? to : (sharedName ?? to)
@@ -360,7 +369,7 @@ const faultOf = ({ at, from, isRename, to }: FileHeader): Refused | undefined =>
   return refuseLine(
     at,
     `names two files, ${quoted(from)} and ${quoted(to)}`,
-    "Nothing was changed; name one, or, to move a file, put `diff --git a/old b/new`, `rename from old` and `rename to new` there."
+    "Nothing was changed. Name one file; to move a file, use the lines `diff --git a/old b/new`, `rename from old` and `rename to new`."
   )
 }
 
@@ -437,8 +446,8 @@ const parseUnified = (lines: ReadonlyArray<string>): ReadonlyArray<FilePatch> | 
   return files
 }
 
-// Parses the form that begins with `*** Begin Patch`, as leniently as the reference implementation wherever the meaning is
-// clear. A patch without its end marker is refused, because it may have been cut off.
+// Parses the format that begins with `*** Begin Patch`. The parser is as lenient as the reference implementation wherever the
+// meaning is clear. A patch without the end marker is refused, because it may be truncated.
 
 const beginMarker = "*** Begin Patch"
 const endMarker = "*** End Patch"
@@ -463,7 +472,7 @@ const add: Section = (lines, at, to) => {
     else if (line.startsWith("\\") && content.length > 0) content.push({ ...content.pop()!, lacksNewline: true })
     else if (!isBlank(line)) return refuseLine(next + 1, `must begin with +, like every line of an added file: ${quoted(line)}`)
     else if (lines[next + 1]?.startsWith("+") === true)
-      return refuseLine(next + 1, "is empty; write an empty line of a new file as +")
+      return refuseLine(next + 1, "is empty; begin every line of a new file with +, even an empty one")
   }
   const hunks = content.length === 0 ? [] : [{ patchLine: at + 2, lines: content, anchors: [], isAtEnd: false }]
   const fault = hunks.length === 0 ? undefined : misformed(hunks[0]!)
@@ -488,7 +497,7 @@ const readHunkLines = (lines: ReadonlyArray<string>, from: number): Parsed<Reado
     if (line === "" || line === "\r") body.push({ sign: " ", text: line })
     else if (signs.has(line[0]!)) signedCount = body.push({ sign: line[0] as Sign, text: line.slice(1) })
     else if (line.startsWith("\\") && signedCount > 0) body[signedCount - 1] = { ...body[signedCount - 1]!, lacksNewline: true }
-    else return refuseLine(next + 1, `is in a hunk and begins with neither a space, - nor +: ${quoted(line)}`)
+    else return refuseLine(next + 1, `is in a hunk and does not begin with a space, - or +: ${quoted(line)}`)
   }
   return { value: body.slice(0, signedCount), next }
 }
@@ -542,7 +551,7 @@ const readSection = (lines: ReadonlyArray<string>, at: number): Parsed<FilePatch
   const found = sections.find(([marker]) => line.startsWith(marker))
   if (found === undefined) {
     const markers = sections.map(([marker]) => `${marker} path`).join(", ")
-    return refuseLine(at + 1, `should be one of ${markers}, and is ${quoted(line)}`)
+    return refuseLine(at + 1, `should be one of ${markers}, but is ${quoted(line)}`)
   }
   const [marker, section] = found
   const path = line.slice(marker.length).trim()
@@ -553,7 +562,7 @@ const parseV4a = (all: ReadonlyArray<string>, first: number): ReadonlyArray<File
   let last = all.length - 1
   while (last > first && isWrapper(all[last]!)) last--
   if (all[last]!.trim() !== endMarker)
-    return refuseLine(all.length, `ends the patch without ${endMarker}, so that it may have been cut off`)
+    return refuseLine(all.length, `ends the patch without ${endMarker}, so the patch may be truncated`)
   const lines = all.slice(0, last)
   const patches: Array<FilePatch> = []
   for (let at = first + 1; at < lines.length;) {
@@ -569,9 +578,12 @@ const parseV4a = (all: ReadonlyArray<string>, first: number): ReadonlyArray<File
   return patches
 }
 
-const formsAdvice = "A patch is either *** Begin Patch with its file sections and *** End Patch, or a unified diff."
+const formsAdvice = "A patch is either a unified diff, or begins with *** Begin Patch and ends with *** End Patch."
 
-/** The structural lines of a patch. If all of them end in a CR, the CRs belong to the patch and not to the files. */
+/**
+ * The structural lines of a patch. If all structural lines end in a CR, the CRs are line endings of the patch and not content
+ * of the files.
+ */
 const structuralLine = /^(?:--- |\+\+\+ |@@|diff --git |\*\*\* )/
 
 const linesOf = (patch: string): ReadonlyArray<string> => {

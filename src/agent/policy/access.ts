@@ -26,7 +26,7 @@ import { type Access, type Refused, refused, type Touch } from "../definition.ts
 import { type Invocation, layer, type Policy } from "./core.ts"
 
 /**
- * Globs of paths, for each kind of access.
+ * Globs that match paths, for each kind of access.
  *
  * @since 0.1.0
  */
@@ -50,7 +50,7 @@ export interface AccessOptions {
 
 interface Rules {
   readonly asFile: (access: Access, path: FsPath.FsPath) => boolean
-  /** Tests a directory. A directory on the way to a permitted path may be seen and created, but not removed. */
+  /** Tests a directory. A directory above a permitted path may be seen and created, but not removed. */
   readonly asDirectory: (access: Access, path: FsPath.FsPath) => boolean
   readonly restricts: (access: Access) => boolean
 }
@@ -80,7 +80,7 @@ const matcherSet = (matcher: Matcher.Matcher, spell: (path: string) => string): 
   return { names: (path, isDirectory) => walk(path, isDirectory).named, reaches: (path) => walk(path, true).open }
 }
 
-/** The spellings that a case-insensitive or normalising disk may treat as the same name. */
+/** The spellings of a name that a case-insensitive or normalising disk may treat as equal. */
 const spellings: ReadonlyArray<(text: string) => string> = [
   (text) => text,
   (text) => text.normalize("NFC"),
@@ -127,21 +127,22 @@ export const make = ({ allow = {}, deny = {} }: AccessOptions, caseSensitive: bo
   }
 }
 
-// Applies the rules in a decorator of the backend port, which no caller can bypass. Links are resolved above it, so the
-// target of a link and each step of a composed operation are judged like any other path.
+// Applies the rules in a decorator of the backend port, which no caller can bypass. Links are resolved above the port. The
+// decorator therefore checks the target of each link, and each step of a composed operation, like any other path.
 
 const refusal: Fault = { _tag: "AccessDenied", why: "policy" }
 const denied: Effect.Effect<never, Fault> = Effect.fail(refusal)
 
 /**
- * Tests for a temporary file of a write in progress. A move between such a file and another path is judged by the other path.
+ * Tests whether a path is the temporary file of a write in progress. A move between a temporary file and another path is judged
+ * by the other path.
  */
 const isTemporary = (path: FsPath.FsPath): boolean => TemporaryNames.hasNameInProgress(path)
 
 type Kind = FileStat["kind"]
 
 /**
- * Tests whether a path is visible. A missing path is judged as a directory, so that the answer reveals nothing about hidden
+ * Tests whether a path is visible. A missing path is judged like a directory, so that the result reveals nothing about hidden
  * paths.
  */
 const isPathVisible = (rules: Rules, path: FsPath.FsPath, kind: Kind | undefined): boolean =>
@@ -153,7 +154,7 @@ const isLinkTextVisible = (rules: Rules, link: FsPath.FsPath, text: string): boo
   let current: FsPath.FsPath = FsPath.parent(link)
   for (const segment of text.split("/")) {
     const next = FsPath.parse(`${current}/${segment}`)
-    // The link leads out of the root, which is reported as usual.
+    // The link leads out of the root. Report it as visible, so that the usual error for such a link follows.
     if (typeof next !== "string") return true
     current = next
     if (!rules.asDirectory("read", current) && !rules.asFile("read", current)) return false
@@ -203,7 +204,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
 
   const rename: Backend["rename"] = (from, to, options) =>
     Effect.flatMap(kindOf(from), (kind) => {
-      // Moving a file aside is part of a write, or of a removal that was judged when it began (Rules.keeps).
+      // A write moves the old file aside. So does a removal, whose permission was checked at its beginning.
       const mayMoveAway = may("delete", from, kind) || (kind !== "directory" && isTemporary(to) && may("write", from, kind))
       if (!mayMoveAway || !may("write", to, kind)) return denied
       const moved = self.rename(from, to, options)
@@ -267,7 +268,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
   return {
     ...confined,
     perform: Request.handlers({
-      // Remove all or nothing: a hidden entry would keep the directory while the rest is gone.
+      // Remove everything or nothing. A hidden entry must not keep the directory after its other entries were removed.
       RemoveTree: ({ path }) =>
         Effect.andThen(
           ifPermitted(may("delete", path, "directory"), () =>
@@ -336,13 +337,13 @@ const pastParticiples: Readonly<Record<Touch["access"], string>> = { read: "read
 
 const refusalOf = ({ access, path }: Touch): Refused =>
   refused(
-    `${path === FsPath.root ? "The root, with everything below it," : JSON.stringify(path)} may not be ${pastParticiples[access]}: a policy forbids it.`,
-    "Go on without it, or ask the user; another tool will not reach it either."
+    `${path === FsPath.root ? "The root, with everything below it," : JSON.stringify(path)} may not be ${pastParticiples[access]}, because a policy forbids it.`,
+    "Go on without this path, or ask the user; other tools cannot access it either."
   )
 
 /**
- * Tests whether a touch is allowed. A call that writes to or deletes at the root, such as a program in a sandbox, may touch any
- * path, so it needs unrestricted access. Snapshot tools are confined separately.
+ * Tests whether a touch is allowed. A write or a delete of the root, such as a program in a sandbox makes, may affect any path
+ * and needs unrestricted access. The access of snapshot tools is checked separately.
  */
 const permits = (rules: Rules, { past }: Invocation, { access, path }: Touch): boolean =>
   path === FsPath.root && access !== "read"
@@ -354,16 +355,16 @@ const permits = (rules: Rules, { past }: Invocation, { access, path }: Touch): b
  * slash matches at any depth, and a match includes everything below it. On a case-insensitive filesystem the globs ignore case
  * too.
  *
- * - A path that may not be read seems not to exist: no listing, search or suggestion shows it, and it can be neither changed nor
- *   removed. Directories on the way to readable paths are visible, with nothing else in them.
- * - A link is judged by its own name and by its target. Hard links of one file are judged each by its own name.
+ * - A path that may not be read seems not to exist: no listing, search or suggestion shows it, and it can be neither changed
+ * nor removed. Directories above readable paths are visible, but only their readable entries are.
+ * - A symlink is judged by its name and by its target. Each hard link of a file is judged by its own name.
  * - A directory that contains anything undeletable can be neither removed nor moved.
- * - Programs in a sandbox are refused, because nothing could confine them. A restore of a snapshot omits paths that may not be
- *   changed.
+ * - Programs in a sandbox are refused, because the policy cannot confine them. A restore of a snapshot omits paths that may not
+ * be changed.
  *
- * Throws a RangeError for an invalid or misleading glob, because that is a programming error. Misleading are a comma or `|`
- * outside braces, a backslash before a letter, a leading `!`, and segments that no path has. Invalid are unclosed or empty
- * braces or brackets and unknown character classes.
+ * Throws a RangeError for an invalid or misleading glob, because that is a programming error. A glob is misleading if it has a
+ * comma or `|` outside braces, a backslash before a letter, a leading `!`, or a segment that no path has. A glob is invalid if
+ * it has unclosed or empty braces or brackets, or an unknown character class.
  *
  * @example
  * ```ts

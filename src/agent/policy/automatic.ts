@@ -1,6 +1,6 @@
 /**
- * Takes a snapshot before the first change of a session and before each removal of a directory, so that they can be undone. A
- * failed snapshot never fails the call; the answer then says why there is none.
+ * Takes a snapshot before the first change of a session and before each removal of a directory, so that they can be undone. The
+ * call continues even if the snapshot fails; its result then says why there is no snapshot.
  */
 import * as Effect from "effect/Effect"
 import type * as Layer from "effect/Layer"
@@ -40,14 +40,16 @@ const tooSlow: Outcome = { why: `it would have taken longer than ${snapshotTimeo
 
 const permanentReasons: ReadonlySet<SnapshotError["reason"]> = new Set(["budget", "gitMissing", "refused"])
 
-/** Tests whether a checkpoint was taken here. The tag alone proves nothing, because any caller may choose it. */
+/** Tests whether this module took a snapshot. The tag alone is no proof, because any caller may choose the same tag. */
 const isAutomatic = (snapshots: Operations, snapshot: FilesystemSnapshot): Effect.Effect<boolean> =>
   Effect.match(snapshots.details(snapshot), {
     onFailure: () => false,
     onSuccess: (details) => details.tool !== undefined && snapshot.tag === `${tagPrefix}${details.tool}`
   })
 
-/** Forgets the oldest checkpoints, but never the first one of this session, because its answers name it for undo. */
+/**
+ * Forgets the oldest checkpoints, but never the first one of this session, because results of the session offer it for undo.
+ */
 const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: ReadonlyArray<FilesystemSnapshot>, state: State) {
   const first = state.first?.outcome.snapshot?.snapshotId
   const own = all.filter(({ snapshotId, tag }) => snapshotId !== first && tag?.startsWith(tagPrefix) === true)
@@ -70,7 +72,7 @@ const takeCheckpoint = Effect.fnUntraced(function* (snapshots: Operations, { cal
     return { snapshot, shortId: makeShortIds(all)(snapshot) } satisfies Outcome
   })
   const outcome = yield* Effect.catch(Effect.timeoutOption(taken, snapshotTimeout), ({ detail, reason }) => {
-    // The rest of the detail is advice for programmers.
+    // The detail after the first semicolon is advice for programmers.
     const why = detail.split(";")[0]!
     if (permanentReasons.has(reason)) state.never = why
     return Effect.succeedSome<Outcome>({ why })
@@ -105,7 +107,7 @@ const appendText = <V>(result: ToolResult<V>, text: string) =>
     const message =
       settings.measure(whole) <= settings.budget
         ? whole
-        : joinFitting([text, ...result.message.split("\n")], settings, (shown) => `[cut: ${shown - 1} lines of the answer]`)
+        : joinFitting([text, ...result.message.split("\n")], settings, (shown) => `[cut: ${shown - 1} lines of the result]`)
     return { ...result, message }
   })
 
@@ -139,14 +141,14 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
       const result = yield* call
       const { first } = state
       if (!result.success) {
-        // Another call may rely on the checkpoint meanwhile.
+        // Another call may have relied on the checkpoint meanwhile.
         const isShared = () => own?.isFirst === true && first?.isShared === true
         if (own === undefined || isShared()) return result
         if (yield* hasChanged(snapshots, own.outcome)) {
           if (own.isFirst && first !== undefined) first.isReported = true
           return yield* appendText(
             result,
-            describeOutcome(own.outcome, "this call, which failed after it had changed some", undo)
+            describeOutcome(own.outcome, "this call, which failed after it had changed some files", undo)
           )
         }
         const { snapshot } = own.outcome
@@ -169,7 +171,7 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
     Effect.map(Effect.serviceOption(Snapshots), (service) => ({
       name: "automatic",
       around: <V, R>(invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) =>
-        // A restore keeps the files that it replaces by itself.
+        // A restore takes a snapshot of the current state itself.
         Option.isNone(service) || !needsCheckpoint(invocation) || invocation.past === "restores"
           ? call
           : kept(service.value, invocation, call)

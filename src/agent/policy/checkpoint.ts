@@ -13,7 +13,7 @@ import { type Invocation, layer } from "./core.ts"
 
 const maxIdLength = 200
 
-/** Makes an id of a call fit on one line; providers may send any text as an id. */
+/** Makes the id of a call fit on one line. Model providers may send any text as an id. */
 export const asLabel = (callId: string): string =>
   // oxlint-disable-next-line no-control-regex
   callId
@@ -36,7 +36,7 @@ export interface StateKeeper<T> {
 
 const saveFailed = ({ detail }: Failed) =>
   Result.error(
-    `No checkpoint could be taken, and nothing was changed: ${detail}. Tell the user; nothing can be changed safely.`
+    `The call was not run, because no checkpoint could be taken: ${detail}. Tell the user that changes are not safe now.`
   )
 
 const restoreFailed = (message: string, { detail }: Failed, name: string) =>
@@ -44,7 +44,7 @@ const restoreFailed = (message: string, { detail }: Failed, name: string) =>
     `${message} The changes made before the failure could not be undone: ${detail}. Read the files again; ${name} holds their earlier state.`
   )
 
-/** Runs the work in a fiber of its own. This fiber may be interrupted already, and the work may check for interruption. */
+/** Runs the work in a new fiber. The current fiber may be interrupted already, and the work may check for interruption. */
 const inOwnFiber = <A, E>(work: Effect.Effect<A, E>): Effect.Effect<A, E> => Effect.flatMap(Effect.forkChild(work), Fiber.join)
 
 export const rollBackOnFailure = <T, V, R>(

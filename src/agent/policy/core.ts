@@ -1,4 +1,4 @@
-/** Gives each policy a key of its own in the context, so that no policy can replace another. */
+/** Defines policies and stores each under a separate key in the context, so that no policy replaces another. */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
 import * as DateTime from "effect/DateTime"
@@ -10,7 +10,10 @@ import { type AnyDefinition, type Refused, refused, type Touch } from "../defini
 import type { Memory } from "../memory.ts"
 
 const deadlineRefusal = (at: DateTime.Utc): Refused =>
-  refused(`The time for calling tools was over at ${DateTime.formatIso(at)}.`, "Call no more tools; answer with what you know.")
+  refused(
+    `The deadline for tool calls has passed (${DateTime.formatIso(at)}).`,
+    "Call no more tools; answer with what you know."
+  )
 
 const remainingMillis = (at: DateTime.Utc): Effect.Effect<number> =>
   Effect.map(Clock.currentTimeMillis, (now) => at.epochMilliseconds - now)
@@ -26,61 +29,61 @@ export const interruptAt = <A, E, R>(at: DateTime.Utc, self: Effect.Effect<A, E,
   )
 
 /**
- * A call as policies see it: decoded, with normalised paths.
+ * A call in the form that policies receive: decoded, with normalised paths.
  *
  * @since 0.1.0
  */
 export interface Invocation {
   readonly tool: string
   readonly callId: string
-  /** The decoded parameters, with their names on the wire. */
+  /** The decoded parameters, under the names that the model sends. */
   readonly params: Readonly<Record<string, unknown>>
   readonly touches: ReadonlyArray<Touch>
   readonly mutates: boolean
-  /** The call's use of snapshots, for this package's snapshot tools. */
+  /** The call's use of snapshots. Only this package's snapshot tools have this property. */
   readonly past?: AnyDefinition["past"]
   /** The versions that this session has seen. */
   readonly memory: Memory
-  /** The filesystem below all policies. */
+  /** The filesystem without any policy. */
   readonly filesystem: Algebra
   /** The filesystem with all policies applied, as the tool sees it. */
   readonly view: Algebra
 }
 
 /**
- * The properties of a tool that are known without a call.
+ * The properties of a tool that do not depend on a call.
  *
  * @since 0.1.0
  */
 export type ToolKind = Pick<AnyDefinition, "name" | "does" | "past">
 
 /**
- * A rule for tools. Each part is optional and applies to every call.
+ * A rule for tools. Each optional part applies to every call.
  *
  * @since 0.1.0
  */
 export interface Policy {
   readonly name: string
-  /** Returns the filesystem for the tools, made from `self`. It lies below every `guard`. */
+  /** Returns the filesystem for the tools, made from `self`. Every `guard` wraps the result. */
   readonly filesystem?: ((self: Algebra, memory: Memory) => Algebra) | undefined
-  /** Returns the filesystem with single operations guarded, around the result of all `filesystem` parts. */
+  /** Returns a filesystem that guards some operations of `self`. `self` is the result of all `filesystem` parts. */
   readonly guard?: ((self: Algebra, memory: Memory, tool: ToolKind) => Algebra) | undefined
   /** Replaces services of the tools that would bypass the policy. `view` is the filesystem of the tools. */
   readonly services?: ((services: Context.Context<never>, view: Algebra) => Context.Context<never>) | undefined
   /** Refuses the call by failing, or allows it. */
   readonly before?: ((invocation: Invocation) => Effect.Effect<void, Refused>) | undefined
-  /** The position of `before` among the policies. @default in between, the newest policy first */
+  /** The position of `before` among the policies. @default between the first and the last, the newest policy first */
   readonly asked?: "first" | "last" | undefined
-  /** Wraps the handler; a result whose `success` is false is a failure too. */
+  /** Wraps the handler. A failed call succeeds with a result whose `success` is false. */
   readonly around?:
     | (<V, R>(invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) => Effect.Effect<ToolResult<V>, never, R>)
     | undefined
-  /** Tests whether lists of tools include the tool. @default it does */
+  /** Tests whether lists of tools include the tool. @default always true */
   readonly offers?: ((tool: ToolKind) => boolean) | undefined
 }
 
 /**
- * Policies given as a value; policies from layers apply in addition.
+ * Policies that are provided as a value. Policies from layers apply in addition.
  *
  * @since 0.1.0
  */
@@ -95,7 +98,7 @@ const prefix = "fs-algebra/Policy/"
 let layerCount = 0
 
 /**
- * Adds a policy to those in force. Layers of policies may be provided one after another or merged, in any order.
+ * Adds a policy to the policies in force. Policy layers may be provided one after another or merged, in any order.
  *
  * @category constructors
  * @since 0.1.0
@@ -106,7 +109,7 @@ export const layer = <E = never, R = never>(policy: Policy | Effect.Effect<Polic
 }
 
 /**
- * All policies in force here, oldest first.
+ * All policies in force in the current context, oldest first.
  *
  * @since 0.1.0
  */
@@ -125,7 +128,7 @@ export const mergeContexts = (first: Context.Context<never>, second: Context.Con
 }
 
 /**
- * Tests which tools lists may include, by the policies in force. Calls of other tools are refused too.
+ * The test of whether the policies in force allow a list to include a tool. Calls of other tools are refused too.
  *
  * @since 0.1.0
  */

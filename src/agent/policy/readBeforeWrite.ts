@@ -31,8 +31,8 @@ import type { Memory } from "../memory.ts"
 import { formatCount as plural } from "../../model/words.ts"
 import { type Invocation, layer, type Policy } from "./core.ts"
 
-// Judges a whole directory before it is removed or moved: every file below it must have been read in the session and be
-// unchanged since. A file that cannot be judged counts as unread.
+// Checks a whole directory before it is removed or moved. The session must have read every file below the directory at its
+// current version. A file that cannot be checked counts as unread.
 
 const maxJudgedEntries = 10_000
 
@@ -50,7 +50,10 @@ interface Unread {
 }
 
 interface LocatedEntry {
-  /** The place of the entry and the session's name for it. They differ below a link, and for names that no path can express. */
+  /**
+   * The real path of the entry. It differs from `named`, the path that the session uses, below a link and for names that no
+   * path can express.
+   */
   readonly at: FsPath.FsPath
   readonly named: FsPath.FsPath
   readonly addressable: boolean
@@ -121,8 +124,8 @@ const unreadBelow = Effect.fnUntraced(function* (
   return yield* nameUnread(changed, view)
 })
 
-// A filesystem on which existing files can be changed only at the version this session has seen. The version goes with
-// each change as its precondition, so no other change can come in between.
+// A filesystem on which existing files can be changed only at the version that the session has seen. This version is the
+// precondition of each change, so another change cannot go unnoticed.
 
 const deniedByPolicy = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
 
@@ -163,7 +166,10 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
   const recordWritten = <E>(path: string, write: Effect.Effect<WriteResult, E>): Effect.Effect<WriteResult, E> =>
     Effect.tap(write, ({ version }) => Effect.sync(() => recordVersion(path, version)))
 
-  /** Refuses a file at another version than the one seen. Without `followsLinks`, a link is replaced itself and so allowed. */
+  /**
+   * Refuses a file whose version is not the version seen. Without `followsLinks` a link is allowed, because the operation
+   * replaces the link itself.
+   */
   const checkFileAsSeen = (operation: string, path: string, followsLinks = false): Effect.Effect<void, AccessDenied> =>
     Effect.matchEffect(self.stat(path), {
       onFailure: () => Effect.void,
@@ -190,8 +196,8 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
     })
 
   /**
-   * Fails unless the file read for a change is at the version seen. The type of a read has no Conflict. This runs only in tools
-   * that change files, whose callers handle a Conflict.
+   * Fails if the version of a file that was read for a change is not the version seen. The type of a read has no Conflict, but
+   * this runs only in tools that change files, and their callers handle a Conflict.
    */
   const requireSeenVersion = <A extends { readonly version?: string }, E>(
     operation: string,
@@ -277,18 +283,18 @@ const onlyCreates = ({ params, tool }: Invocation, { access }: Touch): boolean =
   return tool === "write_file" && (params["mode"] ?? "create") === "create"
 }
 
-/** Returns the advice to read, unless a read would not count in the next call. */
+/** Returns the advice to read a file, or other advice if a read does not count in the next call. */
 const adviseReading = ({ isKept }: Memory, advice: string): string =>
   isKept
     ? advice
-    : "This client has no session in which a file counts as read. Ask the user to do it, or to connect with a version of the protocol that has sessions."
+    : "This client has no session, so no file counts as read. Ask the user to make the change, or to connect with a version of the protocol that has sessions."
 
 type Finding = "free" | "unread" | Refused
 
 const refuseTooMany = (path: string): Refused =>
   refused(
-    `${quotePath(path)} holds more than ${maxJudgedEntries.toLocaleString("en")} entries, too many to tell whether each file was read, and nothing was changed.`,
-    "Take smaller directories below it one by one, or ask the user to do it."
+    `${quotePath(path)} holds more than ${maxJudgedEntries.toLocaleString("en")} entries, which are too many to check whether each file was read. Nothing was changed.`,
+    "Process the directories below it one by one, or ask the user to do it."
   )
 
 const judgeDirectory = (invocation: Invocation, path: FsPath.FsPath): Effect.Effect<Finding> =>
@@ -299,8 +305,11 @@ const judgeDirectory = (invocation: Invocation, path: FsPath.FsPath): Effect.Eff
     const rest = count - named.length
     const others = rest === 0 ? [] : [named.length === 0 ? `${rest} that cannot be shown` : plural(rest, "other")]
     return refused(
-      `${quotePath(path)} holds files not read in this session as they are now: ${listed([...named.map(quotePath), ...others])}. Nothing was changed.`,
-      adviseReading(invocation.memory, "Read each with read_file first, then do this again; or ask the user to do it.")
+      `${quotePath(path)} contains files whose current version was not read in this session: ${listed([...named.map(quotePath), ...others])}. Nothing was changed.`,
+      adviseReading(
+        invocation.memory,
+        "Read each of these files with read_file, then call the tool again; or ask the user to do it."
+      )
     )
   })
 
@@ -326,7 +335,7 @@ const unread = (paths: ReadonlyArray<string>, memory: Memory): Refused => {
   const [have, them] = paths.length === 1 ? ["has", "it"] : ["have", "them"]
   return refused(
     `${names} ${have} not been read in this session, and nothing was changed.`,
-    adviseReading(memory, `Read ${them} with read_file first, then do this again.`)
+    adviseReading(memory, `Read ${them} with read_file, then call the tool again.`)
   )
 }
 
@@ -346,8 +355,8 @@ const policy: Policy = {
   name: "readBeforeWrite",
   guard: (self, memory, tool) => (isRestore(tool) ? self : guardVersions(self, memory, tool.does !== "reads")),
   before: (invocation) => (mustCheck(invocation) ? checkTouches(invocation) : Effect.void),
-  // The removal of a file compares its version. A directory has none, so it is judged again under the lock, when no other call
-  // can change it.
+  // The removal of a file compares its version. A directory has no version, so it is checked again under the lock, when no
+  // other call can change it.
   around: (invocation, call) =>
     mustCheck(invocation) && invocation.touches.some(({ access }) => access === "delete")
       ? withExclusiveLock(
@@ -362,10 +371,11 @@ const policy: Policy = {
 
 /**
  * Allows a file to be overwritten, edited, removed or moved only after `read_file` has succeeded on its path in the same
- * session. The file must still be at that version. New files are free, and files that the session writes count as read.
+ * session. The file must still be at that version. New files may always be written, and files that the session has written
+ * count as read.
  *
- * A directory can be removed or moved only if the same holds for every file below it. A file that the session cannot see or
- * read counts as not read. A directory with more than 10,000 entries is refused.
+ * A directory can be removed or moved only if every file below it has been read in the same way. A file that the session cannot
+ * see or read counts as not read. A directory with more than 10,000 entries can be neither removed nor moved.
  *
  * @category policies
  * @since 0.1.0

@@ -9,8 +9,8 @@ import { ToolSettings, type ToolSettingsShape } from "../ToolSettings.ts"
 import { checkDeadline, interruptAt, type Invocation, layer } from "./core.ts"
 
 /**
- * Requires other tools first: `{ edit_file: ["read_file", "grep"] }` refuses edit_file until both have succeeded in the
- * session.
+ * Requires that other tools succeed first. For example, `{ edit_file: ["read_file", "grep"] }` refuses edit_file until
+ * read_file and grep have succeeded in the session.
  *
  * @category policies
  * @since 0.1.0
@@ -37,8 +37,8 @@ export const order = (needs: Readonly<Record<string, ReadonlyArray<string>>>): L
 }
 
 /**
- * Asks for approval before each call, after all other policies have allowed it. Refuses the call on `false` or a reason. The
- * invocation's `mutates` marks calls that may change something.
+ * Asks for approval before each call, after all other policies have allowed it. `false` or a reason refuses the call. `mutates`
+ * of the invocation is true for calls that may change something.
  *
  * @category policies
  * @since 0.1.0
@@ -57,7 +57,7 @@ export const approval = <R = never>(
             : Effect.fail(
                 refused(
                   `${invocation.tool} was not approved${answer === false ? "" : `: ${answer.reason}`}.`,
-                  "Do not try it again in the same way; ask the user what to do instead."
+                  "Do not repeat the same call; ask the user what to do instead."
                 )
               )
         )
@@ -101,7 +101,8 @@ export const readOnly: Layer.Layer<never> = layer({
 })
 
 /**
- * Overrides some settings and keeps the others. Provide one layer of settings to another; merging two keeps only one.
+ * Overrides some settings and keeps the others. To combine two layers of settings, provide one to the other; `Layer.merge`
+ * would keep only one.
  *
  * @category policies
  * @since 0.1.0
@@ -113,7 +114,7 @@ export const settings = (overrides: Partial<ToolSettingsShape>): Layer.Layer<nev
   )
 
 /**
- * Sets the absolute directory that paths may begin with, such as `/workspace`; it stands for the root.
+ * Sets the absolute directory, such as `/workspace`, that stands for the root at the beginning of a path.
  *
  * @category policies
  * @since 0.1.0

@@ -21,10 +21,10 @@ import type { AnyDefinition } from "../definition.ts"
 import * as Tree from "./tree.ts"
 import { overrideFault, type Overrides, withOverride } from "./tree.ts"
 
-// Makes a value at its first use and keeps it until the scope ends. A failed or interrupted attempt leaves nothing behind,
-// and the next use tries again.
+// Makes a value at its first use and keeps it until the scope ends. A failed or interrupted attempt releases its resources, and
+// the next use tries again.
 
-const scopeEnded = new Unavailable({ operation: "Section", path: root, detail: "the scope of its section has ended" })
+const scopeEnded = new Unavailable({ operation: "Section", path: root, detail: "the scope of the section is closed" })
 
 const failIfClosed =
   (scope: Scope.Scope) =>
@@ -33,7 +33,7 @@ const failIfClosed =
       scope.state._tag === "Closed" ? Effect.fail(scopeEnded) : effect
     )
 
-/** Makes the value in the context of this call, not in that of the first use. */
+/** Memoizes a value. The value is made in the context in which `memoized` runs, not in the context of its first use. */
 const memoized = <A, E, R>(
   make: Effect.Effect<A, E, R>
 ): Effect.Effect<Effect.Effect<A, E | Unavailable>, never, R | Scope.Scope> =>
@@ -65,11 +65,11 @@ const failure = ({ code }: { readonly [detail: string]: unknown }): IoError =>
   new IoError({
     operation: "Section",
     path: root,
-    detail: "no temporary directory can be made",
+    detail: "cannot create a temporary directory",
     ...(typeof code === "string" && { code })
   })
 
-/** Makes a directory for this user alone. Returns its absolute path without links. */
+/** Makes a temporary directory that only this user can access. Returns its absolute real path. */
 export const makeTemporaryDirectory = (purpose: Purpose): Effect.Effect<string, IoError, Scope.Scope> =>
   Effect.gen(function* () {
     const { make, removeLeftovers: sweep } = yield* Effect.promise(() => import("../../workspace/temporary.ts"))
@@ -89,7 +89,7 @@ const makeSnapshotStore = Effect.fnUntraced(function* (filesystem: Algebra, conf
   return yield* Effect.provideService(makeSnapshots, Filesystem, filesystem)
 })
 
-/** Opens the snapshots in the filesystem's own way, or as archives if the machine has no git. */
+/** Opens snapshots of the kind that suits the filesystem, or snapshots as archives if the machine has no git. */
 const openSnapshots = Effect.fnUntraced(function* (filesystem: Algebra) {
   const { layer, layerArchive, Snapshots } = yield* Effect.promise(() => import("../../history/Snapshots.ts"))
   const build = (snapshotLayer: typeof layer) =>
@@ -105,7 +105,7 @@ const openSnapshots = Effect.fnUntraced(function* (filesystem: Algebra) {
 
 type MakeSnapshots = Effect.Effect<Snapshots.Operations, SnapshotError>
 
-/** Defers the making of snapshots to their first use. Every call of a tool gets the service, but few use it. */
+/** Returns a snapshot service that is made at its first use. Every call of a tool gets the service, but few calls use it. */
 const lazySnapshots = (filesystem: Algebra, makeSnapshots: MakeSnapshots): Snapshots.Operations => ({
   snapshot: (options) => Effect.flatMap(makeSnapshots, (snapshots) => snapshots.snapshot(options)),
   restore: (snapshot, options) =>
@@ -142,7 +142,9 @@ const withSnapshots = Effect.fnUntraced(function* (filesystem: Algebra, services
 })
 
 export interface MountOptions {
-  /** The files to copy in, once and in order; later mounts overwrite earlier ones. @default none */
+  /**
+   * The files to copy into the workspace, once and in order. Later mounts overwrite the files of earlier mounts. @default none
+   */
   readonly mounts?: ReadonlyArray<HostMount> | undefined
   /** The absolute directories that must contain the sources of all mounts. @default none, which refuses every mount */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
@@ -175,8 +177,9 @@ export const copyMounts = (filesystem: Algebra, options: MountOptions): Effect.E
 const renderMounts = (previews: Previews): Effect.Effect<string> =>
   previews.length === 0 ? Effect.succeed("") : Effect.map(loadHostMount, ({ render }) => render(previews))
 
-// Shares a filesystem between sections: it is opened at the first use by any of them, and closed when the last one ends. A
-// clone for another session can therefore share a directory or a container with its original.
+// Shares a filesystem between sections. The filesystem is opened when one of the sections first uses it, and closed when the
+// scope of the last section closes. A clone for another session can therefore share a directory or a container with its
+// original.
 
 export interface OpenedFilesystem {
   readonly filesystem: Algebra
@@ -192,7 +195,7 @@ export interface HeldFilesystem {
   readonly services: Effect.Effect<Context.Context<never>, SectionError>
 }
 
-/** Holds the filesystem until the scope ends. Fails if all earlier holders have ended. */
+/** Keeps the shared filesystem open until the scope closes. Fails if the filesystem is closed already. */
 export type SharedFilesystem = Effect.Effect<HeldFilesystem, Unavailable, Scope.Scope>
 
 interface Options {
@@ -242,22 +245,22 @@ export const make = Effect.fnUntraced(function* <R>(
 })
 
 export interface CommonOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section> {
-  /** The session that owns the section; in another session its tools refuse calls. @default any session */
+  /** The session that owns the section. In another session, the section's tools refuse calls. @default any session */
   readonly session?: Session.Operations | undefined
   /**
-   * The absolute directory where `snapshots` keeps its archives; they stay there.
+   * The absolute directory in which snapshots are stored. They remain there after the section ends.
    * @default a temporary directory, removed with the filesystem
    */
   readonly snapshotDirectory?: string | undefined
   /** True to include `snapshot`, `snapshots`, `restore` and `diff`. @default false */
   readonly snapshotTools?: boolean | undefined
-  /** Tools of your own, beside those of the section. @default none */
+  /** Tools of your own, in addition to the tools of the section. @default none */
   readonly tools?: ReadonlyArray<T> | undefined
   /** @default none */
   readonly children?: ReadonlyArray<C> | undefined
-  /** True if `overrides` here and the prompt may replace the descriptions of its tools. @default false */
+  /** True if `overrides` and the overrides of a prompt may replace the descriptions of the section's tools. @default false */
   readonly acceptsOverrides?: boolean | undefined
-  /** Descriptions that replace those of tools, by tool name. Needs `acceptsOverrides`. @default none */
+  /** Replacement descriptions, by tool name. They require `acceptsOverrides`. @default none */
   readonly overrides?: Overrides | undefined
 }
 
@@ -301,7 +304,7 @@ export interface Workspace<out R = never> extends Section<R> {
   readonly clone: (session: Session.Operations) => Effect.Effect<Workspace<R>, SectionError, Scope.Scope>
 }
 
-/** Assembles the section. `P` is the services that the holder provides to the section's own tools. */
+/** Assembles a section. `P` is the services that the shared filesystem provides to the section's tools. */
 export const assemble = Effect.fnUntraced(function* <T extends AnyDefinition<unknown>, C extends Section<unknown>, P>(
   parts: SectionParts<Needed<T, C, P>>,
   options: CommonOptions<T, C>

@@ -38,7 +38,7 @@ export interface PodmanOptions<T extends AnyDefinition<unknown> = AnyDefinition,
     CommonOptions<T, C>,
     MountOptions,
     Omit<Container.ContainerOptions, "strategy" | "start" | "hostDirectory" | "mounts" | "allowedRoots"> {
-  /** Directories of the host that programs see directly, beside the workspace. @default none */
+  /** Directories of the host that are bind-mounted into the container in addition to the workspace. @default none */
   readonly binds?: Container.ContainerOptions["mounts"]
 }
 
@@ -52,7 +52,7 @@ export interface PodmanSandboxOptions<
   C extends Section<unknown> = Section
 > extends PodmanOptions<T, C> {
   /**
-   * The absolute path of the workspace directory; it stays, and takes no mounts.
+   * The absolute path of an existing workspace directory, which is never removed. Cannot be combined with `mounts`.
    * @default a new directory, removed with the last section that uses it
    */
   readonly hostDirectory?: string | undefined
@@ -71,7 +71,7 @@ const containerOptions = (options: AnyOptions, strategy: Strategy): Container.Co
 
 const planContainer = Effect.fnUntraced(function* (options: AnyOptions, strategy: Strategy) {
   if (options.hostDirectory !== undefined && isMounting(options)) {
-    const detail = "nothing can be mounted into an existing directory; leave out either hostDirectory or mounts"
+    const detail = "nothing can be mounted into an existing directory; omit either hostDirectory or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
   }
   const { plan } = yield* Effect.promise(() => import("../../backends/container/options.ts"))
@@ -136,8 +136,8 @@ const makeSection = Effect.fnUntraced(function* <T extends AnyDefinition<unknown
 })
 
 /**
- * Makes a section over a container that keeps its files inside, started at first use. A clone shares the container. Fails with
- * InvalidArgument for invalid options and with MountError for mounts that cannot be made now.
+ * Makes a section over a container that stores the files of the workspace itself. The container starts at first use. A clone
+ * shares the container. Fails with InvalidArgument for invalid options and with MountError for mounts that cannot be made.
  *
  * Each snapshot reads all files out of the container, so take snapshots sparingly. For a snapshot before every change use
  * PodmanSandboxSection, which reads only the changed files.
@@ -151,9 +151,9 @@ export const PodmanSection = <T extends AnyDefinition<unknown> = AnyDefinition, 
   makeSection({ key: "podman", title: "Sandbox", strategy: "exec" }, options)
 
 /**
- * Makes a section over a container with a directory of the machine. The directory is made, and mounts are copied in, at once;
- * the container starts at the first command. The files work before the start and after the end of the container. After a
- * failure nothing is left. A clone shares the directory and the container.
+ * Makes a section over a container that works on a directory of the machine. The directory is made, and the mounts are copied,
+ * at once; the container starts at the first command. The file tools also work before the container starts and after it ends. A
+ * failure removes everything that was made. A clone shares the directory and the container.
  *
  * @category constructors
  * @since 0.1.0

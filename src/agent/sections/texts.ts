@@ -55,24 +55,24 @@ const finiteLimits = ({ maxFileSize, maxPathDepth, maxSegmentLength }: LimitsSha
 
 const lookRule = ({ look, search }: ToolNames): string =>
   search.length === 0
-    ? `Look before you read: ${code(look)} shows one directory. Ask for those that matter, not for everything.`
-    : `Look before you read: ${code(look)} shows one directory, ${search.map(code).join(" and ")} find files by name and by content. Ask narrowly.`
+    ? `Look before you read: ${code(look)} shows one directory. List only the directories that matter.`
+    : `Look before you read: ${code(look)} shows one directory, ${search.map(code).join(" and ")} find files by name and by content. Keep searches narrow.`
 
 const changeRule = ({ change, read, version }: ToolNames): string =>
   `Get the content with ${code(read)} before you change it, and change the version that you have read: give it to ${code(change)} as ${code(version)}.`
 
 const writeRule = ({ write, writesBinary }: ToolNames): string => {
   const binary = writesBinary
-    ? "Binary content is possible: little of it, and on purpose."
-    : `Binary files may be here, little of that; ${code(write)} writes text alone.`
-  return `Write whole files with ${code(write)}, and keep them short. ${binary} Append to nothing but logs.`
+    ? "Write binary content only if the task needs it, and keep it small."
+    : `Keep binary files small; ${code(write)} writes only text.`
+  return `Write whole files with ${code(write)}, and keep them short. ${binary} Append only to logs.`
 }
 
-const removeRule = ({ remove }: ToolNames): string => `Remove what you are finished with, by ${code(remove)}.`
+const removeRule = ({ remove }: ToolNames): string => `Remove files that you no longer need with ${code(remove)}.`
 
-const mountsRule = "What is mounted was chosen before you began. You cannot bring in anything else of the machine."
+const mountsRule = "The mounted files were chosen before you began. You cannot mount other files of the machine."
 
-const noMirroringRule = "Do not copy whole repositories or large binary files in here."
+const noMirroringRule = "Do not copy whole repositories or large binary files into the workspace."
 
 const workRules = (toolNames: ToolNames, limits: LimitsShape): string =>
   list(
@@ -94,17 +94,17 @@ const mountsParagraph = (mounted: string): string => (mounted === "" ? "" : `Mou
 
 const startRule = ({ write }: ToolNames, mounted: string): string =>
   mounted === ""
-    ? `It starts empty: make what you need with ${code(write)}.`
-    : `It starts empty but for what is mounted; make what else you need with ${code(write)}.`
+    ? `It is empty at the beginning: create the files that you need with ${code(write)}.`
+    : `At the beginning it contains only the mounted files: create other files with ${code(write)}.`
 
 export const vfs = ({ toolNames, limits, mounted }: Facts): string =>
   paragraphs(
-    "You have a filesystem of your own. Nothing in it is a file of the machine, and no path leads out of it.",
+    "You have a filesystem of your own. It contains no files of the machine, and no path leads out of it.",
     toolNames && [list(startRule(toolNames, mounted)), workRules(toolNames, limits)].join("\n"),
     mountsParagraph(mounted)
   )
 
-/** Describes a workspace. `directory` is its path on the machine, for agents that work on it without our tools. */
+/** Describes a workspace. `directory` is its path on the machine, for agents that use other tools than ours. */
 export const workspace = (
   { toolNames, limits, mounted }: Facts,
   directory: string | undefined,
@@ -112,7 +112,7 @@ export const workspace = (
 ): string =>
   paragraphs(
     directory === undefined
-      ? "You work in a directory. Paths are relative to its root, with forward slashes, and none leads out of it."
+      ? "You work in a directory. Paths are relative to this directory, with forward slashes. No path leads out of it."
       : `You work in the directory ${code(directory)}. Stay inside it.`,
     toolNames && workRules(toolNames, limits),
     mountsParagraph(mounted),
@@ -120,12 +120,12 @@ export const workspace = (
   )
 
 export const digest = (text: string, toolNames: ToolNames | undefined): string => {
-  if (text !== "") return `What is known of the workspace:\n\n${text}`
+  if (text !== "") return `This is known about the workspace:\n\n${text}`
   const explore =
     toolNames === undefined
-      ? "list its root, read what introduces it (a README, a manifest of packages), then search for what the task is about"
-      : `list the root with ${code(toolNames.look)}, read what introduces it (a README, a manifest of packages) with ${code(toolNames.read)}, then look where the task leads`
-  return `Nothing is known of the workspace yet. Explore it before you change anything: ${explore}.`
+      ? "list its root, read the files that introduce it (a README, a package manifest), then search for the files that matter for the task"
+      : `list the root with ${code(toolNames.look)}, read the files that introduce it (a README, a package manifest) with ${code(toolNames.read)}, then look for the files that matter for the task`
+  return `Nothing is known about the workspace yet. Explore it before you change anything: ${explore}.`
 }
 
 export interface SandboxProfile {
@@ -145,13 +145,13 @@ const profileLines = (profile: SandboxProfile): string =>
     profile.network === "none" ? "There is no network." : `Its network is ${code(profile.network)}.`,
     `Programs run as user ${profile.user.uid}:${profile.user.gid}, without privileges.`,
     `They have ${size(profile.memoryBytes)} of memory, ${plural(profile.cpus, "processor")} and ${plural(profile.pids, "process", "processes")} at once; ${code("/tmp")} holds ${size(profile.tmpfsBytes)}.`,
-    `A command ends after 30 seconds unless you give it more, at most 120; of each of its outputs the first 32 KiB are kept. ${code("eval")} has 5 seconds, and takes ${profile.evalLanguage} unless you say otherwise.`,
+    `A command ends after 30 seconds, or after the time that you set, at most 120 seconds. Only the first 32 KiB of its output and of its errors are kept. ${code("eval")} ends after 5 seconds; its default language is ${profile.evalLanguage}.`,
     profile.strategy === "exec" ? "The files are deleted with the container." : "The files stay when the container ends."
   )
 
 export const sandbox = ({ toolNames, limits, mounted }: Facts, profile: SandboxProfile): string =>
   paragraphs(
-    `You have a container. Its files are at ${code(profile.workdir)}; paths for the file tools are relative to there. ${code("shell")} runs a program beside them and ${code("eval")} a piece of code; both see what the file tools have written, and the other way round.`,
+    `You have a container. Its files are at ${code(profile.workdir)}; paths for the file tools are relative to this directory. ${code("shell")} runs a program in the container, and ${code("eval")} runs a piece of code. Programs and file tools work on the same files.`,
     profileLines(profile),
     toolNames && workRules(toolNames, limits),
     mountsParagraph(mounted)

@@ -13,7 +13,7 @@ export interface SectionAtDepth<R> {
 export const flatten = <R>(sections: ReadonlyArray<Section<R>>, depth = 0): ReadonlyArray<SectionAtDepth<R>> =>
   sections.flatMap((section) => [{ section, depth }, ...flatten(section.children, depth + 1)])
 
-/** Returns the section with other children. Reads only known fields, because any object may be a section. */
+/** Returns a copy of the section with other children. Copies only the known fields, because any object may be a section. */
 const withChildren = <R>(section: Section<R>, children: ReadonlyArray<Section<R>>): Section<R> => {
   const { template } = section
   return {
@@ -64,7 +64,7 @@ const keyPattern = /^[a-z][a-z0-9_.-]{0,63}$/
 
 const maxTitleLength = 200
 
-/** A title without characters that would end the line of its heading. */
+/** Matches a title without characters that would end the line of the heading. */
 const titlePattern = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u
 
 const isKey = (key: unknown): boolean => typeof key === "string" && keyPattern.test(key)
@@ -127,7 +127,8 @@ const toolsError = (sections: ReadonlyArray<Section<unknown>>): Problem | undefi
 }
 
 export const templateError = ({ key, name, ns, sections }: Template<unknown>): Problem | undefined => {
-  if (!isNamespace(ns)) return invalid(`${shown(ns)} cannot be a namespace: keys with "/" between them; ${keyRule}`)
+  if (!isNamespace(ns))
+    return invalid(`${shown(ns)} cannot be a namespace, which consists of keys with "/" between them; ${keyRule}`)
   if (!isKey(key)) return invalid(`${shown(key)} cannot be the key of a prompt: ${keyRule}`)
   if (name !== undefined && !isTitle(name)) return invalid(`${shown(name)} cannot be the name of a prompt: ${titleRule}`)
   return siblingsError(sections, []) ?? toolsError(sections)
@@ -154,7 +155,7 @@ export const overrideFault = (
 ): string | undefined => {
   const tool = tools.find((tool) => tool.name === name)
   if (tool === undefined) return `there is no tool ${shown(name)}`
-  if (!acceptsOverrides) return `the section of "${name}" takes no other descriptions of its tools`
+  if (!acceptsOverrides) return `the section of "${name}" does not accept overrides of its tools' descriptions`
   return withOverride(tool, overrides) === undefined
     ? `the description of "${name}" must be text of 1 to 200 printable characters`
     : undefined

@@ -25,7 +25,7 @@ import * as Texts from "./texts.ts"
 import * as Tree from "./tree.ts"
 
 /**
- * The options of a section with files in the session.
+ * The options of a section with files in memory or in a session.
  *
  * @since 0.1.0
  */
@@ -37,8 +37,8 @@ type AnyVfsOptions = VfsOptions<AnyDefinition<unknown>, Section<unknown>>
 const loadInMemory = Effect.promise(() => import("../../backends/InMemory.ts"))
 
 /**
- * Makes the initial tree. It is made apart, so that a failed mount changes no session, and so that mounts work even where
- * writing is forbidden.
+ * Makes the initial tree in a temporary session. A failed mount therefore changes no session, and mounts work even if the
+ * policy forbids writing.
  */
 const makeMountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree, ...options }: AnyVfsOptions) {
   const { makeSession, State } = yield* loadInMemory
@@ -75,9 +75,9 @@ const shareFilesystem = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a section with files in memory. With a session the files are in its slice InMemory.State, and are rolled back, saved
- * and cloned with it. Mounts are copied in at first use; files that the session already has stay. Fails with MountError for
- * mounts that cannot be made now.
+ * Makes a section with files in memory. With a session, the files are in the slice InMemory.State, and are rolled back, saved
+ * and cloned with the session. Mounts are copied at first use; files that the session already has are kept. Fails with
+ * MountError for mounts that cannot be made.
  *
  * @category constructors
  * @since 0.1.0
@@ -100,7 +100,7 @@ export const VfsSection = <T extends AnyDefinition<unknown> = AnyDefinition, C e
   )
 
 /**
- * The options of VfsState for a section with a session; without one `directory` has no effect.
+ * The options of a section with the four tools, including the options of VfsState. Without a session `directory` has no effect.
  *
  * @since 0.1.0
  */
@@ -121,8 +121,9 @@ const openSessionFiles = Effect.fnUntraced(function* (
 })
 
 /**
- * Makes a section with the four tools, on files in memory, or with a session on a temporary directory (VfsState). Everything is
- * made, and mounts are copied in, at once unless `start` is "lazy". After a failure nothing is left.
+ * Makes a section with the four tools. Without a session the files are in memory; with a session they are in a temporary
+ * directory (VfsState). The files are made and mounts are copied at once, or at first use if `start` is "lazy". A failure
+ * removes everything that was made.
  *
  * @category constructors
  * @since 0.1.0

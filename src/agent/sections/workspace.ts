@@ -56,7 +56,8 @@ export const textOf = (session: Session.Operations | undefined, section: string)
     : Effect.map(session.all(WorkspaceDigest), (digests) => digests.find((one) => one.section === section)?.text.trim() ?? "")
 
 /**
- * The options of a section over a filesystem of your own: a layer that needs `R` and provides `P`, tools `T`, and children `C`.
+ * The options of a section over a filesystem of your own. The layer needs `R` and also provides `P`; the section has the tools
+ * `T` and the children `C`.
  *
  * @since 0.1.0
  */
@@ -68,8 +69,8 @@ export interface FilesystemOptions<
 >
   extends CommonOptions<T, C>, MountOptions, Pick<Section, "key" | "title" | "template" | "toolsElsewhere"> {
   /**
-   * The layer of the filesystem. The section's tools also get its other services, such as a Sandbox; policies in it apply to
-   * them.
+   * The layer of the filesystem. The tools of the section also get the layer's other services, such as a Sandbox. Policies that
+   * the layer provides apply to these tools.
    */
   readonly layer: Layer.Layer<Filesystem | P, SectionError, R>
 }
@@ -80,7 +81,7 @@ const openFilesystem = Effect.fnUntraced(function* <R>(
   const services = yield* Layer.build(Layer.fresh(options.layer))
   const filesystem = Context.get(services, Filesystem)
   const previews = yield* copyMounts(filesystem, options)
-  // Leave out the filesystem itself: tools get it with the policies applied.
+  // Omit the filesystem from the services, because tools get the filesystem with the policies applied.
   return { filesystem, services: Context.omit(Filesystem)(services) as Context.Context<never>, previews }
 })
 
@@ -105,9 +106,9 @@ const buildCustomSection = <R, T extends AnyDefinition<unknown>, C extends Secti
   )
 
 /**
- * Makes a section over the filesystem of a layer. The layer is built at first use, and the mounts are then copied in. The
- * section has only the tools of the options: without `tools`, such as `Section.sevenTools`, a model cannot reach the files. A
- * clone shares the filesystem.
+ * Makes a section over the filesystem of a layer. The layer is built at first use, and then the mounts are copied. The section
+ * has only the tools in the options. Without `tools`, such as `Section.sevenTools`, a model cannot access the files. A clone
+ * shares the filesystem.
  *
  * @category constructors
  * @since 0.1.0
@@ -126,18 +127,21 @@ export const FilesystemSection = Effect.fnUntraced(function* <
 })
 
 /**
- * The directory of the section, and its mounts.
+ * The options of a section over a directory of the machine.
  *
  * @since 0.1.0
  */
 export interface WorkspaceOptions<T extends AnyDefinition<unknown> = AnyDefinition, C extends Section<unknown> = Section>
   extends Omit<CommonOptions<T, C>, "tools">, MountOptions, Omit<PosixHostOptions, "root"> {
   /**
-   * The absolute path of the directory; it stays, and takes no mounts.
-   * @default a fresh temporary directory, removed with the last section that uses it
+   * The absolute path of an existing directory, which is never removed. Cannot be combined with `mounts`.
+   * @default a new temporary directory, removed with the last section that uses it
    */
   readonly root?: string | undefined
-  /** Tools of your own beside the seven, or "none" for agents whose other tools work on the directory. @default the seven */
+  /**
+   * Tools of your own, in addition to the seven, or "none" for agents that access the directory with other tools. @default the
+   * seven
+   */
   readonly tools?: ReadonlyArray<T> | "none" | undefined
   /** True if the text includes the session's digest of the workspace. @default true */
   readonly digest?: boolean | undefined
@@ -151,7 +155,7 @@ const loadHost = Effect.promise(() =>
   process.platform === "win32" ? import("../../backends/WindowsHost.ts") : import("../../backends/PosixHost.ts")
 )
 
-/** Copies the mounts in through a writable host, because the section's own may be read-only. */
+/** Copies the mounts through a writable host, because the filesystem of the section may be read-only. */
 const copyMountsInto = Effect.fnUntraced(function* (root: string, options: AnyWorkspaceOptions) {
   const { make } = yield* loadHost
   return yield* copyMounts(makeAlgebra(yield* make({ root })), options)
@@ -199,8 +203,9 @@ const buildSection = <T extends AnyDefinition<unknown>, C extends Section<unknow
 }
 
 /**
- * Makes a section over a directory of the machine. The directory is opened, or a fresh one made, at first use. A text that
- * names its path counts as a use. A clone shares the directory. Fails with MountError for mounts that cannot be made now.
+ * Makes a section over a directory of the machine. The directory is opened or made at first use. Rendering a text that contains
+ * the path of the directory counts as a use. A clone shares the directory. Fails with MountError for mounts that cannot be
+ * made.
  *
  * @category constructors
  * @since 0.1.0
@@ -210,7 +215,7 @@ export const WorkspaceSection = Effect.fnUntraced(function* <
   C extends Section<unknown> = Section
 >(options: WorkspaceOptions<T, C> = {}): Effect.fn.Return<Workspace<Needed<T, C, Snapshots>>, SectionError, Scope.Scope> {
   if (options.root !== undefined && isMounting(options)) {
-    const detail = "nothing can be mounted into an existing directory; leave out either root or mounts"
+    const detail = "nothing can be mounted into an existing directory; omit either root or mounts"
     return yield* Effect.fail(invalid("mounts", detail))
   }
   const previews = yield* planMounts(options)

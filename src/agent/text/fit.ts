@@ -1,6 +1,5 @@
 /**
- * The whole message is measured, with the last line that says how to get the rest, so the message sent is always within the
- * budget.
+ * Fits messages into the budget. The last line, which says how to get the rest of the result, is part of the measured message.
  */
 import { type Steps, unitsPerItem } from "../../runtime/steps.ts"
 import type { ToolSettingsShape } from "../ToolSettings.ts"
@@ -20,19 +19,19 @@ const isLowSurrogate = (text: string, at: number): boolean => (text.charCodeAt(a
 export const splitsPair = (text: string, at: number): boolean =>
   at > 0 && at < text.length && isLowSurrogate(text, at) && isHighSurrogate(text, at - 1)
 
-/** Returns at most `width` units of the line, from column `from` on, and a mark that names the range. */
+/** Returns at most `width` UTF-16 units of the line, beginning at column `from`, and a note of the range if the line is cut. */
 export const excerpt = (text: string, width: number = maxLineLength, from = 0): Excerpt => {
   if (text.length <= width) return { shown: text, start: 0, end: text.length, isCut: false }
   const first = Math.max(0, Math.min(from, text.length - width))
   const start = splitsPair(text, first) ? first - 1 : first
-  // Never split a surrogate pair, even if only half of the first one fits.
+  // Never split a surrogate pair, even if only half of the first pair fits.
   const last = Math.min(text.length, Math.max(start + width, start + 1))
   const end = splitsPair(text, last) ? (last - 1 > start ? last - 1 : last + 1) : last
   const shown = `${text.slice(start, end)} [cut: characters ${start + 1}-${end} of ${text.length}]`
   return { shown, start, end, isCut: true }
 }
 
-/** Formats a line as `   7 | text`, with a 1-based number. Lines around a match have another mark than the match. */
+/** Formats a line as `   7 | text`, with a 1-based number. The mark distinguishes a match from the lines around it. */
 export const numberLine = (line: number, text: string, mark: "|" | "-" = "|"): string =>
   `${String(line).padStart(4)} ${mark} ${text}`
 
@@ -44,14 +43,14 @@ type Budget = Pick<ToolSettingsShape, "budget" | "measure">
 export type PageBudget = Budget & Pick<Call, "sent">
 
 /**
- * Returns how many of `count` items, from the first, fit. Returns 1 even if that does not fit, so that a model that follows the
- * hints makes progress.
+ * Returns how many of the first `count` items fit. Returns at least 1, even if one item does not fit, so that a model that
+ * reads page after page makes progress.
  */
 export const countFitting = (count: number, render: (shown: number) => string, { budget, measure }: Budget): number => {
   const fits = (shown: number): boolean => measure(render(shown)) <= budget
   // The complete text needs no hint about the rest, so it may fit even if a part does not.
   if (count <= 1 || fits(count)) return count
-  // Start with few items: the search then renders at most about twice the items that fit.
+  // Start with few items. The search then renders at most about twice as many items as fit.
   let low = 1
   let high = 2
   while (high < count && fits(high)) {
@@ -76,7 +75,7 @@ export const joinFitting = (lines: ReadonlyArray<string>, settings: Budget, rest
   return render(countFitting(lines.length, render, settings))
 }
 
-/** The largest part of a diff that is shown, in UTF-16 units. */
+/** The largest size of a shown diff, in UTF-16 units. */
 const maxDiffLength = 48_000
 
 interface ShownDiff {
@@ -84,7 +83,7 @@ interface ShownDiff {
   readonly totalLines: number
 }
 
-/** Yields the first lines of the diff, up to 48,000 characters. Lines over 2,000 characters are cut, with a mark. */
+/** Yields the first lines of the diff, up to 48,000 characters. Lines over 2,000 characters are cut, with a note. */
 export const excerptDiff = function* (diff: string): Steps<ShownDiff> {
   const lines: Array<string> = []
   let totalLines = 0

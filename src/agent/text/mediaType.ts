@@ -5,7 +5,7 @@ export interface MediaType {
   readonly name: string
 }
 
-/** Bytes in hexadecimal at an offset; a signature may have several such pieces. */
+/** A piece of a signature: bytes in hexadecimal at an offset. */
 type Piece = readonly [offset: number, hex: string]
 
 const signatures: ReadonlyArray<readonly [type: string, name: string, ...pieces: ReadonlyArray<Piece>]> = [

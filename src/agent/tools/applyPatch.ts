@@ -12,8 +12,8 @@ import { type FilePatch, parse, sendAgainAdvice } from "../patch/parse.ts"
 import { joinFitting } from "../text/fit.ts"
 import { formatCount as plural } from "../../model/words.ts"
 
-// Computes the effect of a patch on the tree before anything is changed. A later section of a file works on the result of
-// an earlier one; a name that appears or disappears twice is refused.
+// Computes the effect of a patch on the tree before any change. If the patch has several sections for a file, each works on the
+// result of the section before it. A path that is added or removed twice is refused.
 
 interface Section {
   readonly patch: FilePatch
@@ -45,14 +45,14 @@ const refuseExisting = (path: FsPath, { patchLine: at }: FilePatch, what: string
   refused(
     `${path} exists already, so it cannot be ${what} (line ${at} of the patch).`,
     what === "added"
-      ? `Nothing was changed. Use *** Update File for it, or read it first and see whether another name is meant.`
-      : "Nothing was changed. Choose another name, or remove that file in a call before."
+      ? `Nothing was changed. Change this file with *** Update File, or choose another name.`
+      : "Nothing was changed. Choose another name, or remove that file first, in another call."
   )
 
 const refuseRepeated = (path: FsPath, { patchLine: at }: FilePatch): Refused =>
   refused(
     `${path} is added, removed or moved more than once by the patch (line ${at}).`,
-    `${sendAgainAdvice} Or send it in two calls.`
+    `${sendAgainAdvice} Or send the changes in two calls.`
   )
 
 const read = (call: Call, path: FsPath): Effect.Effect<File, FsError> =>
@@ -61,7 +61,7 @@ const read = (call: Call, path: FsPath): Effect.Effect<File, FsError> =>
 const readIfExists = (call: Call, path: FsPath): Effect.Effect<File | undefined, FsError> =>
   Effect.catch(read(call, path), (error) => (error._tag === "NotFound" ? Effect.undefined : Effect.fail(error)))
 
-/** Refuses a symlink: its content would be read from the target, but the link itself moved or removed. */
+/** Refuses a symlink. The patch would read the content of the link's target, but would move or remove the link itself. */
 const refuseLink = Effect.fnUntraced(function* (call: Call, path: FsPath, what: string): Effect.fn.Return<void, ToolFailure> {
   const { isSymlink } = yield* call.filesystem.stat(path)
   if (isSymlink !== true) return
@@ -221,8 +221,8 @@ const planPatch = Effect.fnUntraced(function* (
 })
 
 /**
- * Returns the largest patch, in UTF-16 units. Parsing blocks the event loop until it ends. Limits that allow larger writes than
- * an agent's also allow larger patches.
+ * Returns the largest size of a patch, in UTF-16 units. Parsing a patch blocks the event loop. Settings that allow larger
+ * writes also allow larger patches.
  */
 const maxPatchLength = ({ settings }: Call): number => Math.max(250_000, 5 * settings.limits.maxFileSize)
 
@@ -230,7 +230,7 @@ const formatNumber = (count: number): string => count.toLocaleString("en-US")
 
 const refuseTooLong = (length: number, allowed: number) =>
   refused(
-    `The patch has ${formatNumber(length)} characters, and at most ${formatNumber(allowed)} are read at once.`,
+    `The patch has ${formatNumber(length)} characters, but a patch may have at most ${formatNumber(allowed)}.`,
     "Nothing was changed; send several smaller patches."
   )
 
@@ -269,8 +269,8 @@ const ignoredDifference = ({ indented, level }: Deviation): string =>
   level === 2
     ? "blanks at line ends"
     : indented
-      ? "indentation, and was indented as the lines there"
-      : "blanks around lines; check the indentation of what it put there"
+      ? "indentation, so it was indented like the lines there"
+      : "blanks around lines, so check the indentation of the lines that it added"
 
 const describeDeviations = ({ deviations }: FileOutcome): string =>
   deviations
@@ -285,7 +285,7 @@ const describeDeviations = ({ deviations }: FileOutcome): string =>
 const describeOutcome = (outcome: FileOutcome): string => {
   const { action, addedLines, path, removedLines, setsMode, to } = outcome
   const name = to === undefined ? path : `${path} to ${to}`
-  return `${action} ${name} (+${addedLines} -${removedLines})${setsMode ? "; its permissions were left as they are" : ""}${describeDeviations(outcome)}`
+  return `${action} ${name} (+${addedLines} -${removedLines})${setsMode ? "; its permissions were not changed" : ""}${describeDeviations(outcome)}`
 }
 
 const applyOutcomes = (
@@ -301,7 +301,7 @@ const applyOutcomes = (
 export const applyPatch = define({
   name: "apply_patch",
   description:
-    "Apply a patch of several files, all of it or nothing: *** Begin Patch … *** End Patch, or a unified diff. Context lines must occur only once.",
+    "Apply a patch of several files, all or none: *** Begin Patch … *** End Patch, or a unified diff. Context lines must occur only once.",
   parameters: Schema.Struct({
     patch: Schema.String.annotate({
       description:
@@ -332,7 +332,7 @@ export const applyPatch = define({
   touches: ({ patch }, call) => Effect.map(sectionsOf(patch, call), (sections) => sections.flatMap(touchesOf)),
   handle: Effect.fnUntraced(function* ({ patch }, call) {
     const sections = yield* sectionsOf(patch, call)
-    // If another writer changes a file in between, plan again.
+    // If another writer changes a file before the commit, compute the changes again.
     const attempt = Effect.flatMap(planPatch(call, sections), (outcomes) =>
       Effect.map(applyOutcomes(call, outcomes), (changed) => ({ outcomes, changed }))
     )

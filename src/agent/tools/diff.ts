@@ -107,7 +107,7 @@ const describeDifference = (difference: Difference): string => {
 
 export const diff = define({
   name: "diff",
-  description: "Show what has changed since a snapshot, or between two: files, and a unified diff.",
+  description: "Show the changes since a snapshot, or between two snapshots: the changed files, and a unified diff.",
   parameters: Schema.Struct({
     snapshot_id: Schema.optionalKey(snapshotParameter),
     to: optional(Schema.String, "Later snapshot. Default: the files as they are now")
@@ -120,8 +120,8 @@ export const diff = define({
     lines_added: Schema.Int,
     lines_removed: Schema.Int,
     /**
-     * The unified diff of text files, with three lines of context. It has at most 48,000 characters, in whole lines; lines over
-     * 2,000 characters are cut.
+     * The unified diff of text files, with three lines of context. It has at most 48,000 characters and ends with a whole line.
+     * Lines over 2,000 characters are cut.
      */
     diff: Schema.String
   }),
@@ -149,7 +149,7 @@ export const diff = define({
     const head = `${changed(counts)} from ${short(from)} to ${to === undefined ? "the current files" : short(to)}`
     const shown = yield* runInSlices(() => excerptDiff(text))
     return {
-      message: withDiff([head, ...differences.map(describeDifference)], shown, call.settings, "; read_file shows files whole"),
+      message: withDiff([head, ...differences.map(describeDifference)], shown, call.settings, "; read_file shows whole files"),
       value: {
         snapshot_id: from.snapshotId,
         ...(to !== undefined && { to: to.snapshotId }),

@@ -27,7 +27,7 @@ interface Params extends Partial<Replacement> {
 interface FileEdits {
   readonly path: FsPath
   readonly edits: ReadonlyArray<Edit>
-  /** The model's names for the edits, such as `edits[3].`; empty for a single edit. */
+  /** The prefix of each edit's arguments in messages, such as `edits[3].`; empty for a single edit. */
   readonly names: ReadonlyArray<string>
   readonly ifMatch: string | undefined
 }
@@ -50,20 +50,20 @@ const incompleteEdit = refused(
 )
 const ambiguousEdits = refused(
   "edit_file was given both old_string and edits.",
-  "Put every replacement into edits, and leave out old_string and new_string."
+  "Put every replacement into edits, and omit old_string and new_string."
 )
 const ambiguousVersion = refused(
-  "if_match beside edits of several files does not say which file has that version.",
-  "Put if_match into the edits of that file."
+  "With edits of several files, if_match does not say which file must have that version.",
+  "Put if_match into the edits of the file that it is meant for."
 )
 
-/** The largest number of edits in a call. Each costs some microseconds during which no other call can run. */
+/** The largest number of edits in a call. Each edit blocks other calls for some microseconds. */
 const maxEdits = 5000
 
 const tooManyEdits = (count: number): Refused =>
   refused(
-    `edit_file was given ${count.toLocaleString("en-US")} edits, and at most ${maxEdits.toLocaleString("en-US")} are made at once.`,
-    "Nothing was changed; send them in several calls, or write the file whole with write_file."
+    `edit_file was given ${count.toLocaleString("en-US")} edits, but one call may have at most ${maxEdits.toLocaleString("en-US")}.`,
+    "Nothing was changed; send the edits in several calls, or write the whole file with write_file."
   )
 
 const replacementsOf = (params: Params): ReadonlyArray<Replacement> | Refused => {
@@ -137,7 +137,7 @@ const planEdits = Effect.fnUntraced(function* (params: Params, call: Call) {
           call,
           path,
           `${name}if_match`,
-          "another edit of the same file gives a different version; a file has only one"
+          "another edit of the same file gives a different version; give the same version in both"
         )
       )
     }
@@ -157,7 +157,7 @@ const coreReferences = /^(?:edits\[\d+\] and edits\[\d+\] overlap|it does not oc
 
 const withModelNumbers = (error: InvalidArgument, { names }: FileEdits, tool: string): InvalidArgument => {
   const modelName = (index: string): string => (names[Number(index)] ?? "").replace(/\.$/, "")
-  // Rewrite only the core's own references; elsewhere `edits[n]` may be text of the file.
+  // Rewrite only the references that the engine adds, because `edits[n]` may also occur in quoted text of the file.
   const detail = error.detail.replace(coreReferences, (text) =>
     text.replace(/edits\[(\d+)\]/g, (_, index: string) => modelName(index))
   )
@@ -244,25 +244,27 @@ const editAll = Effect.fnUntraced(function* (
   })
 })
 
-/** Makes all edits or none. Each edit is searched for in the text before any edit. */
+/** Makes all edits or none. Each old text is searched for in the original text of the file. */
 const editFiles = (call: Call, files: ReadonlyArray<FileEdits>): Effect.Effect<ReadonlyArray<EditedFile>, FsError> => {
   const [only] = files
   if (files.length === 1) return Effect.map(editOne(call, only!), (edited) => [edited])
   const hasPrecondition = (path: string): boolean => files.some((file) => file.path === path && file.ifMatch !== undefined)
-  // Without `if_match` for the file, a conflict is retried on the current content.
+  // If the call has no `if_match` for the file, retry after a conflict with the current content.
   return Effect.retry(editAll(call, files), {
     times: 4,
     while: (error) => error._tag === "Conflict" && !hasPrecondition(error.path)
   })
 }
 
-const path = Schema.String.annotate({ description: "File, relative to the root; with edits, of those that name none" })
-const oldString = Schema.String.annotate({
-  description: "Text as it is in the file, without line numbers, and enough of it to occur once"
+const path = Schema.String.annotate({
+  description: "File, relative to the root; with edits: the file of the edits without a path"
 })
-const newString = Schema.String.annotate({ description: "Text in its place; empty deletes" })
+const oldString = Schema.String.annotate({
+  description: "The text exactly as in the file, without line numbers, and long enough to occur only once"
+})
+const newString = Schema.String.annotate({ description: "Replacement text; empty deletes" })
 const replaceAll = Schema.Boolean.annotate({ description: "Replace every occurrence" })
-const ifMatch = Schema.String.annotate({ description: "Only if the file still has this version, as stat shows it" })
+const ifMatch = Schema.String.annotate({ description: "Write only if the file still has this version, which stat shows" })
 
 const edits = Schema.Array(
   Schema.Struct({
@@ -273,7 +275,7 @@ const edits = Schema.Array(
     if_match: optional(Schema.String, "As above")
   })
 ).annotate({
-  description: "Instead of old_string and new_string; each is looked for in the text as it was"
+  description: "Use instead of old_string and new_string; each edit is searched for in the original text"
 })
 
 const countReplacements = (files: ReadonlyArray<EditedFile>): number =>
@@ -294,7 +296,7 @@ const describeEdits = (files: ReadonlyArray<EditedFile>): ReadonlyArray<string> 
 export const editFile = define({
   name: "edit_file",
   description:
-    "Replace old_string by new_string in a file, or make several edits, also of several files, all or none. Line endings and encoding stay.",
+    "Replace old_string by new_string in a file, or make several edits in one or more files, all or none. Line endings and encoding do not change.",
   parameters: Schema.Struct({
     path: Schema.optionalKey(path),
     old_string: Schema.optionalKey(oldString),

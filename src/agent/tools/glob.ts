@@ -1,6 +1,6 @@
 /**
  * Finds files by path pattern. If a page exceeds the budget, the search runs again with a smaller limit, so that the reported
- * counts are correct for the shorter page.
+ * counts describe the shorter page.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

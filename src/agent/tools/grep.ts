@@ -1,6 +1,6 @@
 /**
- * Searches contents by pattern, in three forms: matching lines, files, or counts per file. Every answer is a page in order of
- * path and line, and ends with the place to continue from.
+ * Searches contents by pattern. The result lists matching lines, files, or counts per file. Each result is a page in order of
+ * path and line. Its last line says how to get the next page.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -25,7 +25,10 @@ interface Line {
   readonly isMatch: boolean
 }
 
-/** Collects the lines of one file's matches and their context, by number. A line that is both counts as a match. */
+/**
+ * Collects the matches of one file and their context lines, by line number. A line that is both a match and a context line
+ * counts as a match.
+ */
 const linesOf = (matches: ReadonlyArray<GrepMatch>): ReadonlyMap<number, Line> => {
   const found = new Map<number, Line>()
   for (const { after = [], before = [], lineNumber } of matches) {
@@ -62,8 +65,8 @@ export const matchLines = (matches: ReadonlyArray<GrepMatch>): ReadonlyArray<str
   return out
 }
 
-// Counts the matching lines of each file, with a search page by page that keeps only the counts. A file is reported when
-// it is counted completely, so the search continues at the end of a file.
+// Counts the matching lines of each file. The search runs page by page and keeps only the counts. Only completely counted files
+// are reported, so the next call continues after the end of a file.
 
 interface FileCount {
   readonly path: string
@@ -116,8 +119,8 @@ const cutFilesToCount = (found: FileCounts, count: number): FileCounts =>
     : { ...found, files: found.files.slice(0, count), next: endOf(found.files[count - 1]!.path) }
 
 /**
- * Counts as many files as were requested and fit. If that cuts the result, the last page is searched again up to the cut. The
- * numbers of searched and skipped files therefore belong to the answer.
+ * Counts matches in at most `maxFiles` files, and in fewer if their counts do not fit. After a cut, the last page is searched
+ * again up to the cut, so that the numbers of searched and skipped files are correct for the shorter result.
  */
 const countByFile = Effect.fnUntraced(function* (
   page: (after: string | undefined, maxMatches: number) => Effect.Effect<GrepResult, GrepError>,
@@ -133,7 +136,7 @@ const countByFile = Effect.fnUntraced(function* (
     const next: GrepResult = yield* page(after, pageSize)
     found = addPage(found, next, pages.length === 1)
     after = next.next
-    // The last file may have more matches, so read until there is one more file than requested.
+    // The last file may have more matches on the next page, so search until there is one more file than requested.
   } while (after !== undefined && found.files.length <= maxFiles)
   const count = fits(Math.min(maxFiles, found.files.length), (count) => cutFilesToCount(found, count))
   if (count === found.files.length) return found
@@ -175,8 +178,11 @@ const parameters = Schema.Struct({
   pattern: Schema.String.annotate({ description: "JavaScript regular expression, matched line by line" }),
   path: optional(Schema.String, "Directory or file to search. Default: the root"),
   glob: optional(Schema.String, "Only files that match, such as *.ts"),
-  mode: optional(Schema.Literals(["matches", "files", "count"]), "Lines, paths of files, or matches by file. Default matches"),
-  max_matches: Searching.maxMatches(agent.maxGrepMatches, "matches, or files by mode"),
+  mode: optional(
+    Schema.Literals(["matches", "files", "count"]),
+    "The kind of result: lines, paths of files, or counts by file. Default matches"
+  ),
+  max_matches: Searching.maxMatches(agent.maxGrepMatches, "matches; in the other modes, of files"),
   ignore_case: optional(Schema.Boolean, "Default false"),
   literal: optional(Schema.Boolean, "The pattern is plain text"),
   whole_word: optional(Schema.Boolean, "Default false"),
@@ -232,7 +238,8 @@ const regexSigns = /[\\^$.*+?()[\]{}|]/
 
 const noMatchHint = ({ options, path, pattern }: Search, skipped: GrepResult["skipped"]): string => {
   const { glob, literal } = options
-  const literalHint = literal !== true && regexSigns.test(pattern) ? "; to find the pattern as it stands, set literal=true" : ""
+  const literalHint =
+    literal !== true && regexSigns.test(pattern) ? "; to find the pattern as plain text, set literal=true" : ""
   const isPathRepeated = path !== root && typeof glob === "string" && glob.startsWith(`${path}/`)
   return `${Searching.ignoredHint(skipped)}${literalHint}${isPathRepeated ? `; glob is relative to ${path}` : ""}`
 }
@@ -247,7 +254,10 @@ const linesValue = ({ filesSearched, matches, next, skipped, truncated }: GrepRe
   ...(next !== undefined && { next })
 })
 
-/** Searches for lines. A page over the budget is searched again with a smaller limit, so that its counts belong to the page. */
+/**
+ * Searches for lines. If a page exceeds the budget, the search runs again with a smaller limit, so that the reported counts
+ * describe the shorter page.
+ */
 const lines = Effect.fnUntraced(function* (search: Search): Effect.fn.Return<GrepAnswer, ToolFailure> {
   const { call, matchLimit, options, pattern } = search
   const page = (maxMatches: number) => call.filesystem.grep(pattern, { ...options, maxMatches })

@@ -1,6 +1,5 @@
 /**
- * Decodes text by its byte order mark, and shows images. Other binary files are only named, because a page of damaged
- * characters is useless.
+ * Decodes text by its byte order mark, and shows images. For other binary files the result states only the type and the size.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -14,8 +13,8 @@ import { countFitting, type Excerpt, excerpt, joinLines, maxLineLength, numberLi
 import { base64, isViewable, type MediaType, mediaTypeOf } from "../text/mediaType.ts"
 import { formatCount as plural, formatSize as size } from "../../model/words.ts"
 
-// A page of a text. Its message and its value hold the same lines. A page over the budget ends earlier, and all its fields
-// give that end.
+// A page of a text. The message and the value contain the same lines. A page that exceeds the budget is shortened, and all its
+// fields describe the shorter page.
 
 type Encoding = "utf-8" | "utf-16le" | "utf-16be"
 
@@ -71,7 +70,10 @@ interface Line {
   readonly terminator: string
 }
 
-/** Returns the lines of a window, each cut to `width`. The window's last line has no terminator, so a CR at its end is text. */
+/**
+ * Returns the lines of a window, each cut to `width`. The last line of the window has no line ending, so a CR at its end is
+ * text.
+ */
 const linesOf = ({ content, limit }: Window, width: number): ReadonlyArray<Line> => {
   if (limit === 0) return []
   const pieces = content.split("\n")
@@ -99,7 +101,7 @@ const restOfLine = (window: Window, lines: ReadonlyArray<Line>): string => {
     cut.length === 1 ? `line ${first} is cut` : `${plural(cut.length, "line")} are cut, the first is line ${first}`
   return bytes === undefined
     ? cutDescription
-    : `${cutDescription}; its rest: encoding="base64", offset=${bytes.offset}, limit=${bytes.length} (bytes)`
+    : `${cutDescription}; to read the rest of that line: encoding="base64", offset=${bytes.offset}, limit=${bytes.length} (bytes)`
 }
 
 const footer = (window: Window, lines: ReadonlyArray<Line>): string => {
@@ -119,7 +121,7 @@ const render = (window: Window, lines: ReadonlyArray<Line>): string =>
 const emptyMessage = ({ path, totalLines }: Window, requestedOffset: number): string =>
   totalLines === 0
     ? `${path} is empty`
-    : `no lines from offset ${requestedOffset} on: ${path} has ${plural(totalLines, "line")}`
+    : `there are no lines from offset ${requestedOffset}: ${path} has ${plural(totalLines, "line")}`
 
 const valueOf = (window: Window, lines: ReadonlyArray<Line>): Page["value"] => {
   const { endsWithNewline, offset, totalLines } = window
@@ -162,8 +164,7 @@ const page = (window: Window, requestedOffset: number, settings: PageBudget): Pa
   }
 }
 
-// A window of bytes as base64. Windows are cut between groups of three bytes, so that they can be joined before or after
-// decoding.
+// A window of bytes as base64. Its length is a multiple of three bytes, so that windows can be joined before or after decoding.
 
 interface BytesWindow {
   readonly path: string
@@ -216,17 +217,19 @@ const bytesPage = (
   const emptyMessage =
     sizeBytes === 0
       ? `${path} is empty`
-      : `no bytes from offset ${requestedOffset} on: ${path} has ${plural(sizeBytes, "byte")}`
+      : `there are no bytes from offset ${requestedOffset}: ${path} has ${plural(sizeBytes, "byte")}`
   return { message: lengthOf(groups) === 0 ? emptyMessage : render(groups), value: valueOf(groups) }
 }
 
 const maxLines = 2000
 const maxImageBytes = 5 * 1024 * 1024
-/** The largest number of bytes in one answer, if the budget allows it. */
+/** The largest number of bytes in one result. A small budget reduces it further. */
 const maxBytes = 256 * 1024
-/** The largest text that is read through for one page, in bytes. */
+/** The largest text file, in bytes, that is read to its end for one page. */
 const maxTextBytes = standard.maxReadBytes
-/** The length of the beginning in which a NUL makes a file binary, as in searches. */
+/**
+ * The number of bytes at the beginning of a file that are checked for NUL. A file with a NUL there is binary, as in searches.
+ */
 const sniffedBytes = 8192
 
 const Value = Schema.Struct({
@@ -304,9 +307,9 @@ const readAsText = Effect.fnUntraced(function* (
   call: Call
 ): Effect.fn.Return<ReadAnswer | "binary", ToolFailure> {
   const { filesystem, memory } = call
-  // Read the whole text: a page costs a full read anyway, and the text later serves to show what has changed.
+  // Read the whole text. A page costs a full read anyway, and later the text shows which lines have changed.
   const read = yield* filesystem.read(path, { limit: -1, encoding, version: true })
-  // The read removed the final LF; a CR left at the end belongs to a CRLF.
+  // The read removed the final LF. A CR that remains at the end was part of a CRLF.
   const end = read.endsWithNewline ? (read.content.endsWith("\r") ? "\r\n" : "\n") : ""
   const text = read.content + end
   if (text.slice(0, sniffedBytes).includes("\0")) return "binary"
@@ -320,8 +323,9 @@ const readAsText = Effect.fnUntraced(function* (
 })
 
 /**
- * Reads a page of a file that is too large to hold. The whole file is read through, but only the page is kept, its lines joined
- * by LF. The version is read first: if the file changes meanwhile, the version seen is outdated and not the content.
+ * Reads a page of a file that is too large for the memory. The whole file is streamed, but only the lines of the page are kept,
+ * joined by LF. The version is read first. If the file then changes, the recorded version is outdated, and the next change of
+ * the file is refused.
  */
 const readAsLines = Effect.fnUntraced(function* (
   path: FsPath,
@@ -363,8 +367,8 @@ const refuseBinary = (path: FsPath, sizeBytes: number, media: MediaType | undefi
 
 const refuseTooLarge = (path: FsPath, actual: number, allowed: number): ToolFailure =>
   refused(
-    `${path} has ${size(actual)}, and at most ${size(allowed)} are read as text.`,
-    'Read a part of its bytes with encoding="base64", offset and limit in bytes.'
+    `${path} has ${size(actual)}, but a text of at most ${size(allowed)} can be read.`,
+    'Read a part of its bytes with encoding="base64", and with offset and limit in bytes.'
   )
 
 const readOther = Effect.fnUntraced(function* (
@@ -420,7 +424,7 @@ const windowOfParams = (
   const start = line > 0 ? line - 1 : line
   return offset === undefined || offset === start
     ? Effect.succeed({ offset: start, limit })
-    : Effect.fail(invalid("line", `offset ${offset} is line ${offset + 1}; give one of the two`, call, path))
+    : Effect.fail(invalid("line", `offset ${offset} means line ${offset + 1}; give only one of the two`, call, path))
 }
 
 const maxShownBase64 = 4000

@@ -18,8 +18,8 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { define, optional } from "../definition.ts"
 import { formatCount as plural } from "../../model/words.ts"
 
-// Removes a directory at once: moves it aside, then removes its content there, so that a failure midway removes nothing.
-// If a move could turn into a copy, the removal runs uninterruptibly instead.
+// Removes a directory atomically: moves it aside, then removes it there, so that a failed call has removed nothing. If the
+// backend may implement the move as a copy, an uninterruptible removal is used instead.
 
 interface Removed extends DeleteResult {
   readonly files: number
@@ -33,8 +33,8 @@ interface DirectoryCount {
 const leafNode = (kind: "file" | "symlink"): Node => (kind === "file" ? { kind, sizeBytes: 0, id: "" } : { kind, target: "" })
 
 /**
- * Counts the entries as a delete does: without temporary files of processes, and at least 1. Returns `undefined` if there is a
- * FIFO or the like.
+ * Counts the entries in the same way as a delete: without temporary files of processes, and at least 1. Returns `undefined` if
+ * an entry has the kind `other`.
  */
 const countEntries = Effect.fnUntraced(function* (
   port: Backend,
@@ -113,7 +113,7 @@ export const removeDirectory = (
   const found = Effect.map(resolveLink(port, path), ({ path: at, stat }) =>
     stat?.kind === "directory" && !isPinned(port, at) ? { at, stat } : undefined
   )
-  // Resolve the path again under the lock, when no other call can change it.
+  // Resolve the path again under the lock, when no other call can change the tree.
   const removedByTransaction = call<Removed | undefined, FsError>(
     "delete",
     path,
@@ -138,7 +138,7 @@ export const removeDirectory = (
 }
 
 const describeRemoval = (path: FsPath.FsPath, { deleted, directories, files }: Removed): string => {
-  if (deleted === 0) return `nothing removed: there is no ${path}`
+  if (deleted === 0) return `nothing was removed, because ${path} does not exist`
   if (directories === 0) return `removed ${path}`
   if (files === 0 && directories === 1) return `removed ${path}, an empty directory`
   return `removed ${path} with everything in it: ${plural(directories, "directory", "directories")}, ${plural(files, "file")}`

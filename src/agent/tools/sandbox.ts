@@ -9,8 +9,8 @@ import { root } from "../../model/FsPath.ts"
 import { type Answer, type Call, define, optional, refused, type ToolFailure, type Touch } from "../definition.ts"
 import { listed } from "../../model/words.ts"
 
-// Accepts environment variables from models. The schema announces a list, because a strict schema cannot name unknown
-// keys. An object by name is accepted too, because many models send one.
+// Accepts environment variables from models. The schema announces a list of names and values, because a strict schema cannot
+// describe unknown keys. An object with the variables as keys is accepted too, because many models send one.
 
 const Variables = Schema.Array(
   Schema.Struct({
@@ -43,7 +43,7 @@ const Value = Schema.Struct({
   truncated: Schema.Boolean
 })
 
-/** The touches of a program: it may change any file, so a caller without access to all files may not run one. */
+/** The touches of a program. A program may change any file, so a call without access to all files is refused. */
 const touchesEverything: ReadonlyArray<Touch> = [
   { access: "write", path: root },
   { access: "delete", path: root }
@@ -104,7 +104,7 @@ const otherLanguages = Effect.map(
     const found = Object.entries(interpreters).flatMap(([language, program]) => (names.has(program) ? [language] : []))
     return found.length === 0 || found.length === Object.keys(interpreters).length
       ? ""
-      : `\nthe image has ${listed(found)}: give one of these as language`
+      : `\nthe image has ${listed(found)}: set language to one of these`
   }
 ).pipe(Effect.orElseSucceed(() => ""))
 
@@ -116,7 +116,7 @@ export const evaluate = define({
     code: Schema.String.annotate({ description: "The program; at most 4,096 characters." }),
     language: optional(
       Schema.Literals(["javascript", "python", "sh"]),
-      "The language of the code. Default: the one the sandbox is set up for, usually javascript."
+      "The language of the code. Default: the language of the sandbox, usually javascript."
     )
   }),
   value: Value,
@@ -163,9 +163,9 @@ export const shell = define({
     ),
     detach: optional(
       Schema.Boolean,
-      "Whether background processes, such as a server, keep running; if not, they end with the command. Default: false."
+      "Whether background processes, such as a server, keep running after the command. Default: false, they end with the command."
     ),
-    capture_output: optional(Schema.Boolean, "Whether to return its output; if not, only the exit code. Default: true.")
+    capture_output: optional(Schema.Boolean, "Whether to return the output; false returns only the exit code. Default: true.")
   }),
   value: Value,
   does: "changes",

@@ -52,12 +52,12 @@ export const formatCounts = ({ directories, files, others }: Counts): string =>
 
 export const parameters = {
   path: optional(Schema.String, "Directory to search. Default: the root"),
-  after: optional(Schema.String, "Continue there, as the last line says"),
+  after: optional(Schema.String, "Where to continue: the value in the last line of the previous result"),
   include_ignored: optional(Schema.Boolean, "Include what .gitignore names, and .git")
 }
 
 export const maxMatches = (maximum: number, unit: string) =>
-  optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)), `Most ${unit}. Default ${maximum}`)
+  optional(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)), `The largest number of ${unit}. Default ${maximum}`)
 
 export const Skipped = Schema.Struct({
   ignored: Schema.Int,
@@ -75,7 +75,7 @@ export const skippedOf = ({ binary, ignored, tooLarge, unreadable, unreadablePat
   unreadable_paths: unreadablePaths
 })
 
-/** Trims a pattern, because spaces around it come from the model. A mount point at its start stands for the root. */
+/** Trims a pattern, because models add blanks around patterns, and removes a mount point at its beginning. */
 export const globOf = (pattern: string, mountPoint: MountPoint): string => withoutMount(pattern.trim(), mountPoint)
 
 const maxNamedPaths = 3

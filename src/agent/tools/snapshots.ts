@@ -1,4 +1,6 @@
-/** The snapshot tools. A restore keeps the current state first, and its answer says how to restore that state. */
+/**
+ * The snapshot tools. A restore first takes a snapshot of the current state, and its result says how to return to that state.
+ */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -14,7 +16,7 @@ import { type Call, define, optional, refused, type ToolFailure, type Touch } fr
 import { joinFitting } from "../text/fit.ts"
 import { formatCount as plural } from "../../model/words.ts"
 
-const noSnapshots = refused("No snapshots are kept here.", "Provide a layer of fs-algebra's Snapshots to the tools.")
+const noSnapshots = refused("Snapshots are not available.", "Provide a layer of fs-algebra's Snapshots to the tools.")
 
 export const requireSnapshots: Effect.Effect<Operations, ToolFailure> = Effect.flatMap(
   Effect.serviceOption(Snapshots),
@@ -32,7 +34,7 @@ const refuseChoice = (
   text: string
 ): ToolFailure => {
   if (all.every(isSafety) && found.length === 0) {
-    return refused("There is no snapshot yet.", "Call snapshot to keep the current files.")
+    return refused("There is no snapshot yet.", "Call snapshot to take one of the current files.")
   }
   const quoted = JSON.stringify(text.slice(0, 100))
   if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "Call snapshots to list them.")
@@ -45,7 +47,8 @@ export const snapshotParameter = Schema.String.annotate({
 })
 
 /**
- * Finds a snapshot by a unique beginning of its id, by a unique tag, or by "latest". The call's own checkpoint does not count.
+ * Finds a snapshot by a unique beginning of its id, by a unique tag, or by "latest". The checkpoint of the current call is
+ * ignored.
  */
 export const chooseSnapshot = Effect.fnUntraced(function* (
   snapshots: Operations,
@@ -127,7 +130,7 @@ const letters = { added: "A", modified: "M", removed: "D" } as const
 export const Change = Schema.Struct({ path: Schema.String, change: Schema.Literals(["added", "modified", "removed"]) })
 export type Change = typeof Change.Type
 
-/** Formats a path. A name that is not valid text is kept by its bytes, and shown as hexadecimal escapes. */
+/** Formats a path. The bytes of a name that is not valid text are shown as hexadecimal escapes. */
 const printablePath = (path: string): string =>
   path
     .split("/")
@@ -161,9 +164,9 @@ const invalidTag = (tool: string): InvalidArgument =>
 
 export const snapshot = define({
   name: "snapshot",
-  description: "Keep all files as they are now, for restore to bring back. Take one before a risky change.",
+  description: "Take a snapshot of all files, which restore can bring back. Take one before a risky change.",
   parameters: Schema.Struct({
-    tag: optional(Schema.String, "One line of text that names it")
+    tag: optional(Schema.String, "A name for the snapshot: one line of text")
   }),
   value: Snapshot,
   does: "adds",
@@ -210,7 +213,7 @@ export const snapshots = define({
     return {
       message:
         lines.length === 0
-          ? "There is no snapshot yet. Call snapshot to keep the current files."
+          ? "There is no snapshot yet. Call snapshot to take one of the current files."
           : joinFitting(lines, call.settings, (shown) => `[cut: the newest ${shown} of ${plural(lines.length, "snapshot")}]`),
       value: { snapshots: found.map(({ value }) => value) }
     }
@@ -256,7 +259,7 @@ const touchOf = ({ _tag, path }: RestoreResult["changes"][number]): Touch => ({
 })
 
 const undoHint = (safety: FilesystemSnapshot, short: string, { paths }: RestoreRequest): string =>
-  `The previous state is kept as ${safety.snapshotId}. To take this back, call restore with ${JSON.stringify({
+  `The previous state is kept as snapshot ${safety.snapshotId}. To undo this restore, call restore with ${JSON.stringify({
     snapshot_id: short,
     ...(paths !== undefined && { paths })
   })}.`
@@ -264,12 +267,12 @@ const undoHint = (safety: FilesystemSnapshot, short: string, { paths }: RestoreR
 export const restore = define({
   name: "restore",
   description:
-    "Bring back all files, or some paths, as they were in a snapshot, all or nothing. The present state is kept first, so this can be undone.",
+    "Restore all files, or some paths, from a snapshot, all or none. A snapshot of the current state is taken first, so that the restore can be undone.",
   parameters: Schema.Struct({
     snapshot_id: Schema.optionalKey(snapshotParameter),
     paths: optional(
       Schema.Array(Schema.String),
-      "Only these files and directories; what was not there then is removed. Default: everything"
+      "Only these files and directories; entries that the snapshot lacks are removed. Default: everything"
     ),
     dry_run: optional(Schema.Boolean, "Only show what would change")
   }),
@@ -298,7 +301,7 @@ export const restore = define({
     const short = makeShortIds(yield* snapshots.list)
     const head =
       changes.length === 0
-        ? `Everything is already as in snapshot ${short(from)}: nothing changed`
+        ? `Nothing changed: all files are already as in snapshot ${short(from)}`
         : `${dryRun ? "Would restore" : "Restored"} snapshot ${short(from)}: ${countChanges(changes)}`
     const tail = safety === undefined ? [] : [undoHint(safety, short(safety), request)]
     const lines = changes.map(changeLine)

@@ -10,9 +10,9 @@ import { withToolNames } from "../toolPath.ts"
 const parameters = Schema.Struct({
   from: Schema.String.annotate({ description: "File or directory, relative to the root" }),
   to: Schema.String.annotate({
-    description: "The whole new path, not a directory to put it in. Missing directories are made"
+    description: "The complete new path, not a directory to put the source into. Missing directories are created"
   }),
-  overwrite: optional(Schema.Boolean, "Let a file replace a file, or a directory an empty one")
+  overwrite: optional(Schema.Boolean, "Replace an existing file, or an empty directory")
 })
 
 const value = Schema.Struct({ files: Schema.Int, directories: Schema.Int, bytes: Schema.Int })
@@ -46,10 +46,7 @@ interface Transfer {
   readonly forgetsSource: boolean
 }
 
-/**
- * Refuses if a directory is at the destination. The directory is neither replaced nor emptied: the file was perhaps meant to go
- * into it.
- */
+/** Refuses the call if the destination of a file is a directory, because the model may have meant to put the file into it. */
 const refuseDirectoryTarget = Effect.fnUntraced(function* (
   error: FsError,
   { filesystem }: Call,
@@ -80,7 +77,8 @@ const makeTransferHandler = ({ pastVerb, forgetsSource, run }: Transfer) =>
     )
     const { memory } = call
     memory.forget(to)
-    // If the source is not at the remembered version, neither is the copy, so the versions can be carried over.
+    // Carry the remembered version over to the copy. If the source has changed, the copy does not have that version either, and
+    // a later change is refused.
     memory.carry(from, to)
     if (forgetsSource) memory.forget(from)
     return { message: `${pastVerb} ${from} to ${to}: ${describeAmount(transferred)}`, value: transferred }
@@ -126,7 +124,7 @@ export const move = define({
 
 export const mkdir = define({
   name: "mkdir",
-  description: "Make a directory and the missing ones above it. An existing one is no error.",
+  description: "Make a directory and its missing parents. An existing directory is not an error.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "Directory, relative to the root" })
   }),

@@ -1,6 +1,6 @@
 /**
- * Chooses entries level by level from the top, so that one large directory does not hide the others. Entries ignored by
- * .gitignore are left out and named in the last line.
+ * Chooses entries level by level from the top, so that one large directory does not hide the others. Entries that .gitignore
+ * excludes are omitted; the last line names them.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -41,7 +41,7 @@ const levels = (depth: number): ReadonlyArray<string> => Array.from({ length: de
 
 const kinds: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
 
-/** Reads one level more than is shown, so that the entries of the last directories can be counted. */
+/** Reads one level more than is shown, in order to count the entries of the deepest directories. */
 const readTree = Effect.fnUntraced(function* (
   path: FsPath,
   depth: number,
@@ -128,7 +128,7 @@ const footer = ({ ignored, isComplete, unreadable }: ReadTree, shown: ChosenEntr
     shown.count === 0 ? `${path === root ? "the root" : path} is empty` : formatCounts(countsOf(shownEntries(shown))),
     namePaths("ignored", ignored),
     namePaths("unreadable", unreadable),
-    isComplete ? "" : `only the first ${maxReadEntries} entries were looked at`
+    isComplete ? "" : `only the first ${maxReadEntries} entries were read`
   ]
     .filter((part) => part !== "")
     .join("; ")

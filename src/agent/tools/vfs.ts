@@ -47,7 +47,7 @@ const bytesOf = (text: string): Uint8Array | undefined => {
 
 const sniffedBytes = 64 * 1024
 
-/** Drops the last character, which may be cut in the middle. */
+/** Drops the last character, which may be incomplete. */
 const withoutLastCharacter = (bytes: Uint8Array): Uint8Array => {
   let end = bytes.length
   while (end > bytes.length - 4 && end > 0 && (bytes[end - 1]! & 0xc0) === 0x80) end--
@@ -123,7 +123,7 @@ export const deleteFile = define({
   })
 })
 
-/** The number of files whose versions are listed; each version costs a read of the file. */
+/** The largest number of files whose versions are listed. Each version costs a read of the file. */
 const maxVersions = 500
 
 interface FoundEntry {
@@ -132,7 +132,10 @@ interface FoundEntry {
   readonly stat?: FileStat
 }
 
-/** Ignores errors about a single entry: one that disappears meanwhile or may not be read still has its name. */
+/**
+ * Turns an error about a single entry into `undefined`. An entry that was removed meanwhile or may not be read is listed by its
+ * name only.
+ */
 const orUnknown = <A>(effect: Effect.Effect<A, StatError | StreamError>) =>
   Effect.catchIf(
     effect,
@@ -218,7 +221,7 @@ const base64LineWidth = 100
 
 const splitBase64 = (text: string): ReadonlyArray<string> => text.match(new RegExp(`.{1,${base64LineWidth}}`, "g")) ?? []
 
-/** Splits a text into lines. A line break at the end starts no further line. */
+/** Splits a text into lines. A line break at the end does not begin another line. */
 const linesOf = (text: string): ReadonlyArray<string> => {
   const all = text.split("\n").map((line) => (line.endsWith("\r") ? line.slice(0, -1) : line))
   return text === "" || text.endsWith("\n") ? all.slice(0, -1) : all
@@ -309,7 +312,7 @@ const versionOf = Effect.fnUntraced(function* (
   if (requested === undefined) return undefined
   if (mode === "create") {
     return yield* Effect.fail(
-      invalid(call, path, "if_version", 'a file that is to be created has no version; send mode "overwrite" or "append"')
+      invalid(call, path, "if_version", 'a new file has no version yet; send mode "overwrite" or "append"')
     )
   }
   const trimmedVersion = requested.trim()
@@ -327,12 +330,9 @@ export const writeFile = define({
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "The file, relative to the root." }),
     content: Schema.String.annotate({ description: 'The text; with encoding "binary" base64.' }),
-    mode: optional(
-      Mode,
-      "create fails where there is a file; overwrite and append make one where there is none. Default: create."
-    ),
-    encoding: optional(Encoding, "The encoding of the content. Default: utf-8; for append, that of the file."),
-    if_version: optional(Schema.String, "Write only if this is still the version of the file, as read_file has shown it.")
+    mode: optional(Mode, "create fails if the file exists; overwrite and append create a missing file. Default: create."),
+    encoding: optional(Encoding, "The encoding of the content. Default: utf-8; for append, the encoding of the file."),
+    if_version: optional(Schema.String, "Write only if the file still has this version, which read_file shows.")
   }),
   value: Schema.Struct({
     path: Schema.String,

@@ -1,4 +1,4 @@
-/** Writes a whole file. The default mode only creates new files, so that a wrong name destroys nothing. */
+/** Writes a whole file. The default mode only creates new files, so that a wrong path does not overwrite a file. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import type { WriteMode } from "../../model/Entry.ts"
@@ -20,15 +20,15 @@ const modes: Record<typeof Mode.Type, WriteMode> = {
 
 const refuseExisting = (path: FsPath): Refused =>
   refused(
-    `${JSON.stringify(path)} exists already, and was not changed.`,
+    `${JSON.stringify(path)} exists already. It was not changed.`,
     'Change parts of it with edit_file, or call write_file with mode "overwrite" to replace all of it.'
   )
 
 const explainArgument = (error: InvalidArgument): Refused | InvalidArgument =>
   error.argument === "ifMatch"
     ? refused(
-        'With mode "create", which is the default, there is no version that if_match could be compared with.',
-        'Give mode "overwrite" to replace the file that has this version, or leave if_match out.'
+        'With mode "create", which is the default, the file is new and has no version to compare with if_match.',
+        'Give mode "overwrite" to replace the file that has this version, or omit if_match.'
       )
     : withToolNames(error, "write_file")
 
@@ -52,17 +52,17 @@ const describeWrite = (mode: typeof Mode.Type, path: FsPath, content: string, by
 export const writeFile = define({
   name: "write_file",
   description:
-    "Create a text file and its directories. An existing file is refused unless mode is overwrite or append; to change a part of one use edit_file.",
+    "Create a text file and its directories. An existing file is refused unless mode is overwrite or append; to change a part of a file use edit_file.",
   parameters: Schema.Struct({
     path: Schema.String.annotate({ description: "File, relative to the root" }),
     content: Schema.String.annotate({
-      description: "Whole text (append: what is added), at most 48,000 characters"
+      description: "The whole text (append: the text to add), at most 48,000 characters"
     }),
     mode: optional(
       Mode,
       "create (default) refuses an existing file, overwrite replaces it, append adds to it; replace and append_existing refuse a missing file"
     ),
-    if_match: optional(Schema.String, "Only if the file still has this version, as stat shows it")
+    if_match: optional(Schema.String, "Write only if the file still has this version, which stat shows")
   }),
   value: Schema.Struct({ path: Schema.String, bytes_written: Schema.Int, mode: Mode, version: Schema.String }),
   does: "changes",

@@ -27,12 +27,14 @@ import {
 } from "../../port/explorer.ts"
 import type { BatchResult as Answer, WorkerPool } from "../../runtime/workerPool.ts"
 import type { Listing } from "../../runtime/lister.ts"
+import type { SearchProcesses } from "../../runtime/searchProcesses.ts"
 import { awaitJob, unpacked } from "../../runtime/matching.ts"
 import { Fs } from "../../runtime/node.ts"
 import { children, isSmall, listNamesSync, listSync, readStamps, removeLeftover, stampsOf, stampsOfListing } from "./entries.ts"
 import { attempt, isExhausted, onExhausted, releaseReserves } from "./errors.ts"
 import { faultOf } from "../../runtime/host.ts"
 import { is as isFault, notFound } from "../../model/Fault.ts"
+import { makeTreeSearcher } from "./trees.ts"
 import { childOf, type Confined, type HostDirectory, isPlainText, maxAttempts } from "./place.ts"
 
 // Searches files of open directories in the workers.
@@ -247,6 +249,8 @@ const isPlain = (answer: Listing | string): answer is Listing =>
 
 interface Means {
   readonly workers: WorkerPool | undefined
+  /** Returns the processes that search subtrees, or nothing where none can be started. */
+  readonly processes?: (() => SearchProcesses | undefined) | undefined
   readonly sweeps: boolean
   readonly refuseHardlinks: boolean
   /** Returns each entry with the data that shows changes: children are Stamped, in any order. */
@@ -255,7 +259,7 @@ interface Means {
 
 const makeHostExplorer = <V extends Visit>(
   confined: Confined,
-  { workers, refuseHardlinks, stamps = false, sweeps }: Means,
+  { processes, workers, refuseHardlinks, stamps = false, sweeps }: Means,
   pathOf: (visit: V) => FsPath,
   searches: boolean
 ) => {
@@ -428,16 +432,31 @@ const makeHostExplorer = <V extends Visit>(
       onFailure: (children) => void done.push({ visit, children })
     })
 
+  const available = stamps || !caseSensitive ? undefined : processes?.()
+  const treeSearch = available && makeTreeSearcher(confined, available, refuseHardlinks, pathOf, () => wake?.())
+
+  const waitForReport: Effect.Effect<void> = Effect.callback<void>((resume) => {
+    wake = () => {
+      wake = undefined
+      resume(Effect.void)
+    }
+    return Effect.sync(() => {
+      wake = undefined
+    })
+  })
+
   const explorer: Explorer<V> = {
+    trees: treeSearch?.trees,
     search: workers && make(workers, lendDirectory, refuseHardlinks, closed),
     availableReads: () => {
       if (readLocally < firstDirectories) return requestedCount === 0 ? 1 : 0
-      if (readsLocally) return requestedCount === 0 ? directoriesPerBatch : 0
+      if (readsLocally || treeSearch?.isBegun() === true) return requestedCount === 0 ? directoriesPerBatch : 0
       return maxRequested - requestedCount < directoriesPerJob ? 0 : maxRequested - requestedCount
     },
     read: (visits) => {
       requestedCount += visits.length
-      if (workers === undefined || readsLocally || readLocally < firstDirectories) localQueue.push(...visits.toReversed())
+      if (workers === undefined || readsLocally || treeSearch?.isBegun() === true || readLocally < firstDirectories)
+        localQueue.push(...visits.toReversed())
       else
         for (let at = 0; at < visits.length; at += directoriesPerJob) sendJob(workers, visits.slice(at, at + directoriesPerJob))
     },
@@ -453,17 +472,7 @@ const makeHostExplorer = <V extends Visit>(
         return readAgain(unusualVisit)
       }
       const next = localQueue.pop()
-      if (next === undefined) {
-        return Effect.callback<void>((resume) => {
-          wake = () => {
-            wake = undefined
-            resume(Effect.void)
-          }
-          return Effect.sync(() => {
-            wake = undefined
-          })
-        })
-      }
+      if (next === undefined) return treeSearch?.hasReadings() === true ? Effect.void : waitForReport
       for (let visit: V | undefined = next; visit !== undefined; visit = localQueue.pop()) {
         readLocally++
         addReading(visit, readNow(visit))
@@ -493,6 +502,7 @@ const makeHostExplorer = <V extends Visit>(
   /** Waits for the workers, because the number of a closed descriptor may be reused at once. */
   const close: Effect.Effect<void> = Effect.andThen(
     Effect.callback<void>((resume) => {
+      treeSearch?.end()
       for (const withdraw of withdrawals) withdraw()
       if (withdrawals.size === 0) resume(Effect.void)
       else onIdle = () => resume(Effect.void)

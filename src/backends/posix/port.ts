@@ -8,6 +8,7 @@ import * as Request from "../../port/Request.ts"
 import { fromOptions, isReadOnly } from "../../port/Rules.ts"
 import { makeRelativeTargets } from "../../port/absoluteLinks.ts"
 import type { DirectoryHistory } from "../../port/history.ts"
+import { searchProcesses } from "../../runtime/searchProcesses.ts"
 import type { WorkerPool } from "../../runtime/workerPool.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { Fs } from "../../runtime/node.ts"
@@ -54,7 +55,12 @@ export const backend = (confined: Confined, options: PosixHostOptions, workers?:
   const changeNames = (run: () => Fault | undefined, ...paths: ReadonlyArray<FsPath>): Effect.Effect<void, Fault> =>
     withFlush(attempt(run), ...paths)
 
-  const exploring = { workers, sweeps: mayRemoveLeftovers, refuseHardlinks: hardlinks === "reject" }
+  const exploring = {
+    workers,
+    processes: workers && searchProcesses,
+    sweeps: mayRemoveLeftovers,
+    refuseHardlinks: hardlinks === "reject"
+  }
   const exploreStamps: DirectoryHistory["explore"] = (pathOf) =>
     explore(confined, { ...exploring, stamps: true })(pathOf, false)
 

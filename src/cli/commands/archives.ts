@@ -1,4 +1,4 @@
-/** Replaces the whole tree by an archive. A slip could destroy much, so the current tree is first kept as a snapshot. */
+/** Exports the tree to an archive, and imports an archive. An import replaces the whole tree, so it first takes a snapshot. */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as Stream from "effect/Stream"
@@ -31,8 +31,8 @@ import {
 } from "../snapshotStore.ts"
 import { subcommand } from "../subcommand.ts"
 
-// Finds the archive of a command: a file of the machine, relative to the working directory and not to the root, or a
-// standard stream. The format follows from the name or a flag.
+// Resolves the archive argument of a command. The argument is a standard stream, or a file of the machine, relative to the
+// working directory and not to the root. A flag or the file extension determines the format.
 
 type Format = "zip" | "tar"
 
@@ -42,7 +42,7 @@ const file = (description: string): Argument.Argument<string> =>
   Argument.Path("file").pipe(Argument.withDescription(description))
 
 const format: Flag.Flag<Format | undefined> = Flag.Literals("format", ["zip", "tar"]).pipe(
-  Flag.withDescription("The format (default: by the end of its name; zip for -)"),
+  Flag.withDescription("The format (default: from the file extension; zip for -)"),
   Flag.withMetavar("FORMAT"),
   Flag.withDefault(undefined)
 )
@@ -54,7 +54,7 @@ const formatOf = (file: string, givenFormat: Format | undefined): Effect.Effect<
   return Effect.fail(usage(`"${file}" ends neither in .zip nor in .tar`, "Give its format: --format zip or --format tar."))
 }
 
-/** Tests for a compressed tar, which can be read but not written. */
+/** Tests whether the file name is that of a compressed tar, which can be imported but not exported. */
 const isCompressed = (file: string): boolean => /\.(tgz|tar\.gz)$/i.test(file)
 
 const archiveError = (tag: "NotFound" | "AlreadyExists" | "NotAFile", file: string, what: string, hint: string): Complaint =>
@@ -74,9 +74,7 @@ const reportSkipped = Effect.fnUntraced(function* (skipped: ReadonlyArray<Skippe
   if (skipped.length === 0) return
   const screen = yield* Screen
   const { dim, name, yellow } = errorStyle(screen)
-  yield* screen.warn(
-    `${yellow("left out:")} ${humanise.whole(skipped.length)} of the entries, because import would refuse them`
-  )
+  yield* screen.warn(`${yellow("left out:")} ${humanise.whole(skipped.length)} of the entries, which import would refuse`)
   for (const { detail, path } of skipped.slice(0, maxShownEntries)) yield* screen.warn(`  ${name(path)}: ${detail}`)
   if (skipped.length > maxShownEntries)
     yield* screen.warn(dim(`  and ${humanise.whole(skipped.length - maxShownEntries)} more; --json lists all`))
@@ -88,7 +86,7 @@ const loadArchive = Effect.promise(() => import("../../history/Archive.ts"))
 const exportToOutput = Effect.fnUntraced(function* (fs: Algebra, format: Format, options: ExportOptions) {
   const screen = yield* Screen
   const { json } = yield* Settings
-  if (json) return yield* usage("--json and an archive cannot both be on standard output", "Name a file, or leave out --json.")
+  if (json) return yield* usage("--json and the archive cannot both go to standard output", "Name a file, or leave out --json.")
   if (screen.isTerminal)
     return yield* usage("an archive cannot be printed on a terminal", "Name a file, or send it into a pipe.")
   const { exportTarOf, exportZipOf } = yield* loadArchive
@@ -130,7 +128,7 @@ const exportToFile = Effect.fnUntraced(function* (fs: Algebra, file: string, for
       "NotFound",
       file,
       "lies in a directory that does not exist",
-      "Make that directory first, or choose another place; it is relative to the current directory and not to the root."
+      "Make that directory first, or choose another one; the path is relative to the current directory and not to the root."
     )
   }
   const { exportArchiveOf, exportTarOf } = yield* loadArchive
@@ -160,11 +158,11 @@ export const exportCommand = subcommand(
   "export",
   {
     summary: "Write the whole tree into a ZIP or tar archive",
-    description: `Write everything below the root into one archive: a ZIP, or a tar if the name ends in .tar. Permissions, empty
-directories and links inside the tree are kept. Entries that import would refuse are left out and listed: links out of
-the tree, FIFOs, second spellings of a name; with --strict the export fails instead. A ZIP holds the tree at its top
-level; with --manifest below files/, beside a manifest.json. Both can be imported. FILE is relative to the current
-directory, not to the root; - is standard output. The file appears only when it is complete.`,
+    description: `Write everything below the root into one archive: a ZIP, or a tar if the name ends in .tar. The archive keeps permissions,
+empty directories and links inside the tree. Entries that import would refuse are left out and listed: links out of the
+tree, FIFOs, and names that are equal on some systems. With --strict the export fails instead. A ZIP contains the tree
+at its top level or, with --manifest, below files/ and with a manifest.json; import reads both. FILE is relative to
+the current directory, not to the root; - is standard output. The file appears only when it is complete.`,
     examples: [
       ["- > backup.zip", "The current tree"],
       ["lunch.tar --snapshot 'before lunch'", "The tree of a snapshot"],
@@ -222,7 +220,7 @@ const checkFile = Effect.fnUntraced(function* (file: string) {
   const { isInteractive } = yield* Screen
   if (file === standardStream) {
     if (isInteractive)
-      return yield* usage("an archive cannot be typed on a terminal", "Name a file, or send one into the command.")
+      return yield* usage("an archive cannot be read from a terminal", "Name a file, or redirect an archive into the command.")
     return
   }
   const kind = kindOfHostPath(yield* hostPathOf(file))
@@ -245,7 +243,7 @@ const replaceTree = Effect.fnUntraced(function* (fs: Algebra, file: string, form
   return yield* format === "zip" ? importZipOf(fs, bytes) : importTarOf(fs, bytes)
 })
 
-/** Fails before anything is imported, and names the flag to import without a snapshot. */
+/** Fails because the safety snapshot failed. The hint names the flag to import without a snapshot. */
 const failSnapshot = (error: SnapshotError | Complaint) =>
   Effect.gen(function* () {
     const { command, root } = yield* Settings
@@ -263,7 +261,7 @@ const importWithSnapshot = <R>(options: StoreOptions, file: string, body: Effect
       const tag = safetyTag("importing", printableName(file).slice(0, 200).toWellFormed())
       const safety = yield* snapshots.snapshot({ tag }).pipe(showing("Taking a snapshot of the current files"))
       const short = shortIds(yield* snapshots.list)(safety)
-      // A failed import has changed nothing, so its snapshot is not needed.
+      // A failed import has changed nothing, so remove its snapshot.
       const files = yield* Effect.tapError(body, () => Effect.ignore(snapshots.forget(safety)))
       return { files, safety, remark: `the previous files are kept as ${short}; undo this with ${line("restore", short)}` }
     })
@@ -273,8 +271,8 @@ export const importCommand = subcommand(
   "import",
   {
     summary: "Replace the whole tree by the content of an archive",
-    description: `Replace everything below the root by the content of a ZIP or tar archive; files that the archive lacks are removed.
-The whole archive is checked first: if it is damaged, or has a name or a link that leads out, nothing changes. A
+    description: `Replace everything below the root by the content of a ZIP or tar archive. Files that are not in the archive are removed.
+The whole archive is checked first. If it is damaged, or has a name or a link that leads out, nothing changes. A
 snapshot is taken first, so that the import can be undone; --no-safety skips the snapshot. FILE is relative to
 the current directory, not to the root; - is standard input. With --backend memory only a copy is changed.`,
     examples: [

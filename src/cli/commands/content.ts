@@ -14,7 +14,7 @@ import { Screen } from "../screen.ts"
 import { Settings } from "../settings.ts"
 import { refuseFlags, subcommand } from "../subcommand.ts"
 
-/** The size of the beginning that is tested for binary content, as in searches. */
+/** The number of bytes at the beginning of a file that are tested for binary content, as in searches. */
 const sniffedBytes = 8192
 
 const refuseBinary = Effect.fnUntraced(function* (fs: Algebra, path: string) {
@@ -82,8 +82,8 @@ export const cat = subcommand(
   "cat",
   {
     summary: "Print files",
-    description: `Print files one after another, byte for byte into a pipe. On a terminal binary files are refused and control
-characters are shown as escapes. With --json the text, its line count and its version; with --bytes as base64.`,
+    description: `Print files one after another. A pipe gets the exact bytes. A terminal gets control characters as escapes, and no
+binary files. --json prints the text, its line count and its version; with --bytes, it prints base64.`,
     examples: [
       ["README.md", "A whole file"],
       ["-n --lines 10:20 src/main.ts", "Lines 10 to 20, with their numbers"],
@@ -93,7 +93,7 @@ characters are shown as escapes. With --json the text, its line count and its ve
   },
   {
     paths: flags.paths("The files"),
-    lines: flags.span("lines", 1, "From line A to line B; either may be left out"),
+    lines: flags.span("lines", 1, "From line A to line B; A or B may be omitted"),
     bytes: flags.span("bytes", 0, "From byte A up to byte B; the first byte is 0"),
     number: flags.toggle("number", "Number the lines").pipe(Flag.withAlias("n"))
   },
@@ -122,7 +122,7 @@ const mode = Flag.ChoiceWithValue("mode", [
   ["append-existing", "appendExisting"]
 ] as const).pipe(
   Flag.withAlias("m"),
-  Flag.withDescription("Whether the file may exist, as above"),
+  Flag.withDescription("Whether the file must or may exist"),
   Flag.withMetavar("MODE"),
   Flag.withDefault("overwrite" as const)
 )
@@ -139,9 +139,9 @@ export const write = subcommand(
   "write",
   {
     summary: "Write a file from --text or standard input",
-    description: `Write a file from --text, or without it from standard input. The old content stays until the new one is
-complete, also if the input or the command is interrupted.
---mode create needs a new file, replace and append-existing need an existing one, overwrite (the default)
+    description: `Write a file from --text or, without --text, from standard input. The old content stays until the new content is
+complete, even if the input or the command is interrupted.
+--mode create needs a new file, replace and append-existing need an existing file, and overwrite (the default)
 and append accept both.`,
     examples: [
       ["notes.txt --text 'remember the milk'", "From an argument"],
@@ -155,7 +155,7 @@ and append accept both.`,
     text: flags.text("text", "TEXT", "The content, exactly as given (default: standard input)"),
     mode,
     ifMatch: flags.ifMatch,
-    parents: flags.negatable("parents", "Make its missing parent directories; --no-parents fails instead")
+    parents: flags.negatable("parents", "Make missing parent directories; --no-parents fails instead")
   },
   Effect.fnUntraced(function* ({ ifMatch, mode, parents, path: given, text }) {
     const fs = yield* Filesystem
@@ -179,8 +179,8 @@ export const edit = subcommand(
   "edit",
   {
     summary: "Replace text in a file and show the difference",
-    description: `Replace a text that occurs exactly once in the file, and print the difference. Everything else keeps its bytes:
-line endings, encoding, byte order mark. The difference goes to standard output, the rest to standard error.`,
+    description: `Replace a text that occurs exactly once in the file, and print the difference. Line endings, encoding and byte order
+mark do not change. The difference goes to standard output, everything else to standard error.`,
     examples: [
       ["src/main.ts --old 'port = 80' --new 'port = 8080'", "One passage"],
       ["README.md --old colour --new color --all --dry-run", "Show all changes without making them"],
@@ -210,6 +210,6 @@ line endings, encoding, byte order mark. The difference goes to standard output,
     if (json) return
     const { dim, name } = errorStyle(screen)
     const what = `${humanise.count(result.replacements, "replacement")} in ${name(result.path)}`
-    yield* screen.warn(dim(dryRun ? `${what} to make; nothing has changed` : `${what}, version ${result.version}`))
+    yield* screen.warn(dim(dryRun ? `${what} would be made; nothing has changed` : `${what}, version ${result.version}`))
   })
 ).pipe(refuseFlags(({ all, first }) => (all && first ? "--all and --first exclude each other" : undefined)))

@@ -25,12 +25,12 @@ import { Settings } from "../settings.ts"
 import { chooseSnapshot, latest, noSnapshots, type Store, withExistingStore } from "../snapshotStore.ts"
 import { refuseFlags, subcommand } from "../subcommand.ts"
 
-// Writes one change in the format of `git diff` and `git apply`. Text is one character per byte, so that content of any
-// encoding stays exact; only terminals and JSON get it decoded.
+// Formats one change as a git patch. Content is a string with one character per byte, so that text in any encoding is preserved
+// exactly. Only output for terminals and JSON is decoded.
 
 const maxComparedBytes = 8 * 1024 * 1024
 
-/** The size of the beginning that git tests for binary content. */
+/** The number of bytes at the beginning of a file that git tests for binary content. */
 const sniffedBytes = 8000
 
 interface Side {
@@ -41,7 +41,7 @@ interface Side {
 }
 
 interface Patch {
-  /** The text; empty for directories, which git does not track. */
+  /** The content as text; empty for directories, which git does not track. */
   readonly text: string
   readonly linesAdded: number
   readonly linesRemoved: number
@@ -124,7 +124,7 @@ const formatSameKind = (path: string, before: Side | undefined, after: Side | un
     return { ...counted, isBinary: true, text: isSame ? headerLines : `${headerLines}Binary files ${from} and ${to} differ\n` }
   }
   const hunks = hunksOf(latin1(old), latin1(now))
-  // A name with a space gets a tab after it; otherwise `patch` reads the part after the space as a date.
+  // A tab must follow a name with a space, or `patch` would read the part after the space as a date.
   const tab = rawName.includes(" ") ? "\t" : ""
   const names = `--- ${from}${before === undefined ? "" : tab}\n+++ ${to}${after === undefined ? "" : tab}\n`
   return {
@@ -139,7 +139,7 @@ const emptyPatch: Patch = { text: "", linesAdded: 0, linesRemoved: 0, isBinary: 
 
 const isContent = (side: Side | undefined): side is Side => side !== undefined && side.kind !== "directory"
 
-/** Formats a change. A change of kind becomes a deletion and an addition, as in git. */
+/** Formats a change. A change from one kind of entry to another becomes a deletion and an addition, as in git. */
 const patchOf = (path: string, before: Side | undefined, after: Side | undefined): Patch => {
   const [old, now] = [isContent(before) ? before : undefined, isContent(after) ? after : undefined]
   if (old === undefined && now === undefined) return emptyPatch
@@ -166,7 +166,7 @@ const Difference = Schema.Struct({
 interface Compared {
   readonly change: typeof Change.Type
   readonly patch: Patch
-  /** True if only a directory changed, which git does not show. */
+  /** True if the entry is a directory. git does not show changes of directories. */
   readonly isDirectory: boolean
 }
 
@@ -279,7 +279,7 @@ const printStat = Effect.fnUntraced(function* <E, R>(compared: Stream.Stream<Com
   if (rows.length > 0) yield* screen.write(statTable(shown, rows))
 })
 
-/** Names changes of directories on standard error, because git's format cannot show them. */
+/** Lists the changed directories on standard error, because git's format cannot show them. */
 const reportDirectories = Effect.fnUntraced(function* (directories: ReadonlyArray<string>) {
   if (directories.length === 0) return
   const screen = yield* Screen
@@ -287,7 +287,7 @@ const reportDirectories = Effect.fnUntraced(function* (directories: ReadonlyArra
   const some = directories.slice(0, 3).map((path) => name(formatPath(path)))
   const rest = directories.length > some.length ? ", …" : ""
   const what = humanise.count(directories.length, "directory")
-  yield* screen.warn(dim(`${what} added, removed or with another mode, which --names shows: ${some.join(", ")}${rest}`))
+  yield* screen.warn(dim(`${what} added, removed or changed in mode (--names shows each): ${some.join(", ")}${rest}`))
 })
 
 const print = Effect.fnUntraced(function* (
@@ -320,8 +320,9 @@ export const diff = subcommand(
   {
     summary: "Show the changes since a snapshot",
     description: `Show the differences between a snapshot and the current files, or between two snapshots, in the format of git diff,
-which git apply reads. Of binary files and files over 8 MiB it shows only that they differ; directories only with --names.
-An ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists them.`,
+which git apply reads. For binary files, and files over 8 MiB, it shows only that they differ. Directories are shown
+only with --names.
+ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists the ids.`,
     examples: [
       ["", "All changes since the newest snapshot"],
       ["3fa91c02 latest --stat", "The number of changed lines between two snapshots"],

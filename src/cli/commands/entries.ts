@@ -26,7 +26,9 @@ export const mkdir = subcommand(
   },
   {
     paths: flags.paths("The directories"),
-    parents: flags.negatable("parents", "Make its missing parents; --no-parents fails instead").pipe(Flag.withAlias("p")),
+    parents: flags
+      .negatable("parents", "Make missing parent directories; --no-parents fails instead")
+      .pipe(Flag.withAlias("p")),
     existOk: flags.negatable("exist-ok", "Accept an existing directory; --no-exist-ok fails instead")
   },
   Effect.fnUntraced(function* ({ existOk, parents, paths }) {
@@ -56,7 +58,7 @@ without its target. The root itself cannot be removed.`,
     examples: [
       ["draft.txt", "A file"],
       ["--recursive build dist", "Two directories with their content"],
-      ["--missing-ok --recursive tmp", "Also if it does not exist"]
+      ["--missing-ok --recursive tmp", "No error if it does not exist"]
     ]
   },
   {
@@ -100,8 +102,8 @@ const formatCounts = ({ bytes, directories, files }: TransferResult): string =>
   ].join(", ")
 
 /**
- * Returns the destination of each source. Fails, before anything has changed, if several sources have no target directory or
- * have the same destination.
+ * Returns the destination of each source. Fails before any change if there are several sources and the target is not a
+ * directory, or if two sources have the same destination.
  */
 const resolveDestinations = Effect.fnUntraced(function* (
   fs: Algebra,
@@ -115,7 +117,7 @@ const resolveDestinations = Effect.fnUntraced(function* (
     if (Option.isSome(stat)) return yield* new FsError.NotADirectory({ operation, path: to })
     return yield* new Complaint({
       error: { _tag: "NotFound", operation, path: to },
-      message: `"${to}": there is no such directory to copy or move into`,
+      message: `cannot copy or move into "${to}": there is no such directory`,
       hint: `To create this directory, end its path with /: ${quote(`${to}/`)}`,
       code: exitCodeOf("NotFound")
     })
@@ -123,7 +125,10 @@ const resolveDestinations = Effect.fnUntraced(function* (
   const destinationPaths = sources.map((source) => pathInDirectory(source, to))
   const duplicatePath = destinationPaths.find((place, index) => destinationPaths.indexOf(place) !== index)
   if (duplicatePath !== undefined) {
-    return yield* usage(`two of the sources would become "${duplicatePath}"`, "Transfer them one by one, to different names.")
+    return yield* usage(
+      `two of the sources have the same destination "${duplicatePath}"`,
+      "Copy or move them one by one, to different names."
+    )
   }
   return (from: string) => (isInto ? pathInDirectory(from, to) : to)
 })
@@ -168,9 +173,9 @@ export const cp = transfer(
   { done: "Copied", doing: "Copying" },
   {
     summary: "Copy a file or a directory",
-    description: `Copy files, links, or directories with all their content: to a new path, or into a directory that exists or is
-written with / at its end; missing parent directories are made. An existing file is replaced only with --overwrite,
-and a directory only if it is also empty.`,
+    description: `Copy files, links, or directories with all their content. The target is a new path, or a directory that exists or is
+written with / at its end. Missing parent directories are made. Only --overwrite replaces an existing file, or an
+existing directory that is empty.`,
     examples: [
       ["src/main.ts src/main.old.ts", "A file"],
       ["docs backup/", "A directory into another, which is made if it is missing"],
@@ -185,9 +190,9 @@ export const mv = transfer(
   { done: "Moved", doing: "Moving" },
   {
     summary: "Move or rename a file or a directory",
-    description: `Move or rename files, links or directories, each in one step if the disk can: to a new path, or into a directory that
-exists or is written with / at its end; missing parent directories are made. An existing file is replaced only with
---overwrite, and a directory only if it is also empty.`,
+    description: `Move or rename files, links or directories, each in one step if the disk allows it. The target is a new path, or a
+directory that exists or is written with / at its end. Missing parent directories are made. Only --overwrite replaces
+an existing file, or an existing directory that is empty.`,
     examples: [
       ["old.ts new.ts", "A new name"],
       ["draft.md docs/", "Into a directory"]

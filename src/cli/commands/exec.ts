@@ -47,7 +47,7 @@ const makeStreams = Effect.fnUntraced(function* (readsInput: boolean, isCollecte
   const failed = yield* Deferred.make<never, OutputFailed | IoError>()
   let endsLine = true
   const onOutput: ExecOptions["onOutput"] = (bytes, stream) => {
-    // Stop as a command does whose reader has gone: wait here until the failure ends the command.
+    // The reader of the output has gone. Wait here until the reported failure interrupts the command.
     if (stream === "stdout") {
       return Effect.catch(screen.write(bytes), (error) => Effect.andThen(Deferred.fail(failed, error), Effect.never))
     }
@@ -79,10 +79,11 @@ export const exec = subcommandOn(
   "exec",
   {
     summary: "Run a command in a container that has the directory",
-    description: `Run one command in a container made of --image or --rootfs, where the directory is /workspace. The container has no network,
-no privileges, one processor, 1 GiB of memory and 256 processes. If root runs this program, the command runs as the owner of
-the directory, otherwise as 65534:65534 or as you. Changes in /workspace stay; all other files, and processes that the command
-leaves running, end with the container. No shell reads the command: use sh -c for pipes. Output is printed as it arrives.
+    description: `Run one command in a container made of --image or --rootfs, with the directory as /workspace. The container has no network,
+no privileges, one processor, 1 GiB of memory and 256 processes. If root runs this program, the command runs as the owner
+of the directory; otherwise it runs as you or as 65534:65534. Changes in /workspace stay. All other files are removed with
+the container, and all processes end with the command. No shell reads the command: use sh -c for pipes. Output is printed
+as it arrives.
 The exit code is that of the command, 124 after the time limit, or 128 plus the number of the signal that ended it.`,
     examples: [
       ["--image debian -- make test", "The tests of the project"],
@@ -95,10 +96,10 @@ The exit code is that of the command, 124 after the time limit, or 128 plus the 
       Argument.withDescription("The program and its arguments, after --"),
       Argument.variadic({ min: 1 })
     ),
-    cwd: flags.text("cwd", "PATH", "The directory that it starts in (default: the root)"),
-    env: flags.repeated("env", "NAME=VALUE", "Set a variable (may be repeated)"),
-    stdin: flags.toggle("stdin", "Pass standard input to it"),
-    timeout: flags.natural("timeout", "SECONDS", "Stop it after this time (default: never)").pipe(
+    cwd: flags.text("cwd", "PATH", "The directory that the command starts in (default: the root)"),
+    env: flags.repeated("env", "NAME=VALUE", "Set an environment variable (may be repeated)"),
+    stdin: flags.toggle("stdin", "Pass standard input to the command"),
+    timeout: flags.natural("timeout", "SECONDS", "Stop the command after this time (default: never)").pipe(
       Flag.filter(
         (seconds) => seconds === undefined || seconds >= minTimeoutSeconds,
         (seconds) => `${seconds} is less than ${minTimeoutSeconds}`
@@ -129,7 +130,7 @@ The exit code is that of the command, 124 after the time limit, or 128 plus the 
           `a process was refused because only ${processLimit} are allowed; run fewer at once, or allow more with --pids`
         )
       }
-      if (timedOut) yield* note("the command was stopped at its time limit; give more time with --timeout, or leave it out")
+      if (timedOut) yield* note("the command was stopped at its time limit; give more time with --timeout, or omit --timeout")
     }
     if (exitCode !== 0) yield* Effect.fail(new Quit({ code: exitCode }))
   })

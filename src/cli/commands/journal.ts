@@ -26,7 +26,7 @@ const onJournal =
     withJournalComplaints(options.file)(Effect.flatMap(Effect.promise(load), (run) => run(options)))
 
 const filters = {
-  paths: flags.repeated("path", "PATH", "Only entries for this path or below (may be repeated)").pipe(Flag.withAlias("p")),
+  paths: flags.repeated("path", "PATH", "Only entries for this path and below (may be repeated)").pipe(Flag.withAlias("p")),
   kinds: flags.text("kind", "KINDS", "Only these kinds of entry, separated by commas, such as write,delete,fault"),
   correlations: flags.repeated("correlation", "ID", "Only entries with this correlation id (may be repeated)"),
   after: flags.natural("after", "POSITION", "Only entries after this position")
@@ -39,7 +39,7 @@ const show = journalSubcommand(
   {
     summary: "Show the entries of a journal",
     description: `Show the entries of a journal: position, time, kind, path, and the correlation id that a request and its answer share.
-With --changes one line for each change and its result. Another program may be writing the journal meanwhile.`,
+--changes prints one line for each change and its result. Another program may be writing the journal meanwhile.`,
     examples: [
       ["../work.journal --changes", "All changes and their results"],
       ["../work.journal --reverse -n 20", "The latest twenty entries"],
@@ -50,7 +50,7 @@ With --changes one line for each change and its result. Another program may be w
     file,
     ...filters,
     before: flags.natural("before", "POSITION", "Only entries before this position"),
-    max: flags.natural("max", "N", "At most this many").pipe(Flag.withAlias("n")),
+    max: flags.natural("max", "N", "Show at most this many entries").pipe(Flag.withAlias("n")),
     reverse: flags.toggle("reverse", "The latest first"),
     changes: flags.toggle("changes", "One line for each change, instead of one for each entry"),
     contents
@@ -84,11 +84,12 @@ const verify = journalSubcommand(
   {
     summary: "Check that a journal is undamaged",
     description: `Read a journal and all contents that it names. If an entry or a content was changed, the command prints the position
-and exits with code 1. Journals that --journal begins are chained: only lines cut off at the end go unnoticed, unless you
-compare the head. In a journal without a chain, a change that leaves a valid line goes unnoticed.`,
+and exits with code 1. A journal that --journal began is chained: only the removal of lines at its end goes unnoticed,
+and a comparison of the head reveals that too. In a journal without a chain, a change that leaves a valid line goes
+unnoticed.`,
     examples: [
       ["../work.journal", "Check a journal"],
-      ["../work.journal --json | jq -r .head", "The hash of its end, to keep elsewhere"]
+      ["../work.journal --json | jq -r .head", "Print the hash of the journal's end, to keep elsewhere"]
     ]
   },
   { file },
@@ -99,10 +100,10 @@ const compact = journalSubcommand(
   "compact",
   {
     summary: "Remove the oldest entries of a journal",
-    description: `Remove the entries before a position, or older than a time, and the contents that only they name. The others keep their
-positions, and verify shows the same head. Removed entries can neither be undone nor shown: an undo to an earlier
-position fails. The last entry stays, and so do the entries that a leaf still needs. After a crash FILE is either the
-old journal or the new one.`,
+    description: `Remove the entries before a position, or older than a time, and the contents that only these entries name. The other
+entries keep their positions, and verify shows the same head. Removed entries can be neither undone nor shown: an undo
+to an earlier position fails. The last entry stays, and so do the entries that a leaf still needs. After a crash, FILE
+is either the old journal or the new one.`,
     examples: [
       ["../work.journal --before 5000", "Keep entry 5000 and all later ones"],
       ["../work.journal --before 2026-01-31", "Keep the entries since this time"]
@@ -119,17 +120,17 @@ const replay = journalSubcommand(
   "replay",
   {
     summary: "Rebuild the tree of a position",
-    description: `Write the tree as it was at a position of the journal into an empty directory, or list it. The tree has the files that
-were changed through the journal, also in their state before. DIR is relative to the current directory; all of the
-tree is written, or nothing.`,
+    description: `Write the tree as it was at a position of the journal into an empty directory, or list this tree. The tree contains only
+files that were changed through the journal, but also their state before the first change. DIR is relative to the
+current directory. The whole tree is written, or nothing.`,
     examples: [
-      ["../work.journal --to 120 --into ../then", "As it was after entry 120"],
+      ["../work.journal --to 120 --into ../then", "The tree as it was after entry 120"],
       ["../work.journal --list", "List the tree at the end"]
     ]
   },
   {
     file,
-    to: flags.natural("to", "POSITION", "As it was after this position (default: the last)"),
+    to: flags.natural("to", "POSITION", "The tree as it was after this position (default: the last)"),
     into: flags.text("into", "DIR", "The directory to write, empty or not existing yet"),
     list: flags.toggle("list", "List the tree, and write nothing")
   },
@@ -140,10 +141,10 @@ const drift = subcommandOn(unrecordedLayer("drift changes nothing"), "journal")(
   "drift",
   {
     summary: "Show changes that the journal did not record",
-    description: `Compare the root with the journal, and show each path that was changed without it: the recorded state and the current
-state. Permission bits are compared if the journal has them. With --all also show paths that the journal never touched:
-"added" if it knows the whole directory, otherwise "not in the journal", because the entry may be older than the
-journal.`,
+    description: `Compare the root with the journal, and show each path that was changed without the journal: the recorded state and the
+current state. Permission bits are compared if the journal has them. --all also shows paths that the journal never
+touched: "added" if the journal knows the whole directory, otherwise "not in the journal", because the entry may be
+older than the journal.`,
     examples: [
       ["../work.journal", "Changes made without the journal"],
       ["../work.journal --all --path src", "New files in src too"]
@@ -152,7 +153,7 @@ journal.`,
   {
     file,
     to: flags.natural("to", "POSITION", "Compare with this position (default: the last)"),
-    paths: flags.repeated("path", "PATH", "Only at this path and below (may be repeated)").pipe(Flag.withAlias("p")),
+    paths: flags.repeated("path", "PATH", "Only this path and below (may be repeated)").pipe(Flag.withAlias("p")),
     all: flags.toggle("all", "Show paths that the journal never touched too")
   },
   onJournal(() => import("../journal/undo.ts").then(({ drift }) => drift))
@@ -163,18 +164,18 @@ const undo = subcommandOn(unrecordedLayer("an undo is recorded in the journal th
   {
     summary: "Undo the changes after a position",
     description: `Restore every path of the root that was changed after a position to its state at that position, all of them or none. If
-a path was changed without the journal, nothing is changed, and the path is named. The undo is recorded in the same
-journal, so that it can be undone too.`,
+a path was changed without the journal, nothing is changed, and the error names the path. The undo is recorded in the
+same journal, so that the undo can be undone too.`,
     examples: [
-      ["../work.journal --to 120 --dry-run", "What would change"],
-      ["../work.journal --to 120", "As it was after entry 120"],
+      ["../work.journal --to 120 --dry-run", "Show what would change"],
+      ["../work.journal --to 120", "The tree as it was after entry 120"],
       ["../work.journal --to 0 --path src", "Everything recorded below src"]
     ]
   },
   {
     file,
     to: flags.requiredNatural("to", "POSITION", "Undo all changes after this position; 0: all of them"),
-    paths: flags.repeated("path", "PATH", "Only at this path and below (may be repeated)").pipe(Flag.withAlias("p")),
+    paths: flags.repeated("path", "PATH", "Only this path and below (may be repeated)").pipe(Flag.withAlias("p")),
     dryRun: flags.toggle("dry-run", "Show what would change, and change nothing")
   },
   onJournal(() => import("../journal/undo.ts").then(({ undo }) => undo))
@@ -188,9 +189,9 @@ export const journal = Command.make("journal").pipe(
   ]),
   described({
     summary: "Read a journal that --journal recorded, and undo its changes",
-    description: `With --journal FILE, every command that changes something, mcp too, records each change: first the request, then its
-result and the previous state. FILE must lie outside of the root; contents over 4 KiB lie beside it in FILE.contents.
-A journal belongs to one root: paths of two roots in one journal could not be distinguished.`,
+    description: `With --journal FILE, every command that changes something, including mcp, records each change: first the request, then
+its result and the previous state. FILE must lie outside the root. Contents over 4 KiB are stored beside it, in
+FILE.contents. A journal belongs to one root, because paths of two roots in one journal could not be distinguished.`,
     examples: [
       ["show ../work.journal --changes", "The changes"],
       ["undo ../work.journal --to 0 --dry-run", "The effect of an undo of everything"],

@@ -51,11 +51,11 @@ export const stat = subcommand(
   "stat",
   {
     summary: "Show the kind, size, times and version of a path",
-    description: `Kind, size, permissions, times and, of a file, its version: the SHA-256 of its bytes, which --if-match of write,
-edit and rm compares, so that no change of others is overwritten.`,
+    description: `Show the kind, size, permissions and times of a path and, for a file, its version. The version is the SHA-256 of the
+bytes. The flag --if-match of write, edit and rm compares the version, so that no change of others is overwritten.`,
     examples: [
       ["README.md", "A file"],
-      ["--json README.md | jq -r .version", "Its version alone"]
+      ["--json README.md | jq -r .version", "Only its version"]
     ]
   },
   { paths: flags.paths("The files or directories") },
@@ -72,17 +72,15 @@ edit and rm compares, so that no change of others is overwritten.`,
   })
 )
 
-// Draws everything below a directory. A branch can be drawn only when its last entry is known, so a terminal shows the
-// tree at the end. Programs get the entries line by line.
+// Draws everything below a directory. The line to an entry depends on whether the entry is the last in its directory, so the
+// tree is drawn when all entries are known. With --json the entries are written one by one.
 
 const branchStrokes = (isTerminal: boolean) =>
   isTerminal
     ? { item: "├── ", last: "└── ", through: "│   ", empty: "    " }
     : { item: "|-- ", last: "`-- ", through: "|   ", empty: "    " }
 
-/**
- * Draws the entries, which are in path order. The last entry that names a directory as its parent is therefore its last child.
- */
+/** Draws the entries, which are in path order. The last entry with a given parent is therefore the last in that directory. */
 const drawTree = (look: TextStyle, isTerminal: boolean, base: FsPath.FsPath, entries: ReadonlyArray<GlobMatch>): string => {
   const stroke = branchStrokes(isTerminal)
   const lastChild = new Map<string, string>()
@@ -116,8 +114,8 @@ export const tree = subcommand(
   "tree",
   {
     summary: "Draw the tree of a directory",
-    description: `Draw everything below a directory, with sizes, hidden files too, but without files that git ignores.
-Entries that were left out or cannot be read are counted at the end.`,
+    description: `Draw everything below a directory, with sizes. Hidden files are included, but not the files that git ignores.
+The last line counts the entries that were left out or cannot be read.`,
     examples: [
       ["", "The project without the files that git ignores"],
       ["src --depth 2", "Two levels of one directory"],
@@ -138,7 +136,7 @@ Entries that were left out or cannot be read are counted at the end.`,
     const base = stat.path
     const shown: Array<GlobMatch> = []
     const skippedFiles = skipped.makeCollector()
-    // Exclude deeper levels: excluded directories are not entered, so the walk ends there.
+    // Exclude deeper levels, because the walk does not enter excluded directories.
     const deeperExcludes = depth === undefined ? [] : [Array.from({ length: depth + 1 }, () => "*").join("/")]
     const matches = fs.globStream("*", {
       path,
@@ -229,12 +227,12 @@ export const ls = subcommand(
   "ls",
   {
     summary: "List a directory",
-    description: `List directories in the order of their names, hidden ones too, and the files given. Directories end in /.
-On a terminal with sizes; into a pipe one name a line and nothing else, unless --long.`,
+    description: `List files and the entries of directories in the order of their names, including hidden entries. Directories end in /.
+A terminal also shows sizes. A pipe gets one name per line and nothing else, unless --long is given.`,
     examples: [
       ["", "The entries of the root"],
       ["src --long", "With permissions, sizes, times and the targets of links"],
-      ["--json | jq -r .path", "For a program: one JSON document a line"]
+      ["--json | jq -r .path", "For a program: one JSON document per line"]
     ]
   },
   {

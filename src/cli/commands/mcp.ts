@@ -22,7 +22,9 @@ export const mcp = Command.make(
   "mcp",
   {
     directories: Argument.Path("directory").pipe(
-      Argument.withDescription("The root, like --root; several are served as directories of the root, each by its name"),
+      Argument.withDescription(
+        "The root, like --root; several directories are served below a common root, each under its name"
+      ),
       Argument.filter(
         (directory) => directory.trim() !== "",
         () => "a directory, not blank"
@@ -34,14 +36,18 @@ export const mcp = Command.make(
       .pipe(Flag.map((tools) => tools ?? "all")),
     readOnly: flags.toggle("read-only", "Offer no tool that changes anything"),
     deletes: flags
-      .toggle("no-delete", "Refuse every removal and move, also by a patch or a restore")
+      .toggle("no-delete", "Refuse every removal and move, including those of a patch or a restore")
       .pipe(Flag.map((isGiven) => !isGiven)),
     limits: Flag.Literals("limits", ["agent", "standard", "unlimited"]).pipe(
       Flag.withDescription("The limits on what one call may read and write"),
       Flag.withMetavar("LIMITS"),
       Flag.withDefault("agent" as const)
     ),
-    mountPoint: flags.text("mount-point", "PATH", "Paths may begin with this directory (default: the root as it was given)"),
+    mountPoint: flags.text(
+      "mount-point",
+      "PATH",
+      "The absolute directory that paths may begin with (default: the root as given)"
+    ),
     allow: flags.repeated("allow", "GLOB", "Allow access only to these (may be repeated)"),
     deny: flags.repeated("deny", "GLOB", "Hide these and refuse access to them, even if --allow matches (may be repeated)"),
     readBeforeWrite: flags.toggle(
@@ -50,10 +56,12 @@ export const mcp = Command.make(
     ),
     structured: flags.toggle(
       "structured",
-      "Send results as structured content too, for programs that read it; models need the text"
+      "Also send results as structured content, for clients that are programs; models need only the text"
     ),
     snapshots: Flag.Boolean("snapshots").pipe(
-      Flag.withDescription("Offer snapshots with any --tools, and fail if none can be kept (default: with all tools)"),
+      Flag.withDescription(
+        "Offer snapshots with any --tools, and fail if they are impossible (default: with all tools, if possible)"
+      ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
     ),
@@ -74,35 +82,35 @@ export const mcp = Command.make(
   described({
     summary: "Serve the directory to agents (Model Context Protocol)",
     description: `Serve the directory to one agent over standard input and output: tools to list, read, search and change files and
-to take and restore snapshots, files as resources, and a guide for the model. Nothing leads out of the root, whatever
-a client asks for. It ends when its input does. With --http 8080 it serves programs of this machine, several at once,
+to take and restore snapshots, files as resources, and a guide for the model. No path leads out of the root. The
+server ends when its input ends. With --http 8080 it serves several programs of this machine
 at http://127.0.0.1:8080/mcp until it is stopped.
-Without a root it serves the roots that the client lists, else the current directory. A home directory and the whole
-machine are refused. Before the first change of a session, and before a directory is removed, it takes a snapshot.`,
+Without a root it serves the roots that the client lists or, if there are none, the current directory. A home directory
+and the whole machine are refused. Before the first change of a session, and before a directory is removed, the server
+takes a snapshot.`,
     examples: [
-      ["~/notes", "What a client's configuration starts; so does --root"],
+      ["~/notes", "The command for a client's configuration; --root works too"],
       ["--root . --read-only", "Read only: no tool that changes anything is listed"],
       ["app ../shared", "Two directories, as app and shared"],
       ["--deny '**/.env*' --deny '.git/**' --read-before-write", "Hide secret files"],
-      ["--deny '**/.env*' --hardlinks reject", "Also where a secret file has a second name"],
+      ["--deny '**/.env*' --hardlinks reject", "Also if a secret file has another hard link"],
       ["--no-delete", "Write and edit, but remove nothing"],
       ["--backend memory", "On a copy in memory, which ends with the session"],
-      ["--backend memory --mount ../shared:lib --mount notes.md", "With other files in it"]
+      ["--backend memory --mount ../shared:lib --mount notes.md", "On a copy with additional files"]
     ]
   }),
-  refuseFlags(({ host, http }) => (host !== undefined && http === undefined ? "--host goes only with --http" : undefined))
+  refuseFlags(({ host, http }) => (host !== undefined && http === undefined ? "--host requires --http" : undefined))
 )
 
 export const debug = subcommandOn(Layer.empty)(
   "debug",
   {
-    summary: "Look at a dump, or at the directory with its snapshots, in the browser",
+    summary: "Show a dump, or the directory with its snapshots, in the browser",
     description: `Serve a page to browsers of this machine only, until it is stopped. Its address is printed on standard error.
-With PATH the page shows a dump: sessions, tool calls and files. PATH is a dumped .jsonl file,
-its .fs.zip, or a directory of dumps, the newest shown first. Without PATH the page shows the directory live,
-its snapshots, and the changes between them. With --journal FILE the page shows that journal too,
-and the author of each change. The page changes nothing, and records nothing in the journal.
-Programs find the API at /openapi.json.`,
+With PATH the page shows a dump: sessions, tool calls and files. PATH is a dumped .jsonl file, its .fs.zip, or a
+directory of dumps, of which the newest is shown first. Without PATH the page shows the directory live, its snapshots,
+and the changes between them. With --journal FILE the page also shows that journal, and the author of each change.
+The page changes nothing, and records nothing in the journal. Programs find the API at /openapi.json.`,
     examples: [
       ["runs", "The newest dump of a directory, with a list of the others"],
       ["runs/5f0c.jsonl", "One dump with its files"],

@@ -28,7 +28,7 @@ const reportContinuation = Effect.fnUntraced(function* (
 ) {
   if (!result.truncated) return
   const { yellow } = errorStyle(yield* Screen)
-  // Without a cursor, the same command without --max returns the rest.
+  // If the result has no cursor, no --after can continue the search.
   const continueHint = result.next === undefined || max === 0 ? "" : `; continue with --after ${quote(result.next)}`
   yield* writeRemark(`${yellow("more:")} there are more results than --max allows${continueHint}`, {
     truncated: true,
@@ -36,8 +36,8 @@ const reportContinuation = Effect.fnUntraced(function* (
   })
 })
 
-// Formats matches: on a terminal grouped by file with line numbers, in a pipe one per line with path, line and text.
-// Shared context lines are shown once, and gaps are marked.
+// Formats matches. A terminal shows them grouped by file with line numbers. A pipe gets one line for each match, with path,
+// line number and text. Shared context lines are shown once, and gaps are marked.
 
 interface MatchFormat {
   readonly head: (path: string, isFirst: boolean, hasContext: boolean) => string
@@ -46,7 +46,8 @@ interface MatchFormat {
 }
 
 /**
- * Arranges matches and context. Lines after a match are held back until the next match is known, because it may be among them.
+ * Arranges matches and context lines in order. The lines after a match are kept until the next match is known, because that
+ * match may be one of them.
  */
 const arrangeMatches = (
   matchFormat: MatchFormat,
@@ -108,7 +109,7 @@ const formatPiped = (look: TextStyle): ListFormat<GrepMatch> =>
 const emphasizeMatch = (look: TextStyle, text: string, start: number, end: number): string =>
   look.text(text.slice(0, start)) + look.red(look.bold(look.text(text.slice(start, end)))) + look.text(text.slice(end))
 
-/** The longest line to show, in rows of the terminal; a longer one is cut to the part around its match. */
+/** The largest number of terminal rows for one line. A longer line is cut to the part around its match. */
 const maxRowsPerLine = 4
 
 const cutAroundMatch = (look: TextStyle, { lineContent, matchEnd, matchStart }: GrepMatch, columns: number): string => {
@@ -143,14 +144,14 @@ export const glob = subcommand(
   "glob",
   {
     summary: "Find paths by pattern",
-    description: `Find files by glob, in the order of their paths, hidden ones too, without those git ignores. A pattern without /
-matches names at any depth, one with / starts at --path; * stays within a name, ** crosses directories, {a,b} and
-[a-z] choose. Quote patterns, or the shell expands them first.`,
+    description: `Find files by glob, in the order of their paths, including hidden files but not the files that git ignores. A pattern
+without / matches names at any depth; a pattern with / starts at --path. * matches within a name, ** crosses
+directories, {a,b} and [a-z] match alternatives. Quote patterns, or the shell expands them first.`,
     examples: [
       ["'*.ts'", "By name, at any depth"],
       ["'src/**/*.ts' -x '*.test.ts'", "By path, without tests"],
       ["'**/node_modules' --kinds directory --no-ignore", "Directories, also those that git ignores"],
-      ["'*' --max 100 --json", "The first hundred, as JSON"]
+      ["'*' --max 100 --json", "The first hundred matches, as JSON"]
     ]
   },
   {
@@ -200,7 +201,10 @@ matches names at any depth, one with / starts at --path; * stays within a name, 
 
 const FileMatches = Schema.Struct({ path: GrepMatch.fields.path, matches: Schema.Int })
 
-/** Counts the matches of each file. Matches arrive file by file, so a file is complete when the next one begins. */
+/**
+ * Counts the matches of each file. Matches arrive file by file, so a count is complete when the first match of another file
+ * arrives.
+ */
 const countPerFile = <E, R>(matches: Stream.Stream<GrepMatch, E, R>) =>
   matches.pipe(
     Stream.groupAdjacentBy((match) => match.path),
@@ -231,9 +235,9 @@ export const grep = subcommand(
   "grep",
   {
     summary: "Find lines by regular expression",
-    description: `Find the lines that match a JavaScript regular expression, in the order of paths and lines. Hidden files are searched;
-binary ones and what git ignores are not, unless a path names them. Skipped files are counted at the end.
-On a terminal grouped by file, into a pipe as path:line:text. A pattern that begins with - goes after --.`,
+    description: `Find the lines that match a JavaScript regular expression, in the order of paths and lines. Hidden files are searched.
+Binary files and files that git ignores are not, unless a path names them. The last line counts the skipped files.
+A terminal shows matches grouped by file; a pipe gets path:line:text. A pattern that begins with - goes after --.`,
     examples: [
       ["'TODO|FIXME'", "In all files that git does not ignore"],
       ["-i readme docs README.md --glob '*.md' -C 2", "In some files of a directory and one more, with two lines around"],
@@ -247,7 +251,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
     glob: flags.repeated("glob", "GLOB", "Only files that match; !GLOB excludes (may be repeated)").pipe(Flag.withAlias("g")),
     exclude: flags.exclude,
     gitignore: flags.gitignore,
-    ignoreCase: flags.toggle("ignore-case", "Ignore upper and lower case").pipe(Flag.withAlias("i")),
+    ignoreCase: flags.toggle("ignore-case", "Ignore the difference between upper and lower case").pipe(Flag.withAlias("i")),
     literal: flags.toggle("literal", "The pattern is plain text").pipe(Flag.withAlias("F")),
     wholeWord: flags.toggle("word", "Only whole words").pipe(Flag.withAlias("w")),
     context: flags.natural("context", "N", "Lines to show before and after each match").pipe(Flag.withAlias("C")),
@@ -305,7 +309,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
       const page = yield* firstMatches(fs, pattern, { ...options, maxMatches: max }, bases).pipe(searching)
       yield* print(Stream.fromArray(page.matches))
       yield* skipped.report(page.skipped)
-      // Without path order no cursor can tell which matches were returned.
+      // If matches are not in path order, no cursor can describe which matches were returned.
       yield* reportContinuation(isNested ? { truncated: page.truncated } : page, max)
     }
     if (screen.isTerminal && !json && totals.matches > 0) yield* screen.warn(errorStyle(screen).dim(formatTotals()))
@@ -314,7 +318,7 @@ On a terminal grouped by file, into a pipe as path:line:text. A pattern that beg
     if (!rest.literal && pattern.includes(String.raw`\|`)) {
       const meant = pattern.replaceAll(String.raw`\|`, "|")
       yield* writeRemark(
-        String.raw`${errorStyle(screen).yellow("note:")}  \| is the character |; for either of two write ${quote(meant)}`,
+        String.raw`${errorStyle(screen).yellow("note:")}  \| matches the character |; for alternatives write ${quote(meant)}`,
         {
           note: String.raw`\| is the character |`,
           meant

@@ -33,7 +33,7 @@ const DescribedSnapshot = Schema.Struct({
   ...FilesystemSnapshot.fields,
   files: Schema.Int,
   bytes: Schema.Int,
-  /** The number of FIFOs, sockets and devices, which snapshots do not hold. */
+  /** The number of FIFOs, sockets and devices, which snapshots cannot contain. */
   skipped: Count,
   filesChanged: Count,
   linesAdded: Count,
@@ -62,30 +62,33 @@ const formatNumbers = (details: Details): string => {
 
 const maxTagCharacters = 1000
 
-/** Reports entries that snapshots cannot hold, because a restore does not bring them back. */
+/** Reports the number of entries that a snapshot does not contain. A restore cannot bring these entries back. */
 const reportSkipped = Effect.fnUntraced(function* (skipped: number) {
   const { yellow } = errorStyle(yield* Screen)
-  yield* writeRemark(`${yellow("skipped:")} ${humanise.whole(skipped)} that snapshots cannot hold (FIFOs, sockets, devices)`, {
-    skipped
-  })
+  yield* writeRemark(
+    `${yellow("skipped:")} ${humanise.whole(skipped)} of the entries (FIFOs, sockets or devices), because snapshots cannot contain them`,
+    {
+      skipped
+    }
+  )
 })
 
 export const snapshot = subcommand(
   "snapshot",
   {
-    summary: "Keep the whole tree as it is now",
-    description: `Keep everything below the root, so that restore brings it back byte for byte: ignored files, empty directories,
+    summary: "Take a snapshot of the whole tree",
+    description: `Take a snapshot of everything below the root, which restore brings back byte for byte: ignored files, empty directories,
 links, permissions, repositories. Content that has not changed since the last snapshot takes no space again.
-Snapshots are kept outside the root, in a git repository that your own git commands never see (the command snapshots
-prints its place); with --store DIR in another one.`,
+Snapshots are stored outside the root, in a git repository that your own git commands never see. The command snapshots
+prints its path; --store DIR selects another repository.`,
     examples: [
-      ["", "Before something is tried"],
-      ["--tag 'works, tests pass'", "With a tag that names it"],
-      ["--json | jq -r .snapshotId", "Its whole id, for a program"]
+      ["", "Before an experiment"],
+      ["--tag 'works, tests pass'", "With a tag as its name"],
+      ["--json | jq -r .snapshotId", "Print the whole id, for a program"]
     ]
   },
   {
-    tag: flags.text("tag", "TEXT", "One line of text that names it"),
+    tag: flags.text("tag", "TEXT", "A name for the snapshot: one line of text"),
     anyRoot: flags.toggle("any-root", "Allow a snapshot even of a home directory or the whole machine"),
     store: flags.store
   },
@@ -141,7 +144,7 @@ const show = Effect.fnUntraced(function* ({ directory, snapshots }: Store, max: 
   const { json } = yield* Settings
   const short = shortIds(all)
   const newest = all.toReversed().slice(0, max)
-  // Process them one by one and show each at once: counting the changes compares two trees.
+  // Process the snapshots one by one and show each at once, because counting changes compares two trees and takes time.
   const details = Stream.mapEffect(Stream.fromIterable(newest), (snapshot) => snapshots.details(snapshot))
   if (json) return yield* listLines(DescribedSnapshot, Stream.map(details, describeSnapshot), () => "")
   yield* listLines(Schema.Any, details, (look, item: Details) => formatRow(look, short(item.snapshot), item))
@@ -178,7 +181,7 @@ const forget = Effect.fnUntraced(function* (
   const forgottenSnapshots = yield* snapshotsToForget(store, forget, keep)
   if (!dryRun) {
     for (const snapshot of forgottenSnapshots) yield* snapshots.forget(snapshot)
-    if (forgottenSnapshots.length > 0) yield* snapshots.collect.pipe(showing("Giving back their space"))
+    if (forgottenSnapshots.length > 0) yield* snapshots.collect.pipe(showing("Freeing disk space"))
   }
   const verb = dryRun ? "Would forget" : "Forgot"
   yield* writeDocument(Forgotten, { forgotten: forgottenSnapshots.map(({ snapshotId }) => snapshotId), dryRun }, (look) =>
@@ -222,21 +225,21 @@ export const snapshots = subcommand(
   {
     summary: "List the snapshots, or forget some",
     description: `List the snapshots of this root, the newest first: id, time, changed files and lines since the previous snapshot,
-the size of its files, the tool it was taken for, its tag. An ID is a unique beginning of an id, a tag that only one
-snapshot has, or latest: the newest, not counting the safety snapshots of restore and import.`,
+the size of its files, the tool that it was taken for, and its tag. ID is a unique beginning of an id, a tag that only
+one snapshot has, or latest: the newest, not counting the safety snapshots of restore and import.`,
     examples: [
-      ["", "All of them, and where they are kept"],
-      ["-n 5 --json", "The newest five, as JSON"],
-      ["--forget 3fa91c02 --forget 'before lunch'", "Two that are no longer needed"],
+      ["", "All snapshots, and where they are stored"],
+      ["-n 5 --json", "The newest five snapshots, as JSON"],
+      ["--forget 3fa91c02 --forget 'before lunch'", "Forget two snapshots that are no longer needed"],
       ["--keep 20 --dry-run", "Show which would be forgotten if only the newest twenty stayed"]
     ]
   },
   {
-    max: flags.natural("max", "N", "Only the newest N").pipe(Flag.withAlias("n")),
+    max: flags.natural("max", "N", "Show only the newest N snapshots").pipe(Flag.withAlias("n")),
     forget: flags.repeated("forget", "ID", "Forget this snapshot, for good (may be repeated)"),
-    keep: flags.natural("keep", "N", "Forget all but the newest N, for good"),
+    keep: flags.natural("keep", "N", "Forget all but the newest N snapshots, for good"),
     dryRun: flags.toggle("dry-run", "Show what would be forgotten, and forget nothing"),
-    stats: flags.toggle("stats", "Only their number, their size and their store"),
+    stats: flags.toggle("stats", "Print only the number of snapshots, their size and the path of the store"),
     store: flags.store
   },
   Effect.fnUntraced(function* ({ max, stats: isStats, store, ...changes }) {
@@ -289,13 +292,15 @@ const checkPathsExist = Effect.fnUntraced(function* (
   }
 })
 
-/** Returns a hint if the text is an existing path: the user probably left out the snapshot id. */
+/** Returns a hint if the text is an existing path, because the user has probably omitted the snapshot id. */
 const suggestPathHint = ({ line }: Store, text: string) =>
   Effect.gen(function* () {
     if (text === "") return undefined
     const fs = yield* Filesystem
     const path = yield* toPathInRoot(text)
-    return (yield* fs.exists(path)) ? `The id comes first; of the newest one: ${line("restore", latest, path)}` : undefined
+    return (yield* fs.exists(path))
+      ? `Give the snapshot before the path, for example: ${line("restore", latest, path)}`
+      : undefined
   }).pipe(Effect.orElseSucceed(() => undefined))
 
 const restoreAndReport = Effect.fnUntraced(function* (store: Store, id: string, options: Options) {
@@ -316,7 +321,7 @@ const restoreAndReport = Effect.fnUntraced(function* (store: Store, id: string, 
     (look) =>
       `${formatSomeChanges(look, changes, dryRun)}${
         changes.length === 0
-          ? `It is already as in snapshot ${look.yellow(short(from))}`
+          ? `The files are already as in snapshot ${look.yellow(short(from))}`
           : `${dryRun ? "Would restore" : "Restored"} ${look.yellow(short(from))}, ${formatChangeCounts(changes)}`
       }\n`
   )
@@ -333,10 +338,10 @@ export const restore = subcommand(
   "restore",
   {
     summary: "Restore the tree, or a part of it, from a snapshot",
-    description: `Restore everything below the root, or only the given paths and below, to the state of a snapshot: files that were
-changed or removed since come back, files that were added are removed. All of it changes or nothing, even on a power
-failure. A snapshot is taken first, so that the restore can be undone; --no-safety skips the snapshot.
-An ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists them.`,
+    description: `Restore everything below the root, or only the given paths and everything below them, to the state of a snapshot. Files
+that were changed or removed since then come back, and files that were added are removed. Either everything changes or
+nothing, even after a power failure. A snapshot is taken first, so that the restore can be undone; --no-safety skips it.
+ID is a unique beginning of an id, a tag that only one snapshot has, or latest; the command snapshots lists the ids.`,
     examples: [
       ["--dry-run", "The changes that the newest snapshot would make"],
       ["", "Everything as in the newest snapshot"],

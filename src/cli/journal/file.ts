@@ -1,6 +1,6 @@
 /**
- * Finds the journal of a command: a file of the machine, relative to the working directory and not to the root. Commands that
- * only read open it beside a writer, and never create one.
+ * Resolves the journal of a command: a file of the machine, relative to the working directory and not to the root. Commands
+ * that only read a journal never create it, and work while another process writes it.
  */
 import * as Effect from "effect/Effect"
 import * as Argument from "effect/cli/Argument"
@@ -17,7 +17,7 @@ export const checkPosition = Effect.fnUntraced(function* (journal: Scrivener<Ent
   if (position <= last) return last
   return yield* usage(
     `there is no position ${position}: the journal has ${humanise.count(last, "entry")}`,
-    "List them with journal show; 0 is before the first."
+    "List the entries with journal show; position 0 is before the first entry."
   )
 })
 
@@ -52,7 +52,7 @@ export const existingJournal = Effect.fnUntraced(function* (file: string) {
   )
 })
 
-/** Tests whether the journal has content; only a new journal can be made chained. */
+/** Tests whether the journal exists and has content. Only a new journal can be chained. */
 export const hasContent = (place: string): boolean => (statSync(place, { throwIfNoEntry: false })?.size ?? 0) > 0
 
 export const openForReading = Effect.fnUntraced(function* (file: string) {

@@ -14,7 +14,7 @@ export { entriesOf, type Window } from "../../journal/replay/filter.ts"
 
 const tags: ReadonlyArray<string> = Entry.members.map((entry) => entry.fields._tag.schema.literal)
 
-/** Finds a kind of entry; `FileWrite`, `filewrite` and `write` mean the same. */
+/** Returns the tag of a kind of entry. `FileWrite`, `filewrite` and `write` name the same kind. */
 const kindOf = (text: string): string | undefined => {
   const wanted = text.trim().toLowerCase()
   return tags.find((tag) => tag.toLowerCase() === wanted || tag.toLowerCase() === `file${wanted}`)
@@ -39,7 +39,7 @@ export interface FilterOptions {
 
 const given = <A>(list: ReadonlyArray<A>): ReadonlyArray<A> | undefined => (list.length === 0 ? undefined : list)
 
-/** Returns the parsed paths. No path means all paths, as `undefined`. */
+/** Returns the parsed paths, or `undefined` for an empty list, which selects all paths. */
 export const pathsOf = (paths: ReadonlyArray<string>) => Effect.map(Effect.forEach(paths, parsePath), given)
 
 export const filterOf = Effect.fnUntraced(function* ({

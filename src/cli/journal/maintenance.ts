@@ -72,7 +72,7 @@ const incompleteComplaint = (file: string, { damaged, missing }: Verified["conte
   new Complaint({
     error: { _tag: "JournalError", operation: "verify", reason: "corrupt", missing, damaged },
     message: `the contents of "${file}" are damaged: ${humanise.whole(missing)} missing, ${humanise.whole(damaged)} damaged`,
-    hint: "They lie beside the journal, in the directory with its name and .contents.",
+    hint: "The contents are stored beside the journal, in the directory FILE.contents.",
     code: notAsWrittenCode
   })
 
@@ -87,7 +87,7 @@ const formatVerification = (
     chained
       ? `chained${head === undefined ? "" : `, with the head ${head}`}`
       : "not chained, so some changes would go unnoticed",
-    ...(torn ? ["the last append was not completely written, so it counts as never made"] : [])
+    ...(torn ? ["the last append is incomplete and is ignored"] : [])
   ]
   return lines.map((line) => `${line}\n`).join("")
 }

@@ -18,7 +18,7 @@ const journalInsideRoot = (file: string): Complaint =>
     "Choose a file outside of the root, so that the journal does not record its own changes."
   )
 
-/** Tests whether the journal lies inside the root, also for a container's directory and through links in the root. */
+/** Tests whether the journal lies inside the root. The test covers the directory of a container, and links in the root. */
 const isInsideRoot = Effect.fnUntraced(function* ({ port: { history } }: Algebra, place: string) {
   const { backend, directories, root } = yield* Settings
   const { directory } = yield* Screen
@@ -34,8 +34,8 @@ const isInsideRoot = Effect.fnUntraced(function* ({ port: { history } }: Algebra
 })
 
 /**
- * Records changes through the filesystem while the scope is open. A new journal is chained. Returns the recording filesystem
- * and the journal.
+ * Records the changes made through a filesystem until the scope closes. A new journal is chained. Returns the recording
+ * filesystem and the journal.
  */
 export const startRecording = Effect.fnUntraced(function* (fs: Algebra, file: string) {
   const path = yield* journalToWrite(file)
@@ -65,7 +65,9 @@ export const withRecording = <E, R>(
     )
   )
 
-/** Refuses `--journal` if nothing can be recorded; an empty journal would claim that nothing was done. */
+/**
+ * Refuses `--journal` for a command whose changes cannot be recorded. An empty journal would suggest that nothing was changed.
+ */
 export const withoutJournalFlag = (why: string) =>
   refusing(({ command, journal }) =>
     journal === undefined ? undefined : usage(`--journal cannot be combined with ${command}: ${why}`, "Leave out --journal.")

@@ -58,7 +58,7 @@ const makeEmptyDirectory = (directory: string, place: string): Effect.Effect<str
     }
   })
 
-/** Writes the whole tree or nothing: a failure removes the directories that were made. */
+/** Writes the whole tree or nothing. A failure also removes the directories that were created. */
 const writeTree = Effect.fnUntraced(function* (tree: Algebra, directory: string) {
   const screen = yield* Screen
   const open = yield* HostOpener
@@ -84,7 +84,7 @@ export interface ReplayOptions {
 
 export const replay = Effect.fnUntraced(function* ({ file, into, to }: ReplayOptions) {
   if (into?.trim() === "")
-    return yield* usage("the name of the directory is blank", "Name one that is empty or does not exist yet.")
+    return yield* usage("the name of the directory is blank", "Name a directory that is empty or does not exist yet.")
   const journal = yield* openForReading(file)
   const last = yield* checkPosition(journal, to ?? 0)
   const position = to ?? last

@@ -22,7 +22,7 @@ const tagColumns = "FileMakeDirectory".length
 
 const position = (look: TextStyle, position: number): string => look.yellow(`${position}`.padStart(6))
 
-/** Formats a time as `2026-01-31 23:59:00.123`, in UTC; a number outside the calendar stays a number. */
+/** Formats a time as `2026-01-31 23:59:00.123`, in UTC. A number that is not a valid date is printed as a number. */
 const formatTime = (at: number): string => {
   try {
     return DateTime.formatIso(DateTime.makeUnsafe(at)).replace("T", " ").replace("Z", "")
@@ -50,7 +50,7 @@ const formatEntry = (look: TextStyle, { at, entry, position }: Recorded<Entry>):
   )
 }
 
-/** An entry as in the file, without the fields that chain the file. */
+/** An entry in the form that the file has, without the fields of the hash chain. */
 const Shown = Schema.Struct({ position: Schema.Int, at: Schema.Finite, entry: Entry })
 
 const readFirstChunk = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8Array, JournalError> =>

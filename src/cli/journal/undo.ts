@@ -1,6 +1,6 @@
 /**
- * Undoes everything after a position. The undo is recorded in the same journal, so the journal stays true and the undo can
- * itself be undone.
+ * Undoes everything after a position. The undo is recorded in the same journal, so the journal remains complete and the undo
+ * can be undone too.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -70,7 +70,7 @@ const formatState = (look: TextStyle, state: Shown["actual"]): string => {
 const formatDifference = (look: TextStyle, { actual, expected }: Shown): string => {
   if (actual.kind === "nothing") return `${look.red("removed")}, was ${formatState(look, expected)}`
   if (expected.kind === "nothing") return `${look.green("added")}, ${formatState(look, actual)}`
-  // An unknown kind without mode means that the journal knows nothing of the entry.
+  // An expected state of unknown kind without a mode means that the journal has no information about the entry.
   if (expected.kind === "unknown" && expected.mode === undefined) return `not in the journal, ${formatState(look, actual)}`
   return `${look.yellow("changed")}, was ${formatState(look, expected)}, is ${formatState(look, actual)}`
 }
@@ -156,7 +156,7 @@ export const undo = Effect.fnUntraced(function* ({ dryRun, file, paths: given, t
     (look) =>
       `${formatSomeChanges(look, changes, dryRun)}${
         changes.length === 0
-          ? `It is already as at position ${look.yellow(`${to}`)}`
+          ? `The files are already as at position ${look.yellow(`${to}`)}`
           : `${dryRun ? "Would undo" : "Undid"} the changes after position ${look.yellow(`${to}`)}, ${formatChangeCounts(changes)}`
       }\n`
   )

@@ -1,6 +1,6 @@
 /**
- * An open dump: its sessions as they were written, with any slices, and their archive. If one of them is damaged, the other is
- * still shown, and the problem is reported beside it.
+ * Opens a dump: its sessions, with slices of any type, and its archive. If the sessions or the archive are damaged, the other
+ * part is still shown, together with a description of the problem.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -68,8 +68,7 @@ export const manifestOf = ({ bytes, manifest }: Archive): FilesystemMeta => ({
   case_sensitive: true
 })
 
-// Collects the timed items in the logs of sessions, mainly calls of tools, in the order of time. Items without a time come
-// last.
+// Collects the items in the logs of sessions in the order of time. Most are calls of tools. Items without a time come last.
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -84,7 +83,7 @@ const countIn = (fields: Fields, name: string): number | undefined =>
 
 const times = ["at", "timestamp", "time", "createdAt", "created_at"]
 
-/** Reads a time: ISO 8601, or milliseconds since 1970. */
+/** Returns a time in milliseconds since 1970. The value is such a number, or a text in ISO 8601. */
 const millisOf = (value: unknown): number | undefined => {
   if (typeof value !== "string" && typeof value !== "number") return undefined
   return Option.getOrUndefined(Option.map(DateTime.make(value), DateTime.toEpochMillis))
@@ -187,13 +186,13 @@ const sessionsIn = (lines: string): Effect.Effect<Sessions> =>
           () =>
             void problems.push(
               problem._tag === "Overlong"
-                ? `line ${problem.line}: it is longer than ${maxTextBytes} bytes, the largest line of a session`
+                ? `line ${problem.line}: the line is longer than ${maxTextBytes} bytes, the limit for a line of a session`
                 : promote(problem, "debug", lines).message
             )
         )
       )
     )
-    if (all.length === 0 && problems.length === 0) problems.push("there is nothing in it")
+    if (all.length === 0 && problems.length === 0) problems.push("the file is empty")
     return { all, problems }
   })
 
@@ -217,7 +216,7 @@ const describeProblem = (problem: Problem, path: string): string => {
   if (problem instanceof SessionError) return problem.detail
   if (problem instanceof ArchiveError) return problem.message
   return problem._tag === "Replaced"
-    ? "it was replaced several times while it was read; try again"
+    ? "the dump was replaced several times during the read; try again"
     : promote(problem as Fault, "debug", path).message
 }
 
@@ -234,7 +233,7 @@ const openPairedArchive = (
   )
 }
 
-/** Opens the dump until the scope ends, even if its files are renamed meanwhile. */
+/** Opens the dump until the scope closes. The open files remain readable even if they are renamed meanwhile. */
 export const open = (place: Place): Effect.Effect<OpenDump, never, Scope.Scope> =>
   Effect.gen(function* () {
     let sessions: Sessions = { all: [], problems: [] }
@@ -255,7 +254,7 @@ export const open = (place: Place): Effect.Effect<OpenDump, never, Scope.Scope> 
       archiveProblem,
       sessionProblems: sessions.problems,
       problems: [
-        ...sessions.problems.map((problem) => `The sessions are not all there: ${problem}.`),
+        ...sessions.problems.map((problem) => `Some sessions cannot be shown: ${problem}.`),
         ...(archiveProblem === undefined ? [] : [`The files cannot be shown: ${archiveProblem}.`])
       ]
     }

@@ -8,15 +8,15 @@ import { dumpPathsOf } from "../../workspace/session/places.ts"
 import { type DebugError, makeDebugError } from "../errors.ts"
 import type { DumpFile } from "../model.ts"
 
-/** The location of a dump; at least one of its two files exists. */
+/** The location of a dump. At least one of its two files, the sessions and the archive, exists. */
 export interface Place {
-  /** The served directory: absolute and without links. */
+  /** The absolute real path of the served directory. */
   readonly directory: string
-  /** The path below the directory, with "/" on every system. */
+  /** The path relative to the directory, with "/" as separator on every system. */
   readonly path: string
   readonly name: string
   readonly lines: string | undefined
-  /** The archive, if there is no file of sessions that could name another. */
+  /** The path of the archive, if the dump has no `.jsonl` file. */
   readonly archiveAlone: string | undefined
 }
 
@@ -27,7 +27,7 @@ const dumpNameOf = (name: string): string | undefined =>
     .filter((ending) => name.endsWith(ending))
     .map((ending) => name.slice(0, -ending.length))[0]
 
-/** Returns the metadata of a path, or `undefined` if it is missing, in a circle of links, or inaccessible. */
+/** Returns the metadata of a path, or `undefined` if the path is missing, inaccessible, or part of a cycle of links. */
 const statOf = (path: string): Fs.Stats | undefined => {
   try {
     return Fs.statSync(path)
@@ -38,7 +38,7 @@ const statOf = (path: string): Fs.Stats | undefined => {
 
 const isFile = (path: string): boolean => statOf(path)?.isFile() === true
 
-/** Reports errors of the disk under the path as it was given. */
+/** Turns errors of the disk into DebugErrors with the given path. */
 const withDebugErrors = <A>(path: string, run: () => A): Effect.Effect<A, DebugError> =>
   Effect.mapError(
     attempt(() => run() as never),
@@ -68,7 +68,7 @@ const placeAt = (directory: string, file: string): Place => {
 
 const sizeAt = (path: string): number => statOf(path)?.size ?? 0
 
-/** Tests whether a path stays in the directory; a link out of it does not count as a dump. */
+/** Tests whether the real path lies in the directory. A link out of the directory is not a dump. */
 const staysIn = (directory: string, path: string): boolean => {
   try {
     return Fs.realpathSync(path).startsWith(directory.endsWith(sep) ? directory : directory + sep)
@@ -96,7 +96,10 @@ const describeDumpAt = (directory: string, file: string): ListedDump | undefined
   }
 }
 
-/** Lists one dump per name, preferring sessions to an archive alone. Files that disappear meanwhile are skipped. */
+/**
+ * Lists the dumps of a directory. A `.jsonl` and an archive with the same name are one dump. Files that are removed meanwhile
+ * are skipped.
+ */
 const listDumps = (directory: string): ReadonlyArray<ListedDump> => {
   const names = Fs.readdirSync(directory).filter((name) => dumpNameOf(name) !== undefined)
   const lines = new Set(names.filter((name) => name.endsWith(sessionsExtension)))
@@ -111,7 +114,7 @@ const listDumps = (directory: string): ReadonlyArray<ListedDump> => {
 export const list = (directory: string): Effect.Effect<ReadonlyArray<DumpFile>, DebugError> =>
   withDebugErrors(directory, () => listDumps(Fs.realpathSync(resolve(directory))).map(({ modified: _, ...file }) => file))
 
-/** Finds the dump of a path: a file of the dump, or a directory, which stands for its newest dump. */
+/** Finds a dump by the path of one of its files, or by a directory, which means its newest dump. */
 export const find = (path: string): Effect.Effect<Place, DebugError> =>
   Effect.flatMap(
     withDebugErrors(path, () => {
@@ -129,7 +132,7 @@ export const find = (path: string): Effect.Effect<Place, DebugError> =>
     (place) => {
       if (place === "other") {
         return Effect.fail(
-          makeDebugError("invalid", `${JSON.stringify(path)} is no dump: it ends neither in .jsonl nor in .fs.zip`, path)
+          makeDebugError("invalid", `${JSON.stringify(path)} is not a dump: its name ends in neither .jsonl nor .fs.zip`, path)
         )
       }
       if (place === undefined) {
@@ -147,11 +150,12 @@ const isInvalidRequest = (path: string): boolean =>
   path === "" || path.length > 4096 || path.includes("\0") || isAbsolute(path) || /^[a-z]:/i.test(path)
 
 /**
- * Finds another dump below the directory, by its path in `list`. Refuses paths that lead out: "..", absolute paths and links.
+ * Finds another dump below the directory by its path in `list`. Refuses paths that lead out of the directory through "..", as
+ * absolute paths, or through links.
  */
 export const findBelow = (directory: string, path: string): Effect.Effect<Place, DebugError> => {
   const shown = JSON.stringify(path.slice(0, 200))
-  const forbiddenError = makeDebugError("forbidden", `${shown} does not lie in the directory that is shown`)
+  const forbiddenError = makeDebugError("forbidden", `${shown} is outside the served directory`)
   if (isInvalidRequest(path)) return Effect.fail(forbiddenError)
   const file = resolve(directory, path)
   if (!file.startsWith(directory.endsWith(sep) ? directory : directory + sep)) return Effect.fail(forbiddenError)

@@ -1,4 +1,7 @@
-/** Shows a dump, and the dumps beside it for comparison and switching. Each is opened once, while it is in use. */
+/**
+ * Serves a dump, and the other dumps of its directory for comparison and switching. Each dump is opened once and closed after
+ * use.
+ */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as DateTime from "effect/DateTime"
@@ -29,7 +32,7 @@ const viewOfArchive = (archive: Archive): OpenTree => {
   }
 }
 
-/** The time for which a dump that was only compared with stays open. */
+/** The time after which a dump that was opened for a comparison is closed. */
 const comparedDumpIdleTime = "1 minute"
 
 export const make = Effect.fnUntraced(function* (
@@ -55,7 +58,7 @@ export const make = Effect.fnUntraced(function* (
       places.set(keyOf(place), place)
       return RcMap.get(dumps, keyOf(place))
     })
-  /** Shows another dump and keeps it open. Requests that still read the previous dump can finish. */
+  /** Makes another dump the shown one, and keeps it open. Requests that still read the previous dump can finish. */
   const showDump = (place: Place.Place) =>
     switchLock.withPermit(
       Effect.gen(function* () {

@@ -82,8 +82,8 @@ export const journalChanges = (params: { before?: number; limit?: number; path?:
 export const entry = (position: number, signal?: Signal) => get<Model.JournalEntry>(`api/journal/${position}`, {}, signal)
 
 /**
- * Listens until the returned function is called. `onState` reports whether the connection is open. A browser reconnects a
- * broken stream by itself, but not a refused one, so this retries.
+ * Listens until the returned function is called. `onState` reports whether the connection is open. A browser reconnects after a
+ * broken connection but not after a refused one, so this function reconnects then.
  */
 export const listen = (onEvent: (event: Model.LiveEvent) => void, onState: (isOpen: boolean) => void): (() => void) => {
   let source: EventSource

@@ -1,6 +1,6 @@
 /**
- * Bundles the page's program with its libraries: into a directory for the package, and in memory for a server that runs from
- * the sources. The published package needs neither this module nor the libraries.
+ * Bundles the program of the page with its libraries. The build writes the bundle into a directory of the package. A server
+ * that runs from the sources makes the bundle in memory. The published package contains neither this module nor the libraries.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"

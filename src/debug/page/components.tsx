@@ -30,7 +30,7 @@ export const bytes = (size: number): string => {
   return unit === 0 ? `${size} ${size === 1 ? "byte" : "bytes"}` : `${value.toFixed(value < 10 ? 1 : 0)} ${units[unit]}`
 }
 
-/** Requests a value, again whenever one of `inputs` changes. An outdated request is cancelled. */
+/** Requests a value, and requests it again whenever one of `inputs` changes. An outdated request is cancelled. */
 export const useRequest = <A,>(
   request: (signal: AbortSignal) => Promise<A>,
   inputs: ReadonlyArray<unknown>
@@ -49,7 +49,7 @@ export const useRequest = <A,>(
   return { ...state, askAgain: () => askAgain() }
 }
 
-/** Copies a text to the clipboard. `outcome` is set for a short time after each attempt. */
+/** Returns a function that copies a text to the clipboard. `outcome` is set for a short time after each attempt. */
 export const useClipboard = (text: string): { readonly outcome: "done" | "refused" | undefined; readonly copy: () => void } => {
   const [outcome, setOutcome] = useState<"done" | "refused">()
   useEffect(() => {
@@ -68,7 +68,7 @@ export const useClipboard = (text: string): { readonly outcome: "done" | "refuse
   return { outcome, copy: () => void write() }
 }
 
-/** Characters that are invisible or change the text direction; they could make one name look like another. */
+/** Characters that are invisible or change the text direction. They could make one name look like another. */
 const deceptiveCharacters =
   /(?:(?!(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic}))(?![\ufe0e\ufe0f])(?:[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}))/gu
 
@@ -110,7 +110,7 @@ export const Name = ({ marks, text }: { readonly text: string; readonly marks?: 
   return <bdi>{parts}</bdi>
 }
 
-/** Renders rows of equal height, and creates only the visible ones. `focus` is the row to keep in sight. */
+/** Renders a list with rows of equal height, but only its visible rows. `focus` is the row to keep visible. */
 export const VirtualList = ({
   active,
   class: name,
@@ -125,7 +125,7 @@ export const VirtualList = ({
   rowHeight,
   tabIndex = -1
 }: {
-  /** The id of the active row's element, if the list handles keys as a whole. */
+  /** The id of the active row's element, if the list element handles the keys of all rows. */
   readonly active?: string | undefined
   readonly id?: string
   readonly onKeyDown?: (event: KeyboardEvent) => void
@@ -193,7 +193,7 @@ export const VirtualList = ({
 const short = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" })
 const long = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" })
 
-/** Renders a time, with the full time as tooltip. An invalid time is shown as text. */
+/** Renders a time, with the full time as a tooltip. An invalid time is shown unchanged. */
 export const Time = ({ at }: { readonly at: string }) => {
   const date = new Date(at)
   if (Number.isNaN(date.getTime())) return <span>{escapeName(at)}</span>
@@ -210,7 +210,7 @@ export const LazyComponent = <Props extends object>({
   load,
   with: props
 }: {
-  /** The loader; it must be the same function at each render. */
+  /** The function that loads the component. It must be the same function at each render. */
   readonly load: () => Promise<ComponentType<Props>>
   readonly with: NoInfer<Props>
 }) => {

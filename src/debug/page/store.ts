@@ -1,4 +1,4 @@
-/** The state of the page. The current place is in the address, so that back, forward, reload and a copied address work. */
+/** The state of the page. The address contains the current place, so that back, forward, reload and a copied address work. */
 import { batch, computed, effect, signal } from "@preact/signals"
 import type { DumpFile, LiveEvent, Meta, SnapshotInfo } from "../model.ts"
 import * as Api from "./api.ts"
@@ -6,7 +6,7 @@ import * as Api from "./api.ts"
 export const views = ["files", "changes", "events", "slices", "journal"] as const
 export type View = (typeof views)[number]
 
-/** A place as in `#/files/src/a.ts?at=…`: a view, an object in it, and parameters. */
+/** A place in the page, such as `#/files/src/a.ts?at=…`: a view, an object in the view, and parameters. */
 export interface Place {
   readonly view: View
   /** A path or the name of a slice; "" for none. */
@@ -45,12 +45,12 @@ const applyAddress = (): void => {
   place.value = placeOf(hash)
 }
 addEventListener("hashchange", applyAddress)
-// Apply a clicked link before the next key or click, even if `hashchange` is late.
+// Apply the address of a clicked link before the next key or click, even if `hashchange` is late.
 for (const input of ["keydown", "click"]) addEventListener(input, applyAddress, { capture: true })
 
 /**
- * Goes to a place, with a history entry unless `replace`. Applies it at once, because the next key may come before the
- * `hashchange` event.
+ * Goes to a place, and adds a history entry unless `replace` is true. Applies the address at once, because the next key press
+ * may come before the `hashchange` event.
  */
 export const go = (href: string, { replace = false }: { readonly replace?: boolean } = {}): void => {
   if (replace) history.replaceState(null, "", href)
@@ -62,14 +62,14 @@ export const meta = signal<Meta | undefined>(undefined)
 export const problem = signal<string | undefined>(undefined)
 export const snapshots = signal<ReadonlyArray<SnapshotInfo>>([])
 export const at = computed(() => place.value.params["at"])
-/** A number that grows whenever the views must load again. */
+/** A number that grows whenever the views must load their data again. */
 export const version = signal(0)
 /** The position of the journal's end in the latest live event. */
 export const journalLast = signal<number | undefined>(undefined)
-/** True while the live connection is open; `undefined` without live events. */
+/** True while the connection for live events is open; `undefined` if the source has no live events. */
 export const isConnected = signal<boolean | undefined>(undefined)
 
-/** The dumps of the served directory, newest first; none for a workspace. */
+/** The dumps of the served directory, newest first. Empty for a workspace. */
 export const dumps = signal<ReadonlyArray<DumpFile>>([])
 /** True if the shown dump was written again since it was read, or the list of dumps has changed. */
 export const isStale = signal(false)
@@ -88,7 +88,7 @@ export const makeStoredSetting = <A extends string>(key: string, values: Readonl
     try {
       localStorage.setItem(key, value)
     } catch {
-      // Storage is unavailable.
+      // The storage is unavailable, so the setting is not remembered.
     }
   }
   return { storedValue: computed(() => storedValue.value), set }
@@ -101,7 +101,7 @@ effect(() => {
   if (theme.value === "system") delete document.documentElement.dataset["theme"]
   else document.documentElement.dataset["theme"] = theme.value
 })
-/** Switches between light and dark. The choice that equals the system's theme is stored as "system". */
+/** Switches between light and dark. A choice that equals the theme of the system is stored as "system". */
 export const switchTheme = (): void => {
   const isDark = theme.value === "system" ? systemIsDark.matches : theme.value === "dark"
   themeKept.set(isDark === systemIsDark.matches ? (isDark ? "light" : "dark") : "system")
@@ -121,7 +121,7 @@ export const fileHref = (path: string, params: Readonly<Record<string, string | 
 export const hereWith = (params: Readonly<Record<string, string | undefined>>): string =>
   hrefOf(place.value.view, place.value.path, { ...place.value.params, ...params })
 
-/** The number of the latest request. A late answer to an older one is ignored. */
+/** The number of the latest request. A late response to an older request is ignored. */
 let latestRequest = 0
 
 const applyMeta = async (asked: Promise<Meta>): Promise<boolean> => {
@@ -142,7 +142,7 @@ const applyMeta = async (asked: Promise<Meta>): Promise<boolean> => {
     })
     return true
   } catch (error) {
-    // Keep showing the loaded data while the server is away.
+    // Continue to show the loaded data while the server does not answer.
     if (requestNumber === latestRequest && meta.value === undefined) problem.value = Api.errorMessage(error)
     return false
   }
@@ -152,7 +152,7 @@ export const failure = signal<string | undefined>(undefined)
 
 const runUserAction = async (asked: Promise<Meta>): Promise<boolean> => {
   failure.value = undefined
-  // Events from now on are newer than this request.
+  // Events that arrive from now on are newer than this request.
   const wasStale = isStale.value
   isStale.value = false
   const known = asked.catch((error: unknown) => {
@@ -167,12 +167,15 @@ export const load = (): Promise<boolean> => applyMeta(Api.meta())
 export const reload = async (): Promise<void> => {
   await runUserAction(Api.reload())
 }
-/** Switches to another dump, and to its files, because it may lack the current object. */
+/** Switches to another dump and to the files view, because the other dump may lack the current object. */
 export const switchTo = async (path: string): Promise<void> => {
   if (await runUserAction(Api.switchTo(path))) go(hrefOf("files"))
 }
 
-/** True while a delayed load runs. Changes in quick succession cause one load, after the previous answer. */
+/**
+ * True while a load is scheduled. Several changes in quick succession cause only one load, after the response to the previous
+ * one.
+ */
 let isLoadScheduled = false
 let isLoadWanted = false
 const loadSoon = (): void => {
@@ -203,7 +206,7 @@ const applyLiveEvent = (event: LiveEvent): void => {
   }
 }
 
-/** Listens for live events. After each connection it loads the state again, because events may have been missed. */
+/** Listens for live events. Loads the state again after each reconnection, because events may have been missed. */
 export const listen = (): (() => void) => {
   return Api.listen(applyLiveEvent, (isOpen) => {
     if (isOpen && (isConnected.value === false || meta.value?.kind === "workspace")) loadSoon()

@@ -1,6 +1,6 @@
 /**
- * Guards all routes: access, common headers, and failures as JSON below `/api`. Only programs of this machine may send
- * requests, and of its browsers only pages of this server.
+ * Wraps all routes: checks access, adds common headers, and turns failures below `/api` into JSON. Only programs on this
+ * machine may send requests. Among web pages, only pages of this server may send requests.
  */
 import * as ByteSize from "effect/ByteSize"
 import * as Effect from "effect/Effect"
@@ -15,8 +15,8 @@ import type { Failure } from "../model.ts"
 import { headers, makeNonce } from "./page.ts"
 
 /**
- * Tests for a request from another site. Browsers send these headers even without an origin, for example for images. Links to
- * the page are allowed.
+ * Tests whether a request comes from another site. Browsers send the Sec-Fetch headers even with requests that have no Origin,
+ * such as those for images. Links to the page are allowed.
  */
 const isFromOtherSite = (
   path: string,
@@ -60,7 +60,7 @@ const notAllowed = (methods: ReadonlyArray<string>) =>
     methods.join(", ")
   )
 
-/** Turns the framework's text answers, given before a route runs, into JSON. */
+/** Turns the text responses that the framework sends before a route runs into JSON. */
 const asJson = (answer: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
   answer.status === 415 ? failureResponse(415, "BadRequest", "the request body must be application/json") : answer
 
@@ -72,11 +72,11 @@ const isRouteless = (error: unknown): boolean =>
 const answerApi = <R>(api: Handler<R>) =>
   Effect.catch(Effect.map(api, asJson), (error) =>
     isRouteless(error)
-      ? Effect.succeed(failureResponse(404, "NotFound", "this route does not exist; /openapi.json lists all routes"))
+      ? Effect.succeed(failureResponse(404, "NotFound", "there is no such route; /openapi.json lists all routes"))
       : Effect.succeed(failureResponse(400, "BadRequest", "the request cannot be read"))
   )
 
-/** Tests for a body that is cut off or too large, which is the client's mistake. */
+/** Tests whether a defect was caused by an incomplete or too large body, which is an error of the client. */
 const isUnreadable = (defect: unknown): boolean =>
   HttpServerError.isHttpServerError(defect) && defect.reason._tag === "RequestParseError"
 
@@ -87,7 +87,7 @@ const toDefectResponse = (defect: unknown): HttpServerResponse.HttpServerRespons
 
 const pathOf = (url: string): string => url.split("?", 1)[0]!
 
-/** The largest request body; bodies contain only the path of a dump. */
+/** The largest request body. A body contains only the path of a dump. */
 const maxBodyBytes = ByteSize.kibibytes(64)
 
 export const guardRoutes = <R>(

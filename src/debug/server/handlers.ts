@@ -37,7 +37,7 @@ const pageOf = <A>(all: ReadonlyArray<A>, offset = 0, limit = defaultLimit) => (
   items: all.slice(offset, offset + limit)
 })
 
-/** The interval of heartbeats, whose failure reveals that a client has disconnected. */
+/** The interval of heartbeats. A heartbeat fails if the client has disconnected. */
 const heartbeatInterval = "15 seconds"
 
 const heartbeats = Stream.map(Stream.fromSchedule(Schedule.spaced(heartbeatInterval)), () => heartbeat)
@@ -72,7 +72,7 @@ const metaOf = Effect.fnUntraced(function* (source: Source, version: string): Ef
   }
 })
 
-/** Returns the JSON of a tree, encoded once per tree. */
+/** Returns the JSON of a tree. Each tree is encoded only once. */
 const textOf = (cache: WeakMap<Tree.Tree, string>, tree: Tree.Tree, make: (tree: Tree.Tree) => unknown): string => {
   const known = cache.get(tree)
   if (known !== undefined) return known
@@ -141,7 +141,7 @@ export const layer = (source: Source, version: string) => {
 
   const treeText = (at: string | undefined, isNested: boolean) =>
     Effect.gen(function* () {
-      // The problems of the source itself are in its metadata, so its tree is just empty.
+      // If the source cannot be read, return an empty tree, because the metadata contains the problem.
       const look = yield* at === undefined ? Effect.catch(source.look(at), () => Effect.succeed(undefined)) : source.look(at)
       const tree = look === undefined ? [] : yield* look.tree
       return isNested ? textOf(nested, tree, Tree.nested) : textOf(flat, tree, (tree) => tree)
@@ -157,7 +157,7 @@ export const layer = (source: Source, version: string) => {
           return { ...look.about, file_count: files, total_bytes: bytes, ...(at !== undefined && { at }) }
         }).pipe(Effect.scoped, withFailures)
       )
-      // Return text: encoding 50,000 files in one call is faster than by their schema.
+      // Return text, because encoding 50,000 files in one call is faster than encoding them by their schema.
       .handle("tree", ({ query: { at, nested } }) =>
         Effect.map(treeText(at, nested === "true"), (text) =>
           HttpServerResponse.text(text, { contentType: "application/json" })

@@ -1,13 +1,13 @@
 /**
- * Serves the files of the page. The published package contains the bundled program; a server that runs from the sources bundles
- * it once in memory.
+ * Serves the files of the page. The published package contains the bundled program. A server that runs from the sources bundles
+ * the program once, in memory.
  */
 import * as Effect from "effect/Effect"
 import * as HttpServerResponse from "effect/http/HttpServerResponse"
 import { randomBytes } from "node:crypto"
 import { readFile } from "node:fs/promises"
 
-// This URL works from the sources, from the build, and from a chunk of the bundled command line (dist/cli/chunks).
+// This URL is correct in the sources, in the build, and in a chunk of the bundled command line (dist/cli/chunks).
 const pageDirectory = new URL("../../debug/page/", import.meta.url)
 
 const isSource = import.meta.url.endsWith(".ts")
@@ -20,7 +20,7 @@ const types: Readonly<Record<string, string>> = {
   txt: "text/plain; charset=utf-8"
 }
 
-/** The file names to serve, also in the directory of chunks. No name may begin with a dot. */
+/** Matches the file names to serve, including those in the directory `chunks`. No name may begin with a dot. */
 const validFileName = /^(?:chunks\/)?[\w-][\w.-]*\.(css|html|js|svg|txt)$/
 
 interface Builder {
@@ -30,7 +30,7 @@ interface Builder {
 let bundled: Promise<ReadonlyMap<string, string>> | undefined
 
 /**
- * Bundles the program. The specifier is computed, because the published package lacks the bundler. A failure is not kept, so
+ * Bundles the program. The specifier is computed, because the published package lacks the bundler. A failure is not cached, so
  * that the next request tries again.
  */
 const bundledProgram = Effect.promise(() => {
@@ -46,7 +46,7 @@ const bundledProgram = Effect.promise(() => {
 const onDisk = (name: string): Effect.Effect<string | undefined> =>
   Effect.promise(() => readFile(new URL(name, pageDirectory), "utf8").catch(() => undefined))
 
-/** Returns the content security policy, which forbids all foreign content. */
+/** Returns the content security policy, which forbids all content from other origins. */
 const contentSecurityPolicy = (nonce: string): string =>
   [
     "default-src 'none'",
@@ -70,7 +70,9 @@ export const headers = (nonce: string): Readonly<Record<string, string>> => ({
 
 export const makeNonce = (): string => randomBytes(16).toString("base64")
 
-const notBuilt = HttpServerResponse.text("The page has not been built. The API is there: see /openapi.json.\n", { status: 500 })
+const notBuilt = HttpServerResponse.text("The page has not been built. The API is available: see /openapi.json.\n", {
+  status: 500
+})
 
 export const servePageFile = (path: string, nonce: string): Effect.Effect<HttpServerResponse.HttpServerResponse | undefined> =>
   Effect.gen(function* () {

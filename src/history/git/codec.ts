@@ -1,25 +1,23 @@
 /**
- * Encodes a snapshot as a commit without parents. `decodeCommit` accepts only this one form, so it rejects commits of
- * other programs.
+ * Encodes a snapshot as a commit without parents. `decodeCommit` accepts only this form, so it rejects commits of other
+ * programs.
  */
 import * as Result from "effect/Result"
 import { isUtf8 } from "../../runtime/node.ts"
 import { storeFault, type StoreFault } from "../errors.ts"
 import { idOf } from "./objects.ts"
 
-// Maps every entry name of a port to one name in a git tree.
+// Maps each entry name of a port to a name in a git tree.
 //
-// Names that git or a disk could reject or misread are stored behind a mark. All other names stay as they are, so that
-// people recognise them.
+// A name that git or a disk could reject or misread gets a prefix. All other names stay unchanged, so that people recognise
+// them.
 
 const namePrefix = "%fs-algebra%"
 
-/**
- * The name of the entry with the modes that git cannot store. No entry of the tree itself is stored under this name.
- */
+/** The name of the entry that contains the modes that git cannot store. No other entry gets this name. */
 const modesName = `${namePrefix}modes`
 
-/** The prefix of a name that is not text; the bytes follow in hexadecimal. All ports use it. */
+/** The prefix of a name that is not text. The bytes of the name follow in hexadecimal. All ports use this prefix. */
 const keyPrefix = "\u0000"
 
 const plainNamePattern = /^[\w+,=@#()[\]-][\w .+,=@#()[\]-]*$/
@@ -29,14 +27,14 @@ const controlPattern = /[\u0000-\u001f\u007f]/
 /** The characters that HFS+ ignores when it compares names. */
 const ignorableCharacters = /[\u200c-\u200f\u202a-\u202e\u206a-\u206f\ufeff]/g
 
-/** The noncharacters at which git's check for HFS+ ends a name, and everything after them. */
+/** The noncharacters at which git's check for HFS+ ends a name, and all characters after them. */
 const noncharacterTail = /[\ufffe\uffff][^]*/
 
 /**
- * `.git` and the files that git obeys, in every NTFS spelling: any case, trailing dots and spaces, a stream, a short
- * name.
+ * `.git` and the files whose content git obeys, in every NTFS spelling: any case, trailing dots and spaces, streams and short
+ * names.
  *
- * The pattern covers more short names than git's own check.
+ * The pattern matches more short names than the check of git.
  */
 const specialNamePattern = /^(?:\.git|\.gitmodules|\.gitattributes|\.mailmap|(?:[gm][^~]{0,5})?~\d+)[ .]*(?::|$)/i
 
@@ -44,8 +42,8 @@ const needsPrefix = (name: string): boolean =>
   name.startsWith(namePrefix) || specialNamePattern.test(name.replace(ignorableCharacters, "").replace(noncharacterTail, ""))
 
 /**
- * Tests for a backslash. Git's check for NTFS splits paths at it, even behind the mark, so such a name is stored in
- * hexadecimal.
+ * Tests for a backslash. Git's check for NTFS splits a name at each backslash, also after the prefix. So a name with a
+ * backslash is stored in hexadecimal.
  */
 const hasBackslash = (name: string): boolean => name.includes("\\")
 
@@ -74,7 +72,10 @@ const hexadecimalOf = (segment: string): string | undefined => {
   return fromHexadecimal(digits) === segment ? digits : undefined
 }
 
-/** Returns the name of a segment in a git tree, one character per byte. Throws if no port can have this segment. */
+/**
+ * Returns the name of a segment in a git tree, as a string with one character per byte. Throws if no port can have this
+ * segment.
+ */
 const storedName = (segment: string): string => {
   if (plainNamePattern.test(segment)) return segment
   const digits = hexadecimalOf(segment)
@@ -85,7 +86,7 @@ const storedName = (segment: string): string => {
 
 export const encodeName = (segment: string): Buffer => Buffer.from(storedName(segment), "latin1")
 
-/** Returns the segment of a stored name, or `undefined` for a name that `encodeName` never returns. */
+/** Returns the segment of a stored name. Returns `undefined` for a name that `encodeName` never returns. */
 export const decodeName = (stored: Buffer): string | undefined => {
   const bytes = stored.toString("latin1")
   if (plainNamePattern.test(bytes)) return bytes
@@ -98,21 +99,24 @@ export const decodeName = (stored: Buffer): string | undefined => {
   return name[namePrefix.length] === "=" && isText(rest) && needsPrefix(rest) ? rest : undefined
 }
 
-// Encodes a directory as a git tree, plus one extra entry for modes that git cannot store.
+// Encodes a directory as a git tree, with one additional entry for modes that git cannot store.
 //
-// The decoder accepts only what the encoder writes, so a tree of another program has a harmless meaning or none.
+// The decoder accepts only trees that the encoder writes, so it rejects most trees of other programs.
 
 export interface TreeEntry {
   readonly kind: "file" | "directory" | "symlink"
-  /** POSIX permission bits of a file. The mode of a directory is in its own tree. */
+  /** The POSIX permission bits of a file. The mode of a directory is stored in the directory's own tree. */
   readonly mode?: number | undefined
-  /** The id of the content blob, of the blob with the symlink's target in UTF-8, or of the subtree. */
+  /**
+   * The id of the object: a blob with the content, a blob with the target of the symlink in UTF-8, or the tree of the
+   * directory.
+   */
   readonly id: string
 }
 
 interface EncodedTree {
   readonly body: Buffer
-  /** The blob with the modes, which must be stored together with the tree. */
+  /** The content of the blob with the modes. The blob must be stored together with the tree. */
   readonly modes: Buffer | undefined
 }
 
@@ -134,7 +138,7 @@ const gitProgram = "100755"
 const gitLink = "120000"
 
 interface TreeRow {
-  /** The sort key: one character per byte, as git sorts; a directory ends with a slash. */
+  /** The sort key, in the order of git: one character per byte, and a slash after the name of a directory. */
   readonly key: string
   readonly gitMode: string
   readonly id: string
@@ -207,12 +211,12 @@ export const decodeTree = (body: Buffer): Result.Result<DecodedTree, StoreFault>
     const gitMode = body.toString("latin1", at, Math.min(space, at + 7))
     const meaning = kindByGitMode.get(gitMode)
     const name = body.subarray(space + 1, end)
-    if (meaning === undefined) return corrupt(`${quoteName(name)} has the unknown mode ${JSON.stringify(gitMode)} in a tree`)
+    if (meaning === undefined) return corrupt(`a tree has ${quoteName(name)} with the unknown mode ${JSON.stringify(gitMode)}`)
     const key = gitMode === gitDirectory ? `${name.toString("latin1")}/` : name.toString("latin1")
-    if (key <= before) return corrupt(`${quoteName(name)} is out of order in a tree`)
+    if (key <= before) return corrupt(`a tree has ${quoteName(name)} in the wrong order`)
     const id = body.toString("hex", end + 1, end + 21)
     if (key === modesName) {
-      if (gitMode !== gitFile) return corrupt("the modes of a tree are not a file")
+      if (gitMode !== gitFile) return corrupt("the entry for the modes of a tree is not a file")
       modes = id
     } else {
       const segment = decodeName(name)
@@ -249,11 +253,13 @@ export const withModes = ({ entries }: DecodedTree, modes: Buffer | undefined): 
     const segment = decodeName(Buffer.from(stored, "latin1"))
     const entry = segment === undefined ? undefined : entries.get(segment)
     if (segment === undefined || entry?.kind !== "file" || gitModeOf(entry) !== gitModeOf({ ...entry, mode })) {
-      return corrupt(`the modes of a tree list ${JSON.stringify(stored)}, which is not a matching file in it`)
+      return corrupt(
+        `the modes of a tree list ${JSON.stringify(stored)}, but the tree has no file with this name and a compatible mode`
+      )
     }
     all.set(segment, { ...entry, mode })
   }
-  // Encoding again detects duplicate, unsorted, redundant and truncated lines.
+  // Encode the modes again to detect duplicate, unsorted, redundant and truncated lines.
   return encodeTree(all, own).modes?.equals(modes) === true
     ? Result.succeed({ mode: own, entries: all })
     : corrupt("the modes of a tree were not written by this library")
@@ -261,15 +267,17 @@ export const withModes = ({ entries }: DecodedTree, modes: Buffer | undefined): 
 
 export interface Commit {
   readonly tree: string
-  /** Whole milliseconds since 1970. */
+  /** The creation time in whole milliseconds since 1970. */
   readonly createdAt: number
-  /** Any text without NUL, because git ends a message at NUL. */
+  /** The message: any text without NUL, because git ends a message at NUL. */
   readonly message: string
 }
 
 const author = "fs-algebra <fs-algebra@localhost>"
 
-/** The header with the milliseconds. Git stores whole seconds, and it keeps and ignores unknown headers. */
+/**
+ * The header for the milliseconds of the creation time. Git stores whole seconds, but preserves headers that it does not know.
+ */
 const millisecondsHeader = "fs-algebra-milliseconds"
 
 const commitPattern = new RegExp(
@@ -286,7 +294,9 @@ export const encodeCommit = ({ createdAt, message, tree }: Commit): Buffer => {
   )
 }
 
-const corruptCommit: Result.Result<never, StoreFault> = Result.fail(storeFault("corrupt", "it was not written by this library"))
+const corruptCommit: Result.Result<never, StoreFault> = Result.fail(
+  storeFault("corrupt", "the commit was not written by this library")
+)
 
 export const decodeCommit = (body: Buffer): Result.Result<Commit, StoreFault> => {
   if (!isUtf8(body) || body.includes(0)) return corruptCommit

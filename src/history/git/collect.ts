@@ -1,12 +1,11 @@
 /**
- * Garbage collection of a store: removes unreachable objects and merges packs when there are too many.
+ * Garbage collection of a store. It removes unreachable objects, and merges packs if there are too many.
  *
- * Collection works pack by pack, so at any moment only a few packs have a second copy on the disk. A file is deleted
- * only after its replacement is on the disk, so a crash at any moment loses only work.
+ * The collection replaces a few packs at a time, so only these have a second copy on the disk. It deletes a file only after the
+ * replacement is on the disk, so a crash loses no object.
  *
- * An object may be in use although no reference reaches it yet. So objects are removed only if the store is not held
- * and no reference has appeared since the reachable objects were marked. New holders wait during the removal (see
- * turns.ts).
+ * An object may be in use before a reference reaches it. So objects are removed only if no process holds the store, and no
+ * reference has appeared since the reachable objects were marked. New holders wait during the removal (see turns.ts).
  */
 import * as Effect from "effect/Effect"
 import { syncDirectoryNow } from "../../runtime/host.ts"
@@ -20,16 +19,16 @@ import { attempt, forgottenFile, type Store } from "./store.ts"
 import * as Turns from "./turns.ts"
 
 export interface Options {
-  /** The most packs to keep side by side. @default 50 */
+  /** The largest number of packs that are not merged. @default 50 */
   readonly maxPacks?: number | undefined
-  /** The largest unreachable share of a pack, from 0 to 1. @default 0.3 */
+  /** The largest unreachable part of a pack that is tolerated, from 0 to 1. @default 0.3 */
   readonly maxWaste?: number | undefined
 }
 
 export interface CollectResult {
   /**
-   * `busy`: another process collects. `held`: packs were merged, but the store is held, so no object was
-   * removed.
+   * The result. `busy`: another process collects garbage. `held`: packs were merged, but another process holds the store, so no
+   * object was removed.
    */
   readonly outcome: "done" | "busy" | "held"
   readonly freedBytes: number
@@ -39,10 +38,10 @@ const defaults = { maxPacks: 50, maxWaste: 0.3 }
 
 const [forgottenThreshold, looseRefThreshold] = [16, 200] as const
 
-/** The most pack bytes that one job rewrites, unless a quarter of all packs is more. */
+/** The largest total size, in bytes, of the packs that one job rewrites. A quarter of all packs is allowed if that is more. */
 const minBatchBytes = 64 * 2 ** 20
 
-/** Milliseconds after which an untouched temporary file or lock is a leftover. */
+/** The age in milliseconds after which an unchanged temporary file or lock is a leftover. */
 const old = 3_600_000
 
 const lstatIfPresent = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
@@ -58,7 +57,7 @@ const countLooseRefs = (directory: string): number => {
 
 const countForgotten = (directory: string): number => lstatIfPresent(forgottenFile(directory))?.size ?? 0
 
-/** Tests whether a collection pays off. Costs three directory lookups. */
+/** Tests whether a collection is worthwhile. The test reads three directories. */
 export const needsCollecting = (store: Store, options: Options = {}): Effect.Effect<boolean, StoreFault> =>
   attempt(
     store.directory,
@@ -77,7 +76,7 @@ interface CollectionRun {
   readonly maxWaste: number
 }
 
-/** Tests the age of a path. `now` must come from the disk's own clock. */
+/** Tests whether a path is old enough to be a leftover. `now` must come from the clock of the disk. */
 const isOld = (path: string, now: number): boolean => {
   const stats = lstatIfPresent(path)
   return stats !== undefined && now - stats.mtimeMs > old
@@ -90,12 +89,13 @@ const filesBelow = (directory: string): ReadonlyArray<string> =>
 
 const isLeftover = (packDirectory: string, name: string, now: number, isHeld: boolean): boolean => {
   const path = join(packDirectory, name)
-  // The pack writer of this library works only while it holds the store.
+  // The pack writer of this library runs only while its process holds the store.
   if (/^tmp_(?:pack|idx)_[0-9a-f]{16}/.test(name) && !isHeld) return true
   if (/^(?:tmp_|\.tmp-)/.test(name)) return isOld(path, now)
   const [, stem, ending] = /^(pack-[0-9a-z]+)\.(idx|pack|rev|bitmap|mtimes)$/.exec(name) ?? []
   if (stem === undefined) return false
-  // An index without its pack makes readers expect objects that are gone. A pack without an index may still get one.
+  // Remove an index without its pack, because readers would expect objects that no longer exist. Keep a recent pack without an
+  // index, because its writer may still add the index.
   if (ending === "idx") return lstatIfPresent(join(packDirectory, `${stem}.pack`)) === undefined
   return lstatIfPresent(join(packDirectory, `${stem}.idx`)) === undefined && isOld(path, now)
 }
@@ -114,8 +114,8 @@ const removeLeftovers = ({ directory, packDirectory }: Store, turn: Turns.StoreL
 }
 
 /**
- * Removes leftovers while new holders wait, because a new holder's temporary pack looks like a leftover. Returns whether
- * the store is held.
+ * Removes leftovers while new holders wait, because the temporary pack of a new holder looks like a leftover. Returns whether
+ * another process holds the store.
  */
 const removeLeftoversExclusively = (store: Store, self: Turns.StoreLock): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(
@@ -154,7 +154,7 @@ const tipLines = (tips: ReadonlySet<string>): string => [...tips].join("\n")
 
 const idIn = (line: Buffer): Buffer => Buffer.from(line.toString("latin1", 0, 40), "hex")
 
-/** Marks all reachable objects. Fails if one is missing, because the rest of the reachable set is then unknown. */
+/** Marks all reachable objects. Fails if an object is missing, because the objects that it refers to are then unknown. */
 const markAll = ({ store, tips }: CollectionRun, packs: ReadonlyArray<Pack>): Effect.Effect<void, StoreFault> =>
   tips.size === 0
     ? Effect.void
@@ -195,8 +195,8 @@ type Chooser = ReturnType<typeof makeChooser>
 /**
  * Yields the input of `git pack-objects`.
  *
- * Reachable objects come first, the newest first. Their paths are included, because git uses paths to find similar
- * objects. Unreachable objects follow, unless the job prunes.
+ * Reachable objects come first, and the newest are the first of them. The input includes paths, because git uses paths to find
+ * similar objects. Unreachable objects follow if the job keeps them.
  */
 async function* listObjects(job: Job, { choose }: Chooser, lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let chosen: Array<Buffer> = []
@@ -217,7 +217,7 @@ async function* listObjects(job: Job, { choose }: Chooser, lines: AsyncIterable<
   }
 }
 
-/** Yields the output of a process. Fails if the process failed, because a truncated output looks complete. */
+/** Yields the output of a process. Fails if the process failed, because the output may then be incomplete. */
 async function* outputOf({ child, end }: Running): AsyncGenerator<Buffer> {
   yield* child.stdout
   if ((await end).code !== 0) throw new Error("the list of objects is incomplete")
@@ -247,7 +247,7 @@ const pack = (
     return made
   })
 
-/** Packs the objects that the job keeps. Fails if git packed a different number of objects. */
+/** Packs the objects that the job keeps. Fails if git packed another number of objects. */
 const packKeptObjects = (
   work: CollectionRun,
   job: Job,
@@ -267,21 +267,23 @@ const packKeptObjects = (
     })
   )
 
-/** Moves the files of a pack into the store. The index comes last, because git finds a pack by its index. */
+/** Moves the files of a pack into the store. The index is moved last, because git finds a pack by its index. */
 const publishPack = (packDirectory: string, from: string): void => {
   const files = Fs.readdirSync(from).sort((a, b) => Number(a.endsWith(".idx")) - Number(b.endsWith(".idx")))
   for (const file of files) Fs.renameSync(join(from, file), join(packDirectory, file))
   syncDirectoryNow(packDirectory)
 }
 
-/** Removes a pack. The index goes first, because git ignores a pack without one. */
+/** Removes a pack. The index is removed first, because git ignores a pack that has no index. */
 const removePack = (packDirectory: string, { name }: Pack): void => {
   for (const ending of ["idx", "pack", "rev", "bitmap", "mtimes"]) {
     Fs.rmSync(join(packDirectory, `${name}.${ending}`), { force: true })
   }
 }
 
-/** Runs `run` while new holders wait. If the store is held or a reference is new, returns false without a run. */
+/**
+ * Calls `run` while new holders wait. Returns false without the call if another process holds the store or a reference is new.
+ */
 const runWithoutHolders = ({ store, tips, turn: self }: CollectionRun, run: () => void): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(
     attempt(store.directory, () => Turns.acquire(store.directory, "remover")),
@@ -326,7 +328,8 @@ const runJob = (
 const bySize = (packs: ReadonlyArray<Pack>): ReadonlyArray<Pack> => packs.toSorted((a, b) => b.bytes - a.bytes)
 
 /**
- * Returns, smallest first, the packs that are less than twice as large as all smaller packs together.
+ * Returns the smallest packs, in order of size, up to the last pack that is less than twice as large as all smaller packs
+ * together.
  *
  * With this choice each object is rewritten only a few times.
  */
@@ -352,8 +355,8 @@ const bytesIn = (packs: ReadonlyArray<Pack>): number => packs.reduce((sum, { byt
 /**
  * Returns the next job, or `undefined` if nothing is left to do.
  *
- * Dead packs go first, because their removal needs no space. They are known only before any other job, because marking
- * counts an object of two packs in one of them.
+ * The first job removes packs without reachable objects, because this needs no disk space. An object in two packs is marked in
+ * only one of them, so a later job could make the other pack necessary.
  */
 const nextJob = (work: CollectionRun, packs: ReadonlyArray<Pack>, canPrune: boolean): Job | undefined => {
   const dead = canPrune ? packs.filter(({ reachableFlags: isLive }) => !isLive.includes(1)) : []
@@ -372,7 +375,7 @@ const nextJob = (work: CollectionRun, packs: ReadonlyArray<Pack>, canPrune: bool
   return wasteful.length === 0 ? undefined : { packs: batchOf(wasteful, minBatchBytes), isPruning: true, isUnreachable: false }
 }
 
-/** Packs loose objects, which git's own commands create. */
+/** Packs loose objects, which only git commands of users create. */
 const packLoose = ({ store }: CollectionRun): Effect.Effect<void, StoreFault> =>
   Effect.gen(function* () {
     const objects = join(store.directory, "objects")
@@ -410,7 +413,7 @@ const runCollection = (work: CollectionRun): Effect.Effect<CollectResult, StoreF
     return { outcome: canPrune ? "done" : "held", freedBytes: before - bytesIn(packs) }
   })
 
-/** Subtracts the removals that this collection has covered. Later ones count for the next collection. */
+/** Subtracts the removals that this collection has covered. Later removals count for the next collection. */
 const subtractCounted = (directory: string, countedRemovals: number): void => {
   const path = forgottenFile(directory)
   const now = countForgotten(directory)
@@ -421,7 +424,7 @@ const subtractCounted = (directory: string, countedRemovals: number): void => {
 /**
  * Collects garbage in the store. An interruption leaves the store intact.
  *
- * Fails with "corrupt", and removes nothing, if an object that a snapshot needs is missing.
+ * Fails with "corrupt" if an object that a snapshot needs is missing, and then removes nothing.
  */
 export const collect = (store: Store, options: Options = {}): Effect.Effect<CollectResult, StoreFault> =>
   Effect.acquireUseRelease(

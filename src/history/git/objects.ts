@@ -1,4 +1,4 @@
-/** Object ids of git: the SHA-1 of kind, size and bytes, as 40 lower-case hexadecimal digits. */
+/** Object ids of git. An id is the SHA-1 of the kind, the size and the bytes, as 40 lower-case hexadecimal digits. */
 import { Buffer } from "../../runtime/buffer.ts"
 import { createHash, hash } from "../../runtime/node.ts"
 
@@ -9,12 +9,12 @@ const idPattern = /^[0-9a-f]{40}$/
 export const isId = (text: string): boolean => idPattern.test(text)
 
 /**
- * The largest body, in bytes, that is copied behind its header and hashed in one call. For small bodies the calls
- * dominate the cost.
+ * The largest body, in bytes, that is copied after its header and hashed in one call. For small bodies the number of calls
+ * determines the time.
  */
 const maxSingleHashBytes = 32 * 1024
 
-/** The buffer for header and body. Hashing is synchronous, so one buffer is enough. */
+/** The buffer for a header and a body. Hashing is synchronous, so all calls can share one buffer. */
 const hashBuffer = Buffer.allocUnsafeSlow(maxSingleHashBytes + 32)
 
 export const idOf = (kind: ObjectKind, body: Uint8Array): string => {

@@ -1,5 +1,5 @@
 /**
- * The objects in a store's packs, read from the pack indexes on the disk: sorted ids, searched in place.
+ * The ids of the objects in the packs of a store. The ids are searched in the index files of the packs, which are sorted.
  *
  * A damaged index is refused, because an object that an index lists is not stored again.
  */
@@ -9,7 +9,7 @@ import { createHash, Fs, join } from "../../runtime/node.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 import { isId } from "./objects.ts"
 
-// The layout of a pack index, version 2: sorted ids, checksums and offsets, searched in place.
+// The format of a pack index of version 2: sorted ids, checksums and offsets.
 
 const signature = 0xff744f63
 const version = 2
@@ -37,20 +37,21 @@ const isConsistent = (index: Buffer): boolean => {
     before = sum
   }
   const wide = index.length - (namesOffset + before * bytesPerObject + trailerBytes)
-  // The first object of a pack never needs a 64-bit offset.
+  // At most all objects but the first need a 64-bit offset.
   return wide >= 0 && wide % 8 === 0 && wide <= Math.max(0, before - 1) * 8
 }
 
-/** Returns the reason why the index cannot be searched, or `undefined`. Does not check the entries of the objects. */
+/** Returns the reason why the index cannot be searched, or `undefined`. Does not check the ids and offsets. */
 const findDefect = (index: Buffer): string | undefined => {
-  if (index.length < namesOffset + trailerBytes) return "it is truncated"
-  if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version) return "it is not an index of version 2"
-  return isConsistent(index) ? undefined : "its counts are inconsistent"
+  if (index.length < namesOffset + trailerBytes) return "the index is truncated"
+  if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version)
+    return "the file is not a pack index of version 2"
+  return isConsistent(index) ? undefined : "the counts in the index are inconsistent"
 }
 
 /**
- * Returns a function that finds the position of an id, or -1. It compares the first four bytes as a number, because
- * most ids differ there.
+ * Returns a function that finds the position of an id, or -1. It first compares four bytes as a number, because most ids differ
+ * there.
  */
 const searchIn = (index: Buffer): ((id: Buffer) => number) => {
   const view = new DataView(index.buffer, index.byteOffset, index.length)
@@ -75,7 +76,8 @@ const idAt = (index: Buffer, at: number): string =>
   index.toString("hex", namesOffset + at * idBytes, namesOffset + (at + 1) * idBytes)
 
 /**
- * Returns the offset of each object in the pack, or `undefined` if an entry points past the table of 64-bit offsets.
+ * Returns the offset of each object in the pack. Returns `undefined` if an offset refers past the end of the table of 64-bit
+ * offsets.
  */
 const offsetsIn = (index: Buffer): Float64Array | undefined => {
   const count = countIn(index)
@@ -93,9 +95,9 @@ const offsetsIn = (index: Buffer): Float64Array | undefined => {
 
 const packChecksumIn = (index: Buffer): Buffer => index.subarray(index.length - trailerBytes, index.length - idBytes)
 
-// The packs of a store as the collector sees them: the objects of each pack, their sizes, and marks for reachable objects.
+// The packs of a store for the garbage collection. A pack has its objects, their sizes, and marks for reachable objects.
 //
-// An object in several packs is marked in the largest one only.
+// If several packs contain an object, the object is marked in the largest pack only.
 
 export interface Pack {
   readonly name: string
@@ -103,17 +105,17 @@ export interface Pack {
   readonly count: number
   readonly find: (id: Buffer) => number
   readonly id: (at: number) => string
-  /** One byte per object: 1 if reachable. */
+  /** One byte per object, which is 1 if the object is reachable. */
   readonly reachableFlags: Uint8Array
   readonly unreachableShare: () => number
 }
 
 const corruptPack = (path: string, detail: string): StoreFault =>
-  storeFault("corrupt", `the store is damaged: ${path}: ${detail}`)
+  storeFault("corrupt", `the store is damaged at ${path}: ${detail}`)
 
 const [packHeader, packTrailer] = [12, 20] as const
 
-/** Computes the share from the offsets: an object ends where the next one begins. */
+/** Computes the unreachable part of a pack, from 0 to 1. The size of an object is the distance to the next offset. */
 const computeUnreachableShare = (offsets: Float64Array, packBytes: number, reachableFlags: Uint8Array): number => {
   if (!reachableFlags.includes(1)) return 1
   const count = offsets.length
@@ -133,7 +135,7 @@ const loadPack = (directory: string, name: string): Pack | undefined => {
   const why = findDefect(index)
   if (why !== undefined) throw corruptPack(path, why)
   const offsets = offsetsIn(index)
-  if (offsets === undefined) throw corruptPack(path, "its offsets are inconsistent")
+  if (offsets === undefined) throw corruptPack(path, "the offsets in the index are inconsistent")
   const count = countIn(index)
   const reachableFlags = new Uint8Array(count)
   return {
@@ -147,7 +149,7 @@ const loadPack = (directory: string, name: string): Pack | undefined => {
   }
 }
 
-/** Returns the names of complete packs. Packs marked to be kept must not change, so they are left out. */
+/** Returns the names of complete packs. Omits packs with a `.keep` or `.promisor` file, because such packs must not change. */
 export const listPacks = (directory: string): ReadonlyArray<string> => {
   const all = new Set(Fs.readdirSync(directory))
   return [...all]
@@ -180,18 +182,18 @@ export const markReachable = (packs: ReadonlyArray<Pack>, id: Buffer): void => {
 interface PackIndex {
   readonly has: (id: string) => boolean
   readonly packs: () => ReadonlyArray<string>
-  /** Updates the view after packs appeared or disappeared. If it fails, the view stays as it was. */
+  /** Reads the list of packs again. If this fails, the list stays unchanged. */
   readonly refresh: Effect.Effect<void, StoreFault>
 }
 
-/** The contents of a pack, in any order, as three arrays of the same length. */
+/** The contents of a pack as three arrays of the same length. The order of the objects is arbitrary. */
 interface PackContents {
   readonly ids: ReadonlyArray<string>
   readonly offsets: ReadonlyArray<number>
   readonly crcs: ReadonlyArray<number>
 }
 
-/** Objects visited, and bytes hashed, between two yields to the event loop: a few milliseconds. */
+/** The numbers of objects visited and of bytes hashed between two yields to the event loop, which take a few milliseconds. */
 const objectsPerYield = 4 * 1024
 const bytesPerYield = 4 * 1024 * 1024
 
@@ -228,8 +230,8 @@ const sortById = Effect.fnUntraced(function* ({ ids }: PackContents) {
 })
 
 /**
- * Encodes the index of a pack with this checksum. Offsets from `wideFrom` on take 64 bits; git requires 64 bits from 2
- * GiB on.
+ * Encodes the index of the pack with this checksum. Offsets of at least `wideFrom` are stored in 64 bits, which git requires
+ * from 2 GiB on.
  */
 export const encodeIndex = Effect.fnUntraced(function* (
   packed: PackContents,
@@ -281,7 +283,7 @@ const load = Effect.fnUntraced(function* (file: string, index: Buffer): Effect.f
   if (why !== undefined) return yield* Effect.fail(corrupt(file, why))
   const end = index.length - idBytes
   if (!(yield* sha1(index.subarray(0, end))).equals(index.subarray(end))) {
-    return yield* Effect.fail(corrupt(file, "its checksum does not match"))
+    return yield* Effect.fail(corrupt(file, "the checksum of the index does not match"))
   }
   const find = searchIn(index)
   return { checksum: packChecksumIn(index), has: (id) => find(id) !== -1 }
@@ -312,7 +314,9 @@ const listIndexes = (directory: string): Effect.Effect<ReadonlyArray<string>, St
     catch: (error) => unreadable(directory, error)
   })
 
-/** Tests whether the pack ends with its checksum. A truncated pack lacks objects that its index lists. */
+/**
+ * Tests whether the pack ends with the checksum. The index of a truncated pack lists objects that the pack does not contain.
+ */
 const isPackComplete = (path: string, { checksum }: LoadedIndex): boolean => {
   try {
     const descriptor = Fs.openSync(path, "r")
@@ -329,7 +333,8 @@ const isPackComplete = (path: string, { checksum }: LoadedIndex): boolean => {
 }
 
 /**
- * The most times that the directory is read again because a pack disappeared meanwhile. Another pack then replaces it.
+ * The number of times that the directory is read until no pack disappears during the reading. A collection replaces packs by
+ * others.
  */
 const maxDirectoryReads = 5
 
@@ -365,7 +370,7 @@ export const open = Effect.fnUntraced(function* (directory: string): Effect.fn.R
       if (!isId(id)) return false
       wantedId.write(id, "hex")
       const at = all.findIndex((pack) => pack.has(wantedId))
-      // The next id is usually in the same pack as the last one.
+      // Move the pack to the front, because the next id is usually in the same pack.
       if (at > 0) [all[0], all[at]] = [all[at]!, all[0]!]
       return at !== -1
     },

@@ -1,8 +1,8 @@
 /**
- * Writes all new objects of one capture into one pack: a few large writes instead of a file per object.
+ * Writes all new objects of one capture into one pack. This takes a few large writes instead of one file per object.
  *
- * A stream of known size goes to a part file of its own, so that other objects can be added meanwhile. A stream of the wrong
- * size is cut off again.
+ * A stream is written to a temporary file of its own, so that other objects can be added at the same time. If the stream has
+ * the wrong size, its part is removed again.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -16,12 +16,12 @@ import { encodeIndex } from "./packIndex.ts"
 
 export interface PackWriter {
   /**
-   * Adds an object unless this pack has it already. Returns the id, which is computed if not given. A write error is
-   * reported by `finish`.
+   * Adds an object if this pack does not contain it, and returns the id. Computes the id if it is not given. `finish` reports
+   * write errors.
    */
   readonly add: (kind: ObjectKind, body: Uint8Array, id?: string) => string
   /**
-   * Adds a blob of this size. A failure or an interruption leaves the pack as it was. Several streams can run at once.
+   * Adds a blob of a given size. A failure or an interruption leaves the pack unchanged. Several streams can be added at once.
    */
   readonly addStream: <E, R>(
     size: number,
@@ -29,7 +29,7 @@ export interface PackWriter {
   ) => Effect.Effect<string, E | SizeMismatch | StoreFault, R>
   readonly has: (id: string) => boolean
   /**
-   * Publishes the pack for git and returns its name, `pack-…`, or `undefined` if it is empty. A failure leaves no
+   * Publishes the pack for git and returns its name, `pack-…`. Returns `undefined` if the pack is empty. A failure leaves no
    * files.
    */
   readonly finish: Effect.Effect<string | undefined, StoreFault>
@@ -44,22 +44,22 @@ export interface SizeMismatch {
 }
 
 export interface PackOptions {
-  /** Makes `finish` wait until the data is on the disk. @default true */
+  /** Whether `finish` waits until the data is on the disk. @default true */
   readonly isDurable?: boolean | undefined
-  /** The first offset that takes 64 bits in the index. @default 2 GiB */
+  /** The smallest offset that the index stores in 64 bits. @default 2 GiB */
   readonly wideFrom?: number | undefined
 }
 
-/** The compression level. Higher levels save little and cost several times as much. */
+/** The compression level. Higher levels save little space and take several times as long. */
 const level = 1
 const bufferBytes = 1024 * 1024
-/** Bytes per chunk of a stream, and bytes per read of a file: about a millisecond each. */
+/** The bytes per chunk of a stream, and the bytes per read of a file. A chunk takes about a millisecond. */
 const chunkBytes = 256 * 1024
 const readBytes = 2 * 1024 * 1024
 
 const kinds: { readonly [Kind in ObjectKind]: number } = { commit: 1, tree: 2, blob: 3 }
 
-/** Encodes kind and size: four bits of the size in the first byte, then seven bits per byte. */
+/** Encodes the kind and the size of an object: four bits of the size in the first byte, then seven bits per byte. */
 const headerOf = (kind: ObjectKind, size: number): Buffer => {
   const bytes: Array<number> = []
   let next = (kinds[kind] << 4) | (size & 15)
@@ -71,8 +71,8 @@ const headerOf = (kind: ObjectKind, size: number): Buffer => {
 }
 
 /**
- * The largest body, in bytes, that is stored without compression, because creating a compressor costs more than it
- * saves.
+ * The largest body, in bytes, that is stored without compression. For such a body, creating a compressor costs more than the
+ * compression saves.
  */
 const maxUncompressedBytes = 96
 
@@ -98,15 +98,12 @@ const sampleCount = 1024
 const byteCounts = new Uint16Array(256)
 
 /**
- * The threshold of `looksIncompressible`: the expected sum of squares for equally frequent bytes, plus an eighth, which
- * is seven standard deviations.
+ * The threshold of `looksIncompressible`. It is the sum of squares that equally frequent bytes give on average, plus one
+ * eighth, which is seven standard deviations.
  */
 const denseThreshold = (sampleCount + sampleCount ** 2 / 256) * 1.125
 
-/**
- * Tests whether the bytes look compressed or encrypted. Compressing such bytes costs thirty times as much as storing
- * them.
- */
+/** Tests whether the bytes look compressed or encrypted. Compressing such bytes takes thirty times as long as storing them. */
 const looksIncompressible = (bytes: Uint8Array): boolean => {
   if (bytes.length < 4 * sampleCount) return false
   const step = bytes.length / sampleCount
@@ -117,7 +114,7 @@ const looksIncompressible = (bytes: Uint8Array): boolean => {
   return repeats < denseThreshold
 }
 
-/** Options for bodies of up to 2^9, 2^10, … bytes. A smaller window is cheaper to create. */
+/** The options for bodies of up to 2^9, 2^10, … bytes. A compressor with a smaller window is faster to create. */
 const compressors: ReadonlyArray<Zlib.ZlibOptions> = [9, 10, 11, 12, 13, 14, 15].map((windowBits) => ({
   level,
   windowBits,
@@ -150,7 +147,7 @@ const writeAll = (descriptor: number, bytes: Uint8Array, position: number): void
   for (let at = 0; at < bytes.length;) at += Fs.writeSync(descriptor, bytes, at, bytes.length - at, position + at)
 }
 
-/** Returns a name like those of git's own temporary files, so that git removes leftovers of a killed process. */
+/** Returns a name in the form of git's own temporary files, so that git removes the file of a killed process. */
 const temporaryName = (kind: "pack" | "idx"): string => `tmp_${kind}_${randomBytes(8).toString("hex")}`
 
 const makePart = (path: string) => {
@@ -267,7 +264,7 @@ const writeStream = Effect.fnUntraced(function* <E, R>(part: Part, size: number,
   )
 })
 
-/** Reads a file from the beginning, chunk by chunk. One buffer serves all chunks, so reading and use alternate. */
+/** Reads a file chunk by chunk. All chunks share one buffer, so the next read starts after `use` returns. */
 const readThrough = Effect.fnUntraced(function* (descriptor: number, size: number, use: (bytes: Buffer) => void) {
   const buffer = Buffer.allocUnsafeSlow(Math.min(size, readBytes))
   for (let at = 0; at < size;) {
@@ -287,7 +284,7 @@ const append = Effect.fnUntraced(function* (main: Part, part: Part) {
   part.remove()
 })
 
-/** Completes the pack. The header holds the number of objects, so the pack can be hashed only now. */
+/** Completes the pack. The header contains the number of objects, so the pack is hashed at the end. */
 const finishHeader = Effect.fnUntraced(function* (main: Part) {
   yield* attempt(main.flush)
   const count = Buffer.alloc(4)
@@ -321,7 +318,7 @@ const withFile = <A>(path: string, use: (descriptor: number) => Effect.Effect<A,
       })
   )
 
-/** Renames pack and index into place. The index comes last, because git finds a pack by its index. */
+/** Renames the pack and the index to their final names. The index is last, because git finds a pack by its index. */
 const publish = (directory: string, name: string, pack: string, index: string): void => {
   const target = join(directory, name)
   const isNew = !Fs.existsSync(`${target}.pack`)
@@ -346,7 +343,7 @@ export const open = Effect.fnUntraced(function* (
   let isClosed = false
 
   const use = (): void => {
-    if (isClosed) throw new Error("the pack is closed")
+    if (isClosed) throw new Error("the pack writer is closed, so it accepts no more objects")
   }
   const findFreePart = (): Part => {
     const there = parts.find(({ isBusy }) => !isBusy)
@@ -438,7 +435,7 @@ export const open = Effect.fnUntraced(function* (
     use()
     isClosed = true
     if (parts.some(({ isBusy }) => isBusy))
-      return Effect.andThen(close, Effect.die(new Error("a stream of the pack has not ended")))
+      return Effect.andThen(close, Effect.die(new Error("the pack cannot be finished while a stream is being added")))
     return Effect.uninterruptibleMask((restore) => Effect.ensuring(restore(writePack), close))
   })
 

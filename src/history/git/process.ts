@@ -1,8 +1,8 @@
 /**
  * Runs git as an object store only.
  *
- * Git runs without a shell, on a git directory and never on a work tree. Git gets only PATH from the environment of this
- * process. So no configuration, hook, filter, attribute or trace of a user takes effect.
+ * Git runs without a shell, on a git directory and never on a work tree. Git receives only PATH from the environment of this
+ * process. So no configuration, hook, filter, attribute or trace of the user takes effect.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -18,25 +18,25 @@ export interface Git {
   readonly version: string
   readonly directory: string
   /**
-   * Runs git to its end. Fails with git's message unless the exit code is 0. An interruption ends the process and waits
-   * for its exit.
+   * Runs git to its end. Fails with git's message if the exit code is not 0. An interruption ends the process and waits for its
+   * exit.
    */
   readonly run: (args: ReadonlyArray<string>, options?: RunOptions) => Effect.Effect<{ readonly stdout: Buffer }, StoreFault>
-  /** Starts a process that lives as long as the scope. The caller owns the streams. */
+  /** Starts a process that lives as long as the scope. The caller reads and writes its streams. */
   readonly start: (args: ReadonlyArray<string>) => Effect.Effect<Running, StoreFault, Scope.Scope>
 }
 
 export interface RunOptions {
   readonly input?: string | Uint8Array | AsyncIterable<Uint8Array> | undefined
-  /** Receives the output as it arrives; `run` then collects none. */
+  /** The function that receives the output as it arrives. `run` then returns an empty `stdout`. */
   readonly onOutput?: ((bytes: Buffer) => void) | undefined
-  /** The absolute path of a directory for new objects. The objects of the store remain readable. */
+  /** The absolute path of a directory in which git creates new objects. Git can still read the objects of the store. */
   readonly objects?: string | undefined
 }
 
 export interface Running {
   readonly child: ChildProcessWithoutNullStreams
-  /** Settles when the process has ended and its streams are read to the end. Never fails. */
+  /** Settles when the process has ended and its output was read completely. Never rejects. */
   readonly end: Promise<End>
 }
 
@@ -49,7 +49,7 @@ export interface End {
 
 export interface Options {
   /**
-   * Absolute paths of directories whose programs must not run, because others can write there, such as the workspace.
+   * Absolute paths of directories whose programs must not run, such as the workspace, because other users can write to them.
    */
   readonly avoid?: ReadonlyArray<string> | undefined
   /** The oldest version of git that is accepted. @default [2, 25] */
@@ -110,7 +110,7 @@ const failurePatterns: ReadonlyArray<readonly [words: RegExp, reason: StoreFault
   [
     /\.lock'?: File exists/,
     "unavailable",
-    "another process is using it; if none is, a killed process left the named .lock file: remove it"
+    "another process is using the store; if no process is, remove the .lock file that the message of git names"
   ],
   [
     /corrupt|missing (?:blob|tree|commit|object|necessary)|bad (?:object|tree|packed)|inflate|could not (?:read|get)|unable to (?:read|parse)|not a valid|does not match index|non-existing|nonexistent|is a (?:blob|tree|tag), not/i,
@@ -122,7 +122,7 @@ const failurePatterns: ReadonlyArray<readonly [words: RegExp, reason: StoreFault
 export const failureOf = (command: string, { code, error, signal, stderr }: End): StoreFault => {
   if (error !== undefined) return storeFault("io", `git could not be started: ${toOneLine(error.message)}`)
   const said = toOneLine(stderr)
-  const how = signal === null ? `ended with ${code}` : `was ended by ${signal}`
+  const how = signal === null ? `exited with code ${code}` : `was killed by ${signal}`
   const [, reason, advice] = failurePatterns.find(([words]) => words.test(stderr)) ?? [undefined, "io" as const, undefined]
   return storeFault(
     reason,
@@ -142,7 +142,7 @@ const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: 
   child.stderr.on("data", (bytes: Buffer) => {
     if (stderr.length < maxStderrLength) stderr += bytes.toString()
   })
-  // Ignore stream errors; the end of the process shows the failure.
+  // Ignore stream errors. The exit of the process reports the failure.
   for (const stream of [child.stdin, child.stdout, child.stderr]) stream.on("error", () => {})
   const end = new Promise<End>((resolve) => {
     child.on("error", (problem) => {
@@ -154,10 +154,10 @@ const launch = (program: string, args: ReadonlyArray<string>, cwd: string, env: 
   return { child, end }
 }
 
-/** Milliseconds for git to remove its locks and temporary files. */
+/** The time, in milliseconds, that git has to remove its locks and temporary files. */
 const terminationGraceMillis = 2000
 
-/** Ends a process and waits for its exit. Sends SIGTERM first, because git then removes its locks. */
+/** Ends a process and waits for its exit. Sends SIGTERM before SIGKILL, because git removes its locks at SIGTERM. */
 const terminate = ({ child }: Running): Effect.Effect<void> =>
   Effect.callback<void>((resume) => {
     if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return resume(Effect.void)
@@ -193,7 +193,7 @@ const writeInput = async ({ child }: Running, input: RunOptions["input"]): Promi
     else await streams().pipeline(stream().Readable.from(input, { objectMode: false }), child.stdin)
     return undefined
   } catch (error) {
-    // Git cannot detect that its input is truncated.
+    // End git, because git cannot detect that its input is incomplete.
     child.kill("SIGTERM")
     return error
   }
@@ -231,7 +231,7 @@ const runWith = (
     })
   )
 
-/** Converts the end of a process to a fault. ENOENT means either a missing program or a missing directory. */
+/** Converts the failure to start a process to a fault. ENOENT means that either the program or the directory is missing. */
 const toStartFault = ({ program }: Program, cwd: string, command: string, end: End): StoreFault => {
   if (end.error?.code !== "ENOENT") return failureOf(command, end)
   return Fs.existsSync(cwd)
@@ -254,10 +254,7 @@ const isAtLeast = (version: string, [major, minor]: readonly [number, number]): 
   return a > major || (a === major && b >= minor)
 }
 
-/**
- * Finds git in the PATH and binds it to the git directory `directory`. Fails with "gitMissing" if git is missing or too
- * old.
- */
+/** Finds git in the PATH and binds it to a git directory. Fails with "gitMissing" if git is missing or too old. */
 export const make = (
   directory: string,
   { avoid = [], minimumVersion = [2, 25] }: Options = {}

@@ -1,8 +1,8 @@
 /**
- * Reads objects through one `git cat-file --batch` process, started at the first question and used for many.
+ * Reads objects through `git cat-file --batch`. The first read starts the process, and later reads use the same process.
  *
- * Starting a process takes longer than reading a hundred objects. Every object is checked against its id, because a
- * store can be damaged or prepared by an attacker.
+ * Starting a process takes longer than reading a hundred objects. Every object is checked against its id, because the store may
+ * be damaged, or an attacker may have prepared it.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -36,20 +36,18 @@ interface Size {
 
 export interface Reader {
   /**
-   * Reads a whole object into memory. Fails with "corrupt" if the object is missing or different, and with "budget"
-   * beyond 1 GiB.
+   * Reads a whole object into memory. Fails with "corrupt" if the object is missing or does not match its id, and with "budget"
+   * if the object is larger than 1 GiB.
    */
   readonly object: (id: string) => Effect.Effect<Found, StoreFault>
   readonly sizes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Size | undefined>, StoreFault>
-  /** Ends the current processes, which keep removed packs open. The next question starts new ones. */
+  /** Ends the current processes, because they keep removed packs open. The next read starts new ones. */
   readonly restart: Effect.Effect<void>
-  /**
-   * Streams a blob of any size, with backpressure. A mismatch between content and id fails at the end of the stream.
-   */
+  /** Streams a blob of any size with backpressure. Fails at the end of the stream if the content does not match the id. */
   readonly stream: (id: string) => Stream.Stream<Uint8Array, StoreFault>
 }
 
-/** The answer about one id. The body is absent if it was not requested or is larger than 1 GiB. */
+/** The answer of git about one id. The body is absent if it was not requested or is larger than 1 GiB. */
 interface Answer {
   readonly kind: Kind
   readonly size: number
@@ -64,8 +62,8 @@ interface ReadRequest {
 }
 
 /**
- * The failure of a question whose process ended. `isFirst` means that the process was answering this question, so the
- * question may be the cause.
+ * The failure of a request whose process ended. `isFirst` means that the process was answering this request, so the request may
+ * be the cause.
  */
 interface ProcessEnded {
   readonly _tag: "Ended"
@@ -88,7 +86,7 @@ const openSession = ({ child, end }: Running, hasBodies: boolean): CatFileSessio
   const requests: Array<ReadRequest> = []
   let line: Array<Buffer> = []
   let current: Answer | undefined
-  /** The number of bytes of the body still to arrive, including the trailing line feed. */
+  /** The number of bytes of the body that have not arrived yet, including the line feed at the end. */
   let remainingBytes = 0
   let pendingInput = ""
   let isOver = false
@@ -141,7 +139,7 @@ const openSession = ({ child, end }: Running, hasBodies: boolean): CatFileSessio
     if (at === -1) return bytes.length
     const text = Buffer.concat(line).toString("latin1")
     line = []
-    // The output does not match the question. Kill the process; a new one gets the questions.
+    // The output does not match the request, so kill the process. A new process receives the requests.
     if (!beginAnswer(text)) child.kill("SIGKILL")
     return at + 1
   }
@@ -173,7 +171,7 @@ const openSession = ({ child, end }: Running, hasBodies: boolean): CatFileSessio
     isOver: () => isOver,
     finish: () => {
       isOver = true
-      // Keep this process alive until git has ended.
+      // Keep this Node process alive until git has exited.
       if (exitResult === undefined) setReferenced(true)
       child.stdin.end()
       return end
@@ -197,7 +195,7 @@ const openSession = ({ child, end }: Running, hasBodies: boolean): CatFileSessio
   }
 }
 
-/** The most times that a question goes to a new process after something from outside ended the old one. */
+/** The largest number of times that a request is sent to a new process because the old process was killed. */
 const maxRestarts = 3
 
 const makeRequester = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean, scope: Scope.Scope) => {
@@ -223,13 +221,13 @@ const makeRequester = (git: Git, args: ReadonlyArray<string>, hasBodies: boolean
   return { ask, restart: Effect.promise(async () => current?.finish()) }
 }
 
-const corrupt = (id: string, why: string): StoreFault => storeFault("corrupt", `the store is damaged: ${id} ${why}`)
+const corrupt = (id: string, why: string): StoreFault => storeFault("corrupt", `the store is damaged: the object ${id} ${why}`)
 
 const verifyObject = (id: string, answer: Answer | undefined): Effect.Effect<Found, StoreFault> => {
   if (answer === undefined) return Effect.fail(corrupt(id, "is missing"))
   const { body, kind, size } = answer
   if (body === undefined)
-    return Effect.fail(storeFault("budget", `${id} has ${size} bytes, which is too large to read into memory`))
+    return Effect.fail(storeFault("budget", `the object ${id} has ${size} bytes, which is too large to read into memory`))
   const actual = createHash("sha1").update(`${kind} ${size}\0`).update(body).digest("hex")
   return actual === id ? Effect.succeed({ kind, body }) : Effect.fail(corrupt(id, `has the content of ${actual}`))
 }
@@ -304,23 +302,22 @@ export const make = (git: Git): Effect.Effect<Reader, never, Scope.Scope> =>
     }
   })
 
-// Loads trees from the store. A directory whose id is already known is not read again, so comparing similar trees reads
-// little.
+// Loads trees from the store. A directory with a known id is not read again, so comparing two similar trees reads few objects.
 
 const bodyOf = (reader: Reader, id: string, kind: "blob" | "tree"): Effect.Effect<Buffer, StoreFault> =>
   Effect.flatMap(reader.object(id), (found) =>
     found.kind === kind
       ? Effect.succeed(found.body)
-      : Effect.fail(storeFault("corrupt", `${id} is a ${found.kind} instead of a ${kind}`))
+      : Effect.fail(storeFault("corrupt", `the object ${id} is a ${found.kind} instead of a ${kind}`))
   )
 
-/** Reads the target of a symlink. Rejects targets that this library cannot have written, such as invalid UTF-8. */
+/** Reads the target of a symlink. Rejects a target that this library cannot have written, such as invalid UTF-8. */
 const targetOf = (reader: Reader, id: string): Effect.Effect<string, StoreFault> =>
   Effect.flatMap(bodyOf(reader, id, "blob"), (body) => {
     const target = body.toString()
     return Buffer.from(target).equals(body) && !target.includes("\0") && target !== ""
       ? Effect.succeed(target)
-      : Effect.fail(storeFault("corrupt", `${id} is not a valid link target`))
+      : Effect.fail(storeFault("corrupt", `the object ${id} is not a valid symlink target`))
   })
 
 interface StoredDirectory {
@@ -355,7 +352,8 @@ const addSizes = Effect.fnUntraced(function* (
   const sizes = yield* reader.sizes(files.map(({ entry }) => entry.id))
   for (const [i, { entry, into, segment }] of files.entries()) {
     const found = sizes[i]
-    if (found?.kind !== "blob") return yield* Effect.fail(storeFault("corrupt", `the store does not contain ${entry.id}`))
+    if (found?.kind !== "blob")
+      return yield* Effect.fail(storeFault("corrupt", `the store does not contain the object ${entry.id}`))
     const file: FileNode = { kind: "file", id: entry.id, mode: entry.mode, sizeBytes: found.size }
     into.set(segment, file)
   }
@@ -391,11 +389,13 @@ export const load = Effect.fnUntraced(function* (
       onLoaded(known)
       continue
     }
-    if (depth > maxDepth) return yield* Effect.fail(storeFault("corrupt", "its directories are nested too deeply"))
+    if (depth > maxDepth)
+      return yield* Effect.fail(storeFault("corrupt", "the directories of the snapshot are nested too deeply"))
     const { entries, mode } = yield* readDirectory(reader, id)
-    // A few objects that refer to each other can expand to millions of entries.
+    // A few objects that refer to each other can expand to millions of entries, so count the entries.
     entryCount += entries.size
-    if (entryCount > maxEntries) return yield* Effect.fail(storeFault("budget", `it has more than ${maxEntries} entries`))
+    if (entryCount > maxEntries)
+      return yield* Effect.fail(storeFault("budget", `the snapshot has more than ${maxEntries} entries`))
     const nodes = new Map<string, Node>()
     for (const [segment, entry] of entries) {
       const before = known?.entries.get(segment)
@@ -427,8 +427,8 @@ interface Directory {
 }
 
 /**
- * Reads one directory, so that a caller can look into a tree without loading it. Subdirectories have ids, but neither
- * modes nor entries.
+ * Reads one directory without loading the trees below it. The subdirectories in the result have ids, but no modes and no
+ * entries.
  */
 const readNodes = Effect.fnUntraced(function* (reader: Reader, id: string): Effect.fn.Return<Directory, StoreFault> {
   const { entries, mode } = yield* readDirectory(reader, id)
@@ -445,7 +445,10 @@ const readNodes = Effect.fnUntraced(function* (reader: Reader, id: string): Effe
 
 const maxCachedDirectories = 20_000
 
-/** Converts a fault, without the store's path and git's messages, which a reader of the view must not see. */
+/**
+ * Converts a fault of the store. Omits the path of the store and the messages of git, because users of the view must not see
+ * them.
+ */
 const toFault = ({ reason }: StoreFault): Fault =>
   reason === "unavailable" || reason === "gitMissing"
     ? { _tag: "Unavailable", detail: "the store of this snapshot cannot be read" }

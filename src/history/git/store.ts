@@ -1,8 +1,8 @@
 /**
- * A store: a bare git repository of one user, outside every workspace.
+ * A store of snapshots: a bare git repository that belongs to one user and is outside every workspace.
  *
- * An attacker may have prepared the directory, so a store is used only after a check. Every file that could redirect git,
- * or make git run a program, must be absent or exactly as this module writes it.
+ * An attacker may have prepared the directory, so each use begins with a check. A file that could redirect git, or make git run
+ * a program, must be absent or have exactly the content that this module writes.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -26,30 +26,30 @@ export interface Store {
   readonly reader: Reader.Reader
   readonly snapshots: Snapshots
   readonly stats: Effect.Effect<Stats, StoreFault>
-  /** Reads a commit that this library wrote; fails with "corrupt" for any other object. */
+  /** Reads a commit that this library wrote. Fails with "corrupt" for any other object. */
   readonly commit: (id: string) => Effect.Effect<Commit, StoreFault>
   /**
-   * Runs the effect while no process removes objects, referenced or not.
+   * Runs the effect while no process removes objects from the store, not even unreachable objects.
    *
-   * Code that relies on existing objects, or reads a whole tree, must look up those objects inside the effect.
+   * Code that relies on existing objects, or reads a whole tree, must look up the objects inside the effect.
    */
   readonly withoutRemoval: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | StoreFault, R>
 }
 
 export interface Snapshots {
-  /** Creates a reference. Fails with "refused" if the id exists, and with "corrupt" if the store lacks the commit. */
+  /** Creates a reference. Fails with "refused" if the id exists, and with "corrupt" if the commit is not in the store. */
   readonly put: (id: string, commit: string) => Effect.Effect<void, StoreFault>
   readonly get: (id: string) => Effect.Effect<string | undefined, StoreFault>
-  /** The intact snapshots, sorted by creation time and then by id. */
+  /** The undamaged snapshots, sorted by creation time and then by id. */
   readonly list: Effect.Effect<ReadonlyArray<Entry>, StoreFault>
-  /** The snapshots whose commit is missing or was not written by this library. Their contents are not checked. */
+  /** The snapshots whose commit is missing or has a format that this library does not write. The contents are not checked. */
   readonly damaged: Effect.Effect<ReadonlyArray<Damaged>, StoreFault>
-  /** Removes a reference; returns whether there was one. Its objects remain until the next collection. */
+  /** Removes a reference and returns whether it existed. The objects of the snapshot remain until the next collection. */
   readonly remove: (id: string) => Effect.Effect<boolean, StoreFault>
 }
 
 export interface Entry {
-  /** A UUID in lower case. */
+  /** The id of the snapshot: a UUID in lower case. */
   readonly id: string
   readonly commit: string
   readonly message: string
@@ -61,9 +61,9 @@ export interface Damaged {
 }
 
 export interface Stats {
-  /** The disk space of everything in the store, directories included. */
+  /** The disk space of the whole store in bytes, including directories. */
   readonly bytes: number
-  /** The number of objects, packed and loose. An object in two packs counts twice until the next collection. */
+  /** The number of packed and loose objects. An object in two packs counts twice. */
   readonly objects: number
   readonly snapshots: number
   readonly packs: number
@@ -75,7 +75,10 @@ const headText = "ref: refs/heads/snapshots\n"
 
 const description = "Snapshots of fs-algebra: each is a commit in refs/snapshots. Look with git log, ls-tree, diff and show.\n"
 
-/** The config file, written once. A later version with a different text must still accept this one. */
+/**
+ * The config file, which is written once. A later version of this library may write another text, but must still accept this
+ * text.
+ */
 const configText = `; A store of snapshots, made by fs-algebra. It is not used any more when anything in this file is changed.
 [core]
 	repositoryformatversion = 0
@@ -92,7 +95,7 @@ const configText = `; A store of snapshots, made by fs-algebra. It is not used a
 
 const directories = ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/snapshots", "turns"]
 
-/** Files that add objects from elsewhere, hide parents, or replace one object by another. */
+/** Files that add objects from another repository, hide parents of commits, or replace objects. */
 const forbiddenFiles = [
   "commondir",
   "config.worktree",
@@ -116,7 +119,7 @@ const fromSystemError = (directory: string, error: unknown): StoreFault => {
     return storeFault("unavailable", `this user may not use the store ${directory} (${code})`)
   }
   if (code === "ENOENT" || code === "ENOTDIR") return storeFault("unavailable", `the store ${directory} no longer exists`)
-  return storeFault("io", `the store ${directory}: ${error instanceof Error ? error.message : code}`)
+  return storeFault("io", `the store ${directory} failed: ${error instanceof Error ? error.message : code}`)
 }
 
 export const attempt = <A>(directory: string, run: () => A): Effect.Effect<A, StoreFault> =>
@@ -124,7 +127,7 @@ export const attempt = <A>(directory: string, run: () => A): Effect.Effect<A, St
 
 const lstatIfPresent = (path: string): Fs.Stats | undefined => Fs.lstatSync(path, { throwIfNoEntry: false })
 
-/** Creates a private directory, whatever the umask. */
+/** Creates a directory for this user only, regardless of the umask. */
 const makeDirectory = (path: string): void => {
   try {
     Fs.mkdirSync(path, { mode: 0o700 })
@@ -141,8 +144,8 @@ const writeText = (directory: string, name: string, text: string): void => {
 }
 
 /**
- * Fills a new store. The config is written last: without the config, the directory is no repository for git and an
- * unfinished store for `open`.
+ * Fills a new store. The config is written last. A directory without a config is not a repository for git, and `open` completes
+ * it.
  */
 const initialize = (directory: string): void => {
   for (const name of directories) makeDirectory(join(directory, name))
@@ -166,7 +169,10 @@ const checkOwner = (directory: string, path: string, isEmpty: boolean): void => 
   }
 }
 
-/** Returns section and key of each line. The result only names a changed key in a message, so deceptive syntax does no harm. */
+/**
+ * Returns the section and the key of each line. The result only serves to name a changed key in a message, so a misleading
+ * syntax does no harm.
+ */
 const keysOf = (text: string): ReadonlyArray<readonly [key: string, line: string]> => {
   let section = ""
   return text.split("\n").flatMap((line) => {
@@ -182,21 +188,18 @@ const checkConfig = (directory: string): void => {
   if (text === configText) return
   const ours = new Map(keysOf(configText))
   const [key] = keysOf(text).find(([key, line]) => ours.get(key) !== line) ?? []
-  throw refused(directory, `its config has been modified${key === undefined ? "" : `: ${key}`}`)
+  throw refused(directory, `the config file was modified${key === undefined ? "" : `: ${key}`}`)
 }
 
 const readSmall = (directory: string, name: string): string => {
   const path = join(directory, name)
   const stats = lstatIfPresent(path)
   if (stats === undefined || !stats.isFile() || stats.size > 2 ** 16)
-    throw refused(directory, `its ${name} was not written by this library`)
+    throw refused(directory, `the file ${name} in it was not written by this library`)
   return Fs.readFileSync(path, "utf8")
 }
 
-/**
- * Rejects symlinks and special files. Through a symlink git could read, write or remove files elsewhere; opening a pipe
- * can block.
- */
+/** Rejects symlinks and special files. Git could follow a symlink to files outside the store, and could block on a FIFO. */
 const checkEntries = (directory: string, name: string, isDeep: boolean): void => {
   for (const entry of entriesOf(join(directory, name))) {
     const path = join(name, entry.name)
@@ -206,7 +209,7 @@ const checkEntries = (directory: string, name: string, isDeep: boolean): void =>
   }
 }
 
-/** Lists a directory. Git removes empty directories, possibly during this call. */
+/** Lists a directory. Returns no entries if git removed the directory. */
 const entriesOf = (path: string): ReadonlyArray<Fs.Dirent> => {
   try {
     return Fs.readdirSync(path, { withFileTypes: true })
@@ -224,17 +227,17 @@ const checkPackedRefs = (directory: string): void => {
   if (stats === undefined) return
   if (!stats.isFile()) throw refused(directory, "packed-refs is not a file")
   if (Fs.readFileSync(path, "latin1").includes(` ${replaceRefPrefix}`))
-    throw refused(directory, `it contains ${replaceRefPrefix}`)
+    throw refused(directory, `packed-refs contains ${replaceRefPrefix}`)
 }
 
 const checkStore = (directory: string): void => {
   checkOwner(directory, directory, false)
   checkConfig(directory)
-  if (readSmall(directory, "HEAD") !== headText) throw refused(directory, "its HEAD has been modified")
+  if (readSmall(directory, "HEAD") !== headText) throw refused(directory, "the file HEAD was modified")
   const found = forbiddenFiles.find((name) => lstatIfPresent(join(directory, name)) !== undefined)
-  if (found !== undefined) throw refused(directory, `it contains ${found}`)
+  if (found !== undefined) throw refused(directory, `the directory contains ${found}`)
   for (const name of directories) {
-    // Git removes empty directories of references.
+    // Create directories of references again, because git removes empty ones.
     if (name.startsWith("refs/")) makeDirectory(join(directory, name))
     checkOwner(directory, join(directory, name), false)
   }
@@ -248,7 +251,7 @@ const checkStore = (directory: string): void => {
 const prepareDirectory = (given: string): string => {
   const path = resolve(given)
   const isLink = lstatIfPresent(path)?.isSymbolicLink() === true
-  if (isLink) throw refused(path, "it is a link")
+  if (isLink) throw refused(path, "the path is a symlink")
   if (lstatIfPresent(path) === undefined) {
     makeDirectories(dirname(path), 0o700)
     makeDirectory(path)
@@ -256,7 +259,7 @@ const prepareDirectory = (given: string): string => {
   const directory = Fs.realpathSync(path)
   checkOwner(directory, directory, true)
   if (lstatIfPresent(join(directory, "config")) === undefined) {
-    if (!isUnfinished(directory)) throw refused(directory, "it contains other files")
+    if (!isUnfinished(directory)) throw refused(directory, "the directory contains other files")
     checkOwner(directory, directory, Fs.readdirSync(directory).length === 0)
     Fs.chmodSync(directory, 0o700)
     initialize(directory)
@@ -291,7 +294,7 @@ interface CommitsRead {
   readonly damaged: ReadonlyArray<Damaged>
 }
 
-/** Returns a function that reads the commits of references, each only once, because an object never changes. */
+/** Returns a function that reads the commits of references. It reads each commit once, because an object never changes. */
 const makeCommitReader = (commitOf: Store["commit"]) => {
   let known: ReadonlyMap<string, Commit> = new Map()
   const commits = (refs: ReadonlyArray<Ref>) =>
@@ -319,7 +322,7 @@ const makeCommitReader = (commitOf: Store["commit"]) => {
     })
 }
 
-/** Returns the path of the file that counts removals since the last collection, one byte each. */
+/** Returns the path of a file whose size in bytes is the number of removals since the last collection. */
 export const forgottenFile = (directory: string): string => join(directory, "forgotten")
 
 const makeCommitLoader =
@@ -328,7 +331,7 @@ const makeCommitLoader =
     Effect.flatMap(reader.object(id), ({ body, kind }) =>
       kind === "commit"
         ? Effect.mapError(Effect.fromResult(decodeCommit(body)), ({ detail }) => storeFault("corrupt", `${id}: ${detail}`))
-        : Effect.fail(storeFault("corrupt", `${id} is a ${kind} instead of a commit`))
+        : Effect.fail(storeFault("corrupt", `the object ${id} is a ${kind} instead of a commit`))
     )
 
 const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store["commit"]): Snapshots => {
@@ -360,11 +363,10 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
       Effect.gen(function* () {
         const ref = yield* find(id)
         if (ref === undefined) return false
-        // Count the removal first. The count is a hint: one collection too many, or one too few on a full disk, does no
-        // harm.
+        // Count before the removal. A wrong count does no harm, because it only makes a collection too early or too late.
         yield* Effect.ignore(attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 })))
         return yield* Effect.catch(Effect.as(update(`delete ${refPrefix}${id} ${ref.commit}\n`), true), (fault) =>
-          // Another process may have removed the reference meanwhile.
+          // If another process removed the reference in the meantime, ignore the failure.
           Effect.flatMap(find(id), (now) => (now === undefined ? Effect.succeed(false) : Effect.fail(fault)))
         )
       })
@@ -408,7 +410,9 @@ const makeStats = (git: Process.Git): Store["stats"] =>
     }
   })
 
-/** Milliseconds between two checks for a remover, and the number of checks before the wait fails: 30 seconds. */
+/**
+ * The milliseconds between two checks for a remover, and the number of checks before the wait fails, which is after 30 seconds.
+ */
 const [pollMillis, maxPolls] = [5, 6000] as const
 
 const waitForRemovers = (directory: string, turn: Turns.StoreLock): Effect.Effect<void, StoreFault> =>
@@ -434,7 +438,9 @@ const withoutRemovalIn =
       (turn) => Effect.sync(() => Turns.release(turn))
     )
 
-/** Opens the store in this directory. Creates it if the directory is absent, empty, or holds an unfinished store. */
+/**
+ * Opens the store in a directory. Creates the store if the directory is missing or empty, and completes an unfinished store.
+ */
 export const open = (given: string, options: Options = {}): Effect.Effect<Store, StoreFault, Scope.Scope> =>
   Effect.gen(function* () {
     const directory = yield* attempt(given, () => prepareDirectory(given))

@@ -1,12 +1,12 @@
-/** Locks of a store. A process registers its use of a store as an entry in the store's directory `turns`. */
+/** Locks of a store. A process that uses a store creates a file in the directory `turns` of the store. */
 import { join } from "../../runtime/node.ts"
 import * as ProcessLock from "../../runtime/processLock.ts"
 
 /**
  * The role of a lock.
  *
- * A `holder` relies on every object that it has seen in the store. A `collector` repacks objects; there is one at a
- * time. A `remover` is a collector during the few milliseconds in which it deletes objects.
+ * A `holder` relies on every object that it has seen in the store. A `collector` repacks objects; there is one at a time. The
+ * collector is also a `remover` during the few milliseconds in which it deletes objects.
  */
 export type Role = "holder" | "collector" | "remover"
 
@@ -20,7 +20,7 @@ const lock = ProcessLock.make({
 
 export const directoryOf = (store: string): string => join(store, "turns")
 
-/** Creates a lock and refreshes it until `release`. Throws system errors. */
+/** Creates a lock and refreshes it until `release`. Throws errors of the system. */
 export const acquire = (store: string, role: Role): StoreLock => lock.add(directoryOf(store), role)
 
 export const release = lock.remove

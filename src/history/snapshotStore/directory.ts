@@ -1,8 +1,8 @@
 /**
- * The directory of the snapshots. It is used only if it belongs to this user, because the default lies in a shared
- * directory.
+ * The directory of the snapshots. The default directory is inside a shared directory, so a directory is used only if it belongs
+ * to this user.
  *
- * Other processes may change the directory, so each call reads it again.
+ * Other processes may change the directory, so each call reads the directory again.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -16,11 +16,11 @@ import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type StoreFault, storeFault } from "../errors.ts"
 
-// File names of snapshots. The name contains the id, so an id must be valid in a file name.
+// File names of snapshots. A file name contains the id of the snapshot, so the id must be valid as a part of a file name.
 
 const suffix = ".fs.zip"
 
-/** The longest name, in bytes, that every disk accepts. */
+/** The longest file name, in bytes, that every disk accepts. */
 const maxNameBytes = 255
 const maxIdBytes = maxNameBytes - suffix.length
 
@@ -28,7 +28,7 @@ export const whyInvalidId = (id: string): string | undefined => {
   const why = whyInvalidFileName(id)
   if (why !== undefined) return why
   const length = BufferType.byteLength(id)
-  return length > maxIdBytes ? `it has ${length} bytes, but at most ${maxIdBytes} are allowed` : undefined
+  return length > maxIdBytes ? `the id has ${length} bytes, but at most ${maxIdBytes} are allowed` : undefined
 }
 
 const nameOf = (id: string): string => id + suffix
@@ -39,7 +39,7 @@ const idOf = (name: string): string | undefined => {
   return whyInvalidId(id) === undefined ? id : undefined
 }
 
-// Archives that belong to dumps. A dump of a session stores its filesystem as `{id}.fs.zip` beside `{id}.jsonl`, which
+// Archives that belong to dumps. A dump of a session stores its filesystem in `{id}.fs.zip` next to `{id}.jsonl`, which
 // contains the SHA-256 of the archive. A store in the same directory lists and reads such an archive, but never replaces or
 // removes it.
 
@@ -51,8 +51,8 @@ const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.c
 const chunkSize = 65_536
 
 /**
- * Passes the chunks of a file to `take` until it returns true. A chunk is valid only during the call. Returns false if
- * there is no such file.
+ * Passes the chunks of a file to `take` until `take` returns true. A chunk is valid only during the call. Returns false if the
+ * file does not exist.
  */
 const readChunks = async (path: string, signal: AbortSignal, take: (piece: Buffer) => boolean): Promise<boolean> => {
   let handle: FsPromises.FileHandle
@@ -99,7 +99,7 @@ const containsText = async (path: string, text: string, signal: AbortSignal): Pr
 
 const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** Returns the file name of the dump that owns an archive, or `undefined`. Fails with the error of the disk. */
+/** Returns the file name of the dump that owns an archive, or `undefined`. Fails with errors of the disk. */
 const dumpOf = (archive: string): Effect.Effect<string | undefined, unknown> =>
   Effect.tryPromise({
     try: async (signal) => {
@@ -157,14 +157,15 @@ const isForeign = ({ uid }: Fs.BigIntStats): boolean => {
 const othersWriteBit = 0o002n
 
 const whyUntrusted = (stat: Fs.BigIntStats): string | undefined => {
-  if (stat.isSymbolicLink()) return "it is a link"
-  if (!stat.isDirectory()) return "it is not a directory"
-  if (isForeign(stat)) return "it belongs to another user"
-  return (stat.mode & othersWriteBit) === 0n ? undefined : "everybody may write to it"
+  if (stat.isSymbolicLink()) return "the directory is a symlink"
+  if (!stat.isDirectory()) return "the path is not a directory"
+  if (isForeign(stat)) return "the directory belongs to another user"
+  return (stat.mode & othersWriteBit) === 0n ? undefined : "everybody may write to the directory"
 }
 
 /**
- * Removes a trailing slash, because it would follow a symlink. A path with `..` stays as given and is refused later.
+ * Removes a trailing slash, because a path with a trailing slash follows a symlink. Keeps a path with `..`, which is refused
+ * later.
  */
 const normalizeDirectory = (directory: string): string =>
   typeof directory === "string" && isAbsolute(directory) && !directory.split(sep).includes("..")
@@ -192,8 +193,8 @@ export class SnapshotDirectory {
   }
 
   /**
-   * Opens the directory. During the scope no filesystem can be opened on the directory. Fails with "refused" for an
-   * unacceptable directory.
+   * Opens the directory. During the scope no filesystem can be opened in the directory. Fails with "refused" if the directory
+   * is not acceptable.
    */
   static make(directory: string): Effect.Effect<SnapshotDirectory, StoreFault, Scope.Scope> {
     return Effect.acquireRelease(
@@ -214,7 +215,7 @@ export class SnapshotDirectory {
 
   /** Tests whether the directory exists. Throws if the directory must not be used. */
   #judge(): boolean {
-    if (typeof this.directory !== "string") throw this.#refuse("it is not a path")
+    if (typeof this.directory !== "string") throw this.#refuse("the value is not a path")
     const fault = OpenRoots.reachabilityFault("directory", this.directory)
     if (fault !== undefined) throw this.#refuse(String(fault["detail"]))
     return this.#isThere()
@@ -258,9 +259,9 @@ export class SnapshotDirectory {
   }
 
   /**
-   * Publishes the draft atomically as the newest snapshot, so archives of the same moment keep their order.
+   * Publishes the draft atomically as the newest snapshot, so that snapshots of the same moment keep their order.
    *
-   * Returns `undefined` if the id exists and must not be replaced.
+   * Returns `undefined` if a snapshot with this id exists and `replacesExisting` is false.
    */
   publish(draft: string, id: string, replacesExisting: boolean): Effect.Effect<Archive | undefined, StoreFault> {
     return attempt(() => {
@@ -278,7 +279,7 @@ export class SnapshotDirectory {
     for (const { stat } of this.#archives()) if (stat.mtimeNs > newest) newest = stat.mtimeNs
     const { atimeMs, mtimeNs } = Fs.lstatSync(draft, { bigint: true })
     if (mtimeNs > newest) return
-    // Conversion to seconds with a fraction can round down.
+    // Add two milliseconds, because the conversion to seconds may round down.
     Fs.utimesSync(draft, Number(atimeMs) / 1000, Number(newest / nanosPerMillisecond + 2n) / 1000)
   }
 
@@ -308,7 +309,7 @@ export class SnapshotDirectory {
     return attempt(() => (this.#isThere() ? [...this.#archives()] : []))
   }
 
-  /** Fails with "refused" if the archive of this id belongs to a dump. */
+  /** Fails with "refused" if the archive with this id belongs to a dump. */
   checkOwn(id: string): Effect.Effect<void, StoreFault> {
     return Effect.matchEffect(dumpOf(this.pathOf(id)), {
       onFailure: (error) => attempt<void>(() => rethrow(error)),

@@ -1,7 +1,7 @@
 /**
  * The SnapshotStore service. The archives are the only state, so each call reads them again.
  *
- * Only manifests are cached, for as long as the file's stamp is unchanged.
+ * Only manifests are cached. A cached manifest is used while the stamp of the file is unchanged.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -30,17 +30,17 @@ import { fromDescriptor, type Source } from "../zip/spool.ts"
 import { type Archive, type SnapshotDirectory, whyInvalidId } from "./directory.ts"
 
 /**
- * The facts about an archive that need only its manifest.
+ * The facts about a snapshot that its manifest and its file contain.
  *
  * @since 0.1.0
  */
 export interface SnapshotInfo {
   readonly snapshotId: string
-  /** The absolute path of the archive. */
+  /** The absolute path of the archive file. */
   readonly archivePath: string
   /** The number of files and symlinks. */
   readonly fileCount: number
-  /** The size of the content; `archiveBytes` is the size of the archive. */
+  /** The size of all files and symlink targets in bytes. `archiveBytes` is the size of the archive file. */
   readonly totalBytes: number
   readonly archiveBytes: number
   readonly createdAt: DateTime.Utc
@@ -56,22 +56,22 @@ export const SnapshotInfo = Schema.Struct({
 })
 
 /**
- * The directory of the archives and the handling of duplicates.
+ * The options of a SnapshotStore.
  *
  * @since 0.1.0
  */
 export interface Options {
   /**
-   * The absolute path of the directory. The first snapshot creates it, for this user only.
+   * The absolute path of the directory. The first snapshot creates the directory, for this user only.
    *
-   * An existing directory must belong to this user, not be a symlink, not be writable by everybody, and lie outside the
-   * root of every open filesystem.
+   * An existing directory must belong to this user, must not be a symlink, and must not be writable by everybody. The directory
+   * must be outside the root of every open filesystem.
    *
    * @default "fs-algebra-snapshots" in the system's temporary directory
    */
   readonly directory?: string | undefined
   /**
-   * The handling of an earlier snapshot with the same id; `error` fails with SnapshotError `refused`.
+   * The handling of an existing snapshot with the same id. `error` fails with SnapshotError `refused`.
    *
    * @default "replace"
    */
@@ -91,8 +91,9 @@ export interface TreeEntry {
 /**
  * The operations of a SnapshotStore.
  *
- * An id is a text of at most 248 bytes without separators and control characters, and not of dots only. Making or
- * deleting a snapshot with another id fails with SnapshotError `refused`; all other operations treat it as unknown.
+ * An id is a text of at most 248 bytes. It must not contain separators or control characters, or consist of dots only. Taking
+ * or deleting a snapshot with an invalid id fails with SnapshotError `refused`. All other operations treat an invalid id as
+ * unknown.
  *
  * @since 0.1.0
  */
@@ -101,33 +102,36 @@ export interface Operations {
   readonly filesystem: Algebra
   /** The absolute path of the directory, which may not exist yet. */
   readonly directory: string
-  /** Writes an archive, replacing an earlier one with that id. A failure or an interruption keeps the earlier one. */
+  /** Writes a snapshot and replaces an existing one with the same id. A failure or an interruption keeps the existing one. */
   readonly snapshot: (id: string) => Effect.Effect<SnapshotInfo, SnapshotError | ArchiveError | FsError>
   /**
-   * Restores the tree and returns its number of files. A failure has changed nothing.
+   * Restores the tree and returns its number of files. After a failure nothing has changed.
    *
-   * Fails with SnapshotRestoreError: `unknown` if there is no such archive, `readOnly` unless both writing and deleting
-   * are permitted.
+   * Fails with SnapshotRestoreError `unknown` if the snapshot does not exist. Fails with `readOnly` if writing or deleting is
+   * not permitted.
    */
   readonly rollback: (id: string) => Effect.Effect<number, SnapshotRestoreError | ArchiveError | FsError>
-  /** Restores the tree from any archive on this host. */
+  /** Restores the tree from an archive at any path of this host. */
   readonly restore: (archivePath: string) => Effect.Effect<number, SnapshotRestoreError | ArchiveError | FsError>
   readonly get: (id: string) => Effect.Effect<SnapshotInfo | undefined>
-  /** The snapshots in the order of creation. Invalid archives are left out. */
+  /** The snapshots in the order of creation. Omits invalid archives. */
   readonly list: Effect.Effect<ReadonlyArray<SnapshotInfo>>
-  /** Deletes a snapshot; returns whether there was one. */
+  /** Deletes a snapshot. Returns whether the snapshot existed. */
   readonly delete: (id: string) => Effect.Effect<boolean, SnapshotError>
   readonly manifest: (id: string) => Effect.Effect<Manifest | undefined, SnapshotError | ArchiveError>
-  /** Returns the files of the archive in path order; none if there is no such snapshot. */
+  /** Returns the files in the snapshot, in path order. Returns no files if the snapshot does not exist. */
   readonly tree: (id: string) => Effect.Effect<ReadonlyArray<TreeEntry>, SnapshotError | ArchiveError>
   readonly file: (id: string, path: string) => Effect.Effect<string | undefined, SnapshotError | ArchiveError | FsError>
-  /** Returns the content as a read-only Filesystem, for the scope. Fails with SnapshotError `unknown`. */
+  /**
+   * Returns the tree of the snapshot as a read-only Filesystem that lives as long as the scope. Fails with SnapshotError
+   * `unknown` if the snapshot does not exist.
+   */
   readonly view: (id: string) => Effect.Effect<Algebra, SnapshotError | ArchiveError, Scope.Scope>
 }
 
 const checkContent = ({ crc, size }: CentralEntry, bytes: Uint8Array | undefined): Uint8Array => {
   if (bytes === undefined || bytes.length !== size || Codec.crc32(bytes) !== crc) {
-    throw refuse("corrupt", "its content is damaged", ManifestModule.manifestName)
+    throw refuse("corrupt", "the content is damaged", ManifestModule.manifestName)
   }
   return bytes
 }
@@ -138,12 +142,12 @@ const manifestIn = Effect.fnUntraced(function* (
   const { maxArchiveEntries } = yield* Limits
   const { entries } = yield* readCentralDirectory(source, maxArchiveEntries + 1)
   const entry = entries.find(({ name }) => name === ManifestModule.manifestName)
-  if (entry === undefined) return yield* Effect.fail(refuse("corrupt", "it has no manifest"))
+  if (entry === undefined) return yield* Effect.fail(refuse("corrupt", "the archive has no manifest"))
   if (entry.size > ManifestModule.maxManifestBytes || entry.packed > ManifestModule.maxManifestBytes) {
     return yield* Effect.fail(refuse("tooLarge", "the manifest is too large", entry.name))
   }
   const data = yield* checkLocal(new Window(source), entry)
-  if (data + entry.packed > source.size) return yield* Effect.fail(refuse("corrupt", "it ends too early", entry.name))
+  if (data + entry.packed > source.size) return yield* Effect.fail(refuse("corrupt", "the archive is truncated", entry.name))
   const packed = yield* source.read(data, entry.packed)
   const bytes = entry.method === stored ? packed : yield* Codec.inflate(packed, entry.size)
   return yield* tryArchive(() => ManifestModule.read(checkContent(entry, bytes)))
@@ -155,7 +159,10 @@ const sourceAt = (path: string): Effect.Effect<Source, Fault, Scope.Scope> =>
 const manifestOf = (path: string): Effect.Effect<ManifestModule.Manifest, ArchiveError | Fault> =>
   Effect.scoped(Effect.flatMap(sourceAt(path), manifestIn))
 
-/** Opens and checks an archive. During the scope, contents come from the opened file, even if its name changes. */
+/**
+ * Opens and checks an archive. During the scope, contents come from the opened file, even if the path now belongs to another
+ * file.
+ */
 const contentsOf = (path: string): Effect.Effect<Archived, ArchiveError | Fault, Scope.Scope> =>
   Effect.flatMap(Limits, (limits) =>
     Effect.flatMap(sourceAt(path), (source) => readArchive(source, { limits, policy: undefined }))
@@ -197,7 +204,9 @@ const restoreReasons: Partial<Record<string, SnapshotRestoreError["reason"]>> = 
   NotAFile: "incompatible"
 }
 
-/** The errors that prevent every read. Skipping an archive after such an error would report the archive as absent. */
+/**
+ * The errors that prevent all reads. If the store skipped an archive after such an error, the archive would seem to be missing.
+ */
 const exhaustionCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 const isExhausted = (problem: Fault | ArchiveError): boolean =>
@@ -260,7 +269,7 @@ export const viewOf = ({ content, path, tree }: Contents): Algebra =>
 const orAbsent = (text: Effect.Effect<string, ReadError>): Effect.Effect<string | undefined, ReadError> =>
   Effect.catchTag(text, ["NotFound", "NotAFile"], () => Effect.succeed(undefined))
 
-/** Returns a text for an id, even if an untyped program passed another value. */
+/** Returns a text for an id, even if an untyped program passed a value of another type. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : typeof value)
 
 export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: boolean): Operations => {
@@ -282,7 +291,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
     })
   }
 
-  /** Returns `fallback` if the directory is refused, because a refused directory contains no snapshots of this store. */
+  /** Returns `fallback` if the directory is refused, because such a directory contains no snapshots of this store. */
   const orIfRefused = <A>(effect: Effect.Effect<A, StoreFault>, fallback: A): Effect.Effect<A> =>
     Effect.catch(effect, (fault) =>
       fault.reason === "refused" ? Effect.succeed(fallback) : Effect.die(toError("SnapshotStore")(fault))
@@ -328,7 +337,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
     yield* Effect.mapError(shelf.prepare, toError("snapshot"))
     const idExists = !replacesExisting && (yield* Effect.mapError(shelf.find(id), toError("snapshot"))) !== undefined
     if (idExists) return yield* Effect.fail(toError("snapshot")(duplicate(id)))
-    // Fail early, before reading all files. The check is repeated before the archive is replaced.
+    // Check here to fail before all files are read. The check is repeated before the archive is replaced.
     yield* Effect.mapError(shelf.checkOwn(id), toError("snapshot"))
     return yield* Effect.scoped(Effect.flatMap(shelf.draft, (draft) => write(id, draft)))
   })
@@ -381,7 +390,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
         textOf(archivePath),
         typeof archivePath === "string"
           ? Effect.succeed(archivePath)
-          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "it is not a path")),
+          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "the value is not a path")),
         importArchiveOf
       ),
     get,

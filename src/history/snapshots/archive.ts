@@ -1,8 +1,8 @@
 /**
- * Snapshots as ZIP archives, in a temporary directory that is removed with the layer.
+ * Snapshots as ZIP archives in a temporary directory, which is removed with the layer.
  *
- * They also hold entries that no import accepts: symlinks that leave the tree, names that collide without case, names
- * that are not text. FIFOs, sockets and devices are only counted.
+ * The archives also contain entries that an import would reject: symlinks that leave the tree, names that collide without case,
+ * and names that are not text. FIFOs, sockets and devices are only counted.
  */
 import { createHash, Fs, join, randomUUID } from "../../runtime/node.ts"
 import * as Clock from "effect/Clock"
@@ -40,7 +40,7 @@ import { FilesystemSnapshot } from "./value.ts"
 
 interface HeldArchive extends StoredSnapshot {
   readonly path: string
-  /** The opened archive. It is opened at the first use and stays open until the snapshot is forgotten. */
+  /** The opened archive. The first use opens the archive, and `forget` closes it. */
   readonly archived: Effect.Effect<Archived, Problem>
   readonly scope: Scope.Closeable
   readonly isPassing: boolean
@@ -59,7 +59,7 @@ const hashOf = (path: string): Effect.Effect<string, Problem> =>
     catch: (error) => storeFault("io", `an archive cannot be read: ${(error as NodeJS.ErrnoException).code}`)
   })
 
-/** Converts a fault of the archive file, without its path, because the path is not one of the captured filesystem. */
+/** Converts a fault of the archive file. Omits the path, because the archive is not in the captured filesystem. */
 const toStoreFault = ({ _tag }: Fault): StoreFault => storeFault("io", `an archive cannot be opened: ${_tag}`)
 
 const toReadFault = (problem: ArchiveError | Fault): Fault =>
@@ -68,8 +68,8 @@ const toReadFault = (problem: ArchiveError | Fault): Fault =>
 const forgottenFault = storeFault("unknown", "the snapshot was forgotten")
 
 /**
- * Returns an effect that opens a resource at its first use, in the scope. A failure is not cached and releases
- * everything opened so far.
+ * Returns an effect that opens a resource at its first use and keeps it open for the scope. A failure is not cached, and
+ * releases everything that was opened before it.
  */
 const openOnce = <A, E>(scope: Scope.Scope, open: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<Effect.Effect<A, E>> => {
   const opened = Effect.flatMap(Scope.fork(scope), (own) =>
@@ -111,8 +111,10 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
       expected: string
     ): Effect.fn.Return<Archived, Problem, Scope.Scope> {
       const { descriptor, size } = yield* Effect.mapError(openOutside(path), toStoreFault)
-      if ((yield* hashOf(path)) !== expected) return yield* Effect.fail(storeFault("corrupt", "its archive has been modified"))
-      // The hash proves that `take` wrote the archive, within the limits of that call. Other limits must not prevent a restore.
+      if ((yield* hashOf(path)) !== expected)
+        return yield* Effect.fail(storeFault("corrupt", "the archive of the snapshot was modified"))
+      // The hash proves that `take` wrote the archive within the limits of that call. The current limits must not prevent a
+      // restore.
       const rules = { limits: unlimited, policy: port.rules?.policy }
       return yield* read(Spool.fromDescriptor(descriptor, size), rules, { backend: port.info.name, caseSensitive })
     })
@@ -195,7 +197,7 @@ export const make = (fs: Algebra, options: LayerOptions): Effect.Effect<Strategy
           if (verify === true && dryRun !== true) {
             const [left] = yield* replaceWith(true)
             if (left !== undefined)
-              return yield* Effect.fail(storeFault("io", `${left.path} differs from the snapshot after the restore`))
+              return yield* Effect.fail(storeFault("io", `"${left.path}" differs from the snapshot after the restore`))
           }
           return changes
         }),

@@ -1,4 +1,7 @@
-/** Forks: a writable filesystem that starts as a captured tree, and the merge of its changes back, all or nothing. */
+/**
+ * Forks. A fork is a writable filesystem that begins with a captured tree. A merge applies its changes to the original, all or
+ * none.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import * as InMemory from "../../backends/InMemory.ts"
@@ -19,36 +22,36 @@ import { findNode, type Change, type DirectoryNode, type Node, withNode } from "
 import type { Problem, StoredSnapshot, Strategy } from "./strategy.ts"
 
 /**
- * The handling of conflicts in a merge.
+ * The options of a merge.
  *
  * @since 0.1.0
  */
 export interface MergeOptions {
   /**
-   * The resolution of places that both sides changed differently: fail and change nothing, or take one side. All other
-   * changes are merged in any case.
+   * The resolution of conflicts: `fail` changes nothing, `ours` and `theirs` take the version of one side. Changes without a
+   * conflict are merged in both cases.
    *
    * @default "fail"
    */
   readonly conflicts?: "fail" | "ours" | "theirs" | undefined
-  /** Set to return the changes without making them. @default false */
+  /** Whether to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
 }
 
 /**
- * The changes of a merge and the conflicts that it resolved.
+ * The result of a merge.
  *
  * @since 0.1.0
  */
 export interface MergeResult {
-  /** The changes in path order, directories included. */
+  /** The changes in path order, including those of directories. */
   readonly changes: ReadonlyArray<Change>
-  /** The conflicts, resolved as the options say. */
+  /** The conflicts that `ours` or `theirs` resolved. */
   readonly conflicts: ReadonlyArray<Conflict>
 }
 
 /**
- * The failure of a merge in which both sides changed the same places. Nothing has changed.
+ * The failure of a merge with conflicts. Nothing has changed.
  *
  * @since 0.1.0
  */
@@ -97,7 +100,7 @@ const treeOf = Effect.fnUntraced(function* (forked: Algebra, base: DirectoryNode
       continue
     }
     const node = yield* nodeAt(forked.port, path)
-    // Changed entries of the directory have changes of their own in the list.
+    // The list of changes contains every changed entry below the directory, so keep the old entries here.
     const inside = node?.kind === "directory" && before?.kind === "directory" ? { ...node, entries: before.entries } : node
     if (path !== root) tree = withNode(tree, path, inside)
   }

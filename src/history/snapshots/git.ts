@@ -1,8 +1,8 @@
 /**
- * Snapshots of a directory, with git as the object store.
+ * Snapshots of a directory, stored in a git repository.
  *
- * This library walks the directory itself and writes the captured objects as a pack. Git reads and maintains the
- * objects and lets people inspect them, but it never accesses the directory.
+ * This library walks the directory itself and writes the captured objects as a pack. Git reads and maintains the objects, and
+ * users can inspect them with git. Git never accesses the directory.
  */
 import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
@@ -52,7 +52,7 @@ import {
 } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
-// The commit message of a snapshot: a line for people and a line of JSON. A message in another form belongs to no
+// The commit message of a snapshot: a title line for people and a line of JSON. A commit with another message is not a
 // snapshot.
 
 interface Said {
@@ -62,9 +62,9 @@ interface Said {
   readonly label: Label
   readonly files: number
   readonly bytes: number
-  /** The number of directories, without the root. */
+  /** The number of directories below the root. */
   readonly directories: number
-  /** FIFOs, sockets and devices, which are not captured. */
+  /** The number of FIFOs, sockets and devices. They are not captured. */
   readonly skipped: number
   readonly previous?: string | undefined
   readonly excludesGit?: boolean | undefined
@@ -107,9 +107,9 @@ const decode = (message: string): Said | undefined => {
   }
 }
 
-// Stores the last scan for the next process, which otherwise would read every file again. The data is only a hint, so a
-// missing, truncated or foreign file is no error. A code of this installation authenticates the data. Otherwise an attacker
-// could prepare a store that claims wrong content for a file.
+// Saves the last scan for the next process, which otherwise would read every file again. A missing, truncated or foreign file
+// is ignored. A message authentication code with the key of this installation protects the file. Without it, an attacker could
+// prepare a store that claims wrong content for a file.
 
 interface SavedScan {
   readonly scan: Scan
@@ -120,7 +120,7 @@ const version = 1
 
 const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-/** Returns the text to authenticate. The first word separates it from other texts of this installation. */
+/** Returns the text to authenticate. The first word separates it from other authenticated texts of this installation. */
 const authenticatedText = (text: string): string => `seen ${hashOf(text)}`
 
 const codeLength = 32
@@ -132,8 +132,8 @@ const fileOf = (directory: string, root: string): string =>
   join(directory, `seen-${createHash("sha256").update(root).digest("hex").slice(0, 16)}`)
 
 /**
- * The name, the id of a file or `>` and the target of a symlink, the mode, the size, and the stamp (mtime, ctime, inode, mode).
- * A stamp with times of -1 never matches.
+ * A saved file or symlink: the name, the id of the file or `>` and the symlink's target, the mode, the size, and the stamp
+ * (mtime, ctime, inode, mode). A stamp with times of -1 never matches.
  */
 type LeafRow = readonly [string, string, number | null, number, number, number, number, number]
 
@@ -186,7 +186,7 @@ const directoriesPerYield = 200
 
 const yieldToEventLoop = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
-/** Saves a scan atomically: if the process is killed meanwhile, the old file stays. */
+/** Saves a scan atomically. The old file stays if the process is killed during the call. */
 const save = (directory: string, root: string, { packs, scan }: SavedScan): Effect.Effect<void> =>
   Effect.promise(async () => {
     const { tree, ...counts } = scan
@@ -235,7 +235,7 @@ const openDirectory = ([mode, id, directories, leaves]: DirectoryRow): OpenDirec
   }
 }
 
-/** Parses the lines back into a tree. Throws if `save` did not write them. */
+/** Parses the lines of a saved scan into a tree. Throws if `save` did not write the lines. */
 const treeOf = async (text: ReadonlyArray<string>): Promise<DirectoryNode> => {
   const open: Array<OpenDirectory> = [openDirectory(JSON.parse(text[0]!) as DirectoryRow)]
   let at = 1
@@ -271,7 +271,7 @@ const readWhole = async (path: string): Promise<string> => {
   }
 }
 
-/** Returns the saved scan of this root, or `undefined` if there is none or this installation did not write it. */
+/** Returns the saved scan of this root. Returns `undefined` if no scan exists or another installation wrote it. */
 const load = (directory: string, root: string): Effect.Effect<SavedScan | undefined> =>
   Effect.promise(async () => {
     try {
@@ -346,7 +346,7 @@ export const make = (
 export const makeScoped = (port: Backend, options: LayerOptions): Effect.Effect<Strategy, Problem, Scope.Scope> =>
   Effect.flatMap(Budget.makeTemporaryDirectory("fs-algebra-git-"), (directory) => make(port, directory, options, false))
 
-/** The most entries that a commit may claim, against forged counts. */
+/** The largest number of entries that a commit may claim. The limit protects against forged counts. */
 const maxCommitEntries = 20_000_000
 
 const makeStrategy = Effect.fnUntraced(function* (
@@ -436,7 +436,7 @@ const makeStrategy = Effect.fnUntraced(function* (
       ? Effect.succeed(reader.stream(file.id))
       : Effect.map(reader.object(file.id), ({ body }) => body)
 
-  /** Removes the oldest snapshots until the store is small enough. A larger excess removes more snapshots at once. */
+  /** Removes the oldest snapshots until the store is within the limit. A larger excess removes more snapshots per round. */
   const shrinkStore = Effect.fnUntraced(function* (
     maxBytes: number,
     spared: StoredSnapshot | undefined
@@ -447,7 +447,7 @@ const makeStrategy = Effect.fnUntraced(function* (
       if (bytes <= maxBytes || all.length === 0) return
       const removalCount = Math.max(1, Math.floor((all.length * (1 - maxBytes / bytes)) / 2))
       for (const { snapshot } of all.slice(0, removalCount)) yield* snapshots.remove(snapshot.snapshotId)
-      // Another process uses the store, so no space can be freed. A later call will retry.
+      // Another process uses the store, so this call cannot free space. A later call tries again.
       if ((yield* collect(store, { maxWaste: 0 })).outcome !== "done") return
     }
   })
@@ -462,7 +462,7 @@ const makeStrategy = Effect.fnUntraced(function* (
     if (retention?.maxBytes !== undefined) yield* shrinkStore(retention.maxBytes, spared)
   })
 
-  /** Tidies the store; a failure is only logged, because the snapshot itself has succeeded. */
+  /** Applies the retention rules. A failure is only logged, because the snapshot itself has succeeded. */
   const tidyQuietly = (spared: StoredSnapshot | undefined): Effect.Effect<void> =>
     Effect.ignore(applyRetention(spared), {
       log: "Warn",
@@ -470,8 +470,8 @@ const makeStrategy = Effect.fnUntraced(function* (
     })
 
   /**
-   * Returns a creation time later than that of the previous snapshot, whatever the clock says. Listing and expiry rely
-   * on this order.
+   * Returns a creation time that is later than that of the previous snapshot, even if the clock was set back. Listing and
+   * expiry depend on this order.
    */
   const nextCreationTime = Effect.fnUntraced(function* (): Effect.fn.Return<number, Problem> {
     const before =
@@ -575,7 +575,7 @@ const makeStrategy = Effect.fnUntraced(function* (
           if (verify === true && !dryRun) {
             const [left] = yield* restoreTree(kept, after, paths, true)
             if (left !== undefined)
-              return yield* Effect.fail(storeFault("io", `${left.path} differs from the snapshot after the restore`))
+              return yield* Effect.fail(storeFault("io", `"${left.path}" differs from the snapshot after the restore`))
           }
           return changes
         })

@@ -1,6 +1,6 @@
 /**
- * Snapshots in memory, which hold the tree itself. Taking one costs nothing; its memory is freed with the layer or by
- * `forget`.
+ * Snapshots in memory. A snapshot shares its tree with the filesystem, so taking a snapshot copies nothing. Closing the layer
+ * or `forget` frees the memory.
  */
 import { randomUUID } from "../../runtime/node.ts"
 import * as DateTime from "effect/DateTime"
@@ -24,8 +24,8 @@ interface HeldTree extends StoredSnapshot {
 const keyIn = (port: Backend, path: FsPath): FsPath => (port.info.caseSensitive ? path : fold(path))
 
 /**
- * Returns the changes that a restore of `paths` makes: everything at the paths and below, and the missing directories
- * above them.
+ * Returns the changes that a restore of `paths` makes. They are the changes at and below the paths, and the creation of missing
+ * parent directories.
  */
 const changesWithin = Effect.fnUntraced(function* (
   port: Backend,
@@ -61,7 +61,10 @@ const pathsExceptGit = Effect.fnUntraced(function* (
 
 const isOfGit = (path: FsPath): boolean => path === ".git" || path.startsWith(".git/")
 
-/** Returns the bytes held by the snapshots beyond the current tree, counted once per snapshot. */
+/**
+ * Returns the bytes that the snapshots hold in addition to the current tree. Bytes that several snapshots share count several
+ * times.
+ */
 const extraBytes = Effect.fnUntraced(function* (
   history: MemoryHistory,
   all: ReadonlyArray<HeldTree>

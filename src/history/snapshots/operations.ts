@@ -13,23 +13,34 @@ import { FilesystemSnapshot } from "./value.ts"
  * @since 0.1.0
  */
 export interface SnapshotOptions {
-  /** A line of text for people. */
+  /** A one-line description for users. */
   readonly tag?: string | undefined
-  /** The tool that is about to change something; `callId` identifies the call. */
+  /** The name of the tool that takes the snapshot before a change. `callId` identifies the call of the tool. */
   readonly tool?: string | undefined
   readonly callId?: string | undefined
-  /** The most files to capture; beyond it, SnapshotError `budget`. Not in memory. @default that of the layer */
+  /**
+   * The largest number of files. A larger tree fails with SnapshotError `budget`. Snapshots in memory have no such limit.
+   *
+   * @default that of the layer
+   */
   readonly maxFiles?: number | undefined
-  /** The most bytes in all files; beyond it, SnapshotError `budget`. Not in memory. @default that of the layer */
+  /**
+   * The largest total size of all files in bytes. A larger tree fails with SnapshotError `budget`. Snapshots in memory have no
+   * such limit.
+   *
+   * @default that of the layer
+   */
   readonly maxBytes?: number | undefined
 }
 
-/**
- * The options of a snapshot that may belong to a running transaction. Such a snapshot is not listed, ignored by
- * retention, and removed by `forget`.
- */
+/** Snapshot options that include an internal one for transactions. */
 export interface TransactionSnapshotOptions extends SnapshotOptions {
-  /** @default false */
+  /**
+   * Whether the snapshot belongs to a running transaction. `list` and retention ignore such a snapshot, and `forget` removes
+   * it.
+   *
+   * @default false
+   */
   readonly isPassing?: boolean | undefined
 }
 
@@ -40,21 +51,21 @@ export interface TransactionSnapshotOptions extends SnapshotOptions {
  */
 export interface RestoreOptions {
   /**
-   * The paths to restore, with everything below; entries that the snapshot lacks are removed.
+   * The paths to restore, with everything below them. Entries at these paths that the snapshot does not contain are removed.
    *
    * @default the whole tree
    */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** Set to return the changes without making them. @default false */
+  /** Whether to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
   /**
-   * Set to take a snapshot of the current state first. The snapshot is kept if the restore fails, and removed if nothing
-   * differs.
+   * Whether to take a snapshot of the current tree first. This snapshot stays if the restore fails, and is removed if the
+   * restore changes nothing.
    *
    * @default false
    */
   readonly safety?: boolean | undefined
-  /** Set to scan the tree again afterwards and fail if it differs from the snapshot. @default false */
+  /** Whether to scan the tree again after the restore, and to fail if the tree differs from the snapshot. @default false */
   readonly verify?: boolean | undefined
 }
 
@@ -64,9 +75,9 @@ export interface RestoreOptions {
  * @since 0.1.0
  */
 export interface RestoreResult {
-  /** The changes in path order, directories included. */
+  /** The changes in path order, including those of directories. */
   readonly changes: ReadonlyArray<Change>
-  /** The snapshot of the previous state, if `safety` was set and something changed. */
+  /** The snapshot of the tree before the restore. Present if `safety` was set and the restore changed something. */
   readonly safety?: FilesystemSnapshot
 }
 
@@ -83,20 +94,20 @@ export const RestoreResult = Schema.Struct({
  */
 export interface Details {
   readonly snapshot: FilesystemSnapshot
-  /** The number of files and symlinks, and their bytes. */
+  /** The number of files and symlinks. `bytes` is their total size. */
   readonly files: number
   readonly bytes: number
   /**
-   * Files changed since the previous snapshot; all files for the first one. `undefined` if the previous one is
-   * forgotten.
+   * The number of files that changed since the previous snapshot. The first snapshot counts all its files. `undefined` if the
+   * previous snapshot was forgotten.
    */
   readonly filesChanged?: number | undefined
-  /** The changed lines. Also `undefined` if so much changed that counting lines would take too long. */
+  /** The numbers of added and removed lines. `undefined` if `filesChanged` is, or if counting would take too long. */
   readonly linesAdded?: number | undefined
   readonly linesRemoved?: number | undefined
   readonly tool?: string | undefined
   readonly callId?: string | undefined
-  /** The number of FIFOs, sockets and devices that were not captured; absent if there were none. */
+  /** The number of FIFOs, sockets and devices that were not captured. Absent instead of 0. */
   readonly skipped?: number | undefined
 }
 
@@ -107,11 +118,11 @@ export interface Details {
  */
 export interface Operations {
   /**
-   * Takes a snapshot. Fails with SnapshotError: `budget` over the layer's limits, `refused` for a root that must not be
+   * Takes a snapshot. Fails with SnapshotError `budget` over the limits of the layer, and `refused` for a root that must not be
    * captured.
    */
   readonly snapshot: (options?: SnapshotOptions) => Effect.Effect<FilesystemSnapshot, SnapshotError>
-  /** Restores the whole tree, or only `paths`. A failure has changed nothing, except a failure of `verify`. */
+  /** Restores the whole tree, or only `paths`. After a failure nothing has changed, except when `verify` fails. */
   readonly restore: (
     snapshot: FilesystemSnapshot,
     options?: RestoreOptions
@@ -123,29 +134,30 @@ export interface Operations {
   /** The snapshots of this filesystem, in the order of creation. */
   readonly list: Effect.Effect<ReadonlyArray<FilesystemSnapshot>, SnapshotError>
   readonly forget: (snapshot: FilesystemSnapshot) => Effect.Effect<void, SnapshotError>
-  /** Runs the effect without other writers, and restores the tree if the effect fails, dies or is interrupted. */
+  /** Runs the effect while no other caller can write. Restores the tree if the effect fails, dies or is interrupted. */
   readonly transaction: <A, E, R>(
     effect: Effect.Effect<A, E, R>
   ) => Effect.Effect<A, E | SnapshotError | SnapshotRestoreError, R>
   /**
-   * Runs the effect without other writers; calls of the effect itself may write. Absent if the backend has no lock.
+   * Runs the effect while no other caller can write. The effect itself may write. Absent if the backend has no lock.
    *
    * @default no lock
    */
   readonly exclusively?: (<A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
   /**
-   * Returns a writable filesystem that starts as the captured tree. Its changes stay in memory until they are merged or
-   * dropped.
+   * Returns a writable filesystem that begins with the captured tree. Its changes stay in memory until they are merged or
+   * discarded.
    */
   readonly fork: (snapshot: FilesystemSnapshot) => Effect.Effect<Algebra, SnapshotError>
   /**
-   * Merges the changes of a fork of one of these snapshots: three-way, files by lines, all or nothing.
+   * Merges the changes of a fork into this filesystem: a three-way merge by lines that applies all changes or none.
    *
-   * Fails with MergeConflicts if both sides changed the same place differently.
+   * The fork must come from a snapshot of this service. Fails with MergeConflicts if both sides changed the same place
+   * differently.
    */
   readonly merge: (fork: Algebra, options?: MergeOptions) => Effect.Effect<MergeResult, SnapshotError | MergeConflicts>
   readonly details: (snapshot: FilesystemSnapshot) => Effect.Effect<Details, SnapshotError>
   readonly stats: Effect.Effect<Stats, SnapshotError>
-  /** Frees the space of forgotten snapshots. Otherwise this happens from time to time. */
+  /** Frees the disk space of forgotten snapshots. Without this call the store frees the space from time to time. */
   readonly collect: Effect.Effect<void, SnapshotError>
 }

@@ -1,4 +1,4 @@
-/** The snapshot service. It validates the arguments, calls a strategy, and turns faults into errors. */
+/** The snapshot service. It validates arguments, calls a storage strategy, and converts faults to errors. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -22,12 +22,12 @@ import type { Details, Operations, RestoreOptions, RestoreResult, TransactionSna
 import type { Label, Problem, StoredSnapshot, Strategy, TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
-// Statistics of a snapshot. They are computed on request, so that taking a snapshot stays fast.
+// The statistics of a snapshot. They are computed on request, so that taking a snapshot stays fast.
 
-/** The most changed files, and bytes per file, for which lines are counted. */
+/** The largest number of changed files, and of bytes per file, for which lines are counted. */
 const maxFiles = 500
 const maxBytes = 1024 * 1024
-/** The most edits that the diff looks for. Beyond that the counts are approximate. */
+/** The number of edits after which the diff stops searching. The counts are then approximate. */
 const maxEdits = 100
 
 interface LineCounts {
@@ -149,7 +149,7 @@ const toError =
   (problem: Problem): SnapshotError =>
     new SnapshotError({ operation, reason: reasonOf(problem), detail: hideStorePath(detailOf(problem, operation), store) })
 
-/** Removes the store's path from a message, because users of the workspace must not see it. */
+/** Removes the path of the store from a message, because users of the workspace must not see the path. */
 const hideStorePath = (detail: string, store: string | undefined): string =>
   store === undefined ? detail : detail.replaceAll(`the store ${store}`, "the store").replaceAll(store, "the store")
 
@@ -189,10 +189,11 @@ const isSnapshot = Schema.is(FilesystemSnapshot)
 
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
   if (!strategy.commitRef.test(snapshot.commitRef))
-    return `its commitRef does not belong to snapshots of the kind ${JSON.stringify(strategy.name)}`
-  if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root) return "it was taken of another root"
-  if (snapshot.gitDir !== strategy.gitDir) return "it is stored in another store"
-  return uuidPattern.test(snapshot.snapshotId) ? undefined : "its snapshotId is not a UUID"
+    return `the commitRef of the snapshot is not one of the kind ${JSON.stringify(strategy.name)}`
+  if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root)
+    return "the snapshot was taken of another root"
+  if (snapshot.gitDir !== strategy.gitDir) return "the snapshot is in another store"
+  return uuidPattern.test(snapshot.snapshotId) ? undefined : "the snapshotId is not a UUID"
 }
 
 const findSnapshot = (
@@ -202,13 +203,13 @@ const findSnapshot = (
 ): Effect.Effect<StoredSnapshot, Problem | Refusal> => {
   const refuse = (reason: Refusal["reason"], detail: string, snapshotId = ""): Effect.Effect<never, Refusal> =>
     Effect.fail({ _tag: "Refusal", snapshotId, reason, detail })
-  if (!isSnapshot(value)) return refuse("incompatible", "it is not a FilesystemSnapshot")
+  if (!isSnapshot(value)) return refuse("incompatible", "the value is not a FilesystemSnapshot")
   const { commitRef, snapshotId } = value
   const why = incompatibility(strategy, port, value)
   if (why !== undefined) return refuse("incompatible", why, snapshotId)
   return Effect.flatMap(strategy.find(snapshotId), (kept): Effect.Effect<StoredSnapshot, Refusal> => {
     if (kept === undefined) return refuse("unknown", "there is no such snapshot", snapshotId)
-    if (kept.snapshot.commitRef !== commitRef) return refuse("unknown", "its commitRef belongs to another snapshot", snapshotId)
+    if (kept.snapshot.commitRef !== commitRef) return refuse("unknown", "the commitRef belongs to another snapshot", snapshotId)
     return Effect.succeed(kept)
   })
 }
@@ -217,7 +218,7 @@ const isRefusal = (problem: Problem | Refusal): problem is Refusal => problem._t
 
 const controlPattern = /[\u0000-\u001f\u007f]/
 
-/** Returns the reason why a label is refused. Labels are stored as lines of text and shown to people. */
+/** Returns the reason why a label is invalid. Labels are stored as lines of text and shown to users. */
 const whyLabelRefused = (label: Label): string | undefined => {
   for (const [name, text] of Object.entries(label)) {
     if (text === undefined) continue
@@ -229,7 +230,8 @@ const whyLabelRefused = (label: Label): string | undefined => {
 }
 
 /**
- * Returns the title of a snapshot. The tag of a safety snapshot is not used, because it would grow with each restore.
+ * Returns the title of a snapshot for the tag of a safety snapshot. The title of a safety snapshot is its id, because otherwise
+ * the tag would grow with each restore.
  */
 const titleOf = ({ label, snapshot }: StoredSnapshot): string => {
   const { tag } = label
@@ -254,7 +256,10 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
 
   const find = (snapshot: FilesystemSnapshot) => findSnapshot(strategy, port, snapshot)
 
-  /** Takes the snapshot of a transaction. Removes it if the call is interrupted, because then no caller knows it. */
+  /**
+   * Takes the snapshot for a transaction. Removes the snapshot if the call is interrupted, because then no caller can remove
+   * it.
+   */
   const takePassing = (label: Label, options: TakeOptions): Effect.Effect<StoredSnapshot, Problem> =>
     Effect.suspend(() => {
       const snapshotId = randomUUID()
@@ -287,11 +292,14 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
           })
         )
 
-  /** Rejects paths through symlinks: the snapshot holds the symlink, not its target, so the path would be ambiguous. */
+  /**
+   * Rejects a path that leads through a symlink. The snapshot contains the symlink and not its target, so such a path would be
+   * ambiguous.
+   */
   const rejectLinks = Effect.fnUntraced(function* (path: FsPathModule.FsPath): Effect.fn.Return<void, Fault> {
     for (let above = FsPathModule.parent(path); above !== FsPathModule.root; above = FsPathModule.parent(above)) {
       if ((yield* port.stat(above))?.kind !== "symlink") continue
-      const detail = `${JSON.stringify(above)} is a link; give the path of its target`
+      const detail = `${JSON.stringify(above)} is a symlink; give the path of its target`
       return yield* Effect.fail<Fault>({ _tag: "InvalidArgument", path, argument: "paths", detail })
     }
   })
@@ -311,7 +319,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
         const restored = strategy.restore(kept, { paths, dryRun, verify })
         if (safety !== true || dryRun === true) return { changes: yield* restored }
         const before = yield* strategy.take({ tag: `before restoring ${titleOf(kept)}` }, { spared: kept })
-        // If the restore fails, keep the safety snapshot: the user may need it.
+        // Keep the safety snapshot if the restore fails, because the user may need it.
         const changes = yield* restored
         if (changes.length > 0) return { changes, safety: before.snapshot }
         yield* forgetQuietly(before)
@@ -325,7 +333,7 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
 
   const viewOf = (kept: StoredSnapshot): Effect.Effect<Algebra, Problem> => Effect.map(strategy.view(kept), makeAlgebra)
 
-  /** Restores the tree after a failed transaction. A failure of the restore is added to the original cause. */
+  /** Restores the tree after a failed transaction. The caller combines a failure of this restore with the original cause. */
   const rollBack = (kept: StoredSnapshot): Effect.Effect<void, SnapshotRestoreError> =>
     Effect.asVoid(orRestoreError(kept.snapshot, Effect.andThen(strategy.restore(kept, {}), forgetQuietly(kept))))
 

@@ -1,6 +1,6 @@
 /**
- * The interface of the three storage strategies. They fail with plain data; `service.ts` validates arguments and
- * creates the errors.
+ * The interface of the three storage strategies for snapshots. A strategy fails with plain data; `service.ts` validates the
+ * arguments and creates the errors.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -17,24 +17,24 @@ import type { Change, DirectoryNode } from "../tree.ts"
 import type { FilesystemSnapshot } from "./value.ts"
 
 /**
- * The progress of a capture or restore: it counts all files, then reads those that may have changed.
+ * The progress of a capture or restore. It first counts all files, then reads those that may have changed.
  *
  * @since 0.1.0
  */
 export interface SnapshotProgress {
-  /** The current phase. A restore also counts and reads, and then writes. */
+  /** The current phase. A restore writes after counting and reading. */
   readonly phase: "counting" | "reading" | "writing"
   readonly files: number
-  /** Bytes read; 0 in the phase `writing`. */
+  /** The number of bytes read. 0 in the phase `writing`. */
   readonly bytes: number
-  /** The total bytes to read, once known. */
+  /** The number of bytes to read, once known. */
   readonly totalBytes?: number | undefined
-  /** The total files to write. */
+  /** The number of files to write, once known. */
   readonly totalFiles?: number | undefined
 }
 
 /**
- * The rules by which old snapshots are removed.
+ * The rules that decide which old snapshots are removed.
  *
  * @since 0.1.0
  */
@@ -44,7 +44,7 @@ export interface Retention {
   /** The maximum age in milliseconds. The newest snapshot always stays. @default any age */
   readonly maxAge?: number | undefined
   /**
-   * The maximum size of the whole store in bytes; the oldest snapshots are removed. The newest always stays. Only for
+   * The maximum size of the whole store in bytes. A larger store removes its oldest snapshots, but never the newest. Only for
    * git.
    *
    * @default any size
@@ -53,41 +53,42 @@ export interface Retention {
 }
 
 /**
- * The options of a snapshot layer. Each strategy uses a part of them:
+ * The options of a snapshot layer. Not all strategies use all options:
  *
  * - git uses all of them
  * - archives ignore `onProgress` and `retention.maxBytes`
- * - memory uses `git`, `retention.maxSnapshots` and `retention.maxAge`
+ * - memory uses only `git`, `retention.maxSnapshots` and `retention.maxAge`
  *
  * @since 0.1.0
  */
 export interface LayerOptions {
-  /** The treatment of a `.git` at the root: captured and restored like every entry, or left alone. @default "include" */
+  /** Whether a `.git` at the root is captured and restored like other entries. @default "include" */
   readonly git?: "include" | "exclude" | undefined
   /**
-   * The most files to capture; beyond it, SnapshotError `budget` before anything is written. An archive counts
-   * directories too. Not in memory.
+   * The largest number of files. A larger tree fails with SnapshotError `budget` before anything is written. An archive counts
+   * directories too. Snapshots in memory have no such limit.
    *
    * @default 1,000,000; of archives Limits.maxArchiveEntries
    */
   readonly maxFiles?: number | undefined
   /**
-   * The most bytes in all files; beyond it, SnapshotError `budget`. Not in memory.
+   * The largest total size of all files in bytes. A larger tree fails with SnapshotError `budget`. Snapshots in memory have no
+   * such limit.
    *
    * @default 64 GiB; of archives Limits.maxArchiveBytes
    */
   readonly maxBytes?: number | undefined
-  /** Set to allow capturing the whole machine or a home directory. @default false */
+  /** Whether the root may be the root of a disk, a home directory, or a directory that contains one. @default false */
   readonly anyRoot?: boolean | undefined
   readonly retention?: Retention | undefined
-  /** Called during captures and restores. Only for git. */
+  /** The function that receives the progress of captures and restores. Only for git. */
   readonly onProgress?: ((progress: SnapshotProgress) => void) | undefined
 }
 
 /**
- * Returns the expired snapshots, never the newest one.
+ * Returns the expired snapshots, which never include the newest one.
  *
- * `all` must be in the order of creation; `now` is in milliseconds since 1970. `spared` counts but never expires.
+ * `all` must be in the order of creation. `now` is in milliseconds since 1970. `spared` counts but never expires.
  */
 export const findExpired = (
   all: ReadonlyArray<StoredSnapshot>,
@@ -110,10 +111,13 @@ const GiB = 1024 * 1024 * 1024
 const maxFiles = 1_000_000
 const maxBytes = 64 * GiB
 
-/** Refuses to capture the whole machine or a home directory. `root` must have its symlinks resolved. */
+/**
+ * Returns a fault if `root` is the root of a disk, a home directory, or a directory that contains one. `root` must not contain
+ * symlinks.
+ */
 export const refuseWideRoot = (root: string, options: LayerOptions): StoreFault | undefined => {
   const width = options.anyRoot === true ? undefined : describeWideRoot(root)
-  return width === undefined ? undefined : storeFault("refused", `the root is ${width}; capture it only with anyRoot`)
+  return width === undefined ? undefined : storeFault("refused", `the root is ${width}; set anyRoot to capture it anyway`)
 }
 
 const tooManyFiles = (limit: number): StoreFault =>
@@ -131,7 +135,7 @@ const freeBytes = (directory: string): number | undefined => {
   }
 }
 
-/** Checks the limits during the count of files, and once more before the first read, when nothing has been written. */
+/** Checks the limits. The scan calls this function while it counts files, and once more before it reads the first file. */
 export const checkBudget = (
   { bytes, bytesToRead, files }: Census,
   isWhole: boolean,
@@ -164,7 +168,7 @@ export const dropGit = (tree: DirectoryNode): DirectoryNode => {
   return { kind: "directory", entries, ...(tree.mode === undefined ? undefined : { mode: tree.mode }) }
 }
 
-// Directories for stores, always outside every workspace, so that code in a workspace cannot reach them.
+// Directories for stores. They are outside every workspace, so that programs in a workspace cannot reach them.
 
 const whyRefused = (directory: string): string | undefined => {
   const fault = OpenRoots.reachabilityFault("directory", directory)
@@ -196,7 +200,7 @@ const create = (prefix: string): string | undefined => {
   return undefined
 }
 
-/** Prevents filesystems from being opened on the directory during the scope. */
+/** Reserves a directory for a store. During the scope no filesystem can be opened on the directory. */
 export const reserveDirectory = (directory: string): Effect.Effect<void, never, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(
@@ -210,7 +214,12 @@ export const makeTemporaryDirectory = (prefix: string): Effect.Effect<string, St
     Effect.suspend(() => {
       const directory = create(prefix)
       return directory === undefined
-        ? Effect.fail(storeFault("unavailable", "there is no writable directory for a store outside the root"))
+        ? Effect.fail(
+            storeFault(
+              "unavailable",
+              "no writable directory outside the root was found for the store; make the temporary directory writable"
+            )
+          )
         : Effect.succeed(directory)
     }),
     (directory) =>
@@ -229,11 +238,11 @@ export interface StoredSnapshot {
   readonly snapshot: FilesystemSnapshot
   readonly label: Label
   readonly counts: Effect.Effect<{ readonly files: number; readonly bytes: number }, Problem>
-  /** The id of the newest snapshot at the time when this one was taken. */
+  /** The id of the snapshot that was taken before this one. */
   readonly previous?: string | undefined
-  /** FIFOs, sockets and devices, which were not captured. */
+  /** The number of FIFOs, sockets and devices. They were not captured. */
   readonly skipped?: number | undefined
-  /** True if a `.git` at the root was left alone; the restore leaves it alone too. */
+  /** Whether the snapshot excludes a `.git` at the root. A restore then keeps the current `.git`. */
   readonly excludesGit?: boolean | undefined
 }
 
@@ -241,8 +250,8 @@ export interface TakeOptions {
   /** A snapshot that must not expire yet. */
   readonly spared?: StoredSnapshot | undefined
   /**
-   * Set if the snapshot belongs to a running transaction. Such a snapshot is not listed, ignored by retention, and
-   * removed by `forget`.
+   * Whether the snapshot belongs to a running transaction. `list` and retention ignore such a snapshot, and `forget` removes
+   * it.
    */
   readonly isPassing?: boolean | undefined
   /** The id of the new snapshot, a UUID in lower case. @default a new one */
@@ -250,9 +259,9 @@ export interface TakeOptions {
   readonly bounds?: Pick<LayerOptions, "maxFiles" | "maxBytes"> | undefined
 }
 
-/** The space that snapshots use. */
+/** The disk space or memory that snapshots use. */
 export interface Stats {
-  /** Bytes on disk, or in memory beyond the tree itself if known. */
+  /** Bytes on the disk. For snapshots in memory, the bytes in addition to the current tree. */
   readonly bytes: number
   /** The number of items stored for all snapshots: git objects, archives, or captured trees. */
   readonly objects: number
@@ -265,7 +274,7 @@ interface StrategyRestoreOptions {
   readonly verify?: boolean | undefined
 }
 
-/** Returns the root by which snapshots identify a filesystem; the same for every spelling of a directory. */
+/** Returns the root by which snapshots identify a filesystem. All spellings of a directory have the same root. */
 export const rootOf = ({ history, info }: Backend): string => (history?._tag === "Directory" ? history.root : info.root)
 
 export interface Strategy {
@@ -280,10 +289,7 @@ export interface Strategy {
   readonly restore: (kept: StoredSnapshot, options: StrategyRestoreOptions) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly diff: (from: StoredSnapshot, to: StoredSnapshot | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly view: (kept: StoredSnapshot) => Effect.Effect<Backend, Problem>
-  /**
-   * Returns the captured tree; `now` is the current one. The caller must hold the lock on the whole filesystem for
-   * `now`.
-   */
+  /** Returns the captured tree. `now` returns the current tree, and its caller must hold the lock on the whole filesystem. */
   readonly tree: (kept: StoredSnapshot) => Effect.Effect<DirectoryNode, Problem>
   readonly now: Effect.Effect<DirectoryNode, Problem>
   readonly forget: (kept: StoredSnapshot) => Effect.Effect<void, Problem>

@@ -1,16 +1,16 @@
-/** A snapshot as a value: it names the place of a tree, not its content. Values from outside are untrusted. */
+/** The value that identifies a snapshot. The value does not contain the tree. Values from outside are not trusted. */
 import * as Schema from "effect/Schema"
 
 /**
- * A snapshot value. It can be stored in a session, sent, or used for a restore in another process.
+ * A snapshot as a value. A program can save the value, send it, and restore the snapshot in another process.
  *
  * @since 0.1.0
  */
 export class FilesystemSnapshot extends Schema.Class<FilesystemSnapshot>("fs-algebra/FilesystemSnapshot")({
-  /** A UUID. */
+  /** The id of the snapshot, a UUID. */
   snapshotId: Schema.String,
   createdAt: Schema.DateTimeUtc,
-  /** 40 hexadecimal digits for git, `mem-<n>` for memory, `zip:<sha256>` for archives. */
+  /** The reference to the stored tree: 40 hexadecimal digits for git, `mem-<n>` for memory, `zip:<sha256>` for archives. */
   commitRef: Schema.String,
   /** The `info.root` of the filesystem. */
   rootPath: Schema.String,
@@ -19,8 +19,8 @@ export class FilesystemSnapshot extends Schema.Class<FilesystemSnapshot>("fs-alg
   tag: Schema.optionalKey(Schema.String)
 }) {}
 
-// Finds snapshots by a short id, by a unique tag, or as `latest`. `latest` ignores safety snapshots, because otherwise a
-// second restore would undo the first.
+// Finds snapshots by a short id, by a unique tag, or by the word `latest`. `latest` ignores safety snapshots, because otherwise
+// a second restore would undo the first restore.
 
 type All = ReadonlyArray<FilesystemSnapshot>
 
@@ -43,14 +43,14 @@ export const makeShortIds = (all: All): ((snapshot: FilesystemSnapshot) => strin
   return ({ snapshotId }) => snapshotId.slice(0, length)
 }
 
-/** Returns the snapshots that the text can mean. `all` must be in the order of creation. */
+/** Returns the snapshots that match the text. `all` must be in the order of creation. */
 export const findCandidates = (all: All, text: string): All => {
   if (text === latest) {
     const newest = all.findLast((snapshot) => !isSafety(snapshot)) ?? all.at(-1)
     return newest === undefined ? [] : [newest]
   }
   const tagged = all.filter(({ tag }) => tag === text)
-  // A whole tag takes precedence over a prefix of an id.
+  // A tag that equals the text takes precedence over ids that begin with it.
   if (tagged.length > 0 || text === "") return tagged
   return all.filter(({ snapshotId }) => snapshotId.startsWith(text.toLowerCase()))
 }

@@ -1,4 +1,6 @@
-/** Copies and removes entries of a port, also on disks whose renames fail and in directories that are not writable. */
+/**
+ * Copies and removes entries of a port. It also works on disks where renames fail, and in directories that are not writable.
+ */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { at as locate } from "../../engine/directories.ts"
@@ -10,7 +12,7 @@ import type { Fault } from "../../model/FsError.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import { type Backend, keyOf } from "../../port/Backend.ts"
 
-const cannotCopy = ioError("it is not a file, a link or a directory, so it cannot be copied", "ENOTSUP")
+const cannotCopy = ioError("the entry is not a file, a link or a directory, so it cannot be copied", "ENOTSUP")
 
 export const noLinks = ioError("this filesystem does not support symbolic links", "ENOTSUP")
 
@@ -20,7 +22,7 @@ export const isCrossDeviceFault = (fault: Fault): boolean => fault._tag === "IoE
 
 const chunkBytes = 64 * 1024
 
-/** The largest file, in bytes, that a copy holds in memory. */
+/** The largest file, in bytes, whose whole content a copy keeps in memory. */
 export const maxWholeBytes = 1024 * 1024
 
 const setAttributes = (port: Backend, path: FsPath.FsPath, { kind, mode, modifiedAt }: FileStat): Effect.Effect<void, Fault> =>
@@ -48,7 +50,7 @@ export const copyFile = (
     })
   )
 
-/** Copies a symlink with its time, so that recovery still recognises the symlink after a rollback. */
+/** Copies a symlink and its modification time. Recovery recognises the symlink by the time. */
 export const copyLink = Effect.fnUntraced(function* (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath) {
   if (port.links === undefined) return yield* Effect.fail(noLinks)
   const target = yield* port.links.read(from)
@@ -63,7 +65,7 @@ const copyEntry = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, { kind
   return kind === "directory" ? port.makeDirectory(to) : Effect.fail(cannotCopy)
 }
 
-/** Copies the entries of `from` that `to` lacks. Sets modes and times of directories at the end. */
+/** Copies the entries of `from` that `to` does not contain. Sets the modes and times of directories at the end. */
 const copyMissingEntries = Effect.fnUntraced(function* (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath) {
   const filled: Array<readonly [to: FsPath.FsPath, stat: FileStat]> = []
   const pending: Array<readonly [from: FsPath.FsPath, to: FsPath.FsPath]> = [[from, to]]
@@ -81,7 +83,7 @@ const copyMissingEntries = Effect.fnUntraced(function* (port: Backend, from: FsP
   for (const [path, stat] of filled.reverse()) yield* setAttributes(port, path, stat)
 })
 
-/** Makes a directory and those below it writable, because they cannot be emptied otherwise. */
+/** Makes a directory and all directories below it writable, because otherwise their entries cannot be removed. */
 const makeWritable = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath) {
   const pending = [top]
   for (let path = pending.pop(); path !== undefined; path = pending.pop()) {
@@ -108,13 +110,16 @@ export const removeWhole = (port: Backend, path: FsPath.FsPath): Effect.Effect<v
     return stat.kind === "directory" ? removeDirectory(port, path) : port.remove(path)
   })
 
-/** Tries a step up to three times, because a failed undo leaves a mixture. Returns whether it succeeded. */
+/**
+ * Runs a step up to three times, because a failed undo leaves a mixture of old and new entries. Returns whether the step
+ * succeeded.
+ */
 export const withRetries = (step: Effect.Effect<void, Fault>): Effect.Effect<boolean> =>
   Effect.map(Effect.exit(Effect.retry(Effect.sandbox(step), { times: 2 })), Exit.isSuccess)
 
 /**
- * Copies an entry and then removes the original. A failure keeps the original and removes the copy. Unlike a rename, a
- * killed copy can leave a partial directory.
+ * Copies an entry and then removes the original. A failure keeps the original and removes the copy. If the process is killed, a
+ * partial copy may remain.
  */
 const moveByCopy = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, replace: boolean): Effect.Effect<void, Fault> =>
   Effect.uninterruptibleMask(
@@ -128,8 +133,8 @@ const moveByCopy = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, repla
       const copied = isFile ? copyFile(port, from, to, "replace") : copyMissingEntries(port, from, to)
       yield* Effect.onError(restore(copied), () => removeCopy)
       const removalExit = yield* Effect.exit(restore(removeWhole(port, from)))
-      // Complete the original again before removing the copy. If that fails, the copy is the only complete version, so
-      // keep it.
+      // Restore the original from the copy before removing the copy. If this fails, keep the copy, because only the copy is
+      // complete.
       if (Exit.isSuccess(removalExit) || !(yield* withRetries(copyMissingEntries(port, to, from)))) return
       yield* removeCopy
       return yield* Effect.failCause(removalExit.cause)

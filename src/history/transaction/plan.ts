@@ -1,8 +1,8 @@
 /**
  * Computes the steps of a transaction from the two trees alone.
  *
- * Each step puts at most one entry in place and removes at most one, whole subtrees as one. A directory of both trees
- * is never moved, but its mode may change.
+ * Each step publishes at most one entry and removes at most one entry. An entry may be a whole subtree. A directory that both
+ * trees contain is never moved, but its mode may change.
  */
 import * as Effect from "effect/Effect"
 import { at as locate } from "../../engine/directories.ts"
@@ -16,19 +16,19 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type DirectoryNode, isSameNode, type Node } from "../tree.ts"
 import { isGone, removeDirectory, removeWhole } from "./entries.ts"
 
-// Staged and replaced entries are in a hidden directory at the root, and in one on every other disk in the tree. So a rename
-// is enough to put an entry in place.
+// Staged and replaced entries are in a hidden directory at the root. Each other disk in the tree has a hidden directory of its
+// own. So a rename can publish an entry.
 
-/** A part of the tree within which renames work. */
+/** A part of the tree in which entries can be renamed. */
 export interface Region {
   readonly path: FsPath.FsPath
-  /** True if renames work only inside `path` itself; staged entries are then directly in `path`. */
+  /** True if renames work only inside `path` itself. Staged entries are then directly in `path`. */
   readonly isFlat: boolean
 }
 
 type SlotSide = "new" | "old"
 
-/** Creates the name of a transaction's staging directories. The name counts as in progress until `TemporaryNames.forget`. */
+/** Creates the name of a transaction's staging directories. The name counts as in use until `TemporaryNames.forget`. */
 export const makeToken = (): string => TemporaryNames.make("exchange")
 
 export const stagingDirectory = (region: Region, token: string): FsPath.FsPath => FsPath.join(region.path, token)
@@ -57,11 +57,11 @@ const isSlotName = (token: string, name: string): boolean => {
 
 export const probeName = (token: string): string => TemporaryNames.derivePartName(token, "probe")
 
-/** The state of an entry at the start of the transaction, to detect later changes by other programs. */
+/** The state of an entry at the start of the transaction. Recovery compares it to detect later changes by other programs. */
 interface EntryState {
   readonly kind: Node["kind"]
   readonly sizeBytes: number
-  /** Milliseconds since 1970; absent if the backend has no times. */
+  /** The modification time in milliseconds since 1970. Absent if the backend has no times. */
   readonly modified?: number
 }
 
@@ -69,16 +69,21 @@ export interface Move {
   readonly path: FsPath.FsPath
   readonly region: number
   readonly slot: number
-  /** The kind of the new entry; absent if the step only removes an entry. */
+  /** The kind of the new entry. Absent if the step only removes an entry. */
   readonly next?: Node["kind"]
   was?: EntryState
-  /** True if the old entry stays until the new one replaces it; the set-aside entry is then a copy. */
+  /**
+   * True if the old entry stays until the new entry replaces it. The staging directory then contains a copy of the old entry.
+   */
   keeps: boolean
-  /** The mode of an old directory that must be made writable before it can be moved. */
+  /** The mode of an old directory that is not writable. The directory must be made writable before it can be moved. */
   opens?: number
-  /** The mode of a new directory that is set after the move, because the directory could not be moved with it. */
+  /**
+   * The mode of a new directory that is not writable. The mode is set after the move, because the move needs a writable
+   * directory.
+   */
   shuts?: number
-  /** The digest of the staged entry, as `stage.ts` computes it; only in records. */
+  /** The digest of the staged entry, as computed by `stage.ts`. Only present in records. */
   digest?: string
   /** True if the digest includes permission bits. */
   hasBits?: boolean
@@ -87,7 +92,7 @@ export interface Move {
 export interface Step extends Move {
   readonly before: Node | undefined
   readonly after: Node | undefined
-  /** True on a tree that ignores case, if an old name that is removed first is another spelling of this one. */
+  /** True if the step follows the removal of an entry with another spelling of this name, in a tree that ignores case. */
   readonly replacesOtherSpelling: boolean
 }
 
@@ -103,13 +108,13 @@ export interface ModeChange {
 export interface Plan {
   readonly regions: ReadonlyArray<Region>
   readonly steps: ReadonlyArray<Step>
-  /** The mode changes; a directory comes before its contents. */
+  /** The mode changes. A directory comes before the entries below it. */
   readonly modes: ReadonlyArray<ModeChange>
 }
 
-/** The bits that the owner needs to change the entries of a directory. */
+/** The permission bits that the owner needs to change the entries of a directory. */
 const ownerWriteExecuteBits = 0o300
-/** The bit that the owner needs to move a directory to another parent. */
+/** The permission bit that the owner needs to move a directory to another parent. */
 const ownerWriteBit = 0o200
 
 export const isUnwritable = (mode: number | undefined): mode is number =>
@@ -138,7 +143,10 @@ const haveSameContent = (a: Node, b: Node): boolean =>
 
 const haveEqualEntries = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
 
-/** Computes the plan. `crossDevice` holds directories on other disks than their parents, and tells which regions are flat. */
+/**
+ * Computes the plan. `crossDevice` contains the directories on other disks than their parents. Its values tell which regions
+ * are flat.
+ */
 export const make = (
   port: Backend,
   before: DirectoryNode,
@@ -190,7 +198,7 @@ export const make = (
     if (becomes !== was || isOpened) modes.push({ path, kind: before.kind, was, becomes, opens: isOpened })
   }
 
-  /** Compares two directories. Removals come first, because a new name may be another spelling of an old one. */
+  /** Compares two directories. Removals come first, because a new name may be another spelling of an old name. */
   const compare = (frame: Frame, pending: Array<Frame>): Fault | undefined => {
     const { after, before, path } = frame
     const spellings = port.info.caseSensitive ? undefined : new Set<string>()
@@ -240,22 +248,26 @@ export const make = (
   return { regions, steps, modes }
 }
 
-// Inspects every entry that a transaction will remove or replace, before any change. Each entry must have the kind, and a file
-// the size, that the tree says. A directory must contain nothing that the tree lacks, because such content would be lost.
+// Inspects every entry that a transaction will remove or replace, before any change. Each entry must have the kind that the
+// tree says, and a file also the size. A directory must contain no entry that is missing in the tree, because the entry would
+// be lost.
 
-const changed = ioError("it changed after it was read; try again", "ECHANGED")
+const changed = ioError("the entry changed after it was read; try again", "ECHANGED")
 
 const unknownEntry = (name: string): Fault =>
-  ioError(`it contains ${JSON.stringify(name)}, which was created after it was read and would be lost; try again`, "ENOTEMPTY")
+  ioError(
+    `the directory contains ${JSON.stringify(name)}, which was created after the tree was read and would be lost; try again`,
+    "ENOTEMPTY"
+  )
 
-const occupied = ioError("it was created after the tree was read and would be lost; try again", "EEXIST")
+const occupied = ioError("the entry was created after the tree was read and would be lost; try again", "EEXIST")
 
 const entryStateOf = (stat: FileStat): EntryState | undefined => {
   const { kind, modifiedAt, sizeBytes } = stat
   return kind === "other" ? undefined : { kind, sizeBytes, ...(modifiedAt && { modified: modifiedAt.epochMilliseconds }) }
 }
 
-/** Tests whether an entry is unchanged; for a directory, only the kind counts. */
+/** Tests whether an entry is unchanged. For a directory only the kind is compared. */
 export const hasEntryState = (stat: FileStat, mark: EntryState): boolean =>
   stat.kind === mark.kind &&
   (mark.kind === "directory" ||
@@ -297,13 +309,13 @@ const inspectStep = Effect.fnUntraced(function* (port: Backend, step: Step) {
   yield* inspectWhole(port, path, before)
 })
 
-/** Inspects the entries of the steps, and records their state in `was` and `opens`. */
+/** Inspects the entries of all steps. Records their state in `was` and `opens`. */
 export const inspect = (port: Backend, { steps }: Plan): Effect.Effect<void, Fault> =>
   Effect.forEach(steps, (step) => inspectStep(port, step), { discard: true })
 
-// The staging directories: created first, private to this user, and removed at the end of every transaction.
+// The staging directories. They are created first, are private to this user, and are removed at the end of every transaction.
 //
-// They stay only if they contain an entry that could not be put back.
+// A staging directory stays only if it contains an entry that could not be restored.
 
 const whileWritable = <A, E>(port: Backend, path: FsPath.FsPath, effect: Effect.Effect<A, E>): Effect.Effect<A, E | Fault> => {
   const { attributes } = port

@@ -1,9 +1,9 @@
 /**
- * Records: the data that recovery needs to complete or discard a transaction, written outside the tree before the first
- * change.
+ * Records. A record contains the data that recovery needs to complete or discard a transaction. It is written outside the tree
+ * before the first change.
  *
- * A record does not store the progress, because the staged entries that still exist show it. It stores a digest of each
- * of them, so that recovery puts only those in place.
+ * A record does not store the progress, because the remaining staged entries show it. The record stores a digest of each staged
+ * entry, and recovery publishes only entries that match.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -18,12 +18,12 @@ import type { StagedDigest } from "./stage.ts"
 import type { ModeChange, Move, Plan, Region } from "./plan.ts"
 
 export interface RecordPart {
-  /** The regions by the indexes that steps use; `undefined` for a region in another root. */
+  /** The regions, by the index that steps use. `undefined` for a region that is in another root. */
   readonly regions: ReadonlyArray<Region | undefined>
   readonly steps: ReadonlyArray<Move>
   readonly modes: ReadonlyArray<ModeChange>
   readonly probes: ReadonlyArray<FsPath.FsPath>
-  /** The start of the transaction by the clock of the root: milliseconds since 1970. */
+  /** The start of the transaction in milliseconds since 1970, by the clock of the root's disk. */
   readonly since: number | undefined
 }
 
@@ -35,7 +35,7 @@ const isSegment = (segment: string): boolean =>
 const isPath = (text: string): boolean => text === FsPath.root || text.split("/").every(isSegment)
 
 const Path = Schema.String.check(
-  Schema.makeFilter((text: string) => isPath(text) || "must be a path in normal form")
+  Schema.makeFilter((text: string) => isPath(text) || "the path must be in normal form")
 ) as unknown as Schema.Codec<FsPath.FsPath, string>
 
 const NonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
@@ -121,9 +121,7 @@ const take = (into: RecordPartBuilder, line: Exclude<Line, { readonly _tag: "end
   } else into.probes.push(line.path)
 }
 
-/**
- * Decodes the parts of a record, one for each of its roots; returns `undefined` for an invalid or incomplete record.
- */
+/** Decodes a record into its parts, one for each root. Returns `undefined` for an invalid or incomplete record. */
 export const decode = (body: string, roots: number): ReadonlyArray<RecordPart> | undefined => {
   const parts = Array.from({ length: roots }, emptyPart)
   const lines = body.split("\n")
@@ -158,7 +156,7 @@ const linesPerYield = 1000
 
 export const cannotWriteRecord = (cause?: unknown): Fault => ({
   ...unavailable(
-    "nothing was changed, because the record of the change cannot be written; make sure that this user has a private " +
+    "nothing was changed, because the record of the transaction cannot be written; make sure that this user has a private " +
       "directory in XDG_STATE_HOME, ~/.local/state or the temporary directory, with space on its disk"
   ),
   ...(cause === undefined ? {} : { cause })
@@ -166,7 +164,7 @@ export const cannotWriteRecord = (cause?: unknown): Fault => ({
 
 const attemptRecord = <A>(run: () => A): Effect.Effect<A, Fault> => Effect.try({ try: run, catch: cannotWriteRecord })
 
-/** Writes a record and gives it its state. Replaces a record with the same state atomically. */
+/** Writes a record with a state. Atomically replaces a record with the same id and state. */
 const publishRecord = (
   id: string,
   header: Transactions.Header,
@@ -250,12 +248,15 @@ const identityOf = ({ device, inode, path }: HostRoot): Transactions.Root => ({ 
 
 export interface Record {
   readonly id: string
-  /** True if the transaction changes a disk, where a later process could find its leftovers. */
+  /**
+   * Whether a record is written. It is written if the transaction changes a disk, on which a later process could find
+   * leftovers.
+   */
   readonly isRecorded: boolean
   readonly prepare: Effect.Effect<void, Fault>
   /**
-   * Completes the record before the first visible change. `digests` holds the digests of staged entries by slot,
-   * `since` the start times by region.
+   * Completes the record before the first visible change. `digests` contains the digests of staged entries by slot, and `since`
+   * the start times by region.
    */
   readonly recordStaged: (
     digests: ReadonlyMap<number, StagedDigest>,
@@ -283,7 +284,7 @@ export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyA
     id,
     isRecorded: true,
     prepare: write(prepared, "preparing"),
-    // If both files exist, the later state counts.
+    // For a moment both records exist. Recovery then uses the later state.
     recordStaged: (digests, since) =>
       Effect.andThen(
         Effect.suspend(() => write(splitByRoot(port, plan, digests, probes, since), "forward")),
@@ -294,11 +295,11 @@ export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyA
   }
 }
 
-/** Marks the transaction of a dead process as done, except for its staged files. */
+/** Marks the transaction of a dead process as done, so that only its staged entries remain to be removed. */
 export const markDone = ({ id, state }: Transactions.Entry): Effect.Effect<void, Fault> =>
   attemptRecord(() => Transactions.renameState(id, state, "done"))
 
-/** Removes the part of one root from the record of a dead process, and the record with its last part. */
+/** Removes the part of one root from the record of a dead process. Removes the record if no part remains. */
 export const removePart = (
   { file, header, id, state }: Transactions.Entry,
   parts: ReadonlyArray<RecordPart>,

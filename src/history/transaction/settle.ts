@@ -1,8 +1,9 @@
 /**
- * Settles, when a root is opened, the transactions that killed processes left in it, below it or above it.
+ * Settles the transactions of killed processes when a root is opened. It handles transactions in the root, below it and above
+ * it.
  *
- * A transaction is completed or cleared if that is permitted and its files are proven to be the recorded ones.
- * Otherwise it is reported.
+ * A transaction is completed or discarded if the rules permit this and its staged files match the record. Otherwise the
+ * transaction is reported.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -37,17 +38,18 @@ import { isStagedEntry } from "./stage.ts"
 import { moveAside, openDirectories, putInPlace } from "./swap.ts"
 import { withRootLocks } from "./treeLock.ts"
 
-// Recovers the transaction of a killed process: discards it if nothing was visible yet, and otherwise completes it.
+// Recovers the transaction of a killed process. It discards the transaction if no change was visible yet, and otherwise
+// completes it.
 //
-// A place that has changed since then is later work of another program and stays. Every entry is compared with the record
-// before it is put in place; if one differs, nothing is changed.
+// A path that changed after the start of the transaction stays, because another program changed it. Each staged entry is
+// compared with the record first. If one entry differs, recovery changes nothing.
 
 const modifiedMillis = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
 
 const statOf = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined, Fault> =>
   Effect.catchIf(locate(path, port.stat(path)), isGone, () => Effect.succeed(undefined))
 
-/** Tests whether anything in a directory has changed since the start of the transaction. Times in the future do not count. */
+/** Tests whether anything in a directory has changed since the start of the transaction. Ignores times in the future. */
 const hasChangedSince = Effect.fnUntraced(function* (port: Backend, top: FsPath.FsPath, since: number) {
   const now = yield* Clock.currentTimeMillis
   const pending = [top]
@@ -104,8 +106,8 @@ const regionsOf = ({ regions }: RecordPart): ReadonlyArray<Region> =>
 /**
  * Returns the reason why a transaction cannot be completed, or `undefined`. Changes nothing.
  *
- * If a directory is absent, the entry staged for it may be the only copy: another program may have renamed the
- * directory for a moment.
+ * A missing directory is such a reason. Another program may have renamed it for a moment, and the entry staged for it may be
+ * the only copy.
  */
 const findRefusal = Effect.fnUntraced(function* (self: UnfinishedTransaction): Effect.fn.Return<string | undefined, Fault> {
   const { part, port, token } = self
@@ -113,7 +115,7 @@ const findRefusal = Effect.fnUntraced(function* (self: UnfinishedTransaction): E
     if (region.isFlat) continue
     const staging = stagingDirectory(region, token)
     const current = yield* locate(staging, port.stat(staging))
-    if (current?.kind !== "directory") return `its staging directory ${JSON.stringify(staging)} no longer exists`
+    if (current?.kind !== "directory") return `the staging directory ${JSON.stringify(staging)} no longer exists`
   }
   for (const move of part.steps) {
     if (move.next === undefined) continue
@@ -131,10 +133,9 @@ const findRefusal = Effect.fnUntraced(function* (self: UnfinishedTransaction): E
 })
 
 /**
- * Completes the part of a transaction in this port's root.
+ * Completes the part of a transaction that is in this port's root.
  *
- * Returns `undefined` on success. Otherwise returns the reason why the part cannot be completed, and has changed
- * nothing.
+ * Returns `undefined` on success. If the part cannot be completed, changes nothing and returns the reason.
  */
 const completeTransaction = Effect.fnUntraced(
   function* (self: UnfinishedTransaction): Effect.fn.Return<string | undefined, Fault> {
@@ -168,8 +169,8 @@ const restoreMode = (port: Backend, { opens, path, was }: ModeChange): Effect.Ef
     : Effect.void
 
 /**
- * Removes the staged entries of a transaction in this port's root, and its probes. `isUnchanged` means that nothing was
- * put in place.
+ * Removes the staged entries and the probes of a transaction in this port's root. `isUnchanged` means that the transaction
+ * published no entry.
  */
 const removeStaged = (port: Backend, part: RecordPart, token: string, isUnchanged: boolean): Effect.Effect<void, Fault> =>
   Effect.provideService(
@@ -191,7 +192,7 @@ export interface OpenedRoot {
   readonly reported: Set<string>
 }
 
-/** The longest wait, in milliseconds, for a process that is renaming entries. */
+/** The longest wait, in milliseconds, for a process that is publishing entries. */
 const swapTimeoutMillis = 2_000
 
 const isSwapping = ({ state }: Transactions.Entry): boolean => state === "forward" || state === "back"
@@ -209,7 +210,7 @@ interface RelatedRoot {
   readonly relation: "same" | "inside" | "above"
 }
 
-/** Returns the roots of a record that share files with the opened root and are still the same directories. */
+/** Returns the roots of a record that share files with the opened root. Each path must still be the same directory. */
 const relatedRootsOf = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.Root): ReadonlyArray<RelatedRoot> =>
   roots.flatMap((root, index): ReadonlyArray<RelatedRoot> => {
     if (Transactions.isSame(root, opened)) return [{ index, relation: "same" }]
@@ -235,7 +236,7 @@ const outcomeFields = (
   return { root: entry.header.roots[index]!.path, owner: entry.header.owner, paths: paths.slice(0, 3), count: paths.length }
 }
 
-const notPermitted = "this filesystem does not permit the change"
+const notPermitted = "this filesystem does not permit the changes of the transaction"
 
 const withCleanupAdvice = (detail: string, { file }: Transactions.Entry): string =>
   `${detail}; or compare the staged files with the current ones, and remove the record ${JSON.stringify(file)}`
@@ -250,13 +251,15 @@ const settlePart = Effect.fnUntraced(function* (
   if (hasBegun) {
     const detail = yield* completeTransaction({ port, part, token: header.token, isRollingBack: state === "back" })
     if (detail !== undefined) return { outcome: "left", detail: withCleanupAdvice(detail, entry) }
-    // Mark the record as done, because this process may be killed too. A record of several roots has one common state, so
-    // it stays unchanged.
+    // Mark the record as done, because this process may be killed too. A record of several roots has one common state, so do
+    // not change its state.
     if (header.roots.length === 1) yield* markDone(entry)
   }
   yield* removeStaged(port, part, header.token, state === "preparing")
   if (hasBegun) return { outcome: "finished" }
-  return state === "done" ? { outcome: "cleared", detail: "which was complete" } : { outcome: "cleared" }
+  return state === "done"
+    ? { outcome: "cleared", detail: "which was killed after it had completed the change" }
+    : { outcome: "cleared" }
 })
 
 const settleRelatedRoot = Effect.fnUntraced(function* (
@@ -296,11 +299,11 @@ const settleRelatedRoot = Effect.fnUntraced(function* (
   return { ...common, ...(yield* settlePart(entry, port, part)) }
 })
 
-const unreadable = "its record is invalid; its staged files were not removed"
+const unreadable = "the record of the transaction is invalid; the staged files were not removed"
 
 /**
- * Settles one record under the lock of its roots. Reads it again, because another process may have settled it
- * meanwhile.
+ * Settles the transaction of one record under the lock of its roots. Reads the record again, because another process may have
+ * settled it in the meantime.
  */
 const settleEntry = Effect.fnUntraced(function* (self: OpenedRoot, id: string): Effect.fn.Return<void, Fault, Scope.Scope> {
   for (let left = 0; ;) {
@@ -337,10 +340,7 @@ const report = (self: OpenedRoot, { id, state }: Transactions.Entry, settled: Tr
 
 const isOfDeadProcess = (entry: Transactions.Entry): boolean => Transactions.isAlive(entry) === false
 
-/**
- * Returns the latest record of each id. A rewritten record may still exist in its earlier state; the later state
- * counts.
- */
+/** Returns one record for each id. If a record exists in two states, returns the later state. */
 const latestEntries = (entries: ReadonlyArray<Transactions.Entry>): ReadonlyArray<Transactions.Entry> => {
   const later = new Set(entries.flatMap(({ id, state }) => (state === "preparing" || state === "turn" ? [] : [id])))
   return entries.filter(({ id, state }) => state !== "turn" && (state !== "preparing" || !later.has(id)))
@@ -366,7 +366,9 @@ const settleOne = (self: OpenedRoot, entry: Transactions.Entry): Effect.Effect<v
   Effect.scoped(Effect.suspend(() => withRootLocks([...entry.header.roots, self.root], settleEntry(self, entry.id)))).pipe(
     Effect.catch((fault) => {
       const detail =
-        fault._tag === "AccessDenied" && fault["why"] === "busy" ? "another process is changing it" : faultText(fault)
+        fault._tag === "AccessDenied" && fault["why"] === "busy"
+          ? "another process is changing the directory"
+          : faultText(fault)
       return report(self, entry, { ...outcomeFields(entry, 0, undefined), outcome: "left", detail })
     })
   )
@@ -379,7 +381,7 @@ const faultText = (fault: Fault): string => {
 /**
  * Settles all transactions that concern a root.
  *
- * Fails with Unavailable if a live process is renaming entries in it and does not finish within two seconds. Every
+ * Fails with Unavailable if a live process is publishing entries in the root and does not finish within two seconds. Every
  * other failure is reported.
  */
 export const settle = Effect.fnUntraced(function* (self: OpenedRoot): Effect.fn.Return<void, Fault> {

@@ -1,7 +1,8 @@
 /**
- * Stages a transaction: creates and checks all new entries under hidden names before any visible change.
+ * Stages a transaction. It creates and checks all new entries under hidden names before any visible change.
  *
- * A replaced file is also copied aside if that is cheap, so that its name shows the old file until it shows the new one.
+ * A small file that will be replaced is also copied to the staging directory. Then a rename can replace the file in one step,
+ * so its path is never missing.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -19,7 +20,7 @@ import { blobHasher, blobId, countFiles, type FileNode, type Node } from "../tre
 import { copyFile, copyLink, maxWholeBytes, noLinks } from "./entries.ts"
 import { modeOf, type Move, type Plan, slotOf, type Step, withOwnerBits } from "./plan.ts"
 
-// Creates staged entries: many at once if the port supports it, and one by one otherwise or if the port declines.
+// Creates staged entries. If the port supports it, many entries are created in one call, and otherwise one by one.
 
 interface PendingEntry<E> {
   readonly entry: NewEntry
@@ -30,7 +31,7 @@ interface PendingEntry<E> {
 
 interface EntryCreator<E> {
   readonly add: (pending: PendingEntry<E>) => Effect.Effect<void, E | Fault>
-  /** Creates the added entries that do not exist yet. Callers must flush before they use an added entry. */
+  /** Creates the added entries that do not exist yet. Callers must flush before they use an entry. */
   readonly flush: Effect.Effect<void, E | Fault>
 }
 
@@ -72,8 +73,8 @@ const makeCreator = <E>(port: Backend): EntryCreator<E> => {
   }
 }
 
-// The digest of a staged file, symlink or tree: its kinds, names, targets and contents, and its permission bits if all are
-// known. Recovery compares the digest before it puts an entry in place.
+// The digest of a staged file, symlink or tree. It covers kinds, names, targets and contents, and the permission bits if all
+// are known. Recovery compares the digest before it publishes an entry.
 
 interface StagedFields {
   readonly path: FsPath.FsPath
@@ -87,7 +88,7 @@ type Staged =
 
 const sha256 = (value: unknown): string => createHash("sha256").update(JSON.stringify(value)).digest("hex")
 
-/** Returns the digest of a tree. In `entries` every directory must come before its contents. */
+/** Returns the digest of a tree. In `entries` each directory must come before the entries below it. */
 const treeDigest = (entries: ReadonlyArray<Staged>, hasBits: boolean): string => {
   const inside = new Map<FsPath.FsPath, Array<readonly [name: string, digest: string]>>()
   let digest = ""
@@ -183,7 +184,10 @@ interface StagedPath {
   readonly path: FsPath.FsPath
 }
 
-/** Returns the same bytes. Fails as soon as there are too many bytes, and at the end if the content is not that of the file. */
+/**
+ * Returns the same stream. Fails as soon as the stream has too many bytes, and at its end if the content does not match the
+ * file.
+ */
 const checkContent = <E>(
   content: Stream.Stream<Uint8Array, E>,
   file: FileNode,
@@ -234,7 +238,7 @@ const writeFile = Effect.fnUntraced(function* <E>(
   }
 })
 
-/** Returns the hash of the content if the transaction is recorded, otherwise "". */
+/** Stages a file. Returns the hash of the content if the transaction has a record, and otherwise an empty string. */
 const stageFile = Effect.fnUntraced(function* <E>(
   port: Backend,
   named: StagedPath,
@@ -273,8 +277,8 @@ interface Pending extends StagedPath {
 }
 
 /**
- * The mode of a directory, which is set after all entries of the directory are created. `isSet` means that the directory
- * already has the mode.
+ * The mode of a directory. It is set after all entries of the directory are created. `isSet` means that the directory already
+ * has the mode.
  */
 interface DeferredMode extends StagedPath {
   readonly mode: number
@@ -338,9 +342,9 @@ const countLeaves = (node: Node | undefined): number =>
   node === undefined ? 0 : node.kind === "directory" ? countFiles(node).files : 1
 
 export interface StagingSource<E> {
-  /** Returns the bytes of a file of the new tree, by its path there. Small files should be given whole. */
+  /** Returns the content of a file in the new tree. `path` is the path in that tree. Small files should be byte arrays. */
   readonly content: Content<E>
-  /** Called after each staged file or symlink, with their number so far and the total. */
+  /** Runs after each staged file or symlink, with the number of entries so far and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined
 }
 
@@ -371,7 +375,7 @@ export const stage = Effect.fnUntraced(function* <E>(
   return digests
 })
 
-/** Copies the old entry aside. If that fails, the entry itself can still be moved aside. */
+/** Copies the old entry to the staging directory. If the copy fails, the transaction moves the old entry instead. */
 const copyStepAside = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Effect<void> => {
   const { path, was } = step
   const copied = was?.kind === "symlink" ? copyLink(port, path, to) : copyFile(port, path, to)
@@ -381,7 +385,7 @@ const copyStepAside = (port: Backend, step: Step, to: FsPath.FsPath): Effect.Eff
   })
 }
 
-/** Tests whether a copy is cheap. A larger file is itself moved aside at its replacement. */
+/** Tests whether the old entry is small enough for a copy. The transaction moves a larger file instead. */
 const shouldCopyAside = ({ next, was }: Step): boolean =>
   next !== undefined &&
   next !== "directory" &&

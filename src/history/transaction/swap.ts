@@ -1,8 +1,9 @@
 /**
- * The visible part of a transaction: renames in order, undone in reverse order if one fails. Undoing needs no disk
- * space.
+ * The visible part of a transaction. It renames entries in order, and undoes the renames in reverse order if one fails. The
+ * undo needs no disk space.
  *
- * The hidden entries show which steps, and which undo steps, are done. So a crash at any point is recoverable.
+ * The entries in the staging directories show which renames were done or undone. So a later process can recover from a crash at
+ * any point.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -41,7 +42,7 @@ const renameEntry = (
 
 export const moveAside = (port: Backend, move: Move, aside: FsPath.FsPath): Effect.Effect<void, Fault | CrossDeviceRename> => {
   const gone = renameEntry(port, move.path, aside, move, false)
-  // The rename may work even without the new mode.
+  // Ignore a failure to change the mode, because the rename may work without the change.
   return move.opens === undefined
     ? gone
     : Effect.andThen(Effect.ignore(setMode(port, move.path, withOwnerBits(move.opens))), gone)
@@ -92,7 +93,7 @@ const undoStep = Effect.fnUntraced(function* (port: Backend, moves: Moves, token
   if (move.opens !== undefined) yield* setMode(port, path, move.opens)
 })
 
-/** Tests whether the directory was made writable during the steps or their undoing. */
+/** Tests whether the renames or their undo needed to make the directory writable. */
 const wasOpened = ({ becomes, kind, was }: ModeChange): boolean =>
   kind === "directory" && (isUnwritable(was) || isUnwritable(becomes))
 
@@ -134,8 +135,8 @@ const incompleteRollback = (cause: Cause.Cause<Fault | CrossDeviceRename>): Faul
 })
 
 /**
- * Runs all steps, and undoes them on failure. `onRollback` runs before the undoing, and `onIncompleteRollback` after an
- * undoing that fails.
+ * Runs all steps, and undoes them after a failure. `onRollback` runs before the undo. `onIncompleteRollback` runs after an undo
+ * that failed.
  */
 export const swap = (
   port: Backend,

@@ -1,8 +1,8 @@
 /**
  * Mutual exclusion of transactions on one tree, across all processes of this installation.
  *
- * A transaction must not see the intermediate state of another. Each process creates a record of its own before it
- * looks for others. So of two that start at once, at least one sees the other and gives way.
+ * A transaction must not see the intermediate state of another transaction. Each process creates its own lock before it looks
+ * for other locks. So of two processes that start at once, at least one sees the other, removes its own lock and waits.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -17,15 +17,14 @@ import * as Transactions from "../../runtime/transactions.ts"
 import { cannotWriteRecord } from "./record.ts"
 
 /**
- * Milliseconds: the least pause between two checks, the longest wait, and the longest wait for a process of unknown
- * state.
+ * The minimum pause between two checks, the maximum wait, and the maximum wait for a process of unknown state, in milliseconds.
  */
 const [minPauseMillis, maxWaitMillis, maxUnknownWaitMillis] = [10, 120_000, 2_000] as const
 
-/** Milliseconds after which a lock of a process of unknown state has expired. */
+/** The age in milliseconds after which the lock of a process of unknown state has expired. */
 const leaseMillis = 60 * 60 * 1000
 
-/** The locks that this fiber holds; they do not exclude it. */
+/** The locks that this fiber holds. The fiber ignores them when it takes another lock. */
 const HeldLocks: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>("fs-algebra/HeldTreeLocks", {
   defaultValue: () => new Set()
 })
@@ -45,15 +44,14 @@ const publishLock = (id: string, roots: ReadonlyArray<Transactions.Root>): Effec
   Effect.try({
     try: () => {
       const draft = Transactions.draft(id, Transactions.ownHeader("", roots), false)
-      if (draft === undefined) throw new Error("there is no private directory")
+      if (draft === undefined) throw new Error("no private directory was found for the record")
       draft.publish("turn")
     },
     catch: (cause) => located(cannotWriteRecord(cause), FsPath.root)
   })
 
 /**
- * Removes the lock. If the removal fails, the lock is marked as abandoned, so that it blocks nobody and the next
- * process removes it.
+ * Removes the lock. If this fails, marks the lock as abandoned, so that it blocks no process and the next process removes it.
  */
 const removeLock = (id: string): Effect.Effect<void> =>
   Effect.try(() => Transactions.removeRecord(id, "turn")).pipe(
@@ -62,7 +60,7 @@ const removeLock = (id: string): Effect.Effect<void> =>
     Effect.ensuring(Effect.sync(() => void Transactions.runningIds.delete(id)))
   )
 
-/** Returns the first record that blocks these roots. Removes locks of dead processes. */
+/** Returns the first record that blocks these roots. Removes the locks of dead processes. */
 const findBlockingRecord = Effect.fnUntraced(function* (
   own: string,
   held: ReadonlySet<string>,
@@ -76,18 +74,18 @@ const findBlockingRecord = Effect.fnUntraced(function* (
     if (isAlive === true) return { entry, isKnown: true }
     const isLock = entry.state === "turn"
     if (isAlive === undefined && !(isLock && now - entry.modified > leaseMillis)) return { entry, isKnown: false }
-    // A dead lock that cannot be removed blocks nobody, and the next process tries again.
+    // Ignore a failure to remove the lock of a dead process. Such a lock blocks no process, and the next process tries again.
     if (isLock) yield* Effect.ignore(Effect.try(() => Transactions.removeFile(entry.file)))
   }
   return undefined
 })
 
 /**
- * Runs the effect while no other transaction changes this tree, a part of it, or a tree around it. Without files on
- * disk, no lock is needed.
+ * Runs the effect while no other transaction changes this tree, a part of it, or a tree that contains it. A backend without
+ * files on disk needs no lock.
  *
- * Fails with AccessDenied `busy` if another process takes too long, and with Unavailable if the state of its process is
- * unknown.
+ * Fails with AccessDenied `busy` if another process does not finish in time. Fails with Unavailable if it is unknown whether
+ * the other process is alive.
  */
 export const withTreeLock = <A, E, R>(port: Backend, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | Fault, R> => {
   const roots = port.hostRoots?.all ?? []

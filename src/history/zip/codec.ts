@@ -1,9 +1,8 @@
 /**
- * Deflate and inflate, by the zlib of Node or, without Node, by `webCodec.ts`.
+ * Deflate and inflate, by the zlib of Node. Without Node, `webCodec.ts` is used.
  *
- * Small inputs are processed synchronously, because a round trip through the thread pool costs more than the work.
- * Large inputs go through the pool in pieces, so that neither memory nor the event loop depends on the size of the
- * output.
+ * Small inputs are processed synchronously, because the thread pool would take longer. Large inputs are processed in the thread
+ * pool in pieces. So neither the memory nor the delay of the event loop depends on the size of the output.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -15,15 +14,15 @@ import * as Web from "./webCodec.ts"
 
 export const compressionLevel = 6
 
-/** The best ratio that deflate can reach. A larger claimed size is invalid. */
+/** The largest compression ratio of deflate. A larger recorded size is invalid. */
 export const maxDeflateRatio = 1032
 
-/** Bytes of input per step. The output of a step is at most about a thousand times as large. */
+/** The bytes of input per step. The output of a step is at most about a thousand times as large. */
 const inputChunkBytes = 16 * 1024
 
 type Transform = Zlib.DeflateRaw | Zlib.InflateRaw | Zlib.Gunzip
 
-/** The failure of a transformer on invalid input; `detail` is zlib's message. */
+/** The failure of a transform on invalid input. `detail` is the message of zlib. */
 export interface Broken {
   readonly _tag: "Broken"
   readonly detail: string
@@ -37,7 +36,7 @@ export interface Transformer {
 }
 
 export interface Pumping extends Transformer {
-  /** The bytes of input used. Less than the given input if the format ends earlier. */
+  /** The number of input bytes used. It is less than the input if the compressed data ends earlier. */
   readonly consumed: number
   readonly close: () => void
 }
@@ -47,7 +46,7 @@ export const identity: Transformer = {
   finish: Effect.succeed([])
 }
 
-/** A zlib transform, fed step by step. Supports one caller at a time. */
+/** A zlib transform that processes its input in steps. Only one caller may use it at a time. */
 export class ZlibPump implements Pumping {
   readonly #zlib: Transform
   #out: Array<Uint8Array> = []
@@ -121,7 +120,7 @@ const splitInput = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
   return out
 }
 
-/** Pipes a stream through a transformer. `whenDone` runs at the end and can still fail the stream. */
+/** Pipes a stream through a transform. `whenDone` runs at the end and can fail the stream. */
 export const pipeThrough = <E, R, E2 = never>(
   input: Stream.Stream<Uint8Array, E, R>,
   self: Transformer,
@@ -135,14 +134,14 @@ export const pipeThrough = <E, R, E2 = never>(
   )
 
 /**
- * The largest ratio of packed to original size, measured at the beginning of a large file, for which the file is
- * compressed.
+ * The largest ratio of compressed to original size at which a large file is compressed. The ratio is measured at the start of
+ * the file.
  */
 const maxWorthwhileRatio = 0.97
 
 export const isWorthwhile = (packed: number, size: number): boolean => packed < size * maxWorthwhileRatio
 
-/** Returns a chunk size that holds the whole output. By default zlib allocates 16 KiB per file. */
+/** Returns a size for the output buffer that fits the whole output. By default zlib allocates 16 KiB for each file. */
 const outputChunkSize = (size: number): number => Math.max(size, 64)
 
 export const deflate = (bytes: Uint8Array): Effect.Effect<Uint8Array> =>
@@ -159,13 +158,13 @@ const inflateSync = (packed: Uint8Array, size: number): Uint8Array | undefined =
     }
     return done.buffer.length === size && done.engine.bytesWritten === packed.length ? new Uint8Array(done.buffer) : undefined
   } catch (error) {
-    // An error of zlib has a code. Any other error is a defect.
+    // An error of zlib has a code. Any other error is a bug, so throw it again.
     if (!isSystemError(error)) throw error
     return undefined
   }
 }
 
-/** Inflates `packed`. Returns `undefined` unless the input is used completely and gives exactly `size` bytes. */
+/** Inflates `packed`. Returns `undefined` if some input is left over or the output does not have `size` bytes. */
 export const inflate = (packed: Uint8Array, size: number): Effect.Effect<Uint8Array | undefined> =>
   isNode ? Effect.sync(() => inflateSync(packed, size)) : Web.inflate(packed, size)
 

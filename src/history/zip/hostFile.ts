@@ -1,8 +1,8 @@
 /**
- * Archive files on the host's disk.
+ * Archive files on the disk of the host.
  *
- * A file is written under a temporary name beside its target and then renamed. So the target is always the old archive
- * or the new one, never a part.
+ * A file is written under a temporary name in the same directory and then renamed. So the path always has the complete old
+ * archive or the complete new one.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -25,7 +25,7 @@ const faultByCode: Readonly<Record<string, Fault>> = {
   EEXIST: { _tag: "NotADirectory" },
   ENOTDIR: { _tag: "NotADirectory" },
   EISDIR: notAFile,
-  // The error code for opening a FIFO or a socket.
+  // The error code of opening a FIFO or a socket.
   ENXIO: notAFile,
   EACCES: denied,
   EPERM: denied,
@@ -35,11 +35,11 @@ const faultByCode: Readonly<Record<string, Fault>> = {
   EDQUOT: diskFull,
   EFBIG: diskFull,
   ENAMETOOLONG: tooLong,
-  ELOOP: { _tag: "InvalidPath", detail: "its links form a cycle or a chain that is too long" },
+  ELOOP: { _tag: "InvalidPath", detail: "the links in the path form a cycle or a chain that is too long" },
   ERR_INVALID_ARG_VALUE: invalid
 }
 
-/** Converts an error of `node:fs` to a fault. Any other error is a defect and is thrown again. */
+/** Converts an error of `node:fs` to a fault. Throws any other error again, because it is a bug. */
 export const faultOf = (error: unknown): Fault => {
   if (!isSystemError(error)) throw error
   const { code, errno } = error
@@ -73,9 +73,9 @@ export interface Opened {
 }
 
 /**
- * Opens a regular file for the scope. Never blocks, as opening a FIFO would.
+ * Opens a regular file for the scope. Does not block on a FIFO.
  *
- * With `followsLinks: false` the last symlink is not followed, on systems that support this.
+ * With `followsLinks: false` a symlink at the end of the path is not followed, on systems that support this.
  *
  * @default followsLinks: true
  */
@@ -103,8 +103,7 @@ export interface Target {
 }
 
 /**
- * Tests whether the path holds something that no file may replace: a directory, a FIFO, a socket or a device, also
- * behind a symlink.
+ * Tests whether the path is a directory, a FIFO, a socket or a device, or a symlink to one. Such a path must not be replaced.
  */
 const isBlocked = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false
 
@@ -121,15 +120,14 @@ const removeDirectories = (createdDirectories: ReadonlyArray<string>): void => {
   try {
     for (const path of [...createdDirectories].reverse()) Fs.rmdirSync(path)
   } catch {
-    // Another process uses the directory now.
+    // The directory is not empty, because another process uses it now.
   }
 }
 
 const temporaryKind = "archive"
 
 /**
- * Removes temporary archives that a killed process of this installation left beside a target. Other names are never
- * touched.
+ * Removes temporary archives in this directory that killed processes of this installation left. Other files are never removed.
  */
 const removeLeftovers = (directory: string): Effect.Effect<void> =>
   awaitCall<ReadonlyArray<string>>((end) => Fs.readdir(directory, (error, names) => end(error, names))).pipe(
@@ -151,10 +149,10 @@ const mapFaults =
     Effect.mapError(effect, map)
 
 /**
- * Writes the stream that `bytes` returns for the target. A failure or an interruption keeps the old file, if any, and
- * leaves no other files.
+ * Writes a stream to a file. `bytes` returns the stream for the final path. A failure or an interruption keeps an existing
+ * file, and leaves no other files.
  *
- * `map` converts a fault of the host's disk.
+ * `map` converts a fault of the disk.
  */
 export const write = <E, E2, R>(
   path: string,

@@ -6,12 +6,12 @@ import type { DirectoryNode, FileNode, Node } from "../tree.ts"
 import { refuse } from "./names.ts"
 import type { Item } from "./survey.ts"
 
-// Entries that an archive carries verbatim: names that are not text, names that collide elsewhere, symlinks that leave the
-// tree.
+// Verbatim entries. They store entries that an import rejects: names that are not text, names that collide on other disks, and
+// symlinks that leave the tree.
 //
-// They are ordinary files outside `files/`, whose names spell the path in hexadecimal; the manifest counts them. A generic
-// import checks and ignores them. Only a filesystem that restores its own archive puts them in place. The archive is not
-// trusted: unsafe names, parents that are not directories, and duplicates are refused.
+// In the archive they are ordinary files outside `files/`, whose names contain the path in hexadecimal. The manifest counts
+// them. Other imports check and ignore them. Only the original filesystem restores them. The archive is not trusted: unsafe
+// names, parents that are not directories, and duplicates are refused.
 
 export const verbatimPrefix = "verbatim/"
 
@@ -28,7 +28,7 @@ export interface VerbatimEntry {
 
 const maxPathSegments = 4096
 
-/** The form of a name that is not text: a NUL, then the bytes in hexadecimal. The decoded name must be safe too. */
+/** The form of a name that is not text: a NUL, then the bytes in hexadecimal. The bytes are checked separately. */
 const keyPattern = /^\0(?:[0-9a-f]{2})+$/
 
 const isUnfit = (segment: string): boolean => {
@@ -61,32 +61,33 @@ const parseEntry = ({ file, name, text }: VerbatimEntry): PlacedEntry => {
   const [, letter, hex] = verbatimNamePattern.exec(name) ?? []
   const names = textOf(hex ?? "")?.split("/")
   if (names === undefined || names.length > maxPathSegments || names.some(isUnfit)) {
-    throw refuse("name", "it does not encode a path", name)
+    throw refuse("name", "the name does not encode a path", name)
   }
   if (letter === "f") return { names, node: file, entry: name }
   if (letter === "d") {
-    if (file.sizeBytes > 0) throw refuse("corrupt", "a directory has no content", name)
+    if (file.sizeBytes > 0) throw refuse("corrupt", "the entry is a directory, but it has content", name)
     const node: DirectoryNode = { kind: "directory", entries: new Map(), ...(file.mode !== undefined && { mode: file.mode }) }
     return { names, node, entry: name }
   }
-  if (text === undefined || text === "" || text.includes("\0")) throw refuse("link", "it is not a valid link target", name)
+  if (text === undefined || text === "" || text.includes("\0"))
+    throw refuse("link", "the content is not a valid link target", name)
   return { names, node: { kind: "symlink", target: text }, entry: name }
 }
 
 export const isLink = (name: string): boolean => name.startsWith(`${verbatimPrefix}${kindLetters.symlink}/`)
 
-/** Returns the directory of an entry for modification. The caller owns the tree. */
+/** Returns the directory in which an entry belongs. The caller may change the directory, because it owns the tree. */
 const parentOf = (tree: DirectoryNode, { entry, names }: PlacedEntry): Map<string, Node> => {
   let here: Node | undefined = tree
   for (const name of names.slice(0, -1)) here = here?.kind === "directory" ? here.entries.get(name) : undefined
-  if (here?.kind !== "directory") throw refuse("corrupt", "its parent directory is missing", entry)
+  if (here?.kind !== "directory") throw refuse("corrupt", "the parent directory is missing", entry)
   return here.entries as Map<string, Node>
 }
 
-/** Adds the entries to a tree that nobody else uses. Throws an ArchiveError for an entry that has no valid place. */
+/** Adds the entries to a tree that no other code uses. Throws an ArchiveError if an entry has an invalid path. */
 export const merge = (tree: DirectoryNode, found: ReadonlyArray<VerbatimEntry>, caseSensitive: boolean): void => {
   const folded = new Map<Map<string, Node>, Set<string>>()
-  // A directory comes before its contents.
+  // Sort by depth, so that a directory comes before its contents.
   for (const one of found.map(parseEntry).sort((a, b) => a.names.length - b.names.length)) {
     const entries = parentOf(tree, one)
     const name = one.names.at(-1)!
@@ -104,13 +105,13 @@ export interface Manifest {
   readonly createdAt: DateTime.Utc
   /** The number of files and symlinks. */
   readonly fileCount: number
-  /** The bytes of all files and symlink targets. */
+  /** The total size of all files and symlink targets, in bytes. */
   readonly totalBytes: number
-  /** The entries that are carried verbatim; neither count includes them. */
+  /** The counts of the verbatim entries. `fileCount` and `totalBytes` do not include them. */
   readonly verbatim?: Verbatim | undefined
 }
 
-/** The counts of entries that only their original filesystem can restore. */
+/** The counts of the entries that only the original filesystem can restore. */
 interface Verbatim {
   readonly backend: string
   /** The number of files, symlinks and directories. */
@@ -126,7 +127,7 @@ const version = "1"
 
 const verbatimVersion = 1
 
-/** Encodes a manifest. The time has a numeric offset, which every ISO 8601 reader accepts. */
+/** Encodes a manifest. The time has a numeric UTC offset, which every ISO 8601 parser accepts. */
 export const write = ({ createdAt, fileCount, totalBytes, verbatim }: Manifest): Uint8Array =>
   Buffer.from(
     `${JSON.stringify(
@@ -150,14 +151,14 @@ export const write = ({ createdAt, fileCount, totalBytes, verbatim }: Manifest):
     )}\n`
   )
 
-/** The archive comment that marks a plain layout whose entries look like a manifest layout. */
+/** The archive comment that marks a plain layout. It is set if a reader could mistake the entries for the manifest layout. */
 export const plainComment = "fs-algebra: plain"
 
 export const maxManifestBytes = 1024 * 1024
 
 /**
- * Tests whether bytes are a manifest of this library, of any version. Other files named `manifest.json` lack these two
- * fields.
+ * Tests whether the bytes are a manifest of this library, in any version. A `manifest.json` of another program does not have
+ * these two fields.
  */
 export const isManifest = (bytes: Uint8Array): boolean => {
   try {
@@ -186,7 +187,8 @@ const verbatimIn = (value: unknown): Verbatim | undefined => {
   if (value === undefined) return undefined
   const fields = (typeof value === "object" && value !== null ? value : {}) as { readonly [name: string]: unknown }
   const { backend, version } = fields
-  if (version !== verbatimVersion) throw refuse("version", "its verbatim entries have an unknown version", manifestName)
+  if (version !== verbatimVersion)
+    throw refuse("version", "the verbatim entries in the manifest have an unknown version", manifestName)
   if (typeof backend !== "string") throw refuse("corrupt", "the manifest's backend is not a string", manifestName)
   return {
     backend,

@@ -1,8 +1,8 @@
 /**
  * The rules for names and symlinks in an archive.
  *
- * Reading and writing share the rules, so the writer writes nothing that the reader rejects. A violation throws an
- * ArchiveError, which `tryArchive` catches at the start of a call; the code between needs no error handling.
+ * The reader and the writer share the rules, so the writer never writes an entry that the reader rejects. A violation throws an
+ * ArchiveError, which `tryArchive` converts to a failure of the effect.
  */
 import * as Effect from "effect/Effect"
 import { leadsOutside } from "../../engine/resolve.ts"
@@ -31,13 +31,13 @@ export interface NameRules {
   readonly policy: FsPath.PathPolicy | undefined
 }
 
-/** A drive letter: on Windows such a name replaces the directory that it is joined to. */
+/** A drive letter. On Windows, joining a path with such a name gives the name alone. */
 const drivePattern = /^[a-z]:/i
 
 const whyInvalidName = (name: string): string | undefined => {
-  if (name === "") return "it is empty"
-  if (name.startsWith("/") || drivePattern.test(name)) return "it is absolute"
-  if (name.includes("\\")) return "it contains a backslash, which is a separator on Windows"
+  if (name === "") return "the name is empty"
+  if (name.startsWith("/") || drivePattern.test(name)) return "the name is absolute"
+  if (name.includes("\\")) return "a backslash is a separator on Windows"
   const path = FsPath.parse(name)
   if (typeof path !== "string") return String(path["detail"])
   if (path === name && path !== FsPath.root) return undefined
@@ -45,8 +45,8 @@ const whyInvalidName = (name: string): string | undefined => {
 }
 
 /**
- * Checks a name in an archive, with an optional trailing slash. Limits and policy are not checked, because not every
- * entry is extracted.
+ * Checks a name in an archive, with or without a trailing slash. Does not check limits and policy, because not every entry is
+ * extracted.
  */
 export const checkName = (entry: string): FsPath.FsPath => {
   const name = entry.endsWith("/") ? entry.slice(0, -1) : entry
@@ -55,7 +55,9 @@ export const checkName = (entry: string): FsPath.FsPath => {
   return name as FsPath.FsPath
 }
 
-/** Returns the path of `name`, without a trailing slash, in the filesystem. `entry` is the spelling in the archive. */
+/**
+ * Returns the path of an entry in the filesystem. `name` has no trailing slash. `entry` is the name as the archive spells it.
+ */
 export const pathOf = (name: string, entry: string, { limits, policy }: NameRules): FsPath.FsPath => {
   const unfit = whyInvalidName(name)
   if (unfit !== undefined) throw refuse("name", `the name is not portable: ${unfit}`, entry)
@@ -68,15 +70,15 @@ export const pathOf = (name: string, entry: string, { limits, policy }: NameRule
 const maxTargetBytes = 4095
 
 const whyLinkRefused = (path: FsPath.FsPath, target: string): string | undefined => {
-  if (target === "") return "its target is empty"
-  if (Buffer.byteLength(target) > maxTargetBytes) return `its target is longer than ${maxTargetBytes} bytes`
-  if (drivePattern.test(target) || leadsOutside(FsPath.parent(path), target)) return "it leads out of the tree"
-  if (target.includes("\\")) return "it contains a backslash, which is a separator on Windows"
+  if (target === "") return "the target is empty"
+  if (Buffer.byteLength(target) > maxTargetBytes) return `the target is longer than ${maxTargetBytes} bytes`
+  if (drivePattern.test(target) || leadsOutside(FsPath.parent(path), target)) return "the target is outside the tree"
+  if (target.includes("\\")) return "a backslash is a separator on Windows"
   const fault = FsPath.unfit(target) ?? FsPath.uncreatable(target)
   return fault === undefined ? undefined : String(fault["detail"])
 }
 
-/** Checks a symlink by its target text alone; nothing on the disk is looked up. */
+/** Checks a symlink by the text of its target alone. Nothing on the disk is read. */
 export const checkLink = (path: FsPath.FsPath, target: string, entry: string): void => {
   const why = whyLinkRefused(path, target)
   if (why !== undefined) throw refuse("link", `the link cannot be archived: ${why}`, entry)
@@ -85,9 +87,9 @@ export const checkLink = (path: FsPath.FsPath, target: string, entry: string): v
 const printableAsciiPattern = /^[ -~]*$/
 
 /**
- * Returns a key that is equal for names that some disk cannot distinguish, by normal form and Unicode case folding.
+ * Returns a key. Names that some disk cannot distinguish have the same key, by normal form and Unicode case folding.
  *
- * The step through upper case joins names that lower case alone keeps apart, such as `ß` and `ss` or the two small
+ * The conversion through upper case unifies names that lower case alone keeps apart, such as `ß` and `ss` or the two small
  * sigmas.
  */
 export const collisionKey = (name: string): string =>
@@ -108,7 +110,7 @@ export class Budget {
     this.#entries += entries
     const { maxArchiveEntries } = this.#limits
     if (this.#entries > maxArchiveEntries) {
-      throw refuse("tooLarge", `it has more than ${maxArchiveEntries} entries; raise maxArchiveEntries to accept it`)
+      throw refuse("tooLarge", `the archive has more than ${maxArchiveEntries} entries; raise maxArchiveEntries to accept it`)
     }
   }
 
@@ -118,7 +120,7 @@ export class Budget {
     if (this.#bytes > maxArchiveBytes) {
       throw refuse(
         "tooLarge",
-        `the content up to this entry exceeds ${maxArchiveBytes} bytes; raise maxArchiveBytes to accept it`,
+        `the contents up to this entry exceed ${maxArchiveBytes} bytes; raise maxArchiveBytes to accept the archive`,
         entry
       )
     }
@@ -131,10 +133,10 @@ export class Budget {
 export const maxArchiveFileBytes = ({ maxArchiveBytes, maxArchiveEntries }: LimitsShape): number =>
   maxArchiveBytes * 1.01 + maxArchiveEntries * 32 * 1024 + 1024 * 1024
 
-// The tree of an archive during the reading of its names.
+// The tree of an archive while its names are read.
 //
-// Each name is entered under its own spelling and under its collision key. So the second of two names that some disk
-// cannot distinguish is detected, and so is an entry below something that is not a directory.
+// Each name is stored with its own spelling and its collision key. The second of two names that some disk cannot distinguish is
+// refused. An entry below a file or a symlink is refused too.
 
 interface MutableDirectory extends DirectoryNode {
   mode?: number | undefined
@@ -158,9 +160,10 @@ const makeDraftDirectory = (): DraftDirectory => ({
 const enterName = ({ names }: DraftDirectory, segment: string, entry: string): void => {
   const key = collisionKey(segment)
   const other = names.get(key)
-  if (other === segment) throw refuse("duplicate", "it occurs twice in the archive, or its parent is not a directory", entry)
+  if (other === segment)
+    throw refuse("duplicate", "the entry occurs twice in the archive, or its parent is not a directory", entry)
   if (other !== undefined) {
-    throw refuse("duplicate", `it differs only in case or Unicode form from ${JSON.stringify(other)}`, entry)
+    throw refuse("duplicate", `the name differs only in case or Unicode form from ${JSON.stringify(other)}`, entry)
   }
   names.set(key, segment)
 }
@@ -182,7 +185,7 @@ export class Draft {
 
   addDirectory(path: FsPath.FsPath, mode: number | undefined, entry: string): void {
     const made = this.#directory(segments(path), entry)
-    if (made.isNamed) throw refuse("duplicate", "it occurs twice in the archive", entry)
+    if (made.isNamed) throw refuse("duplicate", "the directory occurs twice in the archive", entry)
     made.isNamed = true
     if (mode !== undefined) made.node.mode = mode
   }

@@ -1,11 +1,11 @@
 /**
- * Reads a ZIP archive as a tree whose contents can be requested.
+ * Reads a ZIP archive as a tree whose contents can be read on demand.
  *
- * The whole archive is checked first: the central directory, then every name and size, then every content against its
- * checksum. The last check unpacks each file once, and it also computes the id by which trees are compared.
+ * The whole archive is checked first: the central directory, then all names and sizes, then the checksum of each content. The
+ * last check unpacks each file once, and computes the ids by which trees are compared.
  *
- * With a manifest of this library beside entries under `files/`, those entries are the tree; all others are checked and
- * ignored. Any other archive is a tree at its top level, even if it contains a foreign `manifest.json`.
+ * If the archive has a manifest of this library and entries below `files/`, these entries are the tree. All others are checked
+ * and ignored. In any other archive the tree is at the top level, even if it contains a `manifest.json` of another program.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -65,7 +65,7 @@ interface Entry extends CentralEntry {
 
 const corrupt = (detail: string, entry: string) => refuse("corrupt", detail, entry)
 
-/** The host numbers whose attributes hold a Unix mode: Unix and macOS. */
+/** The host numbers of Unix and macOS. Only for these hosts the attributes contain a Unix mode. */
 const unixHosts = new Set([Format.unix, 19])
 
 const kinds: Readonly<Record<number, Node["kind"]>> = {
@@ -75,8 +75,8 @@ const kinds: Readonly<Record<number, Node["kind"]>> = {
 }
 
 /**
- * Returns kind and mode of an entry. The mode is ignored unless the file type bits are set too, because writers that
- * record no mode fill in arbitrary bits.
+ * Returns the kind and the mode of an entry. Ignores the mode if the bits of the file type are 0, because some writers that
+ * record no mode set arbitrary bits.
  */
 const kindOf = ({ attributes, host, name }: CentralEntry): Pick<Entry, "kind" | "mode"> => {
   const isDirectory = name.endsWith("/")
@@ -84,23 +84,24 @@ const kindOf = ({ attributes, host, name }: CentralEntry): Pick<Entry, "kind" | 
   const type = bits & 0o170000
   if (!unixHosts.has(host) || type === 0) return { kind: isDirectory ? "directory" : "file", mode: undefined }
   const kind = kinds[type]
-  if (kind === undefined) throw refuse("unsupported", "it is a device, a socket or a FIFO", name)
-  if ((kind === "directory") !== isDirectory) throw corrupt("only one of its name and its type is that of a directory", name)
+  if (kind === undefined) throw refuse("unsupported", "the entry is a device, a socket or a FIFO", name)
+  if ((kind === "directory") !== isDirectory)
+    throw corrupt("either the name or the file type says that the entry is a directory, but not both", name)
   return { kind, mode: kind === "symlink" ? undefined : bits & 0o777 }
 }
 
 const checkSizes = (entry: CentralEntry, kind: Node["kind"], layout: Layout): void => {
   const { method, name, packed, size } = entry
   if (method === Format.stored && packed !== size)
-    throw corrupt("it is stored without compression, but its two sizes differ", name)
-  if (size > packed * Codec.maxDeflateRatio) throw corrupt("its size is impossible for the length of its compressed data", name)
-  if (kind === "directory" && size !== 0) throw corrupt("a directory has no content", name)
+    throw corrupt("the entry is stored without compression, but its two sizes differ", name)
+  if (size > packed * Codec.maxDeflateRatio) throw corrupt("the size is impossible for the length of the compressed data", name)
+  if (kind === "directory" && size !== 0) throw corrupt("the entry is a directory, but it has content", name)
   if (kind === "symlink" && size > maxTargetBytes) throw refuse("link", "the link's target is longer than 4095 bytes", name)
   const isManifest = layout === "manifest" && name === Manifest.manifestName
   if (isManifest && size > Manifest.maxManifestBytes) throw refuse("tooLarge", "the manifest is too large", name)
   const isHeld = kind === "symlink" || isManifest
   if (isHeld && packed > 2 * Manifest.maxManifestBytes)
-    throw corrupt("its compressed data is larger than its content could need", name)
+    throw corrupt("the compressed data is larger than the content could need", name)
 }
 
 const maxTargetBytes = 4095
@@ -127,12 +128,12 @@ const entryOf = (listed: CentralEntry, rules: NameRules, layout: Layout): Entry 
   }
 }
 
-/** The largest size and packed size, in bytes, of an entry that is unpacked in one call and held whole. */
+/** The largest size, in bytes, of an entry that is unpacked in one call. The second limit applies to its compressed size. */
 const maxWholeBytes = 1024 * 1024
 const maxWholePackedBytes = 256 * 1024
 const chunkBytes = 256 * 1024
 
-/** Unpacked bytes and entries between two yields to other fibers. */
+/** The number of unpacked bytes, and of entries, between two yields to other fibers. */
 const bytesPerYield = 1024 * 1024
 const entriesPerYield = 128
 const namesPerYield = 256
@@ -159,8 +160,8 @@ class Reader {
   }
 
   /**
-   * Reads the archive. `expected` is the required layout; without it, any layout is accepted. `restoreTarget` restores
-   * entries carried verbatim.
+   * Reads the archive. `expected` is the required layout; without it any layout is accepted. `restoreTarget` is the filesystem
+   * for which entries of a `keep` export are restored.
    */
   readonly read = Effect.fnUntraced(
     { self: this },
@@ -178,7 +179,7 @@ class Reader {
       const tree = yield* buildTree(entries, layout)
       yield* this.#check(entries, found.offset, layout)
       if (manifest === undefined && layout === "manifest") {
-        return yield* Effect.fail(refuse("corrupt", "it has no manifest, so it was not written by this library"))
+        return yield* Effect.fail(refuse("corrupt", "the archive has no manifest, so it was not written by this library"))
       }
       if (manifest !== undefined) yield* tryArchive(() => checkCounts(manifest, tree))
       if (
@@ -188,7 +189,7 @@ class Reader {
       ) {
         const verbatimEntries = yield* this.#odd(entries)
         if (verbatimEntries.length !== manifest.verbatim.entries) {
-          return yield* Effect.fail(corrupt("its number of verbatim entries is wrong", Manifest.manifestName))
+          return yield* Effect.fail(corrupt("the manifest states a wrong number of verbatim entries", Manifest.manifestName))
         }
         yield* tryArchive(() => Manifest.merge(tree, verbatimEntries, restoreTarget.caseSensitive))
       }
@@ -196,10 +197,10 @@ class Reader {
     }
   )
 
-  /** Detects the layout by the content of the manifest and the entries beside it, not by the name alone. */
+  /** Detects the layout by the content of `manifest.json` and the other entries. The name of the file alone is not enough. */
   #layoutOf({ comment, entries }: CentralDirectory): Effect.Effect<Layout, ArchiveError | Fault> {
     if (comment === Manifest.plainComment) return Effect.succeed("plain")
-    if (entries.length === 0) return Effect.fail(refuse("corrupt", "it is empty"))
+    if (entries.length === 0) return Effect.fail(refuse("corrupt", "the archive is empty"))
     const listed = entries.find(({ name }) => name === Manifest.manifestName)
     const isBeside = entries.length === 1 || entries.some(({ name }) => name.startsWith(Manifest.filesPrefix))
     if (listed === undefined || !isBeside || listed.size > Manifest.maxManifestBytes) return Effect.succeed("plain")
@@ -211,7 +212,7 @@ class Reader {
     })
   }
 
-  /** Reads the manifest before all other entries, because another version may have other rules. */
+  /** Reads the manifest before all other entries, because the rules depend on its version. */
   #manifest(entries: ReadonlyArray<CentralEntry>): Effect.Effect<Manifest.Manifest | undefined, ArchiveError | Fault> {
     const listed = entries.find(({ name }) => name === Manifest.manifestName)
     if (listed === undefined) return Effect.succeed(undefined)
@@ -233,13 +234,13 @@ class Reader {
     }
   }
 
-  /** Checks that every entry has its stated place, size and content, and that no unused bytes lie between entries. */
+  /** Checks that every entry has the recorded offset, size and content, and that no unused bytes are between entries. */
   readonly #check = Effect.fnUntraced(
     { self: this },
     function* (entries: ReadonlyArray<Entry>, end: number, layout: Layout): Effect.fn.Return<void, ArchiveError | Fault> {
       const inPlace = [...entries].sort((a, b) => a.offset - b.offset)
       if (inPlace[0] !== undefined && inPlace[0].offset !== 0) {
-        return yield* Effect.fail(refuse("corrupt", "there are bytes before its first entry"))
+        return yield* Effect.fail(refuse("corrupt", "the archive has bytes before its first entry"))
       }
       let unpacked = 0
       for (const [i, entry] of inPlace.entries()) {
@@ -320,7 +321,7 @@ class Reader {
     )
   }
 
-  /** Streams the content. Never exceeds the stated size; a mismatch fails at the end. */
+  /** Streams the content. Never returns more bytes than the recorded size. If the content does not match, fails at the end. */
   #stream(entry: Entry): Stream.Stream<Uint8Array, ArchiveError | Fault> {
     const packed = this.#packed(entry)
     const bytes =
@@ -346,7 +347,7 @@ class Reader {
         const node = findNode(tree, path)
         const entry = node === undefined ? undefined : byNode.get(node)
         if (entry === undefined) return Effect.fail<Fault>({ _tag: "NotFound", path })
-        // Requests come in any order, so reading ahead does not pay off.
+        // Contents are requested in any order, so do not read ahead.
         return isSmall(entry)
           ? this.#unpacked(entry, this.#source.read(entry.data, entry.packed))
           : Effect.succeed(this.#stream(entry))
@@ -357,7 +358,7 @@ class Reader {
 const isSmall = ({ packed, size }: CentralEntry): boolean => size <= maxWholeBytes && packed <= maxWholePackedBytes
 
 const damaged = ({ name }: CentralEntry): ArchiveError =>
-  corrupt("its content is damaged: it does not decompress to the recorded size and checksum", name)
+  corrupt("the content is damaged: it does not decompress to the recorded size and checksum", name)
 
 const checked = <E>(entry: Entry, bytes: Stream.Stream<Uint8Array, E>): Stream.Stream<Uint8Array, E | ArchiveError> =>
   Stream.suspend(() => {
@@ -373,7 +374,7 @@ const checked = <E>(entry: Entry, bytes: Stream.Stream<Uint8Array, E>): Stream.S
     return Stream.concat(counted, end)
   })
 
-/** Builds the tree. Enters all names, also those outside the tree, so that collisions are detected everywhere. */
+/** Builds the tree. Also records the names outside the tree, so that collisions are detected everywhere. */
 const buildTree = Effect.fnUntraced(function* (
   entries: ReadonlyArray<Entry>,
   layout: Layout
@@ -383,11 +384,11 @@ const buildTree = Effect.fnUntraced(function* (
     if (kind === "directory") draft.addDirectory(archivePath, mode, name)
     else draft.add(archivePath, kind === "file" ? file : link, name)
   })
-  // The mode of the root belongs to the destination.
+  // Omit the mode of the root, because an import keeps the mode of the destination.
   if (layout === "plain") return { kind: "directory", entries: draft.tree.entries }
   const files = draft.tree.entries.get(Manifest.filesPrefix.slice(0, -1))
   if (files !== undefined && files.kind !== "directory") {
-    return yield* Effect.fail(corrupt("the entry for the files is not a directory", "files"))
+    return yield* Effect.fail(corrupt("the entry files/ is not a directory", "files"))
   }
   return { kind: "directory", entries: files?.entries ?? new Map() }
 })
@@ -403,10 +404,10 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
 }
 
 /**
- * Reads an archive with a manifest of this library. The source must not change while contents are requested.
+ * Reads an archive with a manifest of this library. The source must not change while contents are read.
  *
- * With `restoreTarget`, entries carried verbatim are restored. Otherwise they are checked and ignored, like everything
- * outside `files/`.
+ * `restoreTarget` is the filesystem for which entries of a `keep` export are restored. Without it, these entries are checked
+ * and ignored, like all entries outside `files/`.
  */
 export const read = (
   source: Source,

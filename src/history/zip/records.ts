@@ -1,8 +1,8 @@
 /**
  * Reads the records of a ZIP archive strictly.
  *
- * Every field is checked against all fields that state the same fact. Unused bytes are an error, because one reader may
- * ignore bytes that another reads as an entry.
+ * Each field is compared with all other fields that record the same fact. Unused bytes are an error, because two readers may
+ * interpret them differently.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -33,18 +33,16 @@ export const fileType = 0o100000
 export const directoryType = 0o040000
 export const linkType = 0o120000
 
-/**
- * The directory bit of MS-DOS in the low half of the attributes. Some readers recognise directories only by this bit.
- */
+/** The directory bit of MS-DOS in the low half of the attributes. Some readers recognise directories by this bit only. */
 const dosDirectory = 0x10
 
 export interface EntryRecord {
   readonly name: Buffer
   readonly method: number
-  /** Type and permission bits; `undefined` if the entry has no mode. */
+  /** The file type and permission bits. `undefined` if the entry has no mode. */
   readonly mode: number | undefined
   readonly isDirectory: boolean
-  /** True if sizes and checksum follow after the data. */
+  /** True if the sizes and the checksum follow the data. */
   readonly hasDescriptor: boolean
   readonly mayNeed64Bits: boolean
   readonly offset: number
@@ -53,7 +51,7 @@ export interface EntryRecord {
   size: number
 }
 
-/** The range of times that the format can express: 1980 to 2107, in milliseconds since 1970. */
+/** The range of times that the format supports: 1980 to 2107, in milliseconds since 1970. */
 const minTimeMillis = 315_532_800_000
 const maxTimeMillis = 4_354_819_198_000
 
@@ -165,7 +163,7 @@ export interface CentralEntry {
   readonly crc: number
   readonly packed: number
   readonly size: number
-  /** The external attributes. For a Unix host the upper half holds mode and type. */
+  /** The external attributes. For a Unix host the upper half contains the file type and the mode. */
   readonly attributes: number
   readonly offset: number
 }
@@ -182,7 +180,7 @@ const bufferOf = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.
 
 const readUint64 = (bytes: Buffer, at: number): number => {
   const value = bytes.readBigUInt64LE(at)
-  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw corrupt("it has a 64-bit field that is larger than any file")
+  if (value > BigInt(Number.MAX_SAFE_INTEGER)) throw corrupt("the archive has a 64-bit field that is larger than any file")
   return Number(value)
 }
 
@@ -196,7 +194,7 @@ export class Window {
   }
 
   bytes(offset: number, length: number): Effect.Effect<Buffer, ArchiveError | Fault> {
-    if (offset + length > this.#source.size) return Effect.fail(corrupt("it ends too early"))
+    if (offset + length > this.#source.size) return Effect.fail(corrupt("the archive is truncated"))
     const at = offset - this.#start
     if (at >= 0 && at + length <= this.#block.length) return Effect.succeed(this.#block.subarray(at, at + length))
     const ahead = Math.min(Math.max(length, blockBytes), this.#source.size - offset)
@@ -221,12 +219,12 @@ const endLength = 22
 const locatorLength = 20
 const end64Length = 56
 
-/** Finds the end record. Its comment must reach the end of the file, so that nothing follows the archive. */
+/** Finds the end record. The comment in the record must reach the end of the file, so that nothing follows the archive. */
 const findEndRecord = (tail: Buffer): number => {
   let at = tail.length - endLength
   while (at >= 0 && tail.readUInt32LE(at) !== signatures.end) at--
-  if (at < 0) throw corrupt("it is not a ZIP archive, or it is truncated")
-  if (at + endLength + tail.readUInt16LE(at + 20) !== tail.length) throw corrupt("there are bytes after its end")
+  if (at < 0) throw corrupt("the file is not a ZIP archive, or it is truncated")
+  if (at + endLength + tail.readUInt16LE(at + 20) !== tail.length) throw corrupt("the archive has bytes after its end")
   return at
 }
 
@@ -240,17 +238,17 @@ const parseEnd = (end: Buffer): End & { readonly disks: ReadonlyArray<number> } 
 
 const checkSingleDisk = (disks: ReadonlyArray<number>, counts: readonly [number, number]): void => {
   if (disks.some((disk) => disk !== 0) || counts[0] !== counts[1]) {
-    throw refuse("unsupported", "it is one part of a split archive, which is not supported")
+    throw refuse("unsupported", "the file is one part of a split archive, which is not supported")
   }
 }
 
 const checkAgreement = (small: number, sentinel: number, large: number): void => {
-  if (small !== sentinel && small !== large) throw corrupt("its two end records disagree")
+  if (small !== sentinel && small !== large) throw corrupt("the two end records of the archive disagree")
 }
 
 const end64 = (record: Buffer, small: End): End => {
   if (record.readUInt32LE(0) !== signatures.end64 || readUint64(record, 4) !== end64Length - 12) {
-    throw corrupt("its 64-bit end record is missing or invalid")
+    throw corrupt("the 64-bit end record is missing or invalid")
   }
   const found = {
     count: readUint64(record, 32),
@@ -270,7 +268,7 @@ const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<E
   const start = source.size - length
   const tail = bufferOf(yield* source.read(start, length))
   const at = yield* tryArchive(() => {
-    if (length < endLength) throw corrupt("it is not a ZIP archive, or it is truncated")
+    if (length < endLength) throw corrupt("the file is not a ZIP archive, or it is truncated")
     return findEndRecord(tail)
   })
   return yield* tryArchive(() => {
@@ -278,16 +276,16 @@ const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<E
     const isWide = at >= locatorLength && tail.readUInt32LE(at - locatorLength) === signatures.locator64
     if (!isWide) {
       checkSingleDisk(disks, [tail.readUInt16LE(at + 8), small.count])
-      if (small.offset + small.size !== start + at) throw corrupt("its central directory is not at the recorded offset")
+      if (small.offset + small.size !== start + at) throw corrupt("the central directory is not at the recorded offset")
       return small
     }
     const locator = tail.subarray(at - locatorLength)
     const record = at - locatorLength - end64Length
     if (locator.readUInt32LE(4) !== 0 || locator.readUInt32LE(16) > 1) checkSingleDisk([1], [0, 0])
     if (record < 0 || readUint64(locator, 8) !== start + record)
-      throw corrupt("its 64-bit end record is not at the recorded offset")
+      throw corrupt("the 64-bit end record is not at the recorded offset")
     const found = end64(tail.subarray(record), small)
-    if (found.offset + found.size !== start + record) throw corrupt("its central directory is not at the recorded offset")
+    if (found.offset + found.size !== start + record) throw corrupt("the central directory is not at the recorded offset")
     return found
   })
 })
@@ -295,7 +293,7 @@ const findEnd = Effect.fnUntraced(function* (source: Source): Effect.fn.Return<E
 const codePage437High =
   "ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒáíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐└┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u00a0"
 
-/** Decodes code page 437, the encoding of names that are not marked as UTF-8. */
+/** Decodes code page 437, which is the encoding of names without the UTF-8 flag. */
 const decodeCodePage437 = (bytes: Uint8Array): string => {
   let text = ""
   for (const byte of bytes) text += byte < 128 ? String.fromCharCode(byte) : codePage437High[byte - 128]
@@ -322,9 +320,9 @@ const extraOf = (extra: Buffer, wanted: number, entry: string): Buffer | undefin
   let found: Buffer | undefined
   for (let at = 0; at < extra.length;) {
     const end = at + 4 <= extra.length ? at + 4 + extra.readUInt16LE(at + 2) : Number.POSITIVE_INFINITY
-    if (end > extra.length) throw corrupt("its extra fields are malformed", entry)
+    if (end > extra.length) throw corrupt("the extra fields are malformed", entry)
     if (extra.readUInt16LE(at) === wanted) {
-      if (found !== undefined) throw corrupt("it has the same extra field twice", entry)
+      if (found !== undefined) throw corrupt("the entry has the same extra field twice", entry)
       found = extra.subarray(at + 4, end)
     }
     at = end
@@ -332,7 +330,7 @@ const extraOf = (extra: Buffer, wanted: number, entry: string): Buffer | undefin
   return found
 }
 
-/** Replaces each 32-bit sentinel by its 64-bit value, in the order that the format defines. */
+/** Replaces each 32-bit sentinel by its 64-bit value. The format defines the order of the values. */
 const widenFields = (extra: Buffer, fields: ReadonlyArray<number>, entry: string): ReadonlyArray<number> => {
   const wanted = fields.filter((value) => value === max32).length
   if (wanted === 0) return fields
@@ -344,11 +342,15 @@ const widenFields = (extra: Buffer, fields: ReadonlyArray<number>, entry: string
 
 const checkMethod = (flags: number, method: number, name: string): void => {
   if ((flags & (flag.encrypted | flag.strong | flag.masked)) !== 0 || method === 99) {
-    throw refuse("encrypted", "it is encrypted", name)
+    throw refuse("encrypted", "the entry is encrypted", name)
   }
-  if ((flags & flag.patched) !== 0) throw refuse("unsupported", "it contains patch data, which is not supported", name)
+  if ((flags & flag.patched) !== 0) throw refuse("unsupported", "the entry contains patch data, which is not supported", name)
   if (method !== stored && method !== deflated) {
-    throw refuse("unsupported", `it uses compression method ${method}; only 0 (stored) and 8 (deflate) are supported`, name)
+    throw refuse(
+      "unsupported",
+      `the entry uses compression method ${method}; only 0 (stored) and 8 (deflate) are supported`,
+      name
+    )
   }
 }
 
@@ -361,7 +363,8 @@ const parseCentralEntry = (header: Buffer, rest: Buffer): CentralEntry => {
   const name = nameOf(rawName, flags)
   const method = header.readUInt16LE(10)
   checkMethod(flags, method, name)
-  if (header.readUInt16LE(34) !== 0) throw refuse("unsupported", "it is on another part of a split archive", name)
+  if (header.readUInt16LE(34) !== 0)
+    throw refuse("unsupported", "the entry is in another part of a split archive, which is not supported", name)
   const extra = rest.subarray(nameLength, nameLength + header.readUInt16LE(30))
   const fields = [header.readUInt32LE(24), header.readUInt32LE(20), header.readUInt32LE(42)]
   const [size, packed, offset] = widenFields(extra, fields, name) as [number, number, number]
@@ -390,7 +393,7 @@ export const readCentralDirectory = Effect.fnUntraced(function* (
     return yield* Effect.fail(
       refuse(
         "tooLarge",
-        `it has ${end.count} entries, but at most ${maxEntries} are allowed; raise maxArchiveEntries to accept it`
+        `the archive has ${end.count} entries, but at most ${maxEntries} are allowed; raise maxArchiveEntries to accept it`
       )
     )
   const window = new Window(source)
@@ -399,13 +402,13 @@ export const readCentralDirectory = Effect.fnUntraced(function* (
   for (let i = 1; i <= end.count; i++) {
     if (i % entriesPerYield === 0) yield* Effect.yieldNow
     const header = Buffer.from(yield* window.bytes(at, headerLength))
-    if (header.readUInt32LE(0) !== signatures.central) return yield* Effect.fail(corrupt("its central directory is damaged"))
+    if (header.readUInt32LE(0) !== signatures.central) return yield* Effect.fail(corrupt("the central directory is damaged"))
     const length = header.readUInt16LE(28) + header.readUInt16LE(30) + header.readUInt16LE(32)
     const rest = yield* window.bytes(at + headerLength, length)
     entries.push(yield* tryArchive(() => parseCentralEntry(header, rest)))
     at += headerLength + length
   }
-  if (at !== end.offset + end.size) return yield* Effect.fail(corrupt("its central directory is damaged"))
+  if (at !== end.offset + end.size) return yield* Effect.fail(corrupt("the central directory is damaged"))
   return { entries, offset: end.offset, comment: end.comment }
 })
 
@@ -422,21 +425,21 @@ export const checkLocal = Effect.fnUntraced(function* (
 ): Effect.fn.Return<number, ArchiveError | Fault> {
   const header = Buffer.from(yield* window.bytes(entry.offset, localLength))
   if (header.readUInt32LE(0) !== signatures.local)
-    return yield* Effect.fail(corrupt("it is not at the recorded offset", entry.name))
+    return yield* Effect.fail(corrupt("the entry is not at the recorded offset", entry.name))
   const nameLength = header.readUInt16LE(26)
   const extraLength = header.readUInt16LE(28)
   const rest = yield* window.bytes(entry.offset + localLength, nameLength + extraLength)
   yield* tryArchive(() => {
     if (!sameName(rest.subarray(0, nameLength), entry))
-      throw corrupt("its local header has another name than the central directory", entry.name)
+      throw corrupt("the local header has another name than the central directory", entry.name)
     const isSame = ((header.readUInt16LE(6) ^ entry.flags) & meaningfulFlags) === 0 && header.readUInt16LE(8) === entry.method
-    if (!isSame) throw corrupt("its local header does not match the central directory", entry.name)
+    if (!isSame) throw corrupt("the local header does not match the central directory", entry.name)
     const fields = [header.readUInt32LE(22), header.readUInt32LE(18)]
     const [size, packed] = widenFields(rest.subarray(nameLength), fields, entry.name) as [number, number]
     const isLater = (entry.flags & flag.descriptor) !== 0
     const agrees = (said: number, is: number): boolean => said === is || (isLater && said === 0)
     if (!agrees(header.readUInt32LE(14), entry.crc) || !agrees(packed, entry.packed) || !agrees(size, entry.size)) {
-      throw corrupt("its local header does not match the central directory", entry.name)
+      throw corrupt("the local header does not match the central directory", entry.name)
     }
   })
   return entry.offset + localLength + nameLength + extraLength
@@ -457,12 +460,12 @@ export const checkGap = (
   next: number
 ): Effect.Effect<void, ArchiveError | Fault> => {
   const length = next - end
-  if (length < 0) return Effect.fail(corrupt("it overlaps another entry", entry.name))
+  if (length < 0) return Effect.fail(corrupt("the entry overlaps another entry", entry.name))
   const layout = (entry.flags & flag.descriptor) === 0 ? undefined : descriptors[length]
   if (layout === undefined) {
     return length === 0 && (entry.flags & flag.descriptor) === 0
       ? Effect.void
-      : Effect.fail(corrupt("there are unused bytes after it", entry.name))
+      : Effect.fail(corrupt("the archive has unused bytes after this entry", entry.name))
   }
   return Effect.flatMap(window.bytes(end, length), (bytes) =>
     tryArchive(() => {
@@ -473,7 +476,7 @@ export const checkGap = (
         : [bytes.readUInt32LE(at + 4), bytes.readUInt32LE(at + 8)]
       const isSame = bytes.readUInt32LE(at) === entry.crc && sizes[0] === entry.packed && sizes[1] === entry.size
       if (!isSame || (signed && bytes.readUInt32LE(0) !== signatures.descriptor)) {
-        throw corrupt("its data descriptor does not match the central directory", entry.name)
+        throw corrupt("the data descriptor does not match the central directory", entry.name)
       }
     })
   )

@@ -1,8 +1,8 @@
 /**
  * Byte sources with random access.
  *
- * A stream is buffered in memory while it is small, and then in an unlinked file, so that no file remains however the
- * program ends.
+ * A small stream is buffered in memory, and a larger stream in an unlinked file. So no file remains after the program ends for
+ * any reason.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -15,7 +15,7 @@ import { attempt, awaitCall, faultOf } from "./hostFile.ts"
 
 export interface Source {
   readonly size: number
-  /** Reads exactly `length` bytes, which must exist. The caller must not modify the result. */
+  /** Reads exactly `length` bytes. The source must contain them. The caller must not modify the result. */
   readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
 }
 
@@ -23,7 +23,7 @@ const maxMemoryBytes = 8 * 1024 * 1024
 
 const truncatedArchive: Fault = { _tag: "IoError", detail: "the archive was truncated while it was read" }
 
-/** The largest read, in bytes, that is done synchronously; the thread pool takes longer for so few bytes. */
+/** The largest read, in bytes, that is synchronous. For so few bytes a read in the thread pool takes longer. */
 const maxSyncReadBytes = 64 * 1024
 
 const readInline = (descriptor: number, offset: number, length: number): Effect.Effect<Uint8Array, Fault> =>
@@ -62,7 +62,7 @@ export const fromBytes = (bytes: Uint8Array): Source => ({
   read: (offset, length) => Effect.succeed(bytes.subarray(offset, offset + length))
 })
 
-/** Creates and unlinks a new file, so that only this process can reach it. */
+/** Creates a new file and unlinks it, so that only this process can access the file. */
 const makeUnlinkedFile: Effect.Effect<number, Fault> = Effect.suspend(() => {
   try {
     const directory = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-spool-"))
@@ -97,7 +97,7 @@ export class Spool implements Source {
     Effect.suspend((): Effect.Effect<void, ArchiveError | Fault> => {
       const end = this.#size + bytes.length
       if (end > this.#most)
-        return Effect.fail(refuse("tooLarge", "it is too large for an archive within maxArchiveBytes and maxArchiveEntries"))
+        return Effect.fail(refuse("tooLarge", "the archive is too large for maxArchiveBytes and maxArchiveEntries"))
       if (this.#descriptor === undefined && end > maxMemoryBytes) {
         return Effect.andThen(
           this.#moveToFile,

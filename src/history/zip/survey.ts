@@ -1,8 +1,8 @@
 /**
- * Lists the entries of a filesystem for an archive, in the order of whole paths by code point.
+ * Lists the entries of a filesystem for an archive. The entries are sorted by their whole paths, by code point.
  *
- * Entries that an import would reject are found here, before the first byte is written. They are refused, skipped and
- * reported, or kept verbatim for their original filesystem. Contents are not read yet.
+ * The list is complete before the first byte is written. So entries that an import would reject are found early. They are
+ * refused, skipped and reported, or kept for the original filesystem. The survey does not read contents.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -27,25 +27,25 @@ export type Item = (
 export const filesOf = (items: ReadonlyArray<Item>): ReadonlyArray<FsPath> =>
   items.flatMap(({ isOdd, kind, path }) => (kind === "file" && isOdd !== true ? [path] : []))
 
-/** An entry that an archive does not contain, with the reason. */
+/** An entry that an archive does not contain, and the reason. */
 export interface SkippedEntry {
-  /** The path as a listing shows it; a name that is not text is escaped. */
+  /** The path as a listing shows it. A name that is not text is escaped. */
   readonly path: string
   readonly reason: ArchiveError["reason"]
   readonly detail: string
 }
 
 /**
- * The treatment of an entry that an import would reject.
+ * The handling of an entry that an import would reject.
  *
- * `refuse` fails the archive. `skip` skips the entry with everything in it. `keep` carries it verbatim, and only the
- * original filesystem restores it. FIFOs, sockets and devices cannot be carried, so `keep` skips them.
+ * `refuse` fails the export. `skip` skips the entry with everything in it. `keep` stores the entry in a form that only the
+ * original filesystem restores. FIFOs, sockets and devices cannot be stored, so `keep` skips them.
  */
 export type NonPortableHandling = "refuse" | "skip" | "keep"
 
 export interface SurveyOptions {
   readonly limits: LimitsShape
-  /** Tests whether to skip a path, such as the archive itself if it is written into the tree. */
+  /** Tests whether to skip a path. For example, an archive that is written into the tree skips itself. */
   readonly excludes?: ((path: FsPath, isDirectory: boolean) => boolean) | undefined
   /** @default "refuse" */
   readonly nonPortable?: NonPortableHandling | undefined
@@ -61,7 +61,7 @@ const entriesPerYield = 512
 
 const isGone = ({ _tag }: Fault): boolean => _tag === "NotFound" || _tag === "NotADirectory" || _tag === "NotAFile"
 
-/** Returns `undefined` for an entry that disappeared after it was listed; the archive skips it. */
+/** Returns `undefined` if the entry disappeared after it was listed. The archive skips such an entry. */
 export const undefinedIfGone = <A, E, R>(effect: Effect.Effect<A, E | Fault, R>): Effect.Effect<A | undefined, E | Fault, R> =>
   Effect.catch(effect, (error) =>
     typeof error === "object" && error !== null && "_tag" in error && isGone(error as Fault)
@@ -85,8 +85,7 @@ interface CheckedChild {
 }
 
 /**
- * Checks names and kinds in a directory. Of two names that some disk cannot distinguish, the first by code point is
- * accepted.
+ * Checks the names and kinds in a directory. If some disk cannot distinguish two names, the first by code point is accepted.
  */
 const checkChildren = (
   path: FsPath,
@@ -104,11 +103,11 @@ const checkChildren = (
       const unfit = whyUnencodable?.(name)
       if (unfit !== undefined) throw refuse("name", unfit, at)
       if (kind === "other")
-        throw refuse("unsupported", "it is not a file, a directory or a link, so an archive cannot contain it", at)
+        throw refuse("unsupported", "the entry is not a file, a directory or a link, so an archive cannot contain it", at)
       const key = collisionKey(name)
       const other = names.get(key)
       if (other !== undefined) {
-        throw refuse("duplicate", `it differs only in case or Unicode form from ${JSON.stringify(other)}`, at)
+        throw refuse("duplicate", `the name differs only in case or Unicode form from ${JSON.stringify(other)}`, at)
       }
       names.set(key, name)
     })
@@ -118,7 +117,7 @@ const checkChildren = (
 
 const targetAt = ({ links }: Backend, path: FsPath): Effect.Effect<string | undefined, ArchiveError | Fault> =>
   links === undefined
-    ? Effect.fail(refuse("link", "it is a link, and this filesystem cannot read links", path))
+    ? Effect.fail(refuse("link", "the entry is a link, and this filesystem cannot read links", path))
     : Effect.catch(links.read(path), (fault) =>
         isGone(fault) || fault._tag === "InvalidArgument" ? Effect.succeed(undefined) : Effect.fail(located(fault, path))
       )
@@ -144,7 +143,7 @@ export const survey = Effect.fnUntraced(function* (
         ({ kind, name }) => !TemporaryNames.isInProgress(name) && excludes?.(join(path, name), kind === "directory") !== true
       )
       const children = inWalkOrder(wanted, true)
-      // Below such a directory every entry is carried verbatim, so only its kind matters.
+      // Entries below an odd directory are odd too, so their names need no check.
       const judged = isOdd
         ? children.map((child): CheckedChild => ({ child, why: undefined }))
         : checkChildren(path, children, rules, whyUnencodable)
@@ -172,7 +171,7 @@ export const survey = Effect.fnUntraced(function* (
     const path = join(here.path, keyOf(child))
     if (kind === "other") {
       const lost =
-        why ?? refuse("unsupported", "it is not a file, a directory or a link, so an archive cannot contain it", shown)
+        why ?? refuse("unsupported", "the entry is not a file, a directory or a link, so an archive cannot contain it", shown)
       yield* shouldInclude(lost, shown, true)
       continue
     }
@@ -184,7 +183,7 @@ export const survey = Effect.fnUntraced(function* (
       if (below === undefined || stat?.kind !== "directory") continue
       const refused = nonPortable === "refuse" ? below.children.find(({ why }) => why !== undefined)?.why : undefined
       if (refused !== undefined) return yield* Effect.fail(refused)
-      // A symlink may turn out to be carried verbatim, so it does not create its directory.
+      // Do not count symlinks. A symlink may be stored in another place, and then the archive needs an entry for the directory.
       const isEmpty = !below.children.some(({ child, why }) => why === undefined && child.kind !== "symlink")
       items.push({ kind, path, mode: stat.mode, isEmpty, ...(isOdd && { isOdd }) })
       stack.push(below)
@@ -192,7 +191,7 @@ export const survey = Effect.fnUntraced(function* (
       const found = yield* Effect.result(targetAt(port, path))
       if (found._tag === "Failure") {
         const error = found.failure
-        // The archive is for this filesystem itself, so a skipped symlink would be lost at the restore.
+        // This archive is for the filesystem itself. If it skipped the symlink, a restore would remove the symlink.
         if (!(error instanceof ArchiveError) || nonPortable === "keep") return yield* Effect.fail(error)
         yield* shouldInclude(error, shown, true)
         continue
@@ -223,7 +222,7 @@ export type Content =
   | { readonly _tag: "Whole"; readonly bytes: Uint8Array; readonly isLent: boolean; readonly mode: number | undefined }
   | { readonly _tag: "Large"; readonly handle: Handle }
 
-const changedWhileRead = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "it changed while it was read" })
+const changedWhileRead = (path: FsPath): Fault => ({ _tag: "IoError", path, detail: "the file changed while it was read" })
 
 const maxReadings = 8
 
@@ -251,7 +250,7 @@ export const readContent = (port: Backend, path: FsPath) =>
 
 const blockBytes = 64 * 1024
 
-/** Streams exactly as many bytes as the handle's stat gives; fails if the file has become shorter. */
+/** Streams as many bytes as the stat of the handle says. Fails if the file has become shorter. */
 export const streamExactSize = (path: FsPath, handle: Handle): Stream.Stream<Uint8Array, Fault> =>
   Stream.suspend(() => {
     const size = handle.stat.sizeBytes

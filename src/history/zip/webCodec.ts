@@ -1,5 +1,5 @@
 /**
- * Deflate, inflate and CRC-32 without Node, by the runtime's `CompressionStream` and `DecompressionStream`.
+ * Deflate, inflate and CRC-32 without Node. It uses `CompressionStream` and `DecompressionStream` of the runtime.
  *
  * These streams reject bytes after the end of the compressed data.
  */
@@ -36,7 +36,7 @@ class WebPump implements Pumping {
     this.#writer = writable.getWriter()
     this.#reader = readable.getReader()
     this.#ended = this.#read()
-    // `finish` reports the error. Mark the promises as handled in case nobody calls it.
+    // Mark the promises as handled, because a caller that stops early never calls `finish`, which reports the error.
     this.#ended.catch(() => {})
     this.#writer.closed.catch(() => {})
   }
@@ -83,7 +83,7 @@ export const gunzipPump = pump(() => new DecompressionStream("gzip"))
 
 const inputChunkBytes = 16 * 1024
 
-/** Returns the whole output of a pump, or `undefined` if the output exceeds `maxBytes` or the input is broken. */
+/** Returns the whole output of a pump. Returns `undefined` if the output exceeds `maxBytes` or the input is invalid. */
 const runToEnd = (
   pump: Effect.Effect<Pumping, never, Scope.Scope>,
   bytes: Uint8Array,

@@ -1,7 +1,8 @@
 /**
- * Writes a filesystem as a ZIP archive, in constant memory: small files are packed whole, large ones are streamed.
+ * Writes a filesystem as a ZIP archive in constant memory. Small files are compressed in one call, and large files are
+ * streamed.
  *
- * The same tree and clock give the same bytes: the only time in an archive is the clock's.
+ * The same tree and clock give the same bytes, because all times in an archive are the time of the clock.
  *
  * A directory has an entry of its own if it has a mode or is empty. An entry has no mode if the backend has no modes.
  */
@@ -26,10 +27,10 @@ const chunkBytes = 64 * 1024
 
 const bytesPerYield = 256 * 1024
 
-/** The size in bytes from which the packed size may need 64 bits. */
+/** The size, in bytes, from which the compressed size may need 64 bits. */
 const wideSizeThreshold = 0xf000_0000
 
-/** The longest name in bytes; the format stores the length in 16 bits. */
+/** The longest name in bytes. The format stores the length in 16 bits. */
 const maxNameBytes = 0xffff
 
 const modeOf = (type: number, mode: number | undefined): number | undefined =>
@@ -37,7 +38,7 @@ const modeOf = (type: number, mode: number | undefined): number | undefined =>
 
 export type Layout = "manifest" | "plain"
 
-/** Tests whether a plain archive could be mistaken for one with a manifest, or for one that lost its content. */
+/** Tests whether a reader could mistake a plain archive for one with a manifest, or for an empty file. */
 const needsPlainComment = (items: ReadonlyArray<Item>): boolean =>
   items.length === 0 || items.some(({ path }) => path === Manifest.manifestName)
 
@@ -66,7 +67,7 @@ export class Writer {
     this.#time = Format.dosTime(now)
   }
 
-  /** The manifest of the entries written so far. Entries carried verbatim are counted separately. */
+  /** The manifest of the entries written so far. Verbatim entries are counted separately. */
   get manifest(): Manifest.Manifest {
     return {
       createdAt: DateTime.makeUnsafe(this.#now),
@@ -113,7 +114,7 @@ export class Writer {
     return Stream.unfold(0, gathered)
   }
 
-  /** Encodes a small entry; returns nothing if the file is gone, and `undefined` if it is large. */
+  /** Encodes a small entry. Returns an empty array if the file is gone, and `undefined` if the file is large. */
   #small(item: Item): Effect.Effect<ReadonlyArray<Uint8Array> | undefined, ArchiveError | Fault> {
     if (item.isOdd === true && item.kind !== "file") return this.#odd(item)
     const name = this.#nameOf(item)
@@ -133,7 +134,7 @@ export class Writer {
     )
   }
 
-  /** Encodes a symlink or directory as a file, so that other readers do not create it. */
+  /** Encodes a symlink or a directory as an ordinary file, so that other readers do not create a symlink or a directory. */
   #odd(item: Item): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
     const mode = item.kind === "directory" ? modeOf(Format.fileType, item.mode) : Format.fileType | 0o600
     const content = item.kind === "symlink" ? Buffer.from(item.target) : new Uint8Array(0)
@@ -166,7 +167,7 @@ export class Writer {
   }
 
   #whole(made: EntryHead, content: Uint8Array): Effect.Effect<ReadonlyArray<Uint8Array>, ArchiveError> {
-    // Deflate cannot shorten content this small.
+    // Skip the compression, because deflate cannot shorten such a small content.
     const packing = content.length < 8 ? Effect.succeed(content) : Codec.deflate(content)
     return Effect.flatMap(packing, (packed) =>
       tryArchive(() => {
@@ -180,7 +181,7 @@ export class Writer {
     )
   }
 
-  /** Encodes a large entry. Opens the file again; by now it may be small or gone. */
+  /** Encodes a large entry. Opens the file again, so it may be small or gone by now. */
   #large(item: Item): Bytes<ArchiveError | Fault> {
     const { path } = item
     return Stream.unwrap(
@@ -201,7 +202,7 @@ export class Writer {
   }
 
   /**
-   * Streams a large file; its beginning decides whether to compress it.
+   * Streams a large file. The first bytes of the file decide whether it is compressed.
    *
    * An uncompressed file is read twice, because its checksum comes before the data.
    */
@@ -264,7 +265,7 @@ export class Writer {
     )
     return Stream.mapError(all, (error) =>
       error._tag === "Broken"
-        ? ({ _tag: "IoError", detail: `it could not be compressed: ${String(error.detail)}` } as Fault)
+        ? ({ _tag: "IoError", detail: `the file could not be compressed: ${String(error.detail)}` } as Fault)
         : error
     )
   }

@@ -59,7 +59,10 @@ export interface Calls {
   ) => Effect.Effect<Exclude<Answer<E>, FileFault>, Fault>
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
   readonly read: (path: FsPath, links: LinkTreatment) => Effect.Effect<Pieces, Fault>
-  /** Writes a content, in chunks if it is a stream or exceeds the threshold. `commit` wraps the step that makes the content visible. */
+  /**
+   * Writes a content. A stream, or a content above the threshold, is sent in chunks. `commit` wraps the step that makes the
+   * content visible.
+   */
   readonly write: <E, R>(
     write: WriteRequest,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
@@ -81,7 +84,7 @@ interface WriteRequest extends Omit<Sending, "correlationId" | "createMode"> {
   readonly fault?: ((fault: FileFault) => Fault) | undefined
 }
 
-/** The error of the caller's stream, wrapped to distinguish it from the errors of the journal. */
+/** An error of the caller's stream. The wrapper distinguishes it from the errors of the journal. */
 class SourceFailure<E> {
   readonly error: E
   constructor(error: E) {
@@ -161,7 +164,7 @@ interface CallContext {
   readonly links: LinkTreatment
 }
 
-/** Tests whether a link is on the path. The engine then follows it on this side and continues step by step. */
+/** Tests whether the path leads through a link. The engine of the branch then follows the link and continues step by step. */
 const isLink = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "link"
 
 const undefinedForLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<Option.Option<A>, Fault | E, R> =>
@@ -208,7 +211,7 @@ const makeWrite =
     }
     const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
     const written = calls.write(write, bytes, how?.commit)
-    // A stream has already been consumed, so the call cannot continue step by step.
+    // The call cannot continue step by step if its stream was consumed already.
     return isBytes(bytes) ? undefinedForLink(written) : Effect.asSome(written)
   }
 
@@ -222,8 +225,9 @@ const tooLarge = (allowed: number, actual: number): Fault => ({
 const maxEditRetries = 8
 
 /**
- * Edits a file by a read and a write. The thirteen basic entries need this, and so does a caller with narrower limits than the leaf. With
- * `extended`, the write requires the version that was read. If the file has changed, the edit is retried, unless `ifMatch` is set.
+ * Edits a file by a read and a write. This is necessary with the thirteen basic entries, and if the limits of the caller are
+ * narrower than those of the leaf. With `extended`, the write requires the version that was read. If the file has changed, the
+ * edit is retried, unless `ifMatch` is set.
  */
 const editByReading = (
   means: CallContext,
@@ -267,7 +271,10 @@ const editByReading = (
   return extended || ifMatch === undefined ? attempt(maxEditRetries) : unsupportedPreconditions
 }
 
-/** Tests whether the caller's limits are at least the standard ones. Only then may a leaf apply its own limits to the edit. */
+/**
+ * Tests whether the limits of the caller are at least the standard limits. Only then may a leaf apply its own limits to the
+ * edit.
+ */
 const hasStandardLimits = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
   maxFileSize >= Limits.standard.maxFileSize && maxReadBytes >= Limits.standard.maxReadBytes
 
@@ -294,12 +301,12 @@ const makeEdit =
     return undefinedForLink(edited)
   }
 
-/** Tests whether the two paths belong to different leaves. The engine then moves step by step, by copying. */
+/** Tests whether the two paths belong to different leaves. The engine of the branch then moves by copying, step by step. */
 const isAcrossLeaves = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
 
 const nothingDeleted: DeleteResult = { deleted: 0, directories: 0 }
 
-/** The placeholder for a listing that failed, so that the directory does not count as empty. */
+/** The placeholder for the entries of a directory that could not be listed. With it the directory does not count as empty. */
 const unlistedChildren: ReadonlyArray<Child> = [{ name: "?", kind: "file", addressable: true }]
 
 const makeRemove =
@@ -314,7 +321,8 @@ const makeRemove =
       if (missing === "ignore" && isMissingItself(fault)) return Effect.succeedSome(nothingDeleted)
       if (isLink(fault)) return Request.declined
       if (fault._tag !== "DirectoryNotEmpty" || recursive) return Effect.fail(fault)
-      // A directory that contains only temporary files is empty on this side. The engine removes it step by step.
+      // For the branch, a directory that contains only temporary files is empty. The engine of the branch removes it step by
+      // step.
       return Effect.flatMap(
         Effect.orElseSucceed(list(path), () => unlistedChildren),
         (children) => (children.every(({ name }) => TemporaryNames.isOwnName(name)) ? Request.declined : Effect.fail(fault))

@@ -14,7 +14,7 @@ import type { CreateMode, Efferent, FileFault, FileRead, FileWriteChunk, FileWri
 export type Single = Exclude<Efferent, FileWriteChunk>
 
 /**
- * The entry that ends the answer to a request. A fault is an answer too, and a file that is answered in chunks ends with the last chunk.
+ * The entry that ends the answer to a request. The entry may be a fault. If a file is answered in chunks, it is the last chunk.
  *
  * @since 0.1.0
  */
@@ -38,7 +38,7 @@ export interface RequestOptions {
  * @since 0.1.0
  */
 export interface WaitOptions extends RequestOptions {
-  /** A position before the request; the search starts after it. @default 0 */
+  /** A position before the request. The search starts after it. @default 0 */
   readonly after?: number | undefined
 }
 
@@ -48,7 +48,7 @@ export interface WaitOptions extends RequestOptions {
  * @since 0.1.0
  */
 export interface SendOptions extends RequestOptions {
-  /** The size of a chunk in bytes; only the last may be shorter. @default that of the branch */
+  /** The size of a chunk in bytes. Only the last chunk may be shorter. @default that of the branch */
   readonly chunkSize?: number | undefined
 }
 
@@ -63,20 +63,24 @@ export interface Sending {
   /** @default "overwrite" */
   readonly createMode?: CreateMode | undefined
   /**
-   * The required version of the existing file; `null` requires that there is none. Needs `extended`, as do `createParents` and `version`.
+   * The required version of the existing file. `null` requires that no file exists. Needs `extended`, as do `createParents` and
+   * `version`.
    */
   readonly ifMatch?: string | null | undefined
   /** @default true */
   readonly createParents?: boolean | undefined
   /** @default false */
   readonly version?: boolean | undefined
-  /** The treatment of links on the path; needs `extended`. @default as the filesystem of the leaf follows links */
+  /** The treatment of links on the path. Needs `extended`. @default as the filesystem of the leaf follows links */
   readonly links?: "refuse" | "leave" | undefined
 }
 
 /**
- * The errors of a request. Timeout: no leaf has answered. InvalidArgument: another caller waits for the same `correlationId`, or an option
- * is invalid. JournalError: the journal cannot be written or read, or the answer does not fit the request.
+ * The errors of a request.
+ *
+ * - `Timeout`: no leaf has answered
+ * - `InvalidArgument`: another caller waits for the same `correlationId`, or an option is invalid
+ * - `JournalError`: the journal cannot be written or read, or the answer does not match the request
  *
  * @since 0.1.0
  */
@@ -89,21 +93,24 @@ export type RequestError = JournalError | Timeout | InvalidArgument
  */
 export interface Requests {
   /**
-   * Appends the entry and returns the entry that ends its answer. The correlation id must be new (`Correlation.generate`), because a leaf
-   * answers each id once. `waitFor` finds an earlier answer.
+   * Appends the entry and returns the entry that ends its answer. The correlation id must be new (`Correlation.generate`),
+   * because a leaf answers each id once. Use `waitFor` to find an earlier answer.
    */
   readonly request: <E extends Single>(entry: E, options?: RequestOptions) => Effect.Effect<Answer<E>, RequestError>
   /**
-   * Emits the requested content in constant memory, however it is answered. Emits nothing until the whole answer has arrived, so a fault in
-   * the middle fails the stream before its first byte.
+   * Emits the requested content in constant memory, whether it is answered in one entry or in chunks. Emits nothing before the
+   * whole answer has arrived. So after a fault the stream fails without having emitted bytes.
    */
   readonly stream: (entry: FileRead, options?: RequestOptions) => Stream.Stream<Uint8Array, RequestError | FileFault>
-  /** Sends the stream's bytes in constant memory. Writes nothing if the stream fails or is interrupted. */
+  /** Sends the bytes of a stream in constant memory. Writes nothing if the stream fails or is interrupted. */
   readonly send: <E, R>(
     write: Sending,
     content: Stream.Stream<Uint8Array, E, R>,
     options?: SendOptions
   ) => Effect.Effect<FileWritten | FileFault, RequestError | E, R>
-  /** Returns the entry that ends the answer to an earlier request, even of another process. Waits if it is not stored yet. */
+  /**
+   * Returns the entry that ends the answer to an earlier request, even if another process sent it. Waits until the entry is
+   * stored.
+   */
   readonly waitFor: (correlationId: string, options?: WaitOptions) => Effect.Effect<Terminal, RequestError>
 }

@@ -28,8 +28,8 @@ import type { Answer, RequestError, RequestOptions, Requests, Sending, SendOptio
 import * as Pieces from "./answers.ts"
 
 /**
- * Passes full chunks of `size` bytes to `put`, and returns the rest: at most one chunk, and empty only if the stream was empty. Holds one
- * chunk in memory. The array belongs to `put` only until `put` ends.
+ * Passes full chunks of `size` bytes to `put`, and returns the bytes that remain. These are at most one chunk, and are empty
+ * only if the stream was empty. One chunk is kept in memory. `put` must not use the array after its effect ends.
  */
 const splitIntoChunks = <E, R, E2, R2>(
   content: Stream.Stream<Uint8Array, E, R>,
@@ -66,7 +66,7 @@ const splitIntoChunks = <E, R, E2, R2>(
 const corrupt = (detail: string): JournalError => new JournalError({ operation: "request", reason: "corrupt", detail })
 
 const unexpectedAnswer = (tag: string, end: Terminal): JournalError =>
-  corrupt(`${tag} ${JSON.stringify(end.correlationId)} has been answered by ${end._tag}`)
+  corrupt(`the answer to the ${tag} ${JSON.stringify(end.correlationId)} is of the unexpected kind ${end._tag}`)
 
 interface SendContext {
   readonly journal: Scrivener<Entry>
@@ -136,15 +136,15 @@ const send = <E, R, A, E2, R2>(
     const awaitFault = Effect.flatMap(awaitAnswer, (end): Effect.Effect<FileFault, JournalError> =>
       end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(unexpectedAnswer("a part of a FileWriteChunk", end))
     )
-    // Uninterruptible, because the last chunk cannot be discarded once its append has begun.
+    // The step is uninterruptible, because the last chunk cannot be discarded after its append has begun.
     const publish = (rest: Uint8Array): Effect.Effect<FileWritten | FileFault, RequestError> =>
       Effect.andThen(
         Effect.catchIf(Effect.uninterruptible(appendChunk(rest, true)), isEarlyAnswer, () => Effect.void),
         awaitWritten
       )
     /**
-     * Tells the leaf to drop the chunks so far. An older leaf would take this entry for the end of the write, so the branch sends it only
-     * to an extended leaf. An older leaf drops the chunks after its idle time.
+     * Tells the leaf to drop the chunks so far. An older leaf would take this entry for the end of the write, so the entry is
+     * sent only to an extended leaf. An older leaf drops the chunks after its idle time.
      */
     const discard = Effect.suspend(() =>
       extended && hasBegun && !isComplete && waiter.end === undefined
@@ -165,8 +165,8 @@ const send = <E, R, A, E2, R2>(
     )
   })
 
-// Waits for answers. All requests share one tail of the journal, which delivers each answer by its correlation id. One
-// fiber watches all timeouts, because a timer per request would cost as much as the request itself.
+// Waits for answers. All requests share one tail of the journal, which delivers each answer by its correlation id. One fiber
+// watches all timeouts, because a timer per request would cost as much as the request itself.
 
 type RequestExit = Exit.Exit<Terminal, JournalError | Timeout>
 
@@ -179,14 +179,17 @@ interface Waiter {
   hasProgress: boolean
   /** The longest time without any entry, in milliseconds. */
   timeout: number
-  /** The deadline in milliseconds since 1970, set when the wait begins. */
+  /** The deadline in milliseconds since 1970. It is set when the wait begins. */
   deadline: number
   end: RequestExit | undefined
   resume: ((end: RequestExit) => void) | undefined
 }
 
 interface Waiting {
-  /** Registers a waiter for the id. The waiter misses no entry that is appended later. Fails if the id already has a waiter. */
+  /**
+   * Registers a waiter for the id. The waiter receives all entries that are appended later. Fails if the id already has a
+   * waiter.
+   */
   readonly register: (
     id: string,
     path: string,
@@ -204,7 +207,7 @@ const noAnswerError = (path: string, timeout: Duration.Duration): Timeout =>
   new Timeout({ operation: "request", path, detail: `no leaf has answered within ${Duration.format(timeout)}` })
 
 const duplicateIdError = (path: string): InvalidArgument => {
-  const detail = "another caller is waiting for this correlation id; each request needs its own"
+  const detail = "another caller is waiting for this correlation id; each request needs an id of its own"
   return new InvalidArgument({ operation: "request", path, argument: "correlationId", detail })
 }
 
@@ -217,7 +220,7 @@ const reason = (cause: Cause.Cause<JournalError>): JournalError =>
 
 const noDeadline = Number.POSITIVE_INFINITY
 
-/** Delivers answers until the scope ends. Answers that are already in the journal are ignored. */
+/** Delivers answers until the scope ends. Ignores answers that are already in the journal. */
 const makeWaitingList = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>
 ): Effect.fn.Return<Waiting, JournalError, Scope.Scope> {
@@ -232,7 +235,7 @@ const makeWaitingList = Effect.fnUntraced(function* (
     waiter.end = end
     waiter.resume?.(end)
   }
-  /** Fails all waiters. A resumed waiter runs at once and may register again, so the list is copied first. */
+  /** Fails all waiters. Copies the list first, because a waiter resumes immediately and may register again. */
   const finishAll = (error: JournalError): void => {
     const all = [...waiters.values()]
     for (const waiter of all) finish(waiter, Exit.fail(error))
@@ -245,7 +248,7 @@ const makeWaitingList = Effect.fnUntraced(function* (
     waiter.onChunk?.(entry)
     if (isTerminal(entry)) finish(waiter, Exit.succeed(entry))
   }
-  /** Tails the journal. All waiters fail when the tail ends; the next request starts a new tail. */
+  /** Tails the journal. When the tail ends, all waiters fail. The next request starts a new tail. */
   const tail = Effect.suspend(() =>
     Effect.onExit(
       Stream.runForEachArray(journal.tail(lastPosition), (recorded) =>
@@ -298,7 +301,9 @@ const makeWaitingList = Effect.fnUntraced(function* (
         return watchDeadlines(clock)
       })
     })
-  /** Ensures that the deadlines are checked no later than `deadline`. Uninterruptible, because other waiters rely on the watcher too. */
+  /**
+   * Ensures that the deadlines are checked no later than `deadline`. Uninterruptible, because other waiters need the check too.
+   */
   const ensureWatcher = (clock: Clock.Clock, deadline: number): Effect.Effect<unknown> =>
     Effect.uninterruptible(
       Effect.suspend(() => {
@@ -396,7 +401,7 @@ export const parseTimeout = (timeout: Duration.Input, operation: string): Durati
   const duration = Option.getOrUndefined(Duration.fromInput(timeout))
   return duration !== undefined && Duration.toMillis(duration) >= 1
     ? duration
-    : invalid(operation, "timeout", "it must be a duration of at least a millisecond")
+    : invalid(operation, "timeout", "the value must be a duration of at least a millisecond")
 }
 
 export const parseWholeNumber = (
@@ -407,7 +412,7 @@ export const parseWholeNumber = (
 ): number | InvalidArgument =>
   Number.isSafeInteger(value) && value >= minimum
     ? value
-    : invalid(operation, argument, `it must be a whole number of at least ${minimum}`)
+    : invalid(operation, argument, `the value must be a whole number of at least ${minimum}`)
 
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,

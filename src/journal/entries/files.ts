@@ -20,7 +20,7 @@ export const ContentRef = Schema.Struct({
 })
 
 /**
- * Bytes, or a reference to them: a journal stores contents above 4 KiB by their hash. The JSON form is base64, or the reference.
+ * Bytes, or a reference to them. A journal stores a content above 4 KiB by its hash. The JSON form is base64 or the reference.
  *
  * @since 0.1.0
  */
@@ -30,9 +30,9 @@ export const Content = Schema.Union([Schema.Uint8Array, ContentRef])
 
 const nonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 /**
- * The treatment of symbolic links, for a branch that follows them itself. `refuse` fails with AccessDenied `link` if the path leads through
- * a link or is a link; for a delete and a move, only if the path leads through one. `leave` treats each link as an entry of its own, as the
- * port of a backend does, and finds nothing behind it.
+ * The treatment of symbolic links, for a branch that follows them itself. `refuse` fails with AccessDenied `link` if the path
+ * leads through a link or is a link. A delete and a move may refer to the link itself. `leave` treats each link as an entry of
+ * its own, like the port of a backend, and a path through a link is missing.
  */
 const links = { links: Schema.optionalKey(Schema.Literals(["refuse", "leave"])) }
 
@@ -40,21 +40,21 @@ const requestFields = { correlationId: Schema.String, path: Schema.String, ...li
 const answerFields = { correlationId: Schema.String }
 
 /**
- * The modes of a write, for an existing and for a missing file. The keys are the long names; the values are the modes that the whole
- * library uses.
+ * The modes of a write, for an existing and for a missing file. The keys are the long names. The values are the modes that the
+ * whole library uses.
  *
  * @since 0.1.0
  */
 export const CreateMode = {
-  /** Creates the file; fails with AlreadyExists if it exists. */
+  /** Creates the file. Fails with AlreadyExists if the file exists. */
   CreateNew: "create",
   /** Replaces the file, or creates it. */
   CreateOrReplace: "overwrite",
   /** Appends to the file, or creates it. */
   CreateOrAppend: "append",
-  /** Replaces the file; fails with NotFound if it is missing. */
+  /** Replaces the file. Fails with NotFound if the file is missing. */
   ReplaceExisting: "replace",
-  /** Appends to the file; fails with NotFound if it is missing. */
+  /** Appends to the file. Fails with NotFound if the file is missing. */
   AppendExisting: "appendExisting"
 } as const
 /** @since 0.1.0 */
@@ -62,13 +62,16 @@ export type CreateMode = (typeof CreateMode)[keyof typeof CreateMode]
 
 const createMode = Schema.Literals(["create", "overwrite", "append", "replace", "appendExisting"])
 
-/** The options of a write with `extended`; see `WriteOptions` of Filesystem. */
+/** The options of a write with `extended`. See `WriteOptions` of Filesystem. */
 const writeFields = {
-  /** The required version of the existing file, otherwise the write fails with Conflict; `null` requires that there is no file. */
+  /**
+   * The required version of the existing file. If the version differs, the write fails with Conflict. `null` requires that no
+   * file exists.
+   */
   ifMatch: Schema.optionalKey(Schema.NullOr(Schema.String)),
   /** @default true */
   createParents: Schema.optionalKey(Schema.Boolean),
-  /** True if the answer includes the version. @default false */
+  /** Whether the answer includes the version. @default false */
   version: Schema.optionalKey(Schema.Boolean)
 }
 
@@ -98,8 +101,8 @@ export class FileWrite extends Schema.TaggedClass<FileWrite>("fs-algebra/FileWri
 }) {}
 
 /**
- * A part of a content that is too large for one entry. All parts of one write have the same correlation id. The part at offset 0 has the
- * path and the mode. Nothing is visible before the last part has been written.
+ * A part of a content that is too large for one entry. All parts of one write have the same correlation id. The part at offset
+ * 0 has the path and the mode. The file changes only after the last part has been written.
  *
  * @since 0.1.0
  */
@@ -115,7 +118,7 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   ...writeFields,
   /** Set at offset 0 only. */
   ...links,
-  /** True if the write is cancelled: the leaf drops the parts so far and sends no answer. Requires `isFinal`. */
+  /** Whether the write is cancelled. The leaf then drops the parts so far and sends no answer. Requires `isFinal`. */
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -128,7 +131,7 @@ export class FileList extends Schema.TaggedClass<FileList>("fs-algebra/FileList"
   ...requestFields,
   /** A glob relative to the path, as `Filesystem.glob` takes it. */
   pattern: Schema.optionalKey(Schema.String),
-  /** True to list everything below the directory, with paths relative to `path`. @default false */
+  /** Whether to list everything below the directory, with paths relative to `path`. @default false */
   recursive: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -145,15 +148,15 @@ export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileD
 }) {}
 
 /**
- * A request for metadata. (The type that a filesystem's `stat` returns is `Entry.FileStat`.)
+ * A request for metadata. The type that a filesystem's `stat` returns is `Entry.FileStat`.
  *
  * @since 0.1.0
  */
 export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat")("FileStat", {
   ...requestFields,
   /**
-   * True to answer the metadata of each component of the path too, even if nothing is at the path. Requires `links: "leave"`. @default
-   * false
+   * Whether to also answer the metadata of each component of the path, even if the path itself is missing. Requires `links:
+   * "leave"`. @default false
    */
   way: Schema.optionalKey(Schema.Boolean)
 }) {}
@@ -199,7 +202,7 @@ export class FileWritten extends Schema.TaggedClass<FileWritten>("fs-algebra/Fil
   bytesWritten: nonNegativeInt,
   stat: Schema.optionalKey(Stat),
   version: Schema.optionalKey(Schema.String),
-  /** The previous content of the file, if the recorder keeps it; `null` if there was no file. */
+  /** The previous content of the file, if the recorder keeps it. `null` if there was no file. */
   previous: Schema.optionalKey(Schema.NullOr(Content))
 }) {}
 
@@ -215,7 +218,7 @@ export class FileListing extends Schema.TaggedClass<FileListing>("fs-algebra/Fil
 }) {}
 
 /**
- * A removed entry, with the data to restore it.
+ * A removed entry and the data that is needed to restore it.
  *
  * @since 0.1.0
  */
@@ -313,7 +316,9 @@ export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFau
   faultKind: FaultKind,
   path: Schema.String,
   message: Schema.String,
-  /** The complete error, so that the caller's error equals the backend's, even if none of the eleven kinds fits. */
+  /**
+   * The complete error. With it the error of the caller equals the error of the backend, even if none of the eleven kinds fits.
+   */
   error: Schema.optionalKey(FsError)
 }) {}
 
@@ -442,7 +447,7 @@ export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs
     /** POSIX permission bits. */
     mode: Schema.optionalKey(Schema.Int),
     modified: Schema.optionalKey(Schema.DateTimeUtc),
-    /** True if the bits belong to the original of a copy. A leaf sets them only with `preservePermissions`. @default false */
+    /** Whether the bits come from the original of a copy. A leaf sets them only with `preservePermissions`. @default false */
     isCopy: Schema.optionalKey(Schema.Boolean)
   }
 ) {}
@@ -467,7 +472,8 @@ export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs
 ) {}
 
 /**
- * The notice that a leaf has begun a change. From the recorded state, a successor leaf can tell whether the change was made.
+ * The notice that a leaf has begun a change. A successor of the leaf compares the recorded state to decide whether the change
+ * was made.
  *
  * @since 0.1.0
  */
@@ -475,13 +481,13 @@ export class FileStarted extends Schema.TaggedClass<FileStarted>("fs-algebra/Fil
   ...answerFields,
   /** The run id of the leaf. */
   instance: Schema.String,
-  /** The size in bytes of the entry at the path before the change; `null` if there was none. */
+  /** The size of the entry at the path before the change, in bytes. `null` if there was no entry. */
   size: Schema.optionalKey(Schema.NullOr(nonNegativeInt)),
   /** The version that the file will have, if it is known in advance. */
   after: Schema.optionalKey(Schema.String),
-  /** The counts that a delete will answer. */
+  /** The counts that the answer to a delete will contain. */
   removes: Schema.optionalKey(Schema.Struct({ deleted: nonNegativeInt, directories: nonNegativeInt })),
-  /** The result that an edit will answer. */
+  /** The result that the answer to an edit will contain. */
   edits: Schema.optionalKey(Schema.Struct({ bytesWritten: nonNegativeInt, replacements: nonNegativeInt, diff: Schema.String }))
 }) {}
 

@@ -1,9 +1,9 @@
-/** The table of the kinds of request: one row per kind, from which branches, leaves and replays dispatch. */
+/** The table of the kinds of request, with one row per kind. Branches, leaves and replays use it. */
 import type { CreateMode, Efferent, FileSystemEntry, Terminal } from "./files.ts"
 
 interface Kind {
   readonly operation: string
-  /** The tags of the entries that can end an answer, besides FileFault. */
+  /** The tags of the entries that can end an answer. FileFault can always end it. */
   readonly answers: ReadonlyArray<Terminal["_tag"]>
   /** The permissions and the protocol that a leaf needs. A kind that needs a permission is a change. */
   readonly needs: ReadonlyArray<"write" | "remove" | "extended">
@@ -44,7 +44,7 @@ export interface EntryClass<A> {
   readonly fields: { readonly _tag: { readonly schema: { readonly literal: string } } }
 }
 
-/** Returns the fields without those that are `undefined`, because no schema of an entry accepts `undefined`. */
+/** Returns the fields that are not `undefined`, because no schema of an entry accepts `undefined`. */
 export const defined = (fields: object): object => {
   const out: Record<string, unknown> = {}
   for (const [name, value] of Object.entries(fields)) if (value !== undefined) out[name] = value
@@ -53,7 +53,7 @@ export const defined = (fields: object): object => {
 
 const tags = new Map<unknown, string>()
 
-/** Creates an entry whose fields are valid by construction, so no schema checks them. Leaves out the fields that are `undefined`. */
+/** Creates an entry. The fields are valid by construction, so no schema checks them. Omits fields that are `undefined`. */
 export const make = <A extends FileSystemEntry>(type: EntryClass<A>, fields: Fields<Omit<A, "_tag">>): A => {
   let tag = tags.get(type)
   if (tag === undefined) tags.set(type, (tag = type.fields._tag.schema.literal))

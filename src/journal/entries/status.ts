@@ -3,9 +3,9 @@ import * as Schema from "effect/Schema"
 const nonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 /**
- * A position up to which every request has an answer, so that the next leaf need not read the journal from its beginning. Only leaves with
- * `extended` append checkpoints. A leaf trusts one only if `code` proves that its own installation made it and `digest` matches the entry
- * at `through`. Otherwise it reads the journal from the beginning.
+ * A position up to which every request has an answer. The next leaf need not read the journal from its beginning. Only leaves
+ * with `extended` append checkpoints. A leaf trusts a checkpoint only if `code` proves that its own installation made it, and
+ * `digest` matches the entry at `through`. Otherwise it reads the journal from the beginning.
  *
  * @since 0.1.0
  */
@@ -28,7 +28,7 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
       down: Schema.Boolean,
       /** True if the leaf has not announced its end. */
       unfinished: Schema.Boolean,
-      /** True if the leaf did not announce its changes, and has not ended normally. */
+      /** True if the leaf did not announce its changes and has not ended normally. */
       silent: Schema.Boolean
     })
   ),
@@ -48,10 +48,10 @@ export class DaemonChanged extends Schema.TaggedClass<DaemonChanged>("fs-algebra
   status: Schema.Literals(["Stopped", "Running", "Completed"]),
   /** The error, if the daemon completed because it failed. */
   failure: Schema.optionalKey(Schema.String),
-  /** The prefix of the paths that a leaf serves; "." is all paths. Every leaf sets it. */
+  /** The prefix of the paths that a leaf serves. "." means all paths. Every leaf sets the prefix. */
   prefix: Schema.optionalKey(Schema.String),
   /** True if a leaf appends FileStarted before each change. @default false */
   extended: Schema.optionalKey(Schema.Boolean),
-  /** The time in milliseconds that a leaf waits for a leaf that serves a path, before it answers that there is none. @default 5,000 */
+  /** The time, in milliseconds, that a leaf waits for another leaf that serves a path. @default 5,000 */
   grace: Schema.optionalKey(Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)))
 }) {}

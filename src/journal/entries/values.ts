@@ -1,4 +1,7 @@
-/** The values in entries: contents, metadata, faults and link targets. Any writer of a journal may have forged them. */
+/**
+ * The values in entries: contents, metadata, faults and link targets. The values are not trusted, because any writer of a
+ * journal may have forged them.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import { isBytes } from "../../model/realms.ts"
@@ -22,7 +25,7 @@ export const streamOf = (contents: ContentStore, content: Content): Stream.Strea
 export const streamOfParts = (contents: ContentStore, parts: ReadonlyArray<Content>): Stream.Stream<Uint8Array, JournalError> =>
   Stream.flatMap(Stream.fromIterable(parts), (part) => streamOf(contents, part))
 
-/** Returns a copy of the bytes of all chunks. A chunk may be a view of a buffer that its source reuses. */
+/** Returns a copy of the bytes of all chunks. A copy is necessary, because the source of a chunk may reuse its buffer. */
 export const concatenate = (chunks: ReadonlyArray<Uint8Array>): Uint8Array => {
   const out = new Uint8Array(chunks.reduce((size, chunk) => size + chunk.length, 0))
   let at = 0
@@ -96,7 +99,7 @@ const faultsByKind: Record<FaultKind, (detail: string) => Fault.Fault> = {
   Timeout: (detail) => ({ _tag: "Timeout", detail })
 }
 
-/** Removes the operation and the path from the message, because the error of the caller's side adds them again. */
+/** Removes the operation and the path from the message, because the caller's error adds them again. */
 const detailOf = ({ message, path }: FileFault): string => {
   const prefix = `${JSON.stringify(path)}: `
   const at = message.indexOf(prefix)
@@ -110,7 +113,7 @@ const faultKinds: ReadonlySet<string> = new Set(FaultKind.literals)
 
 export const faultKindOf = (tag: string): FaultKind => (faultKinds.has(tag) ? (tag as FaultKind) : "IoError")
 
-/** Returns the answer to a failed request. It has the complete error only for the readers of `Extended` entries. */
+/** Returns the answer to a failed request. The complete error is included only for readers of `Extended` entries. */
 export const faultAnswer = (error: FsError, correlationId: string, path: string, extended: boolean): FileFault =>
   make(FileFault, {
     correlationId,

@@ -1,6 +1,6 @@
 /**
- * A connection to a NATS server that reconnects by itself. A call that fails because the server is unreachable is retried until its
- * timeout. So every operation that is called through it must be safe to repeat.
+ * A connection to a NATS server that reconnects by itself. A call that fails because the server is unreachable is retried until
+ * its timeout. So it must be safe to repeat each operation that runs through this connection.
  */
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream"
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
@@ -18,7 +18,10 @@ import type { Authentication, Options, Secret } from "./options.ts"
 
 const packageNames = "@nats-io/transport-node, @nats-io/jetstream and @nats-io/obj"
 
-/** Rethrows the error. Bundlers treat an import with a handled failure as optional, and continue if the package is not installed. */
+/**
+ * Throws the error again. A bundler treats an import as optional if a handler catches its failure, so it does not fail if the
+ * package is not installed.
+ */
 const rethrow = (cause: unknown): never => {
   throw cause
 }
@@ -56,13 +59,13 @@ export interface Connection {
   readonly jetstream: JetStreamClient
   readonly manager: JetStreamManager
   readonly packages: Packages
-  /** Retries the request until there is an answer. Fails with a refusal, `unavailable` or `closed`. */
+  /** Retries the request until the server answers. Fails with a refusal, `unavailable` or `closed`. */
   readonly call: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError | Refusal>
-  /** Retries the request until there is an answer. A refusal is unexpected and becomes `unavailable`. */
+  /** Retries the request until the server answers. A refusal is unexpected and becomes `unavailable`. */
   readonly ask: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError>
   /** Sends the request once, without a timeout. Fails with `unavailable` if the current connection is lost. */
   readonly sendOnce: <A>(operation: string, request: () => Promise<A>) => Effect.Effect<A, JournalError | Refusal>
-  /** A number that grows with every reconnection. */
+  /** A number that increases with every reconnection. */
   readonly epoch: () => number
   readonly endError: () => JournalError | undefined
   readonly changes: Signal.Signal
@@ -81,12 +84,15 @@ class Unreachable {
 
 type Problem = Refusal | JournalError | Unreachable
 
-/** The `err_code`s of a cluster's temporary failures: a peer is missing, has no leader, cannot be reached, or is being restored. */
+/**
+ * The `err_code`s for temporary failures of a cluster. A peer is missing, has no leader, cannot be reached, or is being
+ * restored.
+ */
 const transientCodes: ReadonlySet<number> = new Set([10_004, 10_007, 10_008, 10_009, 10_041, 10_118])
 
 /**
- * The retry options for creating a stream. If two clients create the same stream at once, the server refuses one of them, and may not find
- * the stream immediately.
+ * The retry options for creating a stream. If two clients create the same stream at once, the server refuses one of them. That
+ * client may not find the stream immediately.
  */
 export const creationRetryOptions = {
   times: 10,
@@ -122,7 +128,7 @@ const connect = (packages: Packages, options: Options) =>
         ...authenticated(packages, options.authentication)
       }),
     catch: (cause) =>
-      failure("JetStream.open", "unavailable", `no connection to ${String(options.servers)}: ${messageOf(cause)}`)
+      failure("JetStream.open", "unavailable", `cannot connect to ${String(options.servers)}: ${messageOf(cause)}`)
   })
 
 export const make = (packages: Packages, options: Options): Effect.Effect<Connection, JournalError, Scope.Scope> =>
@@ -179,7 +185,7 @@ export const make = (packages: Packages, options: Options): Effect.Effect<Connec
       if (cause instanceof JetStreamApiError && !transientCodes.has(cause.code)) {
         return { _tag: "Refusal", code: cause.code, message: cause.message }
       }
-      // The client does not export this error. It stands for a server whose JetStream is not available, or not yet.
+      // The client does not export this error. The error means that JetStream is not available on the server, or not yet.
       const isNotEnabled = cause instanceof Error && cause.name === "JetStreamNotEnabled"
       const isPassing = isNotEnabled || transient.some((kind) => cause instanceof kind)
       return isPassing ? new Unreachable(messageOf(cause)) : failure("JetStream", "unavailable", messageOf(cause))
@@ -231,12 +237,12 @@ export const make = (packages: Packages, options: Options): Effect.Effect<Connec
 
     const sendOnce: Connection["sendOnce"] = (operation, request) =>
       Effect.suspend(() =>
-        connectedLatch.isOpen() ? attempt(request) : Effect.fail(new Unreachable("there is no connection"))
+        connectedLatch.isOpen() ? attempt(request) : Effect.fail(new Unreachable("the client is not connected to the server"))
       ).pipe(
         Effect.mapError((problem) => (problem._tag === "Absent" ? failure(operation, "unavailable", problem.detail) : problem))
       )
 
-    // JetStream may still be starting after the server accepts connections.
+    // Retry, because the server may accept connections before JetStream has started.
     const manager = yield* ask("JetStream.open", () => jetstreamManager(nats, { timeout: requestTimeoutMillis }))
     return {
       nats,

@@ -1,6 +1,6 @@
 /**
- * Contents in the server's object store, each under its hash. A read requests the parts of a content one at a time, so a slow reader does
- * not fill the memory.
+ * Contents in the object store of the server. The name of a content is its hash. A read requests the parts of a content one at
+ * a time, so a slow reader does not fill the memory.
  */
 import type { ObjectInfo, ObjectStore, StorageType } from "@nats-io/obj"
 import * as Effect from "effect/Effect"
@@ -21,7 +21,7 @@ const readSizeBytes = 65_536
 
 interface Spool {
   readonly ref: ContentRef
-  /** Iterates over all bytes, on each call from the start. */
+  /** Iterates over all bytes. Each call starts at the beginning. */
   readonly bytes: () => AsyncIterable<Uint8Array>
 }
 
@@ -116,7 +116,8 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
       .sendOnce("ContentStore.put", async () => {
         const { state } = await manager.streams.info(stream)
         const { revision } = (await objects.info(ref.sha256)) ?? { revision: 0 }
-        // The parts come after the current last message. A reader starts there, and skips the contents that were stored before.
+        // The parts come after the current last message of the stream. A reader starts there, and skips the contents that were
+        // stored before.
         const objectMeta = {
           name: ref.sha256,
           options: { max_chunk_size: Math.min(partBytes, (nats.info?.max_payload ?? 1_048_576) - reservedHeaderBytes) },
@@ -125,7 +126,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
         await objects.put(objectMeta, ReadableStream.from(bytes()), { previousRevision: revision })
       })
       .pipe(
-        // Another process has stored the same content at the same time.
+        // Ignore this refusal, because another process has stored the same content at the same time.
         Effect.catchIf(
           (error) => error._tag === "Refusal" && error.code === wrongLastSequence,
           () => Effect.void
@@ -134,8 +135,8 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
       )
 
   /**
-   * Stores the content unless it exists. Bounds the number of attempts, not the time, because the time depends on the size. The waits for
-   * the server are bounded too.
+   * Stores the content if it does not exist. Limits the number of attempts and the waits for the server. Does not limit the
+   * total time, because it depends on the size.
    */
   const store = (
     ref: ContentRef,
@@ -154,7 +155,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
           )
     )
 
-  /** Reads one part from any server that has the stream, and from the leader if that server lags behind. */
+  /** Reads one part from any server that has the stream. If that server lacks the part, reads it from the leader. */
   const part = (after: number, nuid: string) => {
     const query = { seq: after + 1, next_by_subj: `$O.${name}.C.${nuid}` }
     return connection.ask(
@@ -163,7 +164,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
     )
   }
 
-  /** Emits the parts after this sequence. Messages of other contents may come between the parts. */
+  /** Emits the parts after a sequence. Messages of other contents may come between the parts. */
   const parts = (found: ObjectInfo, after: number): Stream.Stream<Uint8Array, JournalError> =>
     found.size === 0
       ? Stream.empty
@@ -198,7 +199,8 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
     Stream.unwrap(
       Effect.map(info("ContentStore.get", ref), (found) => {
         if (found === undefined) return Stream.fail(failure("corrupt", `there is no content ${ref.sha256}`))
-        if (found.size !== ref.size) return Stream.fail(failure("corrupt", `the content ${ref.sha256} has ${found.size} bytes`))
+        if (found.size !== ref.size)
+          return Stream.fail(failure("corrupt", `the content ${ref.sha256} has ${found.size} bytes instead of ${ref.size}`))
         const after = Number(found.metadata?.["after"] ?? 0)
         const all = parts(found, Number.isSafeInteger(after) ? after : 0)
         return verifyHash(

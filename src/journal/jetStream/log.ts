@@ -10,18 +10,18 @@ import { JournalError } from "../errors.ts"
 import { type Connection, creationRetryOptions, type Refusal } from "./connection.ts"
 import type { Options } from "./options.ts"
 
-// The messages of the stream. Most messages hold one entry, and the entry's position is the sequence of its message.
-// Entries that are appended together must appear together, but the server stores one message at a time. So the first
-// message carries all entries of the append. Each later message only reserves a position, so that each position stays
-// the sequence of a message.
+// The messages of the stream. Most messages carry one entry, and the position of the entry is the sequence of its message.
+// Entries that are appended together must appear together, but the server stores one message at a time. So the first message
+// carries all entries of the append. Each later message is a place keeper. It only reserves a position, so that each position
+// stays the sequence of a message.
 
 export const header = {
-  /** The id of one append attempt. A writer that lost the answer recognizes its own message by this id. */
+  /** The id of one attempt to append. A writer that lost the answer recognises its own message by this id. */
   id: "Fs-Algebra-Append",
   count: "Fs-Algebra-Count",
-  /** `<sequence of the first>/<count>`: marks the place of an entry that another message carries. */
+  /** `<sequence of the first>/<count>`. Marks a place keeper for an entry that another message carries. */
   placeOf: "Fs-Algebra-Place-Of",
-  /** `<sha256>/<size>`: refers to a body in the object store that is too large for a message. */
+  /** `<sha256>/<size>`. Refers to a body in the object store, because the body is too large for a message. */
   body: "Fs-Algebra-Body"
 } as const
 
@@ -31,10 +31,10 @@ const version = 1
 export interface Message {
   readonly sequence: number
   readonly data: Uint8Array
-  /** The id of the append; empty if the message carries no entries. */
+  /** The id of the append. Empty if the message carries no entries. */
   readonly id: string
   readonly body: ContentRef | undefined
-  /** The number of positions that the message's entries take, from the message's own sequence on. */
+  /** The number of positions that the entries of the message take, beginning with the message's own sequence. */
   readonly count: number
   readonly place: { readonly first: number; readonly count: number } | undefined
 }
@@ -57,13 +57,13 @@ const parsePlace = (text: string): Message["place"] => {
   return first === undefined || count === undefined ? undefined : { first, count }
 }
 
-/** Parses any message. A foreign message takes one position. */
+/** Parses any message. A message that no journal wrote takes one position. */
 export const make = (sequence: number, data: Uint8Array, headers: MsgHdrs | undefined): Message => {
   const read = (name: string): string => headers?.get(name) ?? ""
   const id = read(header.id)
   const body = parseBody(read(header.body))
   const count = parseInteger(read(header.count)) ?? 1
-  // A forged count cannot exceed the length of the body.
+  // Limit the count by the length of the body, because the count may be forged.
   const maxCount = body === undefined ? data.length : body.size
   return {
     sequence,
@@ -83,7 +83,7 @@ export type Parsed = ReadonlyArray<{ readonly at: number; readonly entry: unknow
 
 export interface Codec<E> {
   readonly encode: (entry: E, at: number) => string
-  /** Decodes a new copy on each call. */
+  /** Decodes an entry. Returns a new copy on each call. */
   readonly decode: (parsed: Parsed, position: number, index: number) => EntryOrError<E>
 }
 
@@ -136,11 +136,11 @@ export interface Log {
   /** Reads a message from the leader of the stream, which has every confirmed message. */
   readonly get: (sequence: number) => Effect.Effect<Message | undefined, JournalError>
   readonly last: Effect.Effect<Message | undefined, JournalError>
-  /** The last position; 0 if there is none. Some positions up to the last one may still lack their messages. */
+  /** The last position, or 0 if there is none. Messages for some positions before it may still be missing. */
   readonly end: Effect.Effect<number, JournalError>
   /**
-   * Returns the message that carries the entry at this message's position: the message itself, or the first of its group. A foreign message
-   * at a reserved place counts as the place keeper.
+   * Returns the message that carries the entry at this message's position: the message itself, or the first message of its
+   * group. At a reserved position, a message of another program counts as the place keeper.
    */
   readonly owner: (message: Message) => Effect.Effect<Message, JournalError>
 }
@@ -167,12 +167,13 @@ const configuration = (
 })
 
 const unfitReason = (subject: string, config: StreamConfig): string | undefined => {
-  if (config.subjects?.length !== 1 || config.subjects[0] !== subject) return `its subjects are ${String(config.subjects)}`
-  if (config.retention !== "limits") return `its retention is ${config.retention}`
-  if (config.discard !== "new") return `it discards the oldest messages`
-  if (config.max_age > 0) return "its messages expire"
-  if (config.max_msgs > 0 || config.max_msgs_per_subject > 0) return "the number of its messages is limited"
-  return config.deny_delete && config.deny_purge ? undefined : "its messages may be deleted"
+  if (config.subjects?.length !== 1 || config.subjects[0] !== subject)
+    return `the stream has the subjects ${String(config.subjects)}`
+  if (config.retention !== "limits") return `the stream has the retention ${config.retention}`
+  if (config.discard !== "new") return `the stream discards the oldest messages`
+  if (config.max_age > 0) return "the messages of the stream expire"
+  if (config.max_msgs > 0 || config.max_msgs_per_subject > 0) return "the number of messages in the stream is limited"
+  return config.deny_delete && config.deny_purge ? undefined : "the messages of the stream may be deleted"
 }
 
 const createStream = (connection: Connection, subject: string, options: Options): Effect.Effect<void, JournalError> => {

@@ -1,4 +1,7 @@
-/** The options of a journal on a server, in a file that names no optional package: users without these packages check its types too. */
+/**
+ * The options of a journal on a server. This file imports no optional package, because users without these packages check its
+ * types too.
+ */
 import type * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import type * as Redacted from "effect/Redacted"
@@ -32,8 +35,8 @@ export interface Options {
   readonly name: string
   readonly authentication?: Authentication | undefined
   /**
-   * `true` encrypts the connection and trusts the machine's certificate authorities; an object gives PEM texts instead. @default as the
-   * server asks
+   * The encryption. `true` trusts the certificate authorities of the machine, and an object gives PEM texts instead. @default
+   * as the server asks
    */
   readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined
   /** The number of servers in the cluster that hold a copy, 1 to 5. Applies when the stream is created. @default 1 */
@@ -41,13 +44,13 @@ export interface Options {
   /** The server's storage. Applies when the stream is created. @default "file" */
   readonly storage?: "file" | "memory" | undefined
   /**
-   * The size in bytes at which appends fail with `tooLarge`; old entries are never dropped. Applies when the stream is created. @default no
-   * bound
+   * The size in bytes at which appends fail with `tooLarge`. Old entries are never dropped. Applies when the stream is created.
+   * @default no bound
    */
   readonly maxBytes?: number | undefined
   /**
-   * The longest wait for an unreachable server, before a call fails with `unavailable`. A tail that still reads stored entries fails too. A
-   * tail that has reached the end waits without a limit. @default "30 seconds"
+   * The longest wait for an unreachable server. Then a call fails with `unavailable`. A tail that still reads stored entries
+   * fails too. A tail that has reached the end waits without a limit. @default "30 seconds"
    */
   readonly timeout?: Duration.Input | undefined
 }
@@ -58,9 +61,10 @@ const invalidOption = (detail: string): Effect.Effect<never, JournalError> =>
 export const checkOptions = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
   if (!/^[\w-]{1,200}$/.test(name))
     return invalidOption(`the name ${JSON.stringify(name)} may only have letters, digits, "-" and "_"`)
-  if (servers.length === 0) return invalidOption("servers is empty")
-  if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5) return invalidOption(`replicas are 1 to 5, not ${replicas}`)
+  if (servers.length === 0) return invalidOption("the option servers is empty")
+  if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5)
+    return invalidOption(`replicas must be 1 to 5, but is ${replicas}`)
   if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0))
-    return invalidOption(`maxBytes is ${maxBytes}`)
+    return invalidOption(`maxBytes must be a whole number of at least 1, but is ${maxBytes}`)
   return Effect.void
 }

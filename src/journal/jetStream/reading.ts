@@ -9,11 +9,14 @@ import * as Messages from "./log.ts"
 import { endOf, type Log, type Message } from "./log.ts"
 
 interface Recent {
-  /** The position before the first cached message; `end` is the last cached position. */
+  /** The position before the first cached message. `end` is the last cached position. */
   readonly positionBefore: () => number
   readonly end: () => number
   readonly add: (message: Message) => void
-  /** Returns at most `limit` messages from the one that holds the position. The position must be after `positionBefore()`. */
+  /**
+   * Returns at most `limit` messages, beginning with the message that contains the position. The position must be after
+   * `positionBefore()`.
+   */
   readonly messagesFrom: (position: number, limit: number) => ReadonlyArray<Message>
 }
 
@@ -74,7 +77,7 @@ interface Following {
   readonly changed: (after: number) => Effect.Effect<void, JournalError>
 }
 
-/** The time after which the server is asked whether it has undelivered messages. */
+/** The time between two checks whether the server has messages that it did not deliver. */
 const checkInterval = "5 seconds"
 const deliveryGrace = "1 second"
 
@@ -95,7 +98,7 @@ export const makeFollowing = (
       if (seq <= lastSequence) return true
       if (seq !== lastSequence + 1) return false
       lastSequence = seq
-      // A place keeper at or before the end belongs to entries that have already arrived.
+      // Ignore a place keeper up to the end, because its entry has already arrived with the first message.
       if (seq > recent.end()) {
         recent.add(Messages.make(seq, data.slice(), headers))
         signal.wake()
@@ -115,14 +118,14 @@ export const makeFollowing = (
       })
       return { consumer, messages }
     })
-    /** Deletes the consumer. If the server cannot be reached, it removes the consumer by itself after a while. */
+    /** Deletes the consumer. If the server cannot be reached, the server removes the consumer by itself after a while. */
     const release = ({ consumer, messages }: Effect.Success<typeof consume>) =>
       Effect.andThen(
         Effect.sync(() => messages.stop()),
         Effect.ignore(connection.sendOnce("JetStream.tail", () => consumer.delete()))
       )
 
-    /** Ends if a message that the server had one `deliveryGrace` ago has still not arrived. */
+    /** Ends if a message is missing although the server had it one `deliveryGrace` ago. */
     const waitUntilBehind: Effect.Effect<void, JournalError> = Effect.sleep(checkInterval).pipe(
       Effect.andThen(log.last),
       Effect.tap(() => Effect.sleep(deliveryGrace)),
@@ -141,7 +144,7 @@ export const makeFollowing = (
 
     yield* Effect.whileLoop({
       while: () => ended() === undefined,
-      // Pause between attempts, so that a server that only refuses is not flooded.
+      // Pause between attempts, so that a server that refuses them is not flooded.
       body: () => Effect.catch(Effect.scoped(consumeUntilOver), () => Effect.sleep(deliveryGrace)),
       step: () => {}
     }).pipe(Effect.forkScoped)
@@ -192,7 +195,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
     )
   }
 
-  /** A message whose entries fill several pages, cached so that it is parsed once. */
+  /** The latest message whose entries fill several pages. It is cached so that it is parsed once. */
   let largeMessage: { readonly message: Messages.Message; readonly parsed: Messages.Parsed } | undefined
 
   const entriesOf = (
@@ -213,7 +216,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
     )
 
   /**
-   * Returns the message that carries the entry at the position. The found message may be that message, a place keeper of its group, or
+   * Returns the message that carries the entry at the position. `found` may be this message, a place keeper of its group, or
    * missing.
    */
   const findCarrier = (found: Messages.Message | undefined, position: number): Effect.Effect<Messages.Message, JournalError> =>
@@ -225,7 +228,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
       return yield* Effect.fail(new JournalError({ operation: "JetStream.read", reason: "corrupt", position, detail }))
     })
 
-  /** Reads some or all of the positions from the server, beginning with the first. */
+  /** Reads positions from the server, beginning with the first. May read only a part of them. */
   const readFromServer = (from: number, to: number): Effect.Effect<ReadonlyArray<Messages.EntryOrError<E>>, JournalError> =>
     Effect.gen(function* () {
       if (largeMessage !== undefined && largeMessage.message.sequence <= from && from <= Messages.endOf(largeMessage.message)) {
@@ -265,7 +268,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
         end <= after
           ? Effect.succeed([])
           : Effect.flatMap(readRange(after + 1, Math.min(after + limit, after + maxPagePositions, end)), readablePrefix)
-      // Only the server knows whether this is the end. An entry that arrives before the server's answer ends the wait too.
+      // Ask the server for the end. If an entry arrives before the answer, stop waiting for the answer.
       return recent.end() > after
         ? page(recent.end())
         : Effect.flatMap(Effect.raceFirst(log.end, Effect.map(following.changed(after), recent.end)), page)

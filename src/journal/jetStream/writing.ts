@@ -1,7 +1,8 @@
 /**
- * Appends to a stream that other processes append to as well. Every message names its expected sequence, and the server refuses it anywhere
- * else. So a message that is sent again after a lost answer is stored once, and no foreign entry comes between entries of one append. A
- * refused writer checks whether the message at that sequence is its own, and otherwise tries the next one.
+ * Appends to a stream while other processes append to it too. Every message names its expected sequence, and the server refuses
+ * the message at any other sequence. So a message that is sent again after a lost answer is stored once, and no entry of
+ * another process comes between the entries of one append. After a refusal, the writer checks whether the message at that
+ * sequence is its own. If not, the writer tries the next sequence.
  *
  * Appends that arrive while a message is in flight are sent together in the next message.
  */
@@ -18,17 +19,17 @@ import type { Log } from "./log.ts"
 
 interface PendingAppend {
   readonly entries: ReadonlyArray<string>
-  /** The sum of the lengths in characters. */
+  /** The total length of the entries in characters. */
   readonly size: number
   readonly resume: (answer: Effect.Effect<number, JournalError>) => void
 }
 
-/** The largest size in characters of appends that are sent together; a single append may be larger. */
+/** The largest size, in characters, of appends that are sent together. A single append may be larger. */
 const maxBatchChars = 65_536
 const reservedHeaderBytes = 1_024
 
 const wrongLastSequence = 10_071
-/** The `err_code`s of exceeded limits: of the stream, the message size, or the account. */
+/** The `err_code`s for exceeded limits of the stream, of the message size, or of the account. */
 const limitCodes: ReadonlySet<number> = new Set([10_077, 10_054, 10_023, 10_047, 10_028])
 
 const failure = (reason: "tooLarge" | "unavailable" | "corrupt" | "closed", detail: string): JournalError =>
@@ -62,7 +63,7 @@ export const make = (
     const { jetstream, nats, packages } = connection
     const callQueue = yield* Queue.unbounded<PendingAppend>()
     const openCalls = new Set<PendingAppend>()
-    /** The last taken position that this process knows; `undefined` after a failure. */
+    /** The last position that a message has taken, as far as this process knows. `undefined` after a failure. */
     let lastKnownPosition: number | undefined
     /** The last position that was confirmed, and therefore must still exist. */
     let lastConfirmedPosition = 0
@@ -80,9 +81,7 @@ export const make = (
 
     const placeHeaders = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })
 
-    /**
-     * Sends the place keepers after the first message of a group, without waiting. Another process adds a place keeper that is missing.
-     */
+    /** Sends the place keepers after the first message of a group, without waiting. If one is lost, another process adds it. */
     const sendPlaceKeepers = (first: number, count: number): void => {
       for (let after = first; after < first + count - 1; after++) {
         const headers = headersOf(placeHeaders(first, count))
@@ -91,7 +90,7 @@ export const make = (
       }
     }
 
-    /** Adds the place keepers after sequence `from` for a group whose writer has not added them, and waits until they exist. */
+    /** Adds the place keepers after the sequence `from` for a group whose writer has not added them. Waits until they exist. */
     const addMissingPlaceKeepers = (
       { count, sequence: first }: Messages.Message,
       from: number
@@ -123,7 +122,9 @@ export const make = (
     const findEnd = Effect.gen(function* () {
       const end = yield* completeLastGroup
       if (end < lastConfirmedPosition) {
-        return yield* Effect.fail(failure("corrupt", `the stream ends at ${end}, and had ${lastConfirmedPosition} entries`))
+        return yield* Effect.fail(
+          failure("corrupt", `the stream ends at position ${end}, but it already had ${lastConfirmedPosition} entries`)
+        )
       }
       return end
     })
@@ -135,7 +136,7 @@ export const make = (
       readonly fields: Readonly<Record<string, string>>
     }
 
-    /** Publishes a message and returns its sequence; `undefined` if another message has the place. */
+    /** Publishes a message and returns its sequence. Returns `undefined` if another message has that sequence. */
     const publish = ({ data, fields, id }: Outgoing, after: number): Effect.Effect<number | undefined, JournalError> =>
       connection
         .call("JetStream.append", () =>
@@ -145,7 +146,8 @@ export const make = (
           Effect.map(({ seq }): number | undefined => seq),
           Effect.catchIf(
             isPositionTaken,
-            // A message that is sent again after a lost answer is refused because it is already stored.
+            // The server may refuse a message that was sent again because it is already stored. Check whether the stored
+            // message is this one.
             () => Effect.map(log.get(after + 1), (found) => (found?.id === id ? found.sequence : undefined))
           ),
           Effect.mapError((error) =>
@@ -153,7 +155,7 @@ export const make = (
               ? refusalError(error)
               : failure(
                   error.reason === "closed" ? "closed" : "unavailable",
-                  `${error.detail}; whether it was appended is not known`
+                  `${error.detail}; it is unknown whether the entry was appended`
                 )
           )
         )

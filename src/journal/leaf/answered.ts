@@ -1,6 +1,6 @@
 /**
- * Remembers the ids of answered requests for 4,096 positions. A request that repeats a remembered id is a duplicate and is ignored. A
- * request that repeats an older id is a new request. The rule depends on positions only, so a later leaf decides the same.
+ * Stores the ids of answered requests for 4,096 positions. A request with a stored id is a duplicate and is ignored. A request
+ * with an older id is a new request. The rule depends on positions only, so a later leaf decides the same.
  */
 import { isTerminal } from "../FileSystemEntry.ts"
 
@@ -9,7 +9,7 @@ export const duplicateWindow = 4_096
 export interface Answered {
   readonly advanceTo: (recorded: { readonly position: number; readonly entry: unknown }) => void
   readonly expect: (correlationId: string, position: number) => void
-  /** Tests whether the id has an answer at a later position, or within the window before the current one. */
+  /** Tests whether the id has an answer at a later position, or within the 4,096 positions before the current one. */
   readonly has: (correlationId: string) => boolean
   readonly find: (correlationId: string) => number | undefined
   readonly add: (correlationId: string) => void
@@ -18,7 +18,7 @@ export interface Answered {
 
 export const make = (): Answered => {
   const expectedAnswers = new Map<string, number>()
-  /** The answered ids in the order of their answers. An answer that is about to be appended has the position Infinity. */
+  /** The answered ids in the order of their answers. Infinity is the position of an answer that is not appended yet. */
   const recentAnswers = new Map<string, number>()
   let currentPosition = 0
 

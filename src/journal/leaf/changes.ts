@@ -65,8 +65,8 @@ const fromTransfer = (
 type FoundState = Pick<FileStarted, "size" | "after" | "removes" | "edits">
 
 /**
- * Looks up the path, through links or at the last link itself. Returns `null` if nothing is there, and `undefined` if this cannot be
- * determined.
+ * Looks up the path. Follows links, or stops at a link in the last component. Returns `null` if the path is missing, and
+ * `undefined` if this cannot be determined.
  */
 const lookUp = (
   self: LeafContext,
@@ -141,7 +141,7 @@ export const write = (self: LeafContext, work: Work, intent: FileWrite | FileWri
   )
 }
 
-/** Renews the request's deadline with each chunk, so that a large write does not time out. */
+/** Extends the deadline of the request with each chunk, so that a large write does not time out. */
 const renewDeadlineOnChunks = <E>(
   self: LeafContext,
   work: Work,
@@ -195,7 +195,7 @@ export const deleted = (work: Work, removed: Pick<TreeCount, "deleted" | "direct
     directories: extended ? removed.directories : undefined
   })
 
-/** Returns the counts that a delete will answer. `Filesystem.delete` counts at least one. */
+/** Returns the counts that the answer to a delete will contain. `Filesystem.delete` counts at least one. */
 export const removes = ({ deleted, directories }: TreeCount): Pick<TreeCount, "deleted" | "directories"> => ({
   deleted: Math.max(deleted, 1),
   directories
@@ -267,8 +267,8 @@ export const linkMadeAnswer = (work: Work): FileLinkMade =>
 const linksUnsupported: Fault = { _tag: "Unsupported", feature: "symbolic links" }
 
 /**
- * Creates a link with any text. A branch needs this to restore a link that already led outside. Such a link is never followed, and the
- * branch has checked the targets from its callers.
+ * Creates a link without a check of its target. A branch needs this to restore a link that led outside before. Such a link is
+ * never followed, and the branch has checked the targets from its callers.
  */
 const makeUncheckedLink = (self: LeafContext, work: Work, target: string): Effect.Effect<void, FsError> => {
   const { fs, links } = self

@@ -1,6 +1,6 @@
 /**
- * Processes the journal entry by entry. Takes the unanswered requests that this leaf is in charge of, including those from
- * before its start. Counts only the bytes of chunked writes, because their content stays in the journal.
+ * Processes the journal entry by entry. Takes the unanswered requests that this leaf is in charge of, including requests from
+ * before its start. Of chunked writes it keeps only the number of bytes, because their content stays in the journal.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -30,8 +30,8 @@ const missingPathFault: Fault = { _tag: "InvalidPath", detail: "the first part o
 const noBytes = new Uint8Array(0)
 
 /**
- * The shortest interval in milliseconds between checks whether the leaf in charge of an open request is dead. A longer grace lengthens the
- * interval.
+ * The shortest interval, in milliseconds, between two checks whether the leaf in charge of a request is dead. The interval is
+ * at least the grace.
  */
 const minPulseMillis = 1_000
 
@@ -61,7 +61,7 @@ export const make = (
     isPrefixDirectory: leaves.isPrefixDirectory
   }
   const open = new Map<string, Assignment.OpenRequest>()
-  /** Leaves that do not announce changes and have not ended normally: their requests may have been carried out. */
+  /** The leaves that do not announce changes and have not ended normally. Their requests may have been carried out. */
   const silent = new Map(survey.silent)
   const reported = new Set<string>()
   let position = 0
@@ -83,7 +83,7 @@ export const make = (
       ? undefined
       : Effect.forEach(requests, (request) => Effect.suspend(() => action(request) ?? Effect.void), { discard: true })
 
-  /** Makes a decision after all entries that are now in the journal have been processed. */
+  /** Makes a decision after all current entries of the journal have been processed. */
   const postpone = (decide: () => Action): Effect.Effect<void> =>
     Effect.matchEffect(journal.last, {
       onFailure: () => Effect.void,
@@ -131,7 +131,7 @@ export const make = (
     return refuse(request.intent, request.givenPath, fault)
   }
 
-  /** Appends the end of another leaf if it is known to be dead, so that its requests pass on. */
+  /** Reports another leaf as completed if it is known to be dead, so that its requests pass to other leaves. */
   const reportDead = (leaf: Registry.AnnouncedLeaf | undefined): Action => {
     if (leaf === undefined || reported.has(leaf.instance) || Instance.hasEnded(leaf.instance) !== true) return undefined
     const { daemon, extended, prefix } = leaf
@@ -139,7 +139,7 @@ export const make = (
       daemon,
       instance: leaf.instance,
       status: "Completed",
-      failure: "its process has ended",
+      failure: "the process of the leaf has ended",
       prefix,
       extended
     })
@@ -149,14 +149,14 @@ export const make = (
     })
   }
 
-  /** Tests whether a superseded leaf may still be carrying out the request. The limit of the wait is the same as in the survey. */
+  /** Tests whether a replaced leaf may still be carrying out the request. The maximum wait is the same as in the survey. */
   const mayRunElsewhere = ({ waitedMillis: heldFor, triedLeaves: tried }: Assignment.OpenRequest): boolean =>
     heldFor < 2 * settings.timeoutMillis &&
     tried.some(
       (leaf) =>
         leaf.instance !== instance &&
         leaves.unfinished.has(leaf.instance) &&
-        // The survey has already waited for the leaves that this leaf supersedes.
+        // Skip leaves that this leaf replaces, because the survey has already waited for them.
         !(leaf.position < me.position && Registry.supersedes(me, leaf)) &&
         Instance.hasEnded(leaf.instance) !== true
     )
@@ -187,7 +187,7 @@ export const make = (
     closeRequest(intent.correlationId)
     const doubt = mayHaveBegun(request) ? "; the previous leaf ended without an answer and may have made the change" : ""
     const error = Faults.errorOf({ _tag: "Unavailable", detail: `no leaf serves this path${doubt}` }, intent, shown)
-    // Includes the complete error even if the leaf is not extended, because the eleven kinds have no Unavailable.
+    // Add the complete error even if the leaf is not extended, because Unavailable is not among the eleven kinds.
     return executor.answerUnstarted(
       new FileFault({ correlationId: intent.correlationId, faultKind: "IoError", path: shown, message: error.message, error })
     )
@@ -199,7 +199,7 @@ export const make = (
     const { intent, started, triedLeaves: tried } = request
     if (!hadEarlierLeaf(request) || !isMutation(intent)) return undefined
     const begunBy = started?.instance
-    // A leaf over other files cannot compare the recorded state.
+    // A leaf that serves other files cannot compare them with the recorded state.
     const isOverOtherFiles = tried.some((leaf) => leaf.instance === begunBy && !Registry.supersedes(me, leaf))
     return isOverOtherFiles
       ? { started: undefined, isUncertain: true }
@@ -242,7 +242,7 @@ export const make = (
         return dropWith(request, { _tag: "LimitExceeded", limit: "maxFileSize", allowed, actual: transfer.nextOffset })
       }
       if (request.completeAt === undefined) {
-        // A write that was incomplete when this leaf got it continues only if the leaf resumes changes.
+        // Continue a write that was incomplete when this leaf took it over only if the leaf resumes changes.
         if (!hadEarlierLeaf(request) || settings.resumesChanges) return void idleDeadlines.renew(request)
         return dropWith(request, {
           _tag: "IoError",
@@ -360,7 +360,7 @@ export const make = (
       if (Registry.supersedes(announced, me)) return "superseded"
       if (!announced.extended) silent.set(announced.instance, announced)
     }
-    // Requests that waited for a superseded leaf may be free now.
+    // Requests that waited for a replaced leaf may now be able to run.
     const freed = [...open.values()].filter(
       (request) => isMine(request) && pulseDeadlines.has(request) && !reassigned.includes(request) && !mayRunElsewhere(request)
     )
@@ -376,7 +376,7 @@ export const make = (
       if (isTerminal(entry)) {
         answered.add(entry.correlationId)
         const request = open.get(entry.correlationId)
-        // Keep a chunked write open if this leaf's fault was about another entry with the same id.
+        // A chunked write that this leaf serves stays open. The fault was about another entry with the same id.
         const staysOpen = request?.transfer !== undefined && request.isServing && isMine(request) && isAfterStart()
         if (!staysOpen) closeRequest(entry.correlationId)
       } else if (entry._tag === "FileStarted") {

@@ -1,6 +1,6 @@
 /**
- * The requests that a leaf is carrying out. Each request is a fiber that starts at once and locks its paths in the order of the
- * journal. Limits bound the running and the accepted requests, so that a long journal does not fill the memory. Each request is
+ * The requests that a leaf is carrying out. Each request is a fiber, which locks its paths in the order of the journal. The
+ * numbers of running and of accepted requests are limited, so that a long journal does not fill the memory. Each request is
  * answered exactly once, even if it fails or hangs.
  */
 import * as Cause from "effect/Cause"
@@ -25,7 +25,7 @@ import type { AnswerEffect, Work } from "./model.ts"
 import type { Settings } from "./settings.ts"
 
 // Deadlines of equal duration. They expire in the order in which they were set, so one sleeping fiber serves all of them.
-// Setting or dropping a deadline costs one change of a map.
+// Setting or removing a deadline is one change of a map.
 
 const nanosPerMilli = 1_000_000
 
@@ -43,7 +43,7 @@ export const makeDeadlines = <Key>(
 ): Deadlines<Key> => {
   const dueTimes = new Map<Key, number>()
   const nonEmptyLatch = Latch.makeUnsafe(false)
-  // The monotonic clock, because a wall clock that is set back would postpone all deadlines.
+  // Use the monotonic clock. If a wall clock is set back, all deadlines would be late.
   const now = (): number => Number(clock.monotonicTimeNanosUnsafe())
 
   const waitForNext: Effect.Effect<void> = Effect.suspend(() => {
@@ -76,7 +76,7 @@ const maxAcceptedRequests = 256
 export interface Executor {
   readonly holds: (correlationId: string) => boolean
   readonly take: (work: Work, perform: Effect.Effect<Terminal, FsError | JournalError>) => void
-  /** Waits until another request can be accepted; `undefined` if one can be accepted now. */
+  /** Waits until another request can be accepted. `undefined` if a request can be accepted now. */
   readonly waitForRoom: () => Effect.Effect<void> | undefined
   readonly answerUnstarted: (answer: Terminal) => Effect.Effect<void>
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
@@ -96,7 +96,7 @@ interface Options {
 }
 
 const unreadableError = (error: JournalError, work: Work): FsError =>
-  Faults.ioError(`cannot read its entries from the journal: ${error.message}`, work.intent, work.givenPath)
+  Faults.ioError(`the entries of the request cannot be read from the journal: ${error.message}`, work.intent, work.givenPath)
 
 const defectMessage = (cause: Cause.Cause<unknown>): string => {
   const error = Cause.squash(cause)
@@ -106,7 +106,7 @@ const defectMessage = (cause: Cause.Cause<unknown>): string => {
 const errorOf = (cause: Cause.Cause<FsError | JournalError>, work: Work): FsError => {
   const failure = Option.getOrUndefined(Cause.findErrorOption(cause))
   if (failure !== undefined) return failure instanceof JournalError ? unreadableError(failure, work) : failure
-  const why = Cause.hasInterruptsOnly(cause) ? "it was interrupted" : `unexpected error: ${defectMessage(cause)}`
+  const why = Cause.hasInterruptsOnly(cause) ? "the operation was interrupted" : `unexpected error: ${defectMessage(cause)}`
   return Faults.ioError(why, work.intent, work.givenPath)
 }
 
@@ -125,7 +125,7 @@ export const make = (options: Options): Executor => {
   const permits = Semaphore.makeUnsafe(settings.concurrency)
   const acceptedWork = new Map<string, Work>()
   const fibers = new Map<Work, Fiber.Fiber<void>>()
-  /** Requests that were answered with a timeout but have not ended yet. */
+  /** The requests that were answered with a timeout but have not ended yet. */
   const stuck = new Set<Work>()
   const roomLatch = Latch.makeUnsafe(true)
   const journalFailure = Deferred.makeUnsafe<never, JournalError>()
@@ -187,7 +187,7 @@ export const make = (options: Options): Executor => {
       }
       const answer = timeoutAnswer(work, settings)
       if (work.hasBegun) stuck.add(work)
-      // Answer first, so that the result of the interruption does not become the answer.
+      // Answer before the interruption, so that the result of the interruption does not become the answer.
       const settled = answerOnce(work, answer)
       fibers.get(work)?.interruptUnsafe()
       return settled

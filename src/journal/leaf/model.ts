@@ -24,8 +24,8 @@ const isBusy = (error: unknown): boolean =>
 const firstDelayMillis = 50
 
 /**
- * Retries while another program has the file open. Each delay is twice the one before, varied by up to a fifth. A first attempt that
- * succeeds costs only one error handler.
+ * Retries while another program has the file open. Each delay is twice the previous delay, and varies by up to a fifth. A first
+ * attempt that succeeds costs only one error handler.
  */
 export const retryWhileBusy = <A, E, R>(maxRetries: number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
   const attempt = (retriesLeft: number, delayMillis: number): Effect.Effect<A, E, R> =>
@@ -39,7 +39,7 @@ export const retryWhileBusy = <A, E, R>(maxRetries: number, effect: Effect.Effec
   return attempt(maxRetries, firstDelayMillis)
 }
 
-/** The content of a write, readable in constant memory. */
+/** The content of a write. It can be read in constant memory. */
 export interface IncomingContent {
   readonly size: number
   readonly stream: Stream.Stream<Uint8Array, JournalError>
@@ -68,9 +68,9 @@ export interface Work {
   /** True if this leaf owns the path. If not, the path is only a directory that leads to prefixes. */
   readonly isOwn: boolean
   readonly ownership: PathOwnership
-  /** The possible work of an earlier leaf on the request; `undefined` if no earlier leaf had it. */
+  /** The work that an earlier leaf may have done on the request. `undefined` if no earlier leaf was in charge of it. */
   readonly earlierWork: EarlierWork | undefined
-  /** True if the request is answered. After that, no entry for the request may be appended. */
+  /** True if the request is answered. Then no further entry for the request may be appended. */
   isAnswered: boolean
   hasBegun: boolean
 }
@@ -90,14 +90,14 @@ export interface EarlierWork {
 export interface LeafContext {
   readonly fs: Algebra
   readonly caller: Caller
-  /** True if each link is an entry of its own. @default false: `fs` follows links, or refuses them */
+  /** True if a link is treated as an entry of its own. @default false: `fs` follows links, or refuses them */
   readonly showsLinks?: boolean | undefined
   /** The links of the served filesystem, if `fs` shows links as themselves. */
   readonly links?: Links | undefined
   readonly journal: Scrivener<Entry>
   readonly settings: Settings
   readonly instance: string
-  /** Appends entries before the end of an answer. Interrupts a request that is already answered. */
+  /** Appends entries before the last entry of the answer. Interrupts the caller if the request is already answered. */
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
 }
 

@@ -18,9 +18,9 @@ import { type AnswerEffect, errorOf, type LeafContext, type Work } from "./model
 import * as Recovery from "./recovery.ts"
 import type { Settings } from "./settings.ts"
 
-// Views of a leaf's filesystem for a branch that follows links itself. The branch resolves links in the whole tree, and
-// this leaf may serve only a part of it. So the leaf follows no link: it refuses a link, or treats it as an entry of its
-// own.
+// Views of a leaf's filesystem for a branch that follows links itself. The branch resolves links in the whole tree, but this
+// leaf may serve only a part of the tree. So the leaf does not follow links. It refuses a link, or treats the link as an entry
+// of its own.
 
 interface Views {
   readonly viewFor: (intent: Efferent) => LeafContext
@@ -53,8 +53,8 @@ export const make = (self: LeafContext): Views => {
   }
 }
 
-// Directories that lead to the prefixes of leaves. They exist as if the leaves were mounted there, whatever the owner of
-// the path has. They appear in their parents' listings, and show the prefixes together with the owner's entries.
+// Directories that contain the prefixes of leaves, like the parents of mount points. They exist even if the leaf that owns the
+// path has no such directory. They are listed in their parents, and list the prefixes together with the entries of the owner.
 
 const directoryMetadata = ({ intent }: Work): FileMetadata =>
   makeKinds(FileMetadata, { correlationId: intent.correlationId, size: 0, isDirectory: true, kind: "directory" })
@@ -70,7 +70,9 @@ const entryOf = (name: string): FileEntry => ({
 
 const fail = (work: Work, fault: Fault): AnswerEffect => Effect.fail(errorOf(fault, work.intent, work.givenPath))
 
-/** Returns the owner's answer for the path. Returns the fallback if this leaf does not own the path, or has no directory there. */
+/**
+ * Returns the answer of this leaf's filesystem. Returns the fallback if the path belongs to another leaf, or has no directory.
+ */
 const ownAnswerOr = <A>(
   work: Work,
   execute: AnswerEffect,
@@ -89,7 +91,10 @@ const list = (
   execute: AnswerEffect
 ): AnswerEffect => {
   if (recursive === true && work.mounts.length > 0) {
-    return fail(work, { _tag: "IoError", detail: "several leaves serve paths below it; list each directory separately" })
+    return fail(work, {
+      _tag: "IoError",
+      detail: "several leaves serve paths below this directory; list each directory separately"
+    })
   }
   const matcher =
     pattern === undefined
@@ -108,7 +113,7 @@ const list = (
   })
 }
 
-/** Treats the leaf's prefix as an existing directory if the leaf has nothing there. */
+/** Treats the prefix of the leaf as an existing directory, even if the leaf has no entry there. */
 const orPrefixDirectory = (self: LeafContext, work: Work, execute: AnswerEffect): AnswerEffect => {
   const { intent } = work
   if (intent._tag !== "FileStat" && intent._tag !== "FileList") return execute
@@ -121,7 +126,10 @@ const orPrefixDirectory = (self: LeafContext, work: Work, execute: AnswerEffect)
   )
 }
 
-/** Answers a request at a directory that leads to prefixes, or at this leaf's own prefix. Any other request is carried out unchanged. */
+/**
+ * Answers a request for a directory that leads to prefixes, or for the prefix of this leaf. Carries out any other request
+ * unchanged.
+ */
 const answerWithMounts = (self: LeafContext, work: Work, execute: AnswerEffect): AnswerEffect => {
   const { intent, mounts, path } = work
   const { prefix } = self.settings
@@ -165,8 +173,8 @@ export const settingsFault = (settings: Settings, intent: Efferent): Fault | und
 }
 
 /**
- * Returns the fault of a path that cannot exist here. Too long paths are rejected before they are locked, since locking them would take
- * long too.
+ * Returns the fault of a path that cannot exist here. A path that is too long must be rejected before it is locked, because
+ * locking it would take long.
  */
 export const pathFault = (settings: Settings, path: FsPaths.FsPath): Fault | undefined => {
   const tooLong = FsPaths.checkLimits(path, settings.limits)
@@ -180,7 +188,7 @@ export const pathFault = (settings: Settings, path: FsPaths.FsPath): Fault | und
 
 interface Row<E> {
   readonly execute: (self: LeafContext, work: Work, intent: E) => AnswerEffect
-  /** Decides whether an earlier leaf has made the change; absent if the request changes nothing. */
+  /** Decides whether an earlier leaf has made the change. Absent if the request changes nothing. */
   readonly judge?: (self: LeafContext, work: Work, intent: E, started: FileStarted) => Recovery.Finding
 }
 

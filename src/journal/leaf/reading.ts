@@ -42,7 +42,7 @@ const contentOf = (
     stat: self.settings.extended ? { ...stat, path } : undefined
   })
 
-/** Answers a read in chunks: appends all chunks but the last, and returns the last as the end of the answer. */
+/** Answers a read in chunks. Appends all chunks except the last, and returns the last chunk as the end of the answer. */
 const answerInChunks = (
   self: LeafContext,
   work: Work,
@@ -113,7 +113,10 @@ export const read = (self: LeafContext, work: Work, intent: FileRead): Effect.Ef
 
 const isDenied = ({ _tag }: Fault): boolean => _tag === "AccessDenied"
 
-/** Adds a link's text to its metadata, and whether it may be followed. Omits a text that cannot be read or is too long. */
+/**
+ * Adds the text of a link to its metadata, and whether the link may be followed. Omits a text that cannot be read or is too
+ * long.
+ */
 const withTarget = (self: LeafContext, path: FsPath.FsPath, stat: Stat): Effect.Effect<Metadata, Fault> => {
   const { links } = self
   const found = metadataOf(stat)

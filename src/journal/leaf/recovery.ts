@@ -1,6 +1,7 @@
 /**
- * Resolves a change that an earlier leaf left unanswered. Compares the current state with the state that leaf recorded and with the result
- * of the change. If neither matches, the answer says so: no change is made twice, and no false answer is given.
+ * Resolves a change that an earlier leaf left unanswered. It compares the current state with the state that the earlier leaf
+ * recorded, and with the result of the change. If neither matches, the answer says so. So no change is made twice, and no
+ * answer is wrong.
  */
 import * as Effect from "effect/Effect"
 import * as DateTime from "effect/DateTime"
@@ -59,7 +60,7 @@ export const judgeWrite = (
     (version) => Changing.writtenAnswer(self, work, incoming.size, version)
   )
   const appends = mode === "append" || mode === "appendExisting"
-  // In the recorded state the change could not have succeeded, whatever happened later.
+  // In the recorded state the change could not succeed, so it was not made.
   if (before === null ? mode === "replace" || mode === "appendExisting" : mode === "create") return notMade
   return Effect.flatMap(Changing.statThroughLinks(self, work.path), (now): Finding => {
     if (now === undefined) return unclear
@@ -132,7 +133,7 @@ export const judgeMakeDirectory = (
 export const judgeMove = (self: LeafContext, work: Work, intent: FileMove, { size: before }: FileStarted): Finding => {
   const to = work.to!
   if (before === null) return notMade
-  // Without case both names are equal, so the states before and after the move cannot be told apart.
+  // If case is ignored and both names differ only in case, the states before and after the move look the same.
   if (!self.fs.port.info.caseSensitive && comparePaths(fold(work.path), fold(to)) === 0) return unclear
   return Effect.flatMap(
     Effect.all([Changing.statLinkItself(self, work.path), Changing.statLinkItself(self, to)]),
@@ -161,7 +162,10 @@ export const judgeMakeLink = (self: LeafContext, work: Work, intent: FileMakeLin
   })
 }
 
-/** Compares the attributes with the requested ones. A difference counts as not made, since setting them again is harmless. */
+/**
+ * Compares the attributes with the requested ones. If they differ, the change counts as not made, because setting the
+ * attributes again does no harm.
+ */
 export const judgeSetAttributes = (self: LeafContext, work: Work, intent: FileSetAttributes): Finding =>
   Effect.map(self.fs.stat(work.path), ({ mode, modifiedAt }): Verdict => {
     const requestedMode = Changing.modeOf(self, intent)
@@ -177,7 +181,7 @@ const refusalTexts = {
   notBegun: "not executed: the request is older than this leaf",
   uncertain: "not executed by this leaf: the previous leaf ended without an answer and may have made the change",
   unclear:
-    "not executed by this leaf: the previous leaf had begun the change, and the current state is neither the old nor the new one"
+    "not executed by this leaf: the previous leaf had begun the change, and the current state matches neither the old state nor the new state"
 } as const
 
 export const recover = (

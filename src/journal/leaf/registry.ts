@@ -1,6 +1,6 @@
 /**
- * The leaves at a position of the journal, derived from the journal only, so that all leaves agree. The leaf with the longest matching
- * prefix owns a path. The first leaf answers for paths without an owner.
+ * The leaves at a position of the journal. They are derived from the journal only, so all leaves agree. The leaf with the
+ * longest matching prefix owns a path. The first leaf answers requests for paths without an owner.
  */
 import * as FsPath from "../../model/FsPath.ts"
 import type { DaemonChanged } from "../entries/status.ts"
@@ -14,7 +14,7 @@ export interface AnnouncedLeaf {
   readonly instance: string
   readonly prefix: FsPath.FsPath
   readonly extended: boolean
-  /** The time in milliseconds that the leaf waits for an owner of a path that has none. */
+  /** The time in milliseconds that the leaf waits for an owner of a path. */
   readonly grace: number
   readonly position: number
 }
@@ -25,11 +25,11 @@ export interface Registry {
   readonly firstLeaf: () => AnnouncedLeaf | undefined
   /** The serving leaves, in the order of their announcement. */
   readonly running: () => ReadonlyArray<AnnouncedLeaf>
-  /** The leaves that were announced and have not completed, superseded or not. */
+  /** The leaves that were announced and have not completed, even if they were replaced. */
   readonly unfinished: ReadonlyMap<string, AnnouncedLeaf>
   /** The leaves that have ended and were not replaced. */
   readonly down: () => ReadonlyArray<AnnouncedLeaf>
-  /** Returns the names in a directory that lead to the prefixes of leaves, including ended ones. */
+  /** Returns the names in a directory that lead to the prefixes of leaves, including leaves that have ended. */
   readonly prefixNamesIn: (path: FsPath.FsPath) => ReadonlyArray<string>
   /** Tests whether the path is the prefix of a leaf, or leads to one. Such a directory always exists. The root does not count. */
   readonly isPrefixDirectory: (path: FsPath.FsPath) => boolean
@@ -100,44 +100,49 @@ export const make = (from: {
 
 export const empty = (): Registry => make({ running: [], unfinished: new Map(), down: [] })
 
-// Assigns each open request to the leaf in charge of it. The assignment depends on the journal only, so all leaves
-// agree at the same position. The owner of the path serves a request. While the path has no owner, the first leaf
-// waits for one, and finally answers that there is none. When a leaf ends, its requests pass on, so a request stays
-// open only while no leaf runs.
+// Assigns each open request to a leaf, which is then in charge of the request. The assignment depends on the journal only, so
+// all leaves agree at the same position. The owner of the path serves a request. If the path has no owner, the first leaf waits
+// for an owner, and finally answers that no leaf serves the path. When a leaf ends, its requests pass to other leaves.
 
 export interface OpenRequest {
-  /** The request; for a chunked write, its first chunk. */
+  /** The request. For a chunked write, the first chunk. */
   readonly intent: Efferent
   readonly givenPath: string
   readonly path: FsPath.FsPath | undefined
   readonly position: number
   readonly transfer: Transfer | undefined
-  /** The position at which the request is complete: for a chunked write, that of its last chunk. */
+  /** The position at which the request is complete. For a chunked write, the position of its last chunk. */
   completeAt: number | undefined
   fault: Fault | undefined
   started: FileStarted | undefined
   leafInCharge: AnnouncedLeaf | undefined
   /** True if the leaf in charge carries out the request. Otherwise that leaf waits for an owner of the path. */
   isServing: boolean
-  /** The time of the request, or of the end of the last leaf that served the request, in milliseconds since 1970, from the journal. */
+  /**
+   * The start of the wait in milliseconds since 1970, from the journal: the time of the request, or of the end of the last leaf
+   * that served it.
+   */
   since: number
-  /** True if the whole grace has passed without a leaf that serves the path. */
+  /** True if no leaf that serves the path has appeared within the grace. */
   isDue: boolean
-  /** The time in milliseconds that the request has waited for a superseded leaf to end. */
+  /** The time in milliseconds that the request has waited for the end of a replaced leaf. */
   waitedMillis: number
-  /** The leaves that have been in charge of serving the request, in order. */
+  /** The leaves that have served the request, in order. */
   readonly triedLeaves: Array<AnnouncedLeaf>
 }
 
 const setCharge = (request: OpenRequest, leaf: AnnouncedLeaf | undefined, isServing: boolean, at: number): void => {
-  // A change of the waiting leaf does not restart the wait for an owner.
+  // If another leaf takes over the wait for an owner, the wait does not start again.
   if (request.isServing || request.leafInCharge === undefined) request.since = at
   request.leafInCharge = leaf
   request.isServing = isServing
   if (isServing && leaf !== undefined) request.triedLeaves.push(leaf)
 }
 
-/** Returns the leaf that serves a path: its owner, or the first leaf for an invalid path and for a directory that only holds prefixes. */
+/**
+ * Returns the leaf that serves a path, which is its owner. For an invalid path, and for a directory that only contains
+ * prefixes, returns the first leaf.
+ */
 const serverOf = (path: FsPath.FsPath | undefined, leaves: Registry): AnnouncedLeaf | undefined => {
   const owner = path === undefined ? undefined : leaves.ownerOf(path)
   return owner ?? (path === undefined || leaves.prefixNamesIn(path).length > 0 ? leaves.firstLeaf() : undefined)
@@ -149,20 +154,23 @@ export const assign = (request: OpenRequest, leaves: Registry, at: number): void
   setCharge(request, owner ?? first, owner !== undefined, at)
 }
 
-/** Passes a request to a newly announced leaf if that leaf is now in charge. Returns whether the request's assignment changed. */
+/**
+ * Passes a request to a newly announced leaf if that leaf is now in charge. Returns whether the assignment of the request
+ * changed.
+ */
 export const pass = (request: OpenRequest, leaf: AnnouncedLeaf, leaves: Registry, at: number): boolean => {
   const { leafInCharge, path, isServing, since } = request
   const server = serverOf(path, leaves)
   const owns = server?.instance === leaf.instance
-  // The successor waits until the leaf in charge has ended. So it takes the request even if it does not own the path.
+  // A successor takes the request even if it does not own the path, because it waits until the leaf in charge has ended.
   const isSuccessor = leafInCharge === undefined || supersedes(leaf, leafInCharge)
-  // Only in the first half of the grace. Later, the newcomer and the leaf in charge could answer at the same time.
+  // Allow this only in the first half of the grace. Later, the new leaf and the leaf in charge could answer at the same time.
   const isWithinGrace = leafInCharge !== undefined && !isServing && owns && at - since < leafInCharge.grace / 2
   if (isSuccessor || isWithinGrace) {
     setCharge(request, leaf, owns, at)
     return true
   }
-  // The newcomer's prefix has created the directory that was missing.
+  // The prefix of the new leaf has created the directory that was missing.
   const isPathNowServed = !isServing && server !== undefined && server.instance === leafInCharge?.instance
   if (isPathNowServed) setCharge(request, leafInCharge, true, at)
   return isPathNowServed

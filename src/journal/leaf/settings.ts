@@ -1,4 +1,4 @@
-/** The options of a leaf, validated and in one form. Times are in milliseconds. */
+/** The options of a leaf, validated and in one form. Durations are in milliseconds. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -12,25 +12,25 @@ const trueByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.s
 const falseByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
 const commonSettings = {
-  /** True if writes are allowed; otherwise they fail with AccessDenied. @default true */
+  /** Whether writes are allowed. If not, they fail with AccessDenied. @default true */
   allowWrite: trueByDefault,
-  /** True if deletions are allowed. Overwriting counts as writing. @default true */
+  /** Whether deletions are allowed. Replacing a file counts as writing. @default true */
   allowDelete: trueByDefault,
   /** The size of a chunk in bytes. @default 65,536 */
   chunkSize: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(65_536))),
-  /** The largest size in bytes of a content that is one entry. @default 1,048,576 */
+  /** The largest size, in bytes, of a content that is sent as one entry. @default 1,048,576 */
   streamingThreshold: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)).pipe(
     Schema.withDecodingDefaultKey(Effect.succeed(1_048_576))
   )
 }
 
 const posixRoot = Schema.String.check(
-  Schema.makeFilter((path: string) => (path.startsWith("/") && !path.includes("\0")) || "must be an absolute path")
+  Schema.makeFilter((path: string) => (path.startsWith("/") && !path.includes("\0")) || "the root must be an absolute path")
 )
 const windowsRoot = Schema.String.check(
   Schema.makeFilter((path: string) => {
     const root = parseRoot(path)
-    return !("_tag" in root) || `must be an absolute path of Windows: ${String(root["detail"])}`
+    return !("_tag" in root) || `the root must be an absolute path of Windows: ${String(root["detail"])}`
   })
 )
 
@@ -40,15 +40,15 @@ const windowsRoot = Schema.String.check(
  * @since 0.1.0
  */
 export const PosixFS = Schema.Struct({
-  /** The absolute path of the root directory. Nothing outside it is ever accessed. */
+  /** The absolute path of the root directory. The leaf never accesses entries outside the root. */
   rootPath: posixRoot,
   ...commonSettings,
   /**
-   * True if FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads the link's
-   * target. @default true
+   * Whether FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads
+   * the target of the link. @default true
    */
   followSymlinks: trueByDefault,
-  /** True if a copy keeps permission bits. @default false */
+  /** Whether a copy keeps permission bits. @default false */
   preservePermissions: falseByDefault
 })
 /** @since 0.1.0 */
@@ -60,10 +60,10 @@ export type PosixFS = typeof PosixFS.Type
  * @since 0.1.0
  */
 export const WindowsFS = Schema.Struct({
-  /** The root directory, as `C:\directory` or `\\server\share\directory`. Nothing outside it is ever accessed. */
+  /** The root directory, as `C:\directory` or `\\server\share\directory`. The leaf never accesses entries outside the root. */
   rootPath: windowsRoot,
   ...commonSettings,
-  /** True if paths may have more than 260 characters. @default true */
+  /** Whether paths may have more than 260 characters. @default true */
   useLongPaths: trueByDefault
 })
 /** @since 0.1.0 */
@@ -76,65 +76,73 @@ export type WindowsFS = typeof WindowsFS.Type
  */
 export const MockFS = Schema.Struct({
   ...commonSettings,
-  /** True if FileStat follows a symlink, as in `PosixFS`. @default true */
+  /** Whether FileStat follows a symlink, as in `PosixFS`. @default true */
   followSymlinks: trueByDefault,
-  /** True if names are compared without case, as Windows does. @default false */
+  /** Whether names that differ only in case are the same, as on Windows. @default false */
   caseInsensitive: falseByDefault
 })
 /** @since 0.1.0 */
 export type MockFS = typeof MockFS.Type
 
 /**
- * The name of a leaf, the paths that it claims, and the way it processes requests.
+ * The options of a leaf.
  *
  * @since 0.1.0
  */
 export interface LeafOptions {
-  /** The leaf's name, the same after a restart. @default the backend's name, with the prefix if there is one */
+  /** The name of the leaf. It must be the same after a restart. @default the backend's name, with the prefix if there is one */
   readonly name?: string | undefined
   /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all */
   readonly prefix?: string | undefined
-  /** True if writes are allowed. If not, they are answered with AccessDenied. @default true */
+  /** Whether writes are allowed. If not, they are answered with AccessDenied. @default true */
   readonly allowWrite?: boolean | undefined
   /**
-   * True if deletions are allowed. If not, they are answered with AccessDenied. A move needs `allowWrite` too; overwriting needs only
-   * `allowWrite`. @default true
+   * Whether deletions are allowed. If not, they are answered with AccessDenied. A move also needs `allowWrite`. Replacing a
+   * file needs only `allowWrite`. @default true
    */
   readonly allowDelete?: boolean | undefined
-  /** The size of a chunk in bytes; only the last may be shorter. @default 65,536 */
+  /** The size of a chunk in bytes. Only the last chunk may be shorter. @default 65,536 */
   readonly chunkSize?: number | undefined
-  /** The largest size in bytes of a content that is one entry. @default 1,048,576 */
+  /** The largest size, in bytes, of a content that is sent as one entry. @default 1,048,576 */
   readonly streamingThreshold?: number | undefined
   /**
-   * True if FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the link's target. @default as
-   * the filesystem has it: true
+   * Whether FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the target of the
+   * link. @default as the filesystem has it: true
    */
   readonly followSymlinks?: boolean | undefined
-  /** True if a copy through a branch keeps its permission bits; needs `extended`. @default false, unless the filesystem's layer sets it */
+  /**
+   * Whether a copy through a branch keeps its permission bits. Needs `extended`. @default false, unless the filesystem's layer
+   * sets it
+   */
   readonly preservePermissions?: boolean | undefined
-  /** The rules for names. `windows` rejects names that Windows cannot have with InvalidPath, on any disk. @default "posix" */
+  /**
+   * The rules for names. `windows` rejects names that Windows does not support with InvalidPath, on any disk. @default "posix"
+   */
   readonly names?: "posix" | "windows" | undefined
   /** The largest number of requests that run at once. @default 16 */
   readonly concurrency?: number | undefined
-  /** The longest time for one request. For a large content, the longest time without progress. @default 30 seconds */
+  /** The timeout of a request. For a large content, the longest time without progress. @default 30 seconds */
   readonly timeout?: Duration.Input | undefined
   /** The longest wait for the next chunk of a write. @default 60 seconds */
   readonly idle?: Duration.Input | undefined
-  /** The longest time a request may wait for a leaf that serves its path, before it is answered Unavailable. @default 5 seconds */
+  /**
+   * The longest wait of a request for a leaf that serves its path. The request is then answered Unavailable. @default 5 seconds
+   */
   readonly grace?: Duration.Input | undefined
   /**
-   * The treatment of changes that were already unanswered when the leaf started. `reads` answers them with IoError "not executed". `all`
-   * carries them out, except those that are known to be done or whose state cannot be determined. @default "reads"
+   * The treatment of changes that were unanswered when the leaf started. `reads` answers them with IoError "not executed".
+   * `all` carries them out, except changes that were made already and changes whose state cannot be determined. @default
+   * "reads"
    */
   readonly resume?: "reads" | "all" | undefined
   /**
-   * True if the leaf accepts the `Extended` requests, answers complete errors, metadata and versions, and records the existing state before
-   * each change. @default false
+   * Whether the leaf supports the `Extended` entries. It then answers complete errors, metadata and versions, and records the
+   * existing state before each change. @default false
    */
   readonly extended?: boolean | undefined
   /** @default Limits.standard */
   readonly limits?: Limits.LimitsShape | undefined
-  /** The number of retries of a read or write of a file that another program has open. Delays start at 50 ms. @default 5 */
+  /** The number of retries of a read or write of a file that another program has open. The first delay is 50 ms. @default 5 */
   readonly lockedRetries?: number | undefined
 }
 
@@ -167,13 +175,13 @@ const isWholeNumber = (value: unknown, minimum: number): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= minimum
 
 /**
- * Returns the number or its default. Throws InvalidArgument, so that only the first invalid option is reported; `parseOptions` catches the
- * error.
+ * Returns the number or its default. Throws InvalidArgument, which `parseOptions` catches, so that only the first invalid
+ * option is reported.
  */
 const wholeNumber = (argument: string, value: number | undefined, defaultValue: number, minimum: number): number => {
   if (value === undefined) return defaultValue
   if (isWholeNumber(value, minimum)) return value
-  throw invalid(argument, `it must be a whole number of at least ${minimum}`)
+  throw invalid(argument, `the value must be a whole number of at least ${minimum}`)
 }
 
 const millis = (argument: string, value: Duration.Input | undefined, defaultValue: number, minimum: number): number => {
@@ -182,22 +190,22 @@ const millis = (argument: string, value: Duration.Input | undefined, defaultValu
   try {
     time = Duration.toMillis(Duration.fromInputUnsafe(value))
   } catch {
-    throw invalid(argument, "it is not a duration")
+    throw invalid(argument, "the value is not a duration")
   }
   if (time >= minimum) return time
-  throw invalid(argument, `it must be at least ${minimum} ms`)
+  throw invalid(argument, `the duration must be at least ${minimum} ms`)
 }
 
 const flag = (argument: string, value: boolean | undefined, defaultValue: boolean): boolean => {
   if (value === undefined) return defaultValue
   if (typeof value === "boolean") return value
-  throw invalid(argument, "it must be true or false")
+  throw invalid(argument, "the value must be true or false")
 }
 
 const choice = <Value extends string>(argument: string, value: Value | undefined, values: readonly [Value, Value]): Value => {
   if (value === undefined) return values[0]
   if (values.includes(value)) return value
-  throw invalid(argument, `it must be ${values[0]} or ${values[1]}`)
+  throw invalid(argument, `the value must be ${values[0]} or ${values[1]}`)
 }
 
 const prefixOf = (input: string | undefined): FsPath.FsPath => {
@@ -210,7 +218,7 @@ const prefixOf = (input: string | undefined): FsPath.FsPath => {
 const nameOf = (fs: Algebra, prefix: FsPath.FsPath, name: string | undefined): string => {
   if (name === undefined) return prefix === FsPath.root ? fs.name : `${fs.name}:${prefix}`
   if (typeof name === "string" && name !== "") return name
-  throw invalid("name", "it must be a non-empty text")
+  throw invalid("name", "the value must be a text that is not empty")
 }
 
 const readOptions = (fs: Algebra, options: LeafOptions): Settings => {
@@ -226,7 +234,7 @@ const readOptions = (fs: Algebra, options: LeafOptions): Settings => {
     concurrency: wholeNumber("concurrency", options.concurrency, 16, 1),
     timeoutMillis: millis("timeout", options.timeout, 30_000, 1),
     idleMillis: millis("idle", options.idle, 60_000, 1),
-    // The grace is announced in the journal, which accepts only whole numbers.
+    // Round up, because the journal accepts only whole numbers for the announced grace.
     graceMillis: Math.min(Math.ceil(millis("grace", options.grace, defaultGraceMillis, 0)), Number.MAX_SAFE_INTEGER),
     resumesChanges: choice("resume", options.resume, ["reads", "all"]) === "all",
     extended: flag("extended", options.extended, false),
@@ -245,8 +253,9 @@ export const parseOptions = (fs: Algebra, options: LeafOptions): Settings | Inva
 }
 
 /**
- * Returns the filesystem with these options applied. A filesystem that refuses links keeps refusing them. If no option changes the
- * rules, the methods of `fs` are kept, except `copy`, which preserves permissions only if the rules of `fs` say so.
+ * Returns the filesystem with these options applied. A filesystem that refuses links keeps refusing them. If no option changes
+ * the rules, the methods of `fs` are kept. Only `copy` is replaced, because it must preserve permissions only if the rules of
+ * `fs` say so.
  */
 export const applyOptions = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
   const { rules } = fs.port

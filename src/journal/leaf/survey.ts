@@ -1,8 +1,8 @@
 /**
- * Reads the journal when a leaf starts, from the latest checkpoint on: the answered requests, the begun changes, and the leaves. Waits
- * until every leaf that this one replaces has ended, so that no request is carried out twice. A living leaf completes as soon as it reads
- * the announcement of this one. A killed leaf on this machine is known to be dead. Any other leaf counts as ended after the time that it
- * may take to complete.
+ * Reads the journal from the latest checkpoint when a leaf starts. Collects the answered requests, the begun changes, and the
+ * leaves. Waits until every leaf that this one replaces has ended, so that no request is carried out twice. A live leaf
+ * completes when it reads the announcement of this leaf. A killed leaf on this machine is detected. Any other leaf counts as
+ * ended after the time that it may need to complete.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -22,12 +22,14 @@ import * as AnsweredModule from "./answered.ts"
 import type { Answered } from "./answered.ts"
 import * as Registry from "./registry.ts"
 
-// Checkpoints shorten the start of a leaf. A running leaf appends an entry with the position up to which every request has
-// an answer. The next leaf finds the latest checkpoint and starts reading there. A checkpoint of another installation, or
-// one that does not match the journal, is ignored. Without a valid checkpoint, the leaf reads the journal from its
+// Checkpoints shorten the start of a leaf. A running leaf appends an entry with a position up to which every request has an
+// answer. The next leaf finds the latest checkpoint and starts reading there. A leaf ignores a checkpoint of another
+// installation, and one that does not match the journal. Without a valid checkpoint, the leaf reads the journal from its
 // beginning.
 
-/** The least number of positions between checkpoints. After twice as many, any leaf of the installation appends one. */
+/**
+ * The smallest number of positions between two checkpoints. After twice this number, any leaf of the installation appends one.
+ */
 const checkpointInterval = 1_024
 
 const maxSearchedPositions = 65_536
@@ -36,7 +38,7 @@ const maxSearchedPositions = 65_536
 interface CheckpointState {
   readonly position: number
   readonly leaves: Registry.Registry
-  /** Leaves that do not announce their changes, and have not ended normally. */
+  /** The leaves that do not announce their changes and have not ended normally. */
   readonly silent: ReadonlyMap<string, Registry.AnnouncedLeaf>
 }
 
@@ -158,7 +160,7 @@ export const makeCheckpoints = (
     if (digest === undefined) return
     const running = state.leaves.running()
     const down = state.leaves.down()
-    // The order of the running leaves determines the first leaf.
+    // Keep the order of the running leaves, because it determines the first leaf.
     const all = new Map(
       [...running, ...down, ...state.leaves.unfinished.values(), ...state.silent.values()].map((leaf) => [leaf.instance, leaf])
     )
@@ -184,7 +186,7 @@ export const makeCheckpoints = (
       const { entry } = recorded
       if (entry._tag === "DaemonChanged") recordLeaf(entry)
       else if (entry._tag === "LeafCheckpoint") {
-        // A checkpoint of another installation is useless for the leaves of this one.
+        // Use only checkpoints of this installation, because leaves trust no other.
         if (Installation.isSignatureOf(authenticatedText(entry), entry.code))
           lastCheckpointPosition = Math.max(lastCheckpointPosition, Math.min(entry.through, position))
       } else if (isTerminal(entry)) open.delete(entry.correlationId)
@@ -200,7 +202,8 @@ export const makeCheckpoints = (
         .at(-1)!
         .leaves.running()
         .find(({ extended }) => extended)
-      // The first leaf may belong to another installation, so this leaf appends after twice the interval.
+      // The first leaf may belong to another installation. So any leaf of this installation appends a checkpoint after twice
+      // the interval.
       if (writer?.instance !== me.instance && wanted - lastCheckpointPosition < 2 * checkpointInterval) return undefined
       lastCheckpointPosition = wanted
       return Effect.ignore(append(stateAt(wanted)))
@@ -213,9 +216,9 @@ export interface Survey {
   readonly answered: AnsweredModule.Answered
   readonly started: ReadonlyMap<string, FileStarted>
   readonly silent: ReadonlyMap<string, Registry.AnnouncedLeaf>
-  /** The leaves directly after the announcement of this leaf. */
+  /** The leaves at the position of this leaf's announcement. */
   readonly leaves: Registry.Registry
-  /** The time of that announcement, in milliseconds since 1970. */
+  /** The time of this leaf's announcement, in milliseconds since 1970. */
   readonly at: number
 }
 
@@ -223,7 +226,7 @@ const checkIntervalMillis = 100
 
 const isDaemonChanged = (entry: Entry): entry is DaemonChanged => entry._tag === "DaemonChanged"
 
-/** Reads the entries after a position, as far as a compacted journal still has them. */
+/** Reads the entries after a position. In a compacted journal, reads those that remain. */
 const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Recorded<Entry>, JournalError> =>
   Stream.catchIf(
     journal.stored(after),
@@ -231,7 +234,10 @@ const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Re
     () => journal.stored()
   )
 
-/** Surveys the journal. Returns `undefined` if a newer leaf has replaced this leaf meanwhile. The newer leaf waits for the same leaves. */
+/**
+ * Surveys the journal. Returns `undefined` if a newer leaf has replaced this leaf during the survey. The newer leaf waits for
+ * the same leaves.
+ */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
   me: Pick<Registry.AnnouncedLeaf, "daemon" | "prefix" | "instance" | "position">,
@@ -246,7 +252,7 @@ export const make = Effect.fnUntraced(function* (
   const leaves = checkpoint.leaves.copy()
   let atAnnouncement: Pick<Survey, "leaves" | "at"> | undefined
   let isSuperseded = false
-  // The window before the checkpoint matters, because a later request may repeat an id that was answered there.
+  // Also read the positions before the checkpoint, because a later request may repeat an id that was answered there.
   let after = Math.max(0, checkpoint.position - AnsweredModule.duplicateWindow)
 
   const processEntry = (recorded: Recorded<Entry>): void => {
@@ -279,7 +285,7 @@ export const make = Effect.fnUntraced(function* (
       return isOver === false || (isOver === undefined && remainingMillis > 0)
     }
     const awaitedLeaves = [...leaves.unfinished.values()].filter((other) => Registry.supersedes(me, other) && isAwaited(other))
-    // A newer leaf waits for this one, so this leaf first finishes its open requests.
+    // A newer leaf waits for this leaf, so this leaf must first finish its open requests.
     if (awaitedLeaves.length === 0) return { checkpoint, answered, started, silent, ...atAnnouncement! }
     if (isSuperseded) return undefined
     yield* Effect.raceFirst(journal.waitFor(after, isDaemonChanged), Effect.sleep(checkIntervalMillis))

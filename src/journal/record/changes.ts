@@ -1,4 +1,6 @@
-/** Records changes of directory entries. The answer to a removal includes the removed entry, so that undo can restore it. */
+/**
+ * Records changes of directory entries. The answer to a removal includes the removed entries, so that an undo can restore them.
+ */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import type { FileStat } from "../../model/Entry.ts"
@@ -25,11 +27,11 @@ import { removedEntry, removedTree } from "./previous.ts"
 import { orNothingDone, step } from "./steps.ts"
 import type { RecordContext } from "./writes.ts"
 
-/** Looks up a path before a change. A path that cannot be read counts as missing, and the change is made all the same. */
+/** Looks up a path before a change. A path that cannot be read counts as missing, and the change is still made. */
 const look = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>
   Effect.orElseSucceed(statAt(port, path), () => undefined)
 
-/** Looks up a path. Returns `null` if it cannot be read. */
+/** Looks up a path. Returns `null` if the path cannot be read. */
 const statTarget = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | null | undefined> =>
   Effect.orElseSucceed(statAt(port, path), () => null)
 
@@ -44,7 +46,8 @@ const isGone = (port: Backend, path: FsPath.FsPath): Effect.Effect<boolean, Faul
   Effect.map(port.stat(path), (stat) => stat === undefined)
 
 /**
- * Tests whether an entry of this kind has appeared. Returns `undefined` if an entry was there before, so that this cannot be determined.
+ * Tests whether an entry of this kind was created. Returns `undefined` if the path already had an entry before, because then
+ * this cannot be determined.
  */
 const hasAppeared = (
   port: Backend,
@@ -115,7 +118,7 @@ const recordRemoved = Effect.fnUntraced(function* (
 })
 
 /**
- * Records the removal of a tree. Lists the tree first, because after a partial removal nothing else would tell which entries are gone.
+ * Records the removal of a tree. Lists the tree first, because after a partial removal the removed entries are no longer known.
  * Fails if the tree cannot be listed.
  */
 export const removeTree = (writing: RecordContext, perform: Perform): NonNullable<Handlers["RemoveTree"]> => {
@@ -158,7 +161,7 @@ const countsOf = (
 const isSameName = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath): boolean =>
   port.info.caseSensitive ? from === to : FsPath.fold(from) === FsPath.fold(to)
 
-/** Returns the answer to a move. A directory counts as one, because its contents are not read. */
+/** Returns the answer to a move. A directory counts as one entry, because its contents are not read. */
 const moveAnswer = (
   id: string,
   path: FsPath.FsPath,
@@ -186,7 +189,7 @@ export const rename =
       const replaced = yield* keepRemoved(writing, to, target ?? undefined)
       const id = writing.nextId()
       return yield* step(writing, {
-        // If there was nothing to replace, record a move without `overwrite`, which tells that the target was free.
+        // If the target was free, record a move without `overwrite`, which shows this fact.
         request: make(FileMove, {
           correlationId: id,
           path: from,

@@ -1,6 +1,6 @@
 /**
- * Stores the data that a change removes, so that undo can restore it: small contents in the entry, others in the content store. Unreadable
- * contents are left out, and the change is made all the same.
+ * Stores the data that a change removes, so that an undo can restore it. Small contents are stored in the entry, and others in
+ * the content store. A content that cannot be read is omitted, and the change is still made.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -22,10 +22,10 @@ import { maxInlineBytes } from "../store/entryCopies.ts"
 
 const chunkSize = 65_536
 
-/** The previous content; `null` if there is no file, and `undefined` if this cannot be determined. */
+/** The previous content. `null` if there was no file, and `undefined` if this cannot be determined. */
 export type Previous = Content | null | undefined
 
-/** Stores the content. Skips the copy if the backend knows the hash and the store already has it. */
+/** Stores the content. Skips the copy if the backend knows the hash and the store already contains the content. */
 const storeContent = (contents: ContentStore, handle: Handle): Effect.Effect<Content, Fault | JournalError> => {
   const put = contents.putStream(Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize))
   if (handle.version === undefined) return put
@@ -47,7 +47,7 @@ const put = (port: Backend, contents: ContentStore, path: FsPath.FsPath): Effect
 const undefinedForFault = (error: Fault | JournalError): Effect.Effect<undefined, JournalError> =>
   error instanceof JournalError ? Effect.fail(error) : Effect.succeed(undefined)
 
-/** Copies bytes that the backend only lends. Node's buffer pool makes short-lived copies cheap. */
+/** Copies bytes that the backend may reuse. Short-lived copies are cheap because of Node's buffer pool. */
 const kept = ({ bytes, isLent }: Whole): Uint8Array => (isLent === true ? Buffer.from(bytes) : bytes)
 
 const contentAt = (
@@ -81,7 +81,7 @@ const previousByStat = (port: Backend, contents: ContentStore, path: FsPath.FsPa
           : contentAt(port, contents, path, stat.sizeBytes)
   )
 
-/** Returns the content that a write to this path replaces. For a small or missing file, one call is usually enough. */
+/** Returns the content that a write to this path replaces. A small or missing file usually needs one call. */
 export const previousContent = (
   port: Backend,
   contents: ContentStore,
@@ -131,7 +131,10 @@ export const removedEntry = (
   return Effect.succeed({ path, kind, ...permissions(stat) })
 }
 
-/** Returns the records of a whole tree, parents first and by name, without temporary files. Fails if the tree cannot be listed. */
+/**
+ * Returns the records of a whole tree without temporary files. Parents come first, and siblings are sorted by name. Fails if
+ * the tree cannot be listed.
+ */
 export const removedTree = Effect.fnUntraced(function* (
   port: Backend,
   contents: ContentStore,

@@ -16,8 +16,8 @@ import * as Faults from "./steps.ts"
 import { recordRequest, type StepRecorder } from "./steps.ts"
 import { type RecordContext, write } from "./writes.ts"
 
-// Records reads for `Replay.double`: each stat, list and open at the port, and each read of an open file. Opening is
-// recorded as a read of no bytes. Reading a link is recorded as a read without a length, whose content is the link's text.
+// Records reads for `Replay.double`: each stat, list and open at the port, and each read of an open file. Opening is recorded
+// as a read of 0 bytes. Reading a link is recorded as a read without a length, and its content is the text of the link.
 
 const recordRead = <A, R>(
   recorder: StepRecorder,
@@ -42,7 +42,7 @@ const metadataAnswer = (id: string, stat: Stat): Entry => make(FileMetadata, { c
 const notFoundAnswer = (id: string, path: FsPath.FsPath): Entry =>
   make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "there is no such entry" })
 
-/** Returns the listed entry of a child. The entry's path is the child's key at the port. */
+/** Returns the entry of a listing for a child. The path of the entry is the key of the child at the port. */
 const listedEntry = (child: Child): FileEntry => ({
   name: child.name,
   path: keyOf(child) as FsPath.FsPath,
@@ -139,11 +139,15 @@ const readLink =
  * @since 0.1.0
  */
 export interface RecordOptions {
-  /** True if reads are recorded too: stat, list, open and each read, for `Replay.double`. Turns accelerations off. @default false */
+  /**
+   * Whether reads are recorded too, for `Replay.double`: stat, list, open and each read. Turns accelerations off. @default
+   * false
+   */
   readonly reads?: boolean | undefined
   /**
-   * True if an answer includes what the change removed. `Replay` uses the removed data to know the former state, and `Replay.undo` to
-   * restore that state.
+   * Whether an answer includes the data that the change removed. `Replay` reads the former state from this data, and
+   * `Replay.undo` restores it.
+   *
    * @default true
    */
   readonly previous?: boolean | undefined
@@ -193,14 +197,16 @@ export const recordInto =
     )
 
 /**
- * Records every change that is made through the filesystem, by any caller and on any path. The request is recorded before the change, and
- * its result after it, for each step at the port. So an overwriting move is recorded as its steps, and the rollback of a failed call is
- * recorded too. The journal must have no leaf, because a leaf would carry out everything again.
+ * Records every change that is made through the filesystem, by any caller and on any path. The request is recorded before the
+ * change, and the result after it, for each step at the port. So an overwriting move is recorded as its steps, and the rollback
+ * of a failed call is recorded too. The journal must have no leaf, because a leaf would carry out the requests again.
  *
  * - streams are recorded in chunks as they pass, in constant memory
- * - after an interruption or a defect, the file is examined, and its state becomes the answer; if the state is unclear, there is no answer
- * - if the request cannot be recorded, nothing is done and the call fails with Unavailable; if the answer cannot be recorded, the call also
- *   fails with Unavailable, and its message says that the change was made
+ * - after an interruption or a defect, the file is examined, and its state becomes the answer; if the state is unclear, there
+ *   is no answer
+ * - if the request cannot be recorded, nothing is done and the call fails with Unavailable; if the answer cannot be recorded,
+ *   the call also
+ * fails with Unavailable, and its message says that the change was made
  * - locks, rules and requests that only read are kept; other requests and the history are dropped
  *
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
- * Records each step: the request before it, and the result after it. If a step is interrupted, the file is examined. If its state is
- * unclear, the request stays without an answer.
+ * Records each step: the request before the step, and the result after it. If a step is interrupted, the affected file is
+ * examined. If its state is unclear, the request stays without an answer.
  */
 import { is as isFault } from "../../model/Fault.ts"
 import * as Cause from "effect/Cause"
@@ -15,13 +15,15 @@ import { kinds, make } from "../entries/kinds.ts"
 import { faultKindOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 
-/** Returns the fault of a cause; `undefined` for an interruption or a defect. */
+/** Returns the fault of a cause. Returns `undefined` for an interruption or a defect. */
 export const faultOf = (cause: Cause.Cause<unknown>): Fault | undefined => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   return isFault(error) ? error : undefined
 }
 
-/** Returns the error of a fault, or `undefined` if a backend breaks its contract and gives values that no error accepts. */
+/**
+ * Returns the error of a fault. Returns `undefined` if a backend breaks its contract, and an error cannot contain its values.
+ */
 const errorOf = (fault: Fault, operation: string, path: FsPath): FsError | undefined => {
   try {
     return promote(fault, operation, path)
@@ -36,13 +38,15 @@ export const faultAnswer = (correlationId: string, operation: string, path: FsPa
   return make(FileFault, { correlationId, faultKind: faultKindOf(fault._tag), path, message, error })
 }
 
-/** Returns the answer to a request that an interruption or an unexpected failure ended before anything was changed. */
+/** Returns the answer to a request that changed nothing, because an interruption or a defect ended it before. */
 export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Cause.Cause<unknown>): FileFault =>
   make(FileFault, {
     correlationId,
     faultKind: "IoError",
     path,
-    message: Cause.hasInterrupts(cause) ? "it was interrupted before the change" : "it failed unexpectedly before the change"
+    message: Cause.hasInterrupts(cause)
+      ? "the call was interrupted before the change"
+      : "the call failed unexpectedly before the change"
   })
 
 export interface StepRecorder {
@@ -65,18 +69,20 @@ export const recordRequest = ({ journal }: StepRecorder, entry: Entry): Effect.E
 export const recordAnswer = <A>({ journal }: StepRecorder, entry: Entry, value: A): Effect.Effect<A, Fault> =>
   Effect.matchEffect(journal.append(entry), { onFailure: failAsUnrecorded, onSuccess: () => Effect.succeed(value) })
 
-/** An effect that examines whether a step was done; `undefined` if this cannot be determined. */
+/** The check whether a step was done. Its result is `undefined` if this cannot be determined. */
 export type DoneCheck = Effect.Effect<boolean | undefined, Fault>
 
-/** The faults after which the change may have been made all the same. */
+/** The faults after which it is unknown whether the change was made. */
 const uncertainTags: ReadonlySet<Fault["_tag"]> = new Set<Fault["_tag"]>(["IoError", "Timeout", "Unavailable"])
 
 interface Step<A, E, R> {
   readonly request: Exclude<Efferent, FileWriteChunk>
   readonly run: Effect.Effect<A, E, R>
-  /** Returns the entry for a completed step. The value is missing if only the later check has shown that the step is done. */
+  /**
+   * Returns the entry for a completed step. There is no value if the step failed and a later check has shown that it is done.
+   */
   readonly answer: (value?: A) => Entry
-  /** Called only after a failure. */
+  /** Returns the check whether the step was done. Only called after a failure. */
   readonly checkDone: () => DoneCheck
 }
 
@@ -106,7 +112,7 @@ const recordFailure = <A, E, R>(
   })
 }
 
-/** Runs and records one step. Only the step itself can be interrupted, not its recording. */
+/** Runs and records one step. The step itself can be interrupted, but not its recording. */
 export const step = <A, E, R>(recorder: StepRecorder, step: Step<A, E, R>): Effect.Effect<A, E | Fault, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.matchEffect(recorder.journal.append(step.request), {
@@ -120,10 +126,12 @@ export const step = <A, E, R>(recorder: StepRecorder, step: Step<A, E, R>): Effe
     })
   )
 
-/** Correlation ids of recorded steps. Their prefix marks a request as a step at the port, where no link is followed. */
+/** The prefix of the correlation ids of recorded steps. It marks a request as a step at the port, which follows no link. */
 const stepPrefix = "step:"
 
-/** Returns a generator of ids: a random prefix and a counter. Such ids are as unique as random ones, and faster to make. */
+/**
+ * Returns a generator of ids, each with a random prefix and a counter. The ids are as unique as random ids, and faster to make.
+ */
 export const makeIds = (randomPart: string): (() => string) => {
   const idPrefix = `${stepPrefix}${randomPart}-`
   let count = 0

@@ -1,6 +1,6 @@
 /**
- * Records writes. If the engine publishes within a lock (`commit`), the old content and the answer are recorded within that lock too.
- * Afterwards another caller may already have written.
+ * Records writes. If the engine publishes within a lock (`commit`), the old content and the answer are recorded within the same
+ * lock, because another caller may write after the lock is released.
  */
 import type * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
@@ -28,7 +28,7 @@ const chunkSize = 65_536
 interface Chunks {
   /** Passes the bytes through unchanged. All chunks are recorded before the stream ends. */
   readonly passThrough: <E, R>(source: Stream.Stream<Uint8Array, E, R>) => Stream.Stream<Uint8Array, E | Fault, R>
-  /** Records that the incomplete write is cancelled; does nothing if no chunk was recorded. */
+  /** Records that the incomplete write is cancelled. Does nothing if no chunk was recorded. */
   readonly discard: Effect.Effect<void, Fault>
   /** Records an empty write if no chunk was recorded, so that a fault has a request to answer. */
   readonly ensureBegun: Effect.Effect<unknown, Fault>
@@ -104,7 +104,7 @@ export interface RecordContext extends StepRecorder {
 const noPrevious: Exit.Exit<null> = Exit.succeed(null)
 const unknownPrevious: Exit.Exit<undefined> = Exit.succeed(undefined)
 
-/** Returns the previous content. A create has none, because it fails if a file exists. */
+/** Returns the previous content. A create has no previous content, because it fails if the file exists. */
 const previousOf = (
   { journal, previous, self }: RecordContext,
   path: FsPath,
@@ -132,7 +132,7 @@ const checkWritten = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode
   return Effect.map(statAt(self, path), (stat) => stat?.kind === "file" && stat.sizeBytes === size)
 }
 
-/** Returns the version of the written file, if the content store has computed its hash. */
+/** Returns the version of the written file. Returns `undefined` if the content store has not computed its hash. */
 const versionOf = (content: Content, mode: Mode): string | undefined =>
   isBytes(content) || mode === "append" ? undefined : content.sha256
 
@@ -142,7 +142,7 @@ const storeIfLarge = ({ journal }: RecordContext, bytes: Uint8Array): Effect.Eff
 const writeRequest = (id: string, path: FsPath, content: Content, mode: Mode): FileWrite =>
   makeEntry(FileWrite, { correlationId: id, path, content, createMode: createModes[mode], createParents: false })
 
-/** Writes all bytes in one step, within the lock that the caller holds. */
+/** Writes all bytes in one step. The caller must hold the lock. */
 const writeInOneStep = (writing: RecordContext, path: FsPath, bytes: Uint8Array, mode: Mode): Effect.Effect<FileStat, Fault> =>
   Effect.suspend(() => {
     const { reads, self } = writing
@@ -167,8 +167,8 @@ interface Progress {
 }
 
 /**
- * Returns the engine's commit with recording: reads the old content, publishes, and records the answer. Nothing can come between publishing
- * and the answer.
+ * Wraps the engine's commit. The wrapper reads the old content, publishes, and records the answer. No other change can come
+ * between publishing and the answer.
  */
 const recordingCommit = (
   writing: RecordContext,
@@ -193,7 +193,7 @@ const recordingCommit = (
     )
   const { commit } = how ?? {}
   const recordedCommit: Commit = commit === undefined ? publishAndRecord : (publish) => commit(publishAndRecord(publish))
-  // A double must know whether the engine called `commit`, because reads may come before it.
+  // Record the call of `commit`, because a double must know it: reads may come before it.
   return !writing.reads
     ? recordedCommit
     : (publish) =>
@@ -225,7 +225,10 @@ const recordFailure = (
   return entry === undefined ? Effect.void : Effect.ignore(writing.journal.append(entry))
 }
 
-/** Removes the mode from the result of a write within a lock. Its entry has no stat, so a double could not return the mode. */
+/**
+ * Removes the mode from the result of a write within a lock. The recorded entry has no stat, so a double could not return the
+ * mode.
+ */
 const withoutMode = <E, R>({ reads }: RecordContext, written: Effect.Effect<FileStat, E, R>): Effect.Effect<FileStat, E, R> =>
   reads ? Effect.map(written, ({ mode: _, ...stat }) => stat) : written
 

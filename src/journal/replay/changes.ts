@@ -37,7 +37,7 @@ const stagedByMove = ({ answered }: Operation): StagedEntry => {
     : stagedEntry("FileWrite", answer?._tag === "FileMoved" ? { bytes: answer.bytes } : {})
 }
 
-/** A translator of changes. The changes must arrive in their order. */
+/** A translator of changes. The changes must arrive in the order of the journal. */
 class VisibleChanges {
   readonly #top = stagedEntry("FileMakeDirectory")
   readonly #hidden = new HiddenNames()

@@ -1,4 +1,4 @@
-/** Streams the content of a file from its recorded parts, so that a large content is never in memory as a whole. */
+/** Streams the content of a file from its recorded parts, so that a large content is never held in memory as a whole. */
 import { is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -87,7 +87,7 @@ export const beginningSource = (operation: string, contents: ContentStore, begin
     const known = beginning.known.get(path)
     const content = known?.kind === "file" ? known.content : undefined
     return content === undefined
-      ? Stream.fail(notRecorded(operation, path, "its original content was not recorded"))
+      ? Stream.fail(notRecorded(operation, path, "the original content was not recorded"))
       : contentStream(contents, content)
   }
 })

@@ -128,7 +128,7 @@ export const difference = Effect.fnUntraced(function* (
     : { path, expected: withMode(expected, known), actual: withMode(actual, mode) }
 })
 
-/** Tests whether the journal has not changed the entry, so that there is no expected state. */
+/** Tests whether the journal has not changed the entry. Then the journal expects no particular state. */
 const isUntouched = (path: FsPath.FsPath, node: Node): boolean =>
   (node.kind === "origin" && node.path === path && node.attributes === undefined) ||
   (node.kind === "directory" && !node.isTouched && node.attributes?.mode.value === undefined)
@@ -155,8 +155,8 @@ export const differences = Effect.fnUntraced(function* (
 })
 
 /**
- * Decides which unanswered requests were done. A request counts as done if the filesystem matches its result. Returns the world with these
- * requests applied.
+ * Decides which unanswered requests were carried out. If the filesystem matches the result of a request, the request counts as
+ * carried out. Returns the world with these requests applied.
  */
 export const applyCompleted = Effect.fnUntraced(function* (
   comparison: Comparison,

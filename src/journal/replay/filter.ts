@@ -13,7 +13,7 @@ import type { Change } from "./values.ts"
  * @since 0.1.0
  */
 export interface Filter {
-  /** Paths from the branch's root, each with everything below it. A leading "/" means that root too. */
+  /** Paths relative to the branch's root, each with everything below it. A leading "/" also means that root. */
   readonly paths?: ReadonlyArray<string> | undefined
   /** Tags of requests, such as "FileWrite", which includes FileWriteChunk. `select` also accepts tags of answers. */
   readonly kinds?: ReadonlyArray<string> | undefined
@@ -51,7 +51,7 @@ const pathsOf = (entry: Entry): ReadonlyArray<FsPath.FsPath> => [
 /** Tests whether the entry cancels a chunked write, which gets no answer. */
 const isDiscard = (entry: Entry): boolean => entry._tag === "FileWriteChunk" && entry.discard === true
 
-/** Keeps the entries of a stream that pass the filter. Remembers the paths of open requests, because answers have none. */
+/** Returns the entries of a stream that pass the filter. Stores the paths of open requests, because answers have no path. */
 export const select =
   (filter: Filter) =>
   <E, R>(self: Stream.Stream<Recorded<Entry>, E, R>): Stream.Stream<Recorded<Entry>, E, R> =>
@@ -79,7 +79,10 @@ export interface Window {
 
 export type Entries = Stream.Stream<Recorded<Entry>, JournalError>
 
-/** Returns the position to read from. A filter by path needs the requests of all answers, including requests before `after`. */
+/**
+ * Returns the position after which to read. A filter by path needs all requests, because a request may come before `after` and
+ * its answer later.
+ */
 export const readAfter = (filter: Filter, after: number): number => (filter.paths === undefined ? after : 0)
 
 const readForward = (journal: Scrivener<Entry>, filter: Filter, { after = 0, before = Infinity }: Window): Entries =>

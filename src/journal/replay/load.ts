@@ -38,7 +38,7 @@ import {
   World
 } from "./world.ts"
 
-/** The answer, or `undefined` for an unanswered request. Such a request is applied without the facts that only an answer has. */
+/** The answer, or `undefined` for an unanswered request. Facts that only an answer contains are then missing. */
 type Answer = Terminal | undefined
 
 const isAppend = (asked: FileWrite | FileWriteChunk): boolean =>
@@ -76,7 +76,7 @@ const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Opera
 
 const isNonEmpty = (content: Content): boolean => sizeOf(content) > 0
 
-/** Returns the mode of the file. A write keeps the permission bits. */
+/** Returns the mode of the file after a write, which keeps the permission bits. */
 const modeCell = (world: World, prior: Node) =>
   prior.kind === "directory" ? undefined : attributesOf(world.beginning, prior)?.mode
 
@@ -99,9 +99,9 @@ const factOf = ({ content, kind, target }: Removed): BeginningFact =>
         ? { kind, target }
         : { kind: "other" }
 
-/** Records the entry that was there before a removal, if only its original path was known. */
+/** Records the entry that existed before a removal, if only its original path was known. */
 const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
-  // A forged path: no leaf and no recorder writes "..".
+  // Ignore a forged path. Leaves and recorders never write "..".
   if (FsPath.segments(at).includes("..")) return
   const node = world.get(at)
   const attributes = attributesOf(world.beginning, node)
@@ -227,7 +227,7 @@ interface LoadOptions {
   readonly caseSensitive: boolean
   /** @default the end */
   readonly position?: number | undefined
-  /** True to read the entries after the position too, because they may reveal the state before it. */
+  /** Whether to read the entries after the position too, because they may reveal the state before it. */
   readonly includesLaterEntries: boolean
 }
 

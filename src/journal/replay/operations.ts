@@ -1,4 +1,4 @@
-/** Pairs requests with their answers. The pairs are in the order of the answers, followed by the unanswered requests. */
+/** Pairs requests with their answers. The pairs come in the order of the answers. The unanswered requests follow. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
@@ -12,10 +12,10 @@ import { kindOf } from "./filter.ts"
 import { normalizePath } from "./paths.ts"
 
 export interface Operation {
-  /** The position of the request; of a chunked write, of its first chunk. */
+  /** The position of the request. For a chunked write, the position of its first chunk. */
   readonly position: number
   readonly kind: Exclude<Efferent["_tag"], "FileWriteChunk">
-  /** The request; for a chunked write, the first chunk, which has the path and mode. */
+  /** The request. For a chunked write, the first chunk, which has the path and the mode. */
   readonly asked: Efferent
   readonly path: FsPath
   readonly to: FsPath | undefined
@@ -59,7 +59,7 @@ const operationOf = ({ chunks, first, isWhole, parts, started }: OpenRequest, an
 }
 
 class RequestPairing {
-  /** The open requests by id. An id has several if it was reused. */
+  /** The open requests by id. If an id was reused, it has several requests. */
   readonly #open = new Map<string, Array<OpenRequest>>()
 
   take(recorded: Recorded<Entry>): Operation | undefined {
@@ -75,7 +75,7 @@ class RequestPairing {
     if (entry._tag === "FileStarted") open.started = entry
     if (entry._tag === "FileContentChunk") open.chunks.push(entry)
     if (!FileSystemEntry.isTerminal(entry)) return undefined
-    // A leaf refuses a second request with an id that is still open, so a fault answers the latest one.
+    // A fault answers the latest request with this id, because a leaf refuses a second request while the first is open.
     const answeredRequest = entry._tag === "FileFault" ? all.pop()! : all.shift()!
     if (all.length === 0) this.#open.delete(entry.correlationId)
     return operationOf(answeredRequest, recorded)
@@ -128,8 +128,7 @@ export const operations = (
     )
   })
 
-// Extracts the fields of an answer that count in a comparison: no times, permissions, ids, or fields that only a recorder
-// adds.
+// Extracts the fields of an answer that are compared. Times, permissions, ids and fields that only a recorder adds are omitted.
 
 export type AnswerFields = { readonly [field: string]: unknown }
 

@@ -17,20 +17,20 @@ interface ObservedOperation {
 }
 
 /**
- * The temporary names in a journal, which `changes`, `drift` and `undo` do not show. A name is temporary if this installation made it, or
- * if a recorded step created it, on any machine. Callers of a recorded filesystem cannot create names of that form. A foreign file of that
- * form was not created by a recorded step, so it is shown like any other.
+ * The temporary names in a journal, which `changes`, `drift` and `undo` do not show. A name is temporary if this installation
+ * made it, or if a recorded step created it, on any machine. Callers of a recorded filesystem cannot create such names. A file
+ * of another program may have a name of that form. No recorded step created the file, so it is shown like any other file.
  */
 export class HiddenNames {
   readonly #made = new Set<string>()
 
-  /** Observes an operation. Operations must arrive in their order. */
+  /** Observes an operation. The operations must arrive in the order of the journal. */
   observe({ answered, asked, path, to }: ObservedOperation): void {
     const target = to ?? path
     if (!target.includes(temporaryMark) || answered?.answer._tag === "FileFault" || !isStep(asked.correlationId)) return
     const name = FsPath.name(target)
     if (!TemporaryNames.hasForm(name) || !isCreation(asked)) return
-    // An entry that was staged below a temporary name, or moved out of one, may be a foreign file of that form.
+    // An entry may be a file of another program if it was staged below a temporary name or moved out of one.
     const isStaged = this.has(FsPath.parent(target)) || (to !== undefined && this.has(path))
     if (!isStaged) this.#made.add(name)
   }

@@ -1,7 +1,7 @@
 /**
- * A backend that answers from a recording. The key of each step is a description of the request. The answers of a key are returned in their
- * recorded order. The library's temporary names are random, so keys replace each of them by the same name. Other names of that form are not
- * replaced.
+ * A backend that answers from a recording. The key of a step is a description of its request. The answers of one key are
+ * returned in their recorded order. Temporary names of the library are random, so keys contain the same name for each of them.
+ * Other names of that form are kept.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -45,7 +45,7 @@ const nameTemporaries =
           .join("/")
       : path
 
-/** Describes each step in words, because the error for a missing step shows its key. */
+/** Describes each step in words, because the error for a missing step contains its key. */
 const keysOf = (nameOf: (path: FsPath.FsPath) => string) => ({
   stat: (path: FsPath.FsPath) => `stat ${nameOf(path)}`,
   list: (path: FsPath.FsPath) => `list ${nameOf(path)}`,
@@ -106,7 +106,7 @@ interface Recording {
 
 const readRecording = Effect.fnUntraced(function* (journal: Scrivener<Entry>): Effect.fn.Return<Recording, JournalError> {
   const hidden = new HiddenNames()
-  // A step may use a name before another step creates it, so all names are collected first.
+  // Collect all names first, because a step may use a name before another step creates it.
   yield* Stream.runForEachArray(operations(journal), (some) => Effect.sync(() => some.forEach((one) => hidden.observe(one))))
   const keys = keysOf(nameTemporaries(hidden))
   const answers: Recording["answers"] = new Map()
@@ -234,7 +234,7 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
   }
 }
 
-/** Tests whether the recorded backend removed trees in one step. Otherwise the engine removes them file by file. */
+/** Tests whether the recorded backend removed trees in one step. If not, the engine removes them file by file. */
 const hasTreeRemovals = ({ answers }: Recording): boolean => [...answers.keys()].some((key) => key.endsWith(" and all in it"))
 
 export const makeRecordedBackend = (journal: Scrivener<Entry>, options: Options = {}): Effect.Effect<Backend, JournalError> =>

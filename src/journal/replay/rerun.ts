@@ -1,4 +1,4 @@
-/** Carries out a recorded session again on another filesystem: steps at the port, and calls as a leaf does. */
+/** Carries out a recorded session again on another filesystem. Steps run at the port, and calls run as in a leaf. */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Read from "../../engine/read.ts"
@@ -30,8 +30,8 @@ const attributesUnsupported = Faults.unsupported("attributes")
 const notFoundFields: AnswerFields = { answer: "fault", kind: "NotFound" }
 
 /**
- * Returns the length to read. A read may return fewer bytes than requested, even before the end of the file, and then the recorded length
- * counts.
+ * Returns the length to read. A read may return fewer bytes than requested, even before the end of the file. Then the recorded
+ * length is used.
  */
 const readLength = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead): number => {
   const answer = answered?.answer
@@ -40,7 +40,7 @@ const readLength = ({ answered }: Operation, { length = 0, offset = 0 }: FileRea
   return offset + size < answer.totalSize ? size : length
 }
 
-/** Reads a link if the request has no length, otherwise a file. Opening was recorded as a read of no bytes. */
+/** Reads a link if the request has no length, and otherwise a file. A request for 0 bytes is the record of opening a file. */
 const read = (
   journal: Scrivener<Entry>,
   port: Backend,
@@ -89,7 +89,7 @@ const remove = (port: Backend, { path }: Operation, recursive: boolean): Effect.
     files: Math.max(1, deleted)
   }))
 
-/** Sets the attributes. Sets the mode of a copy only if it was kept where the copy was recorded. */
+/** Sets the attributes. Sets the mode of a copy only if the recorded copy kept its mode. */
 const setAttributes = (
   port: Backend,
   { answered, path }: Operation,

@@ -23,7 +23,7 @@ interface BuildContext {
   readonly base: Backend | undefined
 }
 
-/** Reads contents of the beginning from the base. A missing file reads as empty, because the append created it. */
+/** Reads contents of the beginning from the base. A missing file reads as empty, because a recorded append created it. */
 const readFromBase =
   (base: Backend): Source["beginning"] =>
   (path) =>
@@ -60,7 +60,7 @@ const copyFromBase = Effect.fnUntraced(function* (
         pending.push([FsPath.join(from, keyOf(child)), FsPath.join(to, keyOf(child))])
     } else
       return yield* Effect.fail(
-        notRecorded(source.operation, from, "it is not a file, a directory or a link, so it cannot be created")
+        notRecorded(source.operation, from, "the entry is not a file, a directory or a link, so it cannot be created")
       )
     if (stat.kind !== "symlink") yield* setMode(draft, to, stat.mode)
   }
@@ -72,7 +72,7 @@ const buildNode = (context: BuildContext, path: FsPath.FsPath, node: Node): Effe
     case "nothing":
       return removeAt(draft, path)
     case "unknown":
-      return Effect.fail(notRecorded(source.operation, path, "its kind was not recorded"))
+      return Effect.fail(notRecorded(source.operation, path, "the kind of the entry was not recorded"))
     case "symlink":
       return Effect.andThen(removeAt(draft, path), draft.links!.make(path, node.target))
     case "file":
@@ -100,7 +100,7 @@ const buildNode = (context: BuildContext, path: FsPath.FsPath, node: Node): Effe
 const withAttributes = (node: Node, attributes: Attributes): Node =>
   node.kind === "file" || node.kind === "directory" ? { ...node, attributes } : node
 
-/** Returns the entries that a directory had in the beginning, and of which nothing newer is known. */
+/** Returns the entries that a directory had in the beginning. Omits entries for which the journal has newer facts. */
 const remainingOriginals = (
   { world }: BuildContext,
   { entries, origin }: Directory

@@ -1,5 +1,5 @@
 /**
- * Undoes changes. Compares the known tree at the position with the current one. Looks only at paths that differ or were
+ * Undoes changes. It compares the known tree at the position with the current tree. It examines only paths that differ or were
  * changed in between, and reverts all differences in one transaction.
  */
 import type * as DateTime from "effect/DateTime"
@@ -34,8 +34,8 @@ import { normalizePath } from "./paths.ts"
 import type { Drift, State } from "./values.ts"
 import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
-// The two trees of an undo: the current one and the target, both reduced to their differences. An entry of the beginning
-// is read from the place to which it was moved, or from the contents in the journal.
+// The two trees of an undo: the current tree and the target tree, both reduced to their differences. An entry of the beginning
+// is read at its current path, or from the contents in the journal.
 
 type Bytes = Stream.Stream<Uint8Array, ContentError>
 
@@ -45,7 +45,7 @@ interface UndoContext {
   readonly beginning: World["beginning"]
   readonly targetWorld: World
   readonly now: World
-  /** The current places of entries of the beginning, for entries that were moved or changed, by their original path. */
+  /** The current paths of entries of the beginning that were moved or changed, by their original paths. */
   readonly currentPaths: ReadonlyMap<FsPath.FsPath, FsPath.FsPath>
   readonly isSelectedOrAbove: (path: FsPath.FsPath) => boolean
   /** The contents of the target tree, by path. */
@@ -86,17 +86,20 @@ const fileOf = (
 const specialFileFault = (path: FsPath.FsPath): Fault => ({
   _tag: "IoError",
   path,
-  detail: "it is not a file, a directory or a link, so it cannot be restored"
+  detail: "the entry is not a file, a directory or a link, so it cannot be restored"
 })
 
 const unreadableLinkFault = (path: FsPath.FsPath): Fault => ({
   _tag: "IoError",
   path,
   code: "ENOTSUP",
-  detail: "it is a link, and this filesystem cannot read links, so it cannot be restored"
+  detail: "the entry is a link, and this filesystem cannot read links, so the link cannot be restored"
 })
 
-/** Returns the actual tree at a path. With a target path, also records the file contents under that path of the target tree. */
+/**
+ * Returns the actual tree at a path. With a target path, also records the contents of its files below that path of the target
+ * tree.
+ */
 const treeAt = Effect.fnUntraced(function* (
   context: UndoContext,
   path: FsPath.FsPath,
@@ -134,11 +137,11 @@ const treeAt = Effect.fnUntraced(function* (
 const withAttributes = (node: TreeNode | undefined, attributes: Attributes | undefined): TreeNode | undefined =>
   node === undefined || node.kind === "symlink" ? node : { ...node, ...knownAttributes(attributes) }
 
-/** Removes the mode, which was set after the target position. */
+/** Removes the mode from a node, because the mode was set after the target position. */
 const withoutMode = (node: TreeNode | undefined): TreeNode | undefined =>
   node === undefined || node.kind === "symlink" ? node : { ...node, mode: undefined }
 
-/** Returns the current path of an entry of the beginning, which may have moved alone or with a directory. */
+/** Returns the current path of an entry of the beginning. The entry may have been moved alone or with a directory. */
 const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath): FsPath.FsPath | undefined => {
   for (let above = origin; ; above = FsPath.parent(above)) {
     const currentPath = currentPaths.get(above)
@@ -146,7 +149,7 @@ const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath
       const names = FsPath.segments(FsPath.relative(above, origin))
       let node = now.get(currentPath)
       for (const name of names) {
-        // The name belongs to another entry now.
+        // Another entry has this name now.
         if (node.kind === "directory" && node.entries.has(now.key(name))) return undefined
         node = now.child(node, name)
       }
@@ -157,11 +160,11 @@ const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath
 }
 
 const unknownError = ({ source }: UndoContext, path: FsPath.FsPath) =>
-  notRecorded(source.operation, path, "its previous state was not recorded")
+  notRecorded(source.operation, path, "the previous state was not recorded")
 
 const noNames = new Set<string>()
 
-/** Returns the names that a directory had in the beginning, and about which the journal knows something. */
+/** Returns the names that the journal knows in a directory of the beginning. */
 const namesOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath): ReadonlySet<string> => {
   const names = new Set(now.beginning.namesIn(origin))
   for (const path of currentPaths.keys())
@@ -169,7 +172,7 @@ const namesOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath): Rea
   return names
 }
 
-/** Returns the tree that a path had in the beginning, without the excluded children. */
+/** Returns the tree that a path had in the beginning. Omits the excluded children. */
 const originTree = Effect.fnUntraced(function* (
   context: UndoContext,
   origin: FsPath.FsPath,
@@ -276,7 +279,7 @@ interface Options {
   readonly dryRun?: boolean | undefined
 }
 
-/** The two trees at one path; both are `undefined` if the path is not affected. */
+/** The two trees at one path. Both are `undefined` if the undo does not change the path. */
 interface TreePair {
   readonly before: TreeNode | undefined
   readonly after: TreeNode | undefined
@@ -286,7 +289,7 @@ interface Finding extends UndoContext {
   readonly touched: ReadonlySet<FsPath.FsPath>
   readonly isSelected: (path: FsPath.FsPath) => boolean
   readonly conflicts: Array<Drift>
-  /** The modification times to set on entries whose content stays. */
+  /** The modification times to restore on entries whose content does not change. */
   readonly times: Array<TimeChange>
 }
 
@@ -304,7 +307,9 @@ const entriesOf = (node: Node): Directory["entries"] => (node.kind === "director
 const hasDifferentMode = (former: Attributes | undefined, now: Attributes | undefined): boolean =>
   former !== now && former?.mode !== now?.mode && former?.mode.value !== now?.mode.value
 
-/** Returns the time to restore, if any. An entry that was written since then gets a new time in any case. */
+/**
+ * Returns the time to restore. Returns `undefined` for an entry that was written since then, because it gets a new time anyway.
+ */
 const timeToRestore = (former: Attributes | undefined, now: Attributes | undefined): DateTime.Utc | undefined => {
   const { value } = former?.modified ?? {}
   return former?.modified === now?.modified || value?.epochMilliseconds === now?.modified.value?.epochMilliseconds
@@ -315,7 +320,7 @@ const timeToRestore = (former: Attributes | undefined, now: Attributes | undefin
 const hasEqualAttributes = (former: Attributes | undefined, now: Attributes | undefined): boolean =>
   !hasDifferentMode(former, now) && timeToRestore(former, now) === undefined
 
-/** Tests whether both nodes are the same directory. Only one of the worlds may know that the node is a directory. */
+/** Tests whether both nodes are the same directory. It is enough if one of the worlds knows that the node is a directory. */
 const isSameDirectory = (a: Node, b: Node): boolean =>
   (a.kind === "directory" || a.kind === "origin") &&
   (b.kind === "directory" || b.kind === "origin") &&
@@ -339,7 +344,7 @@ const entryNames = (...nodes: ReadonlyArray<Node>): ReadonlyMap<string, string> 
   return out
 }
 
-/** Adds a conflict for each unrecorded entry in a directory that the undo would remove. */
+/** Adds conflicts for a directory that the undo would remove: one for each entry in it that is not recorded. */
 const addUnrecordedConflicts = Effect.fnUntraced(function* (
   finding: Finding,
   top: FsPath.FsPath,
@@ -379,20 +384,20 @@ const pairOf = Effect.fnUntraced(function* (
     return undefined
   }
   if (former.kind === "origin" && now.kind === "origin" && former.path === now.path) {
-    // Only the attributes differ, so a directory's contents need not be read.
+    // Only the attributes differ, so the contents of a directory need not be read.
     const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
     if (stat?.kind === "directory") return yield* directoryPair(finding, path, former, now)
   }
   yield* addConflicts(finding, path, now)
   yield* addUnrecordedConflicts(finding, path, now)
-  // After a conflict the undo fails, so the trees are not needed.
+  // Skip the trees after a conflict, because the undo will fail.
   if (finding.conflicts.length > 0) return undefined
   const before = yield* treeAt(finding, path)
   const after = yield* targetTreeAt(finding, path, former)
   const attributes = attributesOf(beginning, now)
   if (before !== undefined && after?.kind === before.kind && after.kind !== "symlink") {
     if (after.mode === undefined && attributes?.mode.value !== undefined) {
-      return yield* Effect.fail(notRecorded("undo", path, "its previous permission bits were not recorded"))
+      return yield* Effect.fail(notRecorded("undo", path, "the previous permission bits were not recorded"))
     }
     if (after.kind === "file" && before.kind === "file" && after.id === before.id) {
       yield* planTime(finding, path, after.modifiedAt)
@@ -430,7 +435,7 @@ const directoryPair = Effect.fnUntraced(function* (
   const { beginning } = finding.now
   const [past, present] = [attributesOf(beginning, former), attributesOf(beginning, now)]
   const hasOtherMode = hasDifferentMode(past, present)
-  // A change inside the directory gives the directory a new time in any case.
+  // Restore the time only if nothing inside the directory changes, because each change gives the directory a new time.
   const time = before.size === 0 && after.size === 0 ? timeToRestore(past, present) : undefined
   if (before.size === 0 && after.size === 0 && !hasOtherMode && time === undefined) return undefined
   const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
@@ -441,7 +446,7 @@ const directoryPair = Effect.fnUntraced(function* (
   const mode = past?.mode.value
   const restoresMode = hasOtherMode && mode !== undefined && stat.mode !== undefined
   if (hasOtherMode && mode === undefined && stat.mode !== undefined && finding.isSelected(path)) {
-    return yield* Effect.fail(notRecorded("undo", path, "its previous permission bits were not recorded"))
+    return yield* Effect.fail(notRecorded("undo", path, "the previous permission bits were not recorded"))
   }
   const drift = hasOtherMode ? yield* difference(finding, path, now) : undefined
   if (drift !== undefined) {
@@ -466,7 +471,7 @@ const conflictFault = ({ actual, expected, path }: Drift): Fault => ({
 
 const concurrentChangeCodes = new Set<unknown>(["ECHANGED", "EEXIST", "ENOTEMPTY"])
 
-/** Turns a failure that is due to a concurrent change into a Conflict. */
+/** Converts a failure that a concurrent change has caused to a Conflict. */
 const asConflict = <E>(error: E | Fault | Mismatch): Effect.Effect<never, E | Fault> => {
   const fault = error as Fault | Mismatch
   const isConflict = fault._tag === "Mismatch" || (fault._tag === "IoError" && concurrentChangeCodes.has(fault["code"]))
@@ -496,7 +501,7 @@ const withTimes = (
 const setTime = (port: Backend, path: FsPath.FsPath, modifiedAt: DateTime.Utc): Effect.Effect<void, Fault> =>
   Effect.mapError(port.attributes!.set(path, { modifiedAt }), (fault) => located(fault, path))
 
-/** Sets the times before the effect. Restores them if one cannot be set, or if the effect fails. */
+/** Sets the times before the effect. If a time cannot be set or the effect fails, restores the times. */
 const setTimesBefore = <E>(
   port: Backend,
   times: ReadonlyArray<TimeChange>,
@@ -573,7 +578,7 @@ const invalidPositionFault: Fault = {
   _tag: "InvalidArgument",
   argument: "to",
   path: FsPath.root,
-  detail: "it must be a position, or 0 for the beginning"
+  detail: "the value must be a position, or 0 for the beginning"
 }
 
 export const undo = (

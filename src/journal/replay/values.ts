@@ -3,7 +3,8 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { FaultKind } from "../FileSystemEntry.ts"
 
 /**
- * A replay that needs data that was not recorded: the former state of a path, or the content from which a file was made.
+ * The failure of a replay that needs data that was not recorded: the former state of a path, or the content from which a file
+ * was made.
  *
  * @since 0.1.0
  */
@@ -23,7 +24,7 @@ export class NotRecorded extends Schema.TaggedError<NotRecorded>("fs-algebra/Not
  * @since 0.1.0
  */
 export interface Change {
-  /** The position of the request; of a chunked write, of its first chunk. */
+  /** The position of the request. For a chunked write, the position of its first chunk. */
   readonly position: number
   /** The position of the answer, if there is one. */
   readonly answered?: number
@@ -46,13 +47,13 @@ export interface Change {
   readonly message?: string
   /** The number of bytes written or moved. */
   readonly bytes?: number
-  /** The SHA-256 of the resulting file in hexadecimal, if the entries tell it. */
+  /** The SHA-256 of the resulting file in hexadecimal, if the entries contain it. */
   readonly version?: string
 }
 
 /**
- * The state of a path. `unknown` means that something is there, but the journal does not tell what. `mode` has the permission bits, if the
- * journal knows them.
+ * The state of a path. `unknown` means that the path has an entry, but the journal does not tell which. `mode` is the
+ * permission bits, if the journal knows them.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,7 @@
 /**
- * The tree that a journal knows. Recorded changes add and remove nodes. All other nodes are known only by their original path, wherever
- * they were moved. Facts about the beginning that later entries reveal are stored separately, and are valid for every earlier position too.
+ * The tree that a journal knows. Recorded changes add and remove nodes. All other nodes are known only by their original path,
+ * even after moves. Later entries may reveal facts about the beginning. These facts are stored separately, and are valid for
+ * every earlier position too.
  */
 import type * as DateTime from "effect/DateTime"
 import * as FsPath from "../../model/FsPath.ts"
@@ -8,8 +9,8 @@ import type { Content, FileEdit } from "../FileSystemEntry.ts"
 import { HiddenNames } from "./paths.ts"
 
 /**
- * A part of a content: bytes of an entry, the content of a path in the beginning, or an edit of these. An append keeps the earlier parts as
- * one nested list, so that many small appends use little memory.
+ * A part of a content: the bytes of an entry, the content that a path had in the beginning, or an edit of other parts. An
+ * append keeps the earlier parts as one nested list, so that many small appends use little memory.
  */
 export type Part =
   | Content
@@ -18,8 +19,8 @@ export type Part =
   | { readonly edits: FileEdit["edits"]; readonly base: ReadonlyArray<Part>; readonly version: string | undefined }
 
 /**
- * The value of an attribute between two changes. Copies of a world share the cell, so a value that is revealed later is valid for earlier
- * positions too.
+ * The value of an attribute between two changes. Copies of a world share the cell. So a value that is revealed later is valid
+ * for earlier positions too.
  */
 export interface Cell<A> {
   value?: A | undefined
@@ -39,21 +40,21 @@ export interface File {
   readonly attributes: Attributes
 }
 
-/** An entry that the journal knows only by its original path. The entry may be of any kind, or missing. */
+/** An entry that the journal knows only by its original path. The entry may have any kind, or may be missing. */
 export interface Origin {
   readonly kind: "origin"
   readonly path: FsPath.FsPath
-  /** The attributes; absent if no change has set them since the beginning. */
+  /** The attributes. Absent if no change has set them since the beginning. */
   readonly attributes?: Attributes | undefined
 }
 
 export interface Directory {
   readonly kind: "directory"
-  /** The known entries by their folded name. For all other names, `origin` decides. */
+  /** The known entries by their folded name. For other names, `origin` decides. */
   readonly entries: Map<string, { readonly name: string; readonly node: Node }>
-  /** The original path; absent if all entries of the directory are known. */
+  /** The original path. Absent if all entries of the directory are known. */
   readonly origin?: FsPath.FsPath | undefined
-  /** The attributes; absent if no change has set them, so that the attributes of the origin apply. */
+  /** The attributes. Absent if no change has set them. The attributes of the origin are valid then. */
   readonly attributes?: Attributes | undefined
   /** True if the directory itself was created or moved, not only an entry in it. */
   readonly isTouched: boolean
@@ -91,7 +92,7 @@ export class Beginning {
     this.hidden = hidden
   }
 
-  /** Returns one spelling for all paths that differ only in case: the first one seen. */
+  /** Returns the same spelling for all paths that differ only in case. It is the first spelling that was seen. */
   canonicalSpelling(path: FsPath.FsPath): FsPath.FsPath {
     const folded = FsPath.fold(path)
     const known = this.#spellings.get(folded)
@@ -99,7 +100,7 @@ export class Beginning {
     return known ?? path
   }
 
-  /** Records the state of a path before the first entry of the journal. Later facts about the same path are ignored. */
+  /** Records the state of a path before the first entry of the journal. Ignores later facts about the same path. */
   reveal(path: FsPath.FsPath, known: BeginningFact): void {
     if (this.known.has(path)) return
     this.known.set(path, known)
@@ -118,7 +119,7 @@ export class Beginning {
     return attributes
   }
 
-  /** Returns the names in a directory about which a fact is known, including that a name did not exist. */
+  /** Returns the names in a directory for which a fact is known. The fact may be that the name did not exist. */
   namesIn(path: FsPath.FsPath): Iterable<string> {
     return this.#names.get(path) ?? []
   }
@@ -202,7 +203,7 @@ export class World {
     return node
   }
 
-  /** Sets the node at a path. Replaces any other node on the way to the path. The path must not be the root. */
+  /** Sets the node at a path. A parent that is not a directory is replaced by one. The path must not be the root. */
   set(path: FsPath.FsPath, node: Node): void {
     const names = FsPath.segments(path)
     const last = names.length - 1
@@ -225,7 +226,10 @@ export class World {
     return path === FsPath.root ? this.rootDirectory : asDirectory(this.get(path), true)
   }
 
-  /** Resolves links. Returns `undefined` for an absolute target, because only the filesystem knows the absolute path of its root. */
+  /**
+   * Resolves links. Returns `undefined` for an absolute target, because only the filesystem knows the absolute path of its
+   * root.
+   */
   resolveLinks(path: FsPath.FsPath, through: "last" | "parents"): FsPath.FsPath | undefined {
     const pendingNames = [...FsPath.segments(path)].reverse()
     const current: Array<string> = []

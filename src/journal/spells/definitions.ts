@@ -1,12 +1,12 @@
-/** The parameters and results of each spell. Fields are named as in the agent tools of the same names. Paths are relative to the branch. */
+/** The parameters and results of each spell. The fields have the names of the agent tools. Paths are relative to the branch. */
 import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { CreateMode, type Edit, FileDelete, FileEdit, FileList, FileRead, FileWrite } from "../FileSystemEntry.ts"
 
-// Ids of file requests, derived from the position of the spell's invocation. So a repeated request has the same id, and an
-// answer identifies its spell.
+// Ids of file requests, derived from the position of the spell's invocation. So a repeated request has the same id, and the id
+// of an answer identifies its spell.
 
-/** The step of a spell. `ask` is the only step, except for an edit without FileEdit, which has a `read` and a `write`. */
+/** The step of a spell. `ask` is the only step. Without FileEdit, an edit has the steps `read` and `write` instead. */
 export type Step = "ask" | "read" | "write"
 
 export interface Derived {
@@ -18,7 +18,7 @@ export interface Derived {
 
 interface Ids {
   readonly idOf: (derived: Derived) => string
-  /** Returns the parts of an id; `undefined` for an id that was made elsewhere. */
+  /** Returns the parts of an id. Returns `undefined` for an id that another program made. */
   readonly parse: (id: string) => Derived | undefined
 }
 
@@ -42,7 +42,7 @@ export const SpellName = Schema.Literals(["read_file", "write_file", "list_direc
 export type SpellName = typeof SpellName.Type
 
 /**
- * A request to carry out a spell. The caller creates the id, and uses it once.
+ * A request to carry out a spell. The caller creates the id, and uses the id once.
  *
  * @since 0.1.0
  */
@@ -50,7 +50,7 @@ export class SpellInvocation extends Schema.TaggedClass<SpellInvocation>("fs-alg
   correlationId: Schema.String,
   /** The spell's name. A name that is not a `SpellName` is answered with UnknownSpell. */
   spell: Schema.String,
-  /** The parameters. Invalid ones are answered with InvalidParameters. */
+  /** The parameters. Invalid parameters are answered with InvalidParameters. */
   parameters: Schema.Json
 }) {}
 
@@ -68,9 +68,13 @@ export class SpellResult extends Schema.TaggedClass<SpellResult>("fs-algebra/Spe
 /**
  * The kinds of spell fault.
  *
- * The first eleven are those of FileFault. NotText: an edit of a file that is not text. InvalidArgument: an edit whose text does not occur,
- * or occurs more than once. LimitExceeded: a content is larger than a result or a write may be. Conflict, Unsupported and Unavailable come
- * from an extended leaf, and mean the same as in `FsError`. After UnknownSpell and InvalidParameters nothing was attempted.
+ * The first eleven are those of FileFault. Conflict, Unsupported and Unavailable come from an extended leaf, and mean the same
+ * as in `FsError`. The others are:
+ *
+ * - `NotText`: an edit of a file that is not text
+ * - `InvalidArgument`: an edit whose text does not occur, or occurs more than once
+ * - `LimitExceeded`: a content that is too large for a result or a write
+ * - `UnknownSpell`, `InvalidParameters`: the spell was not attempted
  *
  * @since 0.1.0
  */
@@ -146,7 +150,7 @@ const writeFile = {
   description: "Write a whole file, or with mode append add to its end. Without a mode there must be no such file yet.",
   parameters: Schema.Struct({
     path,
-    /** The text; for the encoding "binary", base64, which may contain line breaks. */
+    /** The text. For the encoding "binary" it is base64, which may contain line breaks. */
     content: wellFormed,
     /** @default "create" */
     mode: Schema.optionalKey(Mode),
@@ -163,10 +167,10 @@ const listDirectory = {
     path: Schema.optionalKey(path),
     /** A glob relative to the path. @default everything */
     pattern: Schema.optionalKey(Schema.String),
-    /** True to list everything below the directory, with paths relative to `path`. @default false */
+    /** Whether to list everything below the directory, with paths relative to `path`. @default false */
     recursive: Schema.optionalKey(Schema.Boolean)
   }),
-  /** All entries other than directories are in `files`. */
+  /** `files` contains all entries that are not directories. */
   result: Schema.Struct({ path, directories: Schema.Array(Schema.String), files: Schema.Array(Schema.String) })
 }
 
@@ -176,10 +180,10 @@ const deleteFile = {
     path,
     /** @default false */
     recursive: Schema.optionalKey(Schema.Boolean),
-    /** True if a missing entry is a success. @default false */
+    /** Whether a missing entry is a success. @default false */
     allow_missing: Schema.optionalKey(Schema.Boolean)
   }),
-  /** `deleted` counts files, links and others, without directories. */
+  /** `deleted` is the number of files, links and other entries, without directories. */
   result: Schema.Struct({ path, deleted: nonNegativeInt })
 }
 
@@ -189,9 +193,9 @@ const editFile = {
     path,
     old_string: Schema.optionalKey(wellFormed),
     new_string: Schema.optionalKey(wellFormed),
-    /** True to replace every occurrence; otherwise there must be exactly one. @default false */
+    /** Whether to replace every occurrence. If not, the text must occur exactly once. @default false */
     replace_all: Schema.optionalKey(Schema.Boolean),
-    /** Several edits instead of the three fields above. Each is searched for in the original text. */
+    /** Several edits instead of the three fields above. The text of each edit is searched for in the original text. */
     edits: Schema.optionalKey(Schema.Array(Change))
   }).check(
     Schema.makeFilter(({ edits, new_string, old_string, replace_all }) => {
@@ -208,7 +212,7 @@ const editFile = {
 }
 
 /**
- * The spells by name, each with its description, parameters and result. Their values are the same in memory and in JSON.
+ * The spells by name, each with its description, parameters and result. The values have the same form in memory and in JSON.
  *
  * @since 0.1.0
  */
@@ -243,7 +247,7 @@ interface SpellCall<Name extends SpellName = SpellName> {
   readonly parameters: Parameters<Name>
 }
 
-/** A union over the spells, so that each has its own type of parameters. */
+/** A union over the spells, in which each spell has its own type of parameters. */
 export type AnySpellCall = { readonly [Name in SpellName]: SpellCall<Name> }[SpellName]
 
 const spellFault = (
@@ -278,7 +282,7 @@ export const parseInvocation = (invocation: SpellInvocation): AnySpellCall | Spe
 const encoder = new TextEncoder()
 const decodeBase64 = Schema.decodeUnknownResult(Schema.Uint8ArrayFromBase64)
 
-/** Returns the content's bytes, or `undefined` if the declared base64 is invalid. */
+/** Returns the bytes of the content. Returns `undefined` if the content should be base64 but is invalid. */
 const bytesOf = ({ content, encoding = "utf-8" }: Parameters<"write_file">): Uint8Array | undefined => {
   if (encoding === "utf-8") return encoder.encode(content)
   const decoded = decodeBase64(content.replace(/[ \t\r\n]/g, ""))

@@ -1,6 +1,6 @@
 /**
- * Tracks a journal of spells as it grows: the open and the answered invocations. Each id is used once: only its first invocation and its
- * first answer count.
+ * Tracks the open and the answered invocations of a journal of spells while the journal grows. Each id is used once: only its
+ * first invocation and its first answer count.
  */
 import * as Deferred from "effect/Deferred"
 import * as Effect from "effect/Effect"
@@ -17,7 +17,7 @@ export type SpellAnswer = SpellResult | SpellFault
 
 export type NoAnswerError = JournalError | DaemonError
 
-/** The state of an invocation. An answered one keeps only the position of its answer, to save memory. */
+/** The state of an invocation. For an answered invocation only the position of the answer is stored, to save memory. */
 type InvocationState =
   | { readonly _tag: "Open"; readonly position: number; readonly invocation: SpellInvocation }
   | { readonly _tag: "Answered"; readonly position: number }
@@ -29,7 +29,7 @@ interface AnswerWaiters {
 
 export interface InvocationLog {
   readonly waitUntilRead: (position: number) => Effect.Effect<void, NoAnswerError>
-  /** Returns the state of an invocation, as far as the journal has been read. */
+  /** Returns the state of an invocation at the position up to which the journal was read. */
   readonly state: (correlationId: string) => InvocationState | undefined
   readonly answer: (correlationId: string) => Effect.Effect<SpellAnswer, NoAnswerError>
   readonly firstOpen: () => number | undefined
@@ -112,7 +112,7 @@ export const make = Effect.fnUntraced(function* (
       }),
     state: (correlationId) => states.get(correlationId),
     firstOpen: () => {
-      // The map has the order of the invocations.
+      // The map is in the order of the invocations.
       for (const state of states.values()) if (state._tag === "Open") return state.position
       return undefined
     },

@@ -71,7 +71,10 @@ const faultResult = (invocation: SpellInvocation, path: string, fault: Fault): N
 const isContent = (entry: Entry): entry is FileContent | FileContentChunk =>
   entry._tag === "FileContent" || entry._tag === "FileContentChunk"
 
-/** Returns the parts of the content that was read by the request with this id. All entries of the content must be before the position. */
+/**
+ * Returns the parts of the content that the request with this id has read. All entries of the content must be before the
+ * position.
+ */
 const contentParts = ({ journal }: Context, id: string, before: number): Effect.Effect<ReadonlyArray<Content>, JournalError> =>
   journal.readBackward(before).pipe(
     Stream.map(({ entry }) => entry),
@@ -100,7 +103,9 @@ const readWhole = (context: Context, id: string, before: number): Effect.Effect<
 
 const isFault = (value: Uint8Array | Edited | Fault): value is Fault => "_tag" in value
 
-/** Decodes text, and encodes other contents in base64. A content with a NUL byte is not text, as in this library's search. */
+/**
+ * Decodes text, and encodes other contents in base64. A content with a NUL byte is not text, as in searches of this library.
+ */
 const textOf = (bytes: Uint8Array): { readonly encoding: Encoding; readonly content: string } => {
   const text = bytes.includes(0) ? undefined : decode(bytes)
   return typeof text === "string"
@@ -235,8 +240,8 @@ const nextEntries = (
 }
 
 /**
- * Returns the answer or the next request of the spell. An answer that does not fit also ends the spell, because its caller
- * would wait until the timeout.
+ * Returns the answer or the next request of the spell. An answer of an unexpected kind also ends the spell, because its caller
+ * would otherwise wait until the timeout.
  */
 export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect.Effect<NextEntries, JournalError> => {
   const spellCall = parseInvocation(context.invocation)

@@ -1,7 +1,8 @@
 /**
- * A content store in a directory. Each content is a file named by its hash, in one of 256 folders. The file is written under a hidden name
- * and then renamed, so a hash names a complete file or none. Concurrent writers of the same content produce the same file. A hidden name
- * contains the identity of its process; opening the store removes the hidden files of dead processes.
+ * A content store in a directory. Each content is a file whose name is its hash, in one of 256 subdirectories. The file is
+ * written under a hidden name and then renamed. So a file with a hash as its name is complete. Concurrent writers of the same
+ * content produce the same file. A hidden name contains the identity of its process. Opening the store removes the hidden files
+ * of dead processes.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -76,13 +77,13 @@ export const make = (): ContentStore => {
 
 const operationDirectory = "ContentStore.put"
 
-/** The size in bytes up to which a synchronous write is faster than handing the bytes to another thread. */
+/** The largest size, in bytes, at which a synchronous write is faster than a write in another thread. */
 const maxSyncWriteBytes = 64 * 1024
 
 /** The age in milliseconds after which a hidden file is a leftover, if it is unknown whether its process is alive. */
 const leftoverAgeMillis = 24 * 60 * 60 * 1000
 
-/** Opening with O_NONBLOCK does not block if a pipe stands in place of a content. Windows has no such flag. */
+/** With O_NONBLOCK, opening does not block if the path is a FIFO. Windows has no such flag. */
 const { O_NONBLOCK, O_RDONLY }: { readonly O_NONBLOCK?: number; readonly O_RDONLY: number } = Fs.constants
 
 const draftNamePattern = /^\.([0-9a-z-]+)\.[0-9a-f]{24}\.tmp$/
@@ -90,7 +91,10 @@ const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 
 const mkdir = (directory: string): void => void makeDirectories(directory, 0o700)
 
-/** Removes the leftovers of dead processes. `now` is the time of a new file, because the disk's clock may differ from the machine's. */
+/**
+ * Removes the leftovers of dead processes. Compares their ages with the time of a new file, because the clock of the disk may
+ * differ from the clock of the machine.
+ */
 const removeLeftovers = (directory: string): void => {
   const entries = Fs.readdirSync(directory).filter((name) => draftNamePattern.test(name))
   if (entries.length === 0) return
@@ -180,7 +184,7 @@ export const makeDirectory = (
     )
   }
 
-  /** Syncs an existing content, because the process that wrote it may not have waited for the disk. */
+  /** Syncs an existing content, because the process that wrote it may not have synced it. */
   const syncExisting = (ref: ContentRef): Effect.Effect<ContentRef, JournalError> =>
     fsync
       ? Effect.acquireUseRelease(

@@ -8,14 +8,14 @@ import type { ContentStore, Recorded } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import type { Decode } from "./pages.ts"
 
-// Copies entries for the store, so that no caller can change a stored entry. Bytes above 4 KiB are replaced by their hash;
-// smaller ones are copied. A copy without bytes is frozen deeply, and readers share it. A copy with bytes cannot be
-// frozen, so each reader gets another copy.
+// Copies entries for the store, so that no caller can change a stored entry. Bytes above 4 KiB are replaced by their hash, and
+// smaller bytes are copied. A copy without bytes is deeply frozen, and readers share it. A copy with bytes cannot be frozen, so
+// each reader receives another copy.
 //
-// An entry is a plain record, or a class instance whose fields are its own properties. Its values are immutable values,
-// plain records, arrays and bytes.
+// An entry is a plain record, or a class instance whose fields are own properties. Its values are immutable values, plain
+// records, arrays and bytes.
 
-/** The largest size in bytes that stays in an entry. */
+/** The largest size, in bytes, of bytes that stay in an entry. */
 export const maxInlineBytes = 4_096
 
 type Fields = Record<string, unknown>
@@ -40,7 +40,7 @@ const isPlain = (value: object): boolean => {
 }
 
 const setField = (to: Fields, field: string, value: unknown): void => {
-  // A plain assignment would set the record's prototype.
+  // Define the field, because an assignment would set the prototype of the record.
   if (field === "__proto__") Object.defineProperty(to, field, { value, writable: true, enumerable: true, configurable: true })
   else to[field] = value
 }
@@ -53,7 +53,7 @@ const copyRecord = (from: object, findings: CopyFindings, maxBytes: number): obj
     else if (isBytes(value)) {
       findings.hasBytes = true
       if (value.length > maxBytes) (findings.large ??= []).push({ owner: to, field, bytes: value })
-      // A pooled Buffer costs a fifth of a separate array.
+      // Use a pooled Buffer, because it costs a fifth of a separate array.
       else setField(to, field, maxBytes === maxInlineBytes ? Buffer.from(value) : new Uint8Array(value))
     } else setField(to, field, isPlain(value) ? copyRecord(value, findings, maxBytes) : value)
   }
@@ -68,13 +68,13 @@ const freeze = (record: object): void => {
 const hasBytes = (record: object): boolean =>
   Object.values(record).some((value) => isObject(value) && (isBytes(value) || (isPlain(value) && hasBytes(value))))
 
-/** Freezes an entry that the caller owns, unless it has bytes. */
+/** Freezes an entry that the caller owns. An entry with bytes is not frozen. */
 const freezeEntry = <E>(entry: E): E => {
   if (isObject(entry) && !hasBytes(entry)) freeze(entry)
   return entry
 }
 
-/** Returns a copy to store. The copy is made immediately; storing its large contents may take longer. */
+/** Returns a copy to store. The copy is made immediately. Storing its large contents may take longer. */
 export const copyForStore = <E>(contents: ContentStore, entry: E): Effect.Effect<E, JournalError> => {
   if (!isObject(entry)) return Effect.succeed(entry)
   const findings: CopyFindings = { hasBytes: false, large: undefined }

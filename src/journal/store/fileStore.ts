@@ -1,6 +1,7 @@
 /**
- * A store of entries in a file, and a reader of the file beside the process that writes it. The system reports when the file grows; a timer
- * covers systems that do not. A reader checks the file once more after it has begun to wait, so it misses no growth.
+ * A store of entries in a file. Another process may read the file while it is written. The system reports when the file grows.
+ * A timer is used in case the system does not report it. A reader checks the file again after it has begun to wait, so it
+ * misses no growth.
  */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
@@ -34,7 +35,7 @@ interface FileStoreOptions {
   readonly chained: boolean
 }
 
-/** Opening with O_NONBLOCK does not block if a pipe stands in place of a journal. Windows has no such flag. */
+/** With O_NONBLOCK, opening does not block if the path is a FIFO. Windows has no such flag. */
 const { O_NONBLOCK }: { readonly O_NONBLOCK?: number } = Fs.constants
 
 export const openFile = (path: string, flags: number): Effect.Effect<number, JournalError, Scope.Scope> =>
@@ -59,8 +60,8 @@ const danglingLinkError = new JournalError({
 })
 
 /**
- * Returns the path without links, so that all writers of a file claim the same name. The parent directory must exist. Throws for a link
- * without a target, because its creator would choose where the journal is created.
+ * Returns the path without links, so that all writers of a file claim the same name. The parent directory must exist. Throws
+ * for a link whose target does not exist, because the creator of the link would choose the path of the journal.
  */
 export const realPath = (path: string): string => {
   if (Fs.existsSync(path)) return Fs.realpathSync(path)
@@ -268,7 +269,7 @@ export const makeFollowing = <E, I>(
     const contents = rejectPuts(yield* Directory.makeDirectory(options.contents, { fsync: false, removesLeftovers: false }))
     const descriptor = yield* openFile(path, Fs.constants.O_RDONLY)
     const notifications = yield* watchFile(path)
-    /** The state of the file; `undefined` until the first line is complete. */
+    /** The state of the file. `undefined` until the first line is complete. */
     let state: { readonly point: Point; readonly pages: Pages.Pages<E> } | undefined
 
     const openPages = Effect.map(readStart(descriptor), (point) => {
@@ -294,11 +295,12 @@ export const makeFollowing = <E, I>(
         attempt(operationFollowing, () => Fs.fstatSync(descriptor))
       ),
       ({ nlink, size }) => {
-        if (nlink === 0) return Effect.fail(failure("io", "its file was removed"))
+        if (nlink === 0) return Effect.fail(failure("io", "the file of the journal was removed"))
         if (state === undefined) return scanLock.withPermit(Effect.andThen(openPages, scanNew))
-        // A partial line may have been replaced by another one, so only the end of complete groups is compared.
+        // Compare only the end of complete groups, because a new append may have replaced an incomplete line.
         if (size === state.point.offset) return Effect.void
-        if (size < state.point.offset) return Effect.fail(failure("corrupt", "entries were removed from its file"))
+        if (size < state.point.offset)
+          return Effect.fail(failure("corrupt", "entries were removed from the file of the journal"))
         return scanLock.withPermit(scanNew)
       }
     )
@@ -333,10 +335,12 @@ export const makeFollowing = <E, I>(
 const failure = (reason: JournalError["reason"], detail: string): JournalError =>
   new JournalError({ operation: operationFollowing, reason, detail })
 
-/** The number of attempts when two writers collide, and the longest pause between attempts in milliseconds. */
+/**
+ * The number of attempts to open a journal if two writers collide, and the longest pause between two attempts in milliseconds.
+ */
 const [maxAttempts, maxPauseMillis] = [5, 50] as const
 
-/** The lock of a journal's writers. Another copy of this module in the same process counts as another writer. */
+/** The lock for writing a journal. Another copy of this module in the same process counts as another writer. */
 const lock = ProcessLock.make({
   leaseMillis: 60_000,
   refreshMillis: 15_000,

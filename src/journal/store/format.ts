@@ -7,10 +7,10 @@ import { attempt, readAt } from "./systemCalls.ts"
 
 // The text format of a journal: a header line, then one line of JSON for each entry, `{v, pos, at, entry}`.
 //
-// The entries of one append are a group; `more` is the number of entries that follow in the group. A group without its
-// last line was never confirmed and does not count. In a chained journal, each line ends with a hash of the previous
-// line and of its own bytes. So a changed, removed, added or moved line breaks the chain. The file does not show
-// whether lines were cut off at its end. Only a copy of the last hash, kept elsewhere, shows this.
+// The entries of one append are a group, and `more` is the number of entries that follow in the group. A group without its last
+// line was never confirmed and is ignored. In a chained journal, each line ends with a hash of the previous line and of its own
+// bytes. So a changed, removed, added or moved line breaks the chain. The file does not show whether lines were cut off at its
+// end. To detect this, keep a copy of the last hash elsewhere.
 
 const version = 1
 
@@ -18,8 +18,8 @@ export const headerOf = (chained: boolean): string =>
   `{"format":"fs-algebra/journal","v":${version},"chained":${String(chained)}}\n`
 
 /**
- * Returns the header of a compacted journal. Entries up to `after` are removed, and `chain` is the hash of the last of them. `served` tells
- * whether leaves worked on the journal.
+ * Returns the header of a compacted journal. Entries up to `after` were removed, and `chain` is the hash of the last removed
+ * entry. `served` is true if leaves used the journal.
  */
 export const compactedHeaderOf = ({ after, chain, served }: Header): string =>
   `{"format":"fs-algebra/journal","v":2,"chained":${String(chain !== undefined)},"after":${after},"served":${String(served)}${
@@ -29,7 +29,7 @@ export const compactedHeaderOf = ({ after, chain, served }: Header): string =>
 /** The longest header in bytes, including the headers of later versions. */
 const maxHeaderBytes = 256
 
-/** The hash of the line before; `undefined` if the journal is not chained. */
+/** The hash of the previous line. `undefined` if the journal is not chained. */
 type Chain = string | undefined
 
 export const initialChain = (chained: boolean): Chain => (chained ? sha256(Buffer.from(headerOf(true))) : undefined)
@@ -41,7 +41,7 @@ const laterVersionError = (position?: number): JournalError =>
   new JournalError({
     operation: "Journal.read",
     reason: "version",
-    detail: "it was written by a later version of fs-algebra; upgrade fs-algebra to read it",
+    detail: "the journal was written by a later version of fs-algebra; upgrade fs-algebra to read it",
     ...(position === undefined ? {} : { position })
   })
 
@@ -58,9 +58,9 @@ const parseJson = (bytes: Uint8Array): Record<string, unknown> | undefined => {
 const isLaterVersion = (value: unknown): boolean => typeof value === "number" && Number.isInteger(value) && value > version
 
 interface Header {
-  /** The position of the last entry that was removed; 0 if none was. */
+  /** The position of the last entry that was removed, or 0 if no entry was removed. */
   readonly after: number
-  /** The hash that the first entry continues. */
+  /** The hash of the line before the first entry. */
   readonly chain: Chain
   readonly served: boolean
 }
@@ -71,7 +71,7 @@ const parseCompactedHeader = ({ after, chain, served }: Record<string, unknown>,
   return line === compactedHeaderOf(header) ? header : undefined
 }
 
-/** Parses the header of a file. Returns `undefined` if the header is incomplete, so that there is no entry either. */
+/** Parses the header of a file. Returns `undefined` if the header is incomplete. The file then has no entry. */
 const parseHeader = (start: Uint8Array): Header | undefined | JournalError => {
   const text = Buffer.from(start).toString("latin1")
   for (const chained of [false, true]) {
@@ -81,10 +81,12 @@ const parseHeader = (start: Uint8Array): Header | undefined | JournalError => {
   }
   const end = start.indexOf(10)
   const json = end < 0 ? undefined : parseJson(start.subarray(0, end))
-  if (json?.["format"] !== "fs-algebra/journal") return corruptError("it is not a journal of fs-algebra")
+  if (json?.["format"] !== "fs-algebra/journal") return corruptError("the file is not a journal of fs-algebra")
   const compacted = parseCompactedHeader(json, text.slice(0, end + 1))
   if (compacted !== undefined) return compacted
-  return isLaterVersion(json["v"]) && json["v"] !== 2 ? laterVersionError() : corruptError("it is not a journal of fs-algebra")
+  return isLaterVersion(json["v"]) && json["v"] !== 2
+    ? laterVersionError()
+    : corruptError("the file is not a journal of fs-algebra")
 }
 
 const chainHash = (previous: string, body: Uint8Array): string => sha256(Buffer.concat([Buffer.from(previous), body]))
@@ -97,7 +99,7 @@ interface ComposedLine {
   readonly chain: Chain
 }
 
-/** Returns a line and its chain. `entry` is JSON; `more` entries of the same group follow. */
+/** Returns a line and its chain. `entry` is JSON. `more` is the number of entries of the same group that follow. */
 export const composeLine = (position: number, at: number, more: number, entry: string, chain: Chain): ComposedLine => {
   const group = more === 0 ? "" : `"more":${more},`
   const body = `{"v":${version},"pos":${position},"at":${at},${group}"entry":${entry}`
@@ -140,22 +142,22 @@ const continueChain = (bytes: Uint8Array, position: number, chain: Chain): { rea
     : corruptError(`the hash of entry ${position} does not match the entries up to it`, position)
 }
 
-/** Checks that a line continues its group. `expected` is the `more` of the line before, 0 after the end of a group. */
+/** Checks that a line continues its group. `expected` is the `more` of the previous line, and 0 after the end of a group. */
 const checkGroup = (line: Line, expected: number, position: number): JournalError | undefined =>
   expected > 0 && line.more !== expected - 1
     ? corruptError(`entry ${position} does not belong to the append around it`, position)
     : undefined
 
 /**
- * Checks the bytes after the last line feed. A partial line was torn. A complete line followed by another byte is an error, since its line
- * feed was changed.
+ * Checks the bytes after the last line feed. An incomplete line is allowed. A complete line with another byte at its end is an
+ * error, because its line feed was changed.
  */
 const checkTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
   bytes.length > 0 && parseJson(bytes.subarray(0, bytes.length - 1)) !== undefined
     ? corruptError(`entry ${position} does not end with a line feed`, position)
     : undefined
 
-/** A place between two groups. */
+/** A place in the file between two groups. */
 export interface Point {
   /** The position of the last entry before the point. */
   readonly position: number
@@ -173,7 +175,7 @@ export interface LocatedLine extends Line {
 
 interface Scanned {
   readonly point: Point
-  /** The number of bytes after the point, from a group that is torn or is being written. */
+  /** The number of bytes after the point. They are part of a group that is incomplete or is being written. */
   readonly rest: number
 }
 
@@ -181,13 +183,13 @@ const operation = "Journal.read"
 
 const initialReadBytes = 512 * 1024
 
-/** The largest length of a line in bytes, enough for the largest append. */
+/** The largest length of a line in bytes. It is enough for the largest append. */
 const maxLineBytes = 768 * 1024 * 1024
 
 const tooLongError = (position: number): JournalError =>
   new JournalError({ operation, reason: "corrupt", position, detail: `entry ${position} is longer than an entry can be` })
 
-/** Returns the point after the header; `undefined` if the header is incomplete. */
+/** Returns the point after the header. Returns `undefined` if the header is incomplete. */
 export const readStart = (
   descriptor: number
 ): Effect.Effect<(Point & { readonly served: boolean }) | undefined, JournalError> =>
@@ -209,7 +211,7 @@ export const readStart = (
 
 interface ScanState {
   point: Point
-  /** The lines of an incomplete group; `nextPoint` is the point after these lines. */
+  /** The lines of an incomplete group. `nextPoint` is the point after these lines. */
   group: Array<LocatedLine>
   nextPoint: Point
 }
@@ -230,8 +232,8 @@ const addLine = (state: ScanState, bytes: Uint8Array): JournalError | undefined 
 }
 
 /**
- * Scans from the point to the end of the file, or of its last complete group. An error that `visit` returns ends the scan. Other fibers may
- * run between two chunks.
+ * Scans from a point to the end of the last complete group. An error that `visit` returns ends the scan. Other fibers may run
+ * between two chunks.
  */
 export const scan = (
   descriptor: number,

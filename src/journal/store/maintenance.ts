@@ -1,6 +1,6 @@
 /**
- * Compacts a journal: writes its newer entries to a new file, which then replaces the old one. The new header records the position of the
- * last removed entry and its hash. So the remaining entries keep their positions and their hash chain.
+ * Compacts a journal. It writes the newer entries to a new file, which then replaces the old file. The new header records the
+ * position of the last removed entry and its hash. So the remaining entries keep their positions and their hash chain.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -27,14 +27,20 @@ import { attempt, readAt } from "./systemCalls.ts"
  */
 export interface Verified {
   readonly entries: number
-  /** The position up to which a compaction has removed the entries; absent if the journal was never compacted. */
+  /** The position up to which a compaction has removed the entries. Absent if the journal was never compacted. */
   readonly after?: number
   readonly chained: boolean
-  /** The hash of the last line, for a chained journal. A caller that keeps it elsewhere can later detect whether lines were cut off. */
+  /**
+   * The hash of the last line of a chained journal. If the caller stores it elsewhere, it can detect later whether lines were
+   * cut off.
+   */
   readonly head?: string
-  /** True if the file ends with a partial line. Its entry was never confirmed, or is being written. */
+  /** True if the file ends with an incomplete line. Its entry was never confirmed, or is being written. */
   readonly torn: boolean
-  /** Counts of the distinct contents above 4 KiB: named by entries, missing, and not matching their hash. */
+  /**
+   * The numbers of distinct contents above 4 KiB: contents that entries refer to, missing contents, and contents that do not
+   * match their hash.
+   */
   readonly contents: { readonly referenced: number; readonly missing: number; readonly damaged: number }
 }
 
@@ -111,15 +117,17 @@ export interface Compacted {
   readonly removed: number
   /** The position of the first remaining entry. */
   readonly first: number
-  /** The number of contents above 4 KiB that were removed because no remaining entry names them. */
+  /** The number of contents above 4 KiB that were removed because no remaining entry refers to them. */
   readonly contents: number
-  /** The reason why fewer entries were removed than requested: a leaf still needs them. */
+  /**
+   * The reason why fewer entries were removed than requested. `unanswered` and `recent` are entries that a leaf still needs.
+   */
   readonly kept?: "unanswered" | "recent"
 }
 
 const operation = "Journal.compact"
 
-/** The system calls of a compaction, in order, so that a test can stop the process at each of them. */
+/** The system calls of a compaction, in order. A test can replace them to stop the process at each call. */
 export interface Disk {
   readonly create: (path: string, mode: number) => number
   readonly write: (descriptor: number, bytes: Uint8Array) => number
@@ -142,14 +150,14 @@ const failure = (reason: JournalError["reason"], detail: string): JournalError =
   new JournalError({ operation, reason, detail })
 
 class Inventory {
-  /** The position of the last entry of each append. `#offsets` has the offset after that entry. */
+  /** The position of the last entry of each append. `#offsets` contains the offset after that entry. */
   readonly #positions: Array<number> = []
   readonly #offsets: Array<number> = []
-  /** The last position at which each content is named. */
+  /** The last position that refers to each content. */
   readonly contents = new Map<string, number>()
   readonly #answered = Answered.make()
   readonly #open = new Map<string, number>()
-  /** Requests that repeat an id, with the position of the answer to that id. */
+  /** The requests that repeat an id, with the position of the answer to that id. */
   readonly #repeated: Array<readonly [answer: number, position: number]> = []
   readonly #leaves: Array<{ readonly instance: string; readonly from: number; until: number }> = []
   firstSince = Number.POSITIVE_INFINITY
@@ -194,14 +202,14 @@ class Inventory {
     keepFrom(last - Answered.duplicateWindow + 1, "recent")
     const firstOpen = this.#open.values().next().value ?? Number.POSITIVE_INFINITY
     keepFrom(firstOpen, "unanswered")
-    // The announcements tell a successor which leaf may have begun an open request.
+    // Keep the announcements of leaves, because a successor must know which leaf may have begun an open request.
     for (const { from, until } of this.#leaves) if (until > firstOpen) keepFrom(from, "unanswered")
-    // A repeated request is recognized only by the earlier answer.
+    // Keep the earlier answer, because only the answer shows that the later request is a repetition.
     for (const [answer, at] of this.#repeated.toReversed()) if (at > position) keepFrom(answer, "recent")
     return { position: Math.max(0, position), ...(kept === undefined ? {} : { kept }) }
   }
 
-  /** Reads entries by their tags only, because decoding a long journal would take too long. */
+  /** Reads only the tags of entries, because decoding a long journal would take too long. */
   #see(entry: unknown, position: number): void {
     this.#answered.advanceTo({ position, entry })
     if (isTerminal(entry)) this.#open.delete(entry.correlationId)
@@ -246,7 +254,7 @@ const copy = (disk: Disk, from: number, to: number, start: number, end: number):
           }),
           (read) =>
             read === 0
-              ? Effect.fail(failure("corrupt", "entries were removed from its file"))
+              ? Effect.fail(failure("corrupt", "entries were removed from the file of the journal"))
               : Effect.andThen(Effect.yieldNow, next(at + read))
         )
   return Effect.suspend(() => next(start))
@@ -266,7 +274,7 @@ const hashBefore = (descriptor: number, offset: number): string => {
   return bytes.toString("latin1")
 }
 
-/** Removes the files of contents that no entry names. Other files in the directory stay. */
+/** Removes the files of contents that no entry refers to. Other files in the directory stay. */
 const removeUnnamedContents = (disk: Disk, directory: string, isNamed: (sha256: string) => boolean): number => {
   let removed = 0
   const stats = Fs.lstatSync(directory, { throwIfNoEntry: false })
@@ -291,7 +299,7 @@ export const compact = (
     Effect.gen(function* () {
       const { before } = options
       if (typeof before === "number" && (!Number.isSafeInteger(before) || before < 1)) {
-        return yield* failure("invalid", "before must be a position of at least 1, or a time")
+        return yield* failure("invalid", "the option before must be a position of at least 1, or a time")
       }
       const path = yield* attempt(operation, () => realPath(resolve(journalPath)))
       const stats = yield* attempt(operation, () => Fs.statSync(path))
@@ -335,7 +343,7 @@ export const compact = (
       )
       const contents = yield* attempt(operation, () => {
         disk.syncDirectory(dirname(path))
-        // An explicitly given directory may hold the contents of other journals too.
+        // Remove no contents from a given directory, because it may contain the contents of other journals too.
         if (options.contents !== undefined) return 0
         return removeUnnamedContents(
           disk,

@@ -40,7 +40,7 @@ const lastPositionOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number
 export const makeReading = <E>(store: Store<E>): Scrivener<E> => {
   const page = (after: number) => Effect.map(store.read(after, pageSize), pageForReaders)
   const waitForPage = (after: number): ReturnType<typeof page> =>
-    // Wait for an entry before reading. So a reader at the end sends no read to a store that cannot answer.
+    // Wait for an entry before the read. So a reader at the end does not send a read to a store that cannot answer yet.
     Effect.flatMap(store.changed(after), () =>
       Effect.flatMap(page(after), (entries) => (entries.length > 0 ? Effect.succeed(entries) : waitForPage(after)))
     )

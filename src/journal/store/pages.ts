@@ -1,6 +1,6 @@
 /**
- * Reads the entries of a file by position. The index has the offset of each block, and the entries of the most recently used blocks are
- * cached.
+ * Reads the entries of a file by position. The index contains the offset of each block. The entries of the most recently used
+ * blocks are cached.
  */
 import { Buffer } from "../../runtime/buffer.ts"
 import type { Recorded } from "../model.ts"
@@ -8,34 +8,34 @@ import { JournalError } from "../errors.ts"
 import { parseLine, type Point } from "./format.ts"
 import { readAt } from "./systemCalls.ts"
 
-/** The limits of a block, whichever is reached first. */
+/** The limits of a block. The block ends when one of them is reached. */
 const blockLimits = { entries: 256, bytes: 256 * 1024 } as const
 
 const kept = 16
 
 export interface Pages<E> {
   /**
-   * Adds the next entry, which has `length` bytes and follows the last one. Without `recorded`, the entry is read from the file when it is
-   * needed.
+   * Adds the next entry, which has `length` bytes and follows the last entry. Without `recorded`, the entry is read from the
+   * file when it is needed.
    */
   readonly add: (length: number, recorded?: Recorded<E>) => void
   readonly last: () => number
-  /** Reads as `Store.read` does. Throws system errors. */
+  /** Reads as `Store.read` does. Throws errors of the system. */
   readonly read: (after: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
   readonly readBackward: (before: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
 }
 
 export type Decode<E> = (json: unknown, position: number) => E | JournalError
 
-/** The first entries of a block, and the offset after them. */
+/** The first entries of a block, and the offset after these entries. */
 interface CachedBlock<E> {
   readonly entries: Array<Recorded<E>>
   end: number
 }
 
 /**
- * Returns the error for a position in the removed part. Only a read from 0 may skip the removed part, because a reader at a later position
- * must not miss entries.
+ * Returns the error for a position in the removed part. Only a read from 0 may skip the removed part, because a reader at a
+ * later position would miss entries.
  */
 const compactedError = (after: number, last: number): JournalError =>
   new JournalError({
@@ -46,7 +46,7 @@ const compactedError = (after: number, last: number): JournalError =>
   })
 
 export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pages<E> => {
-  /** The position of the first entry of each block. `offsets` has the offset of that entry. */
+  /** The position of the first entry of each block. `offsets` contains the offset of that entry. */
   const firstPositions: Array<number> = []
   const offsets: Array<number> = []
   const cache = new Map<number, CachedBlock<E>>()

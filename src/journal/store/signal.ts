@@ -1,11 +1,12 @@
 /**
- * Wakes all fibers that wait for an event. A waiter checks its condition again after it has registered, so no event in between is lost.
- * Each waiter resumes in a later turn. So the caller of `wake` runs no other code, and a waiter sees all events up to then at once.
+ * Wakes all fibers that wait for an event. A waiter checks its condition again after it has registered, so it misses no event.
+ * Each waiter resumes in a later turn of the event loop. So the caller of `wake` runs no other code, and a waiter sees all
+ * events up to then.
  */
 import * as Effect from "effect/Effect"
 
 export interface Signal {
-  /** Waits for the next `wake`, or ends at once if the condition is true. After a wake, the condition may still be false. */
+  /** Waits for the next `wake`. Ends immediately if the condition is true. After a wake, the condition may still be false. */
   readonly wait: (isDone: () => boolean) => Effect.Effect<void>
   readonly wake: () => void
   readonly waiting: () => number

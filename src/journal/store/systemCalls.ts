@@ -1,11 +1,11 @@
-/** Runs system calls and turns their errors into JournalErrors, without the host's paths. */
+/** Runs system calls and converts their errors to JournalErrors, without the paths of the host. */
 import * as Effect from "effect/Effect"
 import { isSystemError } from "../../model/realms.ts"
 import * as Host from "../../runtime/host.ts"
 import { Fs, getSystemErrorMessage } from "../../runtime/node.ts"
 import { JournalError } from "../errors.ts"
 
-/** Returns a system error as a JournalError. Throws other errors, since they are bugs of this program. */
+/** Returns a system error as a JournalError. Throws other errors, because they are bugs of this program. */
 export const ioError = (operation: string, error: unknown): JournalError => {
   if (error instanceof JournalError) return error
   if (!isSystemError(error)) throw error

@@ -1,7 +1,8 @@
 /**
- * Writes appends in batches: the appends that arrive during a write are written together in the next one. An append is confirmed when its
- * lines are written, and with `fsync` when they are on disk. A partial line of a failed write is cut off before the next write. Appends
- * that were completely written before the failure are confirmed, because readers may have seen them.
+ * Writes appends in batches. Appends that arrive during a write are written together in the next write. An append is confirmed
+ * when its lines are written, and with `fsync` when they are on disk. After a failed write, the incomplete line is cut off
+ * before the next write. Appends that were written completely before the failure are confirmed, because readers may have seen
+ * them.
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -10,7 +11,7 @@ import { JournalError } from "../errors.ts"
 import { composeLine, type Point } from "./format.ts"
 import { ioError } from "./systemCalls.ts"
 
-// The system calls of a journal's writer, so that a test can make them fail.
+// The system calls of a journal's writer. A test can replace them to make them fail.
 
 export interface Disk {
   /** Appends in one call and returns the number of bytes written. */
@@ -18,7 +19,7 @@ export interface Disk {
   readonly writeAsync: (descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void) => void
   readonly sync: (descriptor: number, done: (error: Error | null) => void) => void
   readonly truncate: (descriptor: number, size: number) => void
-  /** Returns the file's size; `undefined` if the file was deleted. */
+  /** Returns the size of the file. Returns `undefined` if the file was deleted. */
   readonly size: (descriptor: number) => number | undefined
 }
 
@@ -36,8 +37,8 @@ export const realDisk: Disk = {
 const operation = "Journal.append"
 
 /**
- * `batch`: the largest batch in UTF-16 units, unless its first append is larger. `inline`: the size in bytes up to which a synchronous
- * write is faster than the thread pool.
+ * The limits of a write. `batch`: the largest batch in UTF-16 units; one append may be larger. `inline`: the largest size, in
+ * bytes, at which a synchronous write is faster than the thread pool.
  */
 const writeLimits = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
 
@@ -46,16 +47,16 @@ const batchesBeforeYield = 32
 interface Append {
   readonly entries: ReadonlyArray<string>
   readonly at: number
-  /** The sum of the entries' lengths in UTF-16 units. */
+  /** The total length of the entries in UTF-16 units. */
   readonly size: number
-  /** Called when the entries are written, with the first position and the length of each line in bytes. */
+  /** Runs when the entries are written, with the first position and the length of each line in bytes. */
   readonly written: (first: number, lengths: ReadonlyArray<number>) => void
 }
 
 interface QueuedAppend extends Append {
   state: "queued" | "taken" | "cancelled"
   readonly resume: (result: Effect.Effect<number, JournalError>) => void
-  /** Called at the end of an append whose caller was interrupted during the write. */
+  /** Runs at the end of an append whose caller was interrupted during the write. */
   onEnd?: () => void
 }
 
@@ -68,7 +69,7 @@ interface ComposedAppend {
 }
 
 interface Writer {
-  /** Appends all entries or none, even if interrupted, and returns the last position. */
+  /** Appends all entries or none, even after an interruption. Returns the last position. */
   readonly append: (append: Append) => Effect.Effect<number, JournalError>
   readonly close: Effect.Effect<void>
 }
@@ -101,9 +102,9 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
   let queue: Array<QueuedAppend> = []
   let isBusy = false
   let batchCount = 0
-  /** True if a partial line may follow the point. */
+  /** True if an incomplete line may follow the point. */
   let isDirty = false
-  /** The error after which nothing can be written any more. */
+  /** The error that makes all later writes fail. */
   let permanentError: JournalError | undefined
   let isClosed = false
   let onDrained: (() => void) | undefined
@@ -127,8 +128,8 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     if (permanentError !== undefined) throw permanentError
     if (isDirty) truncateToPoint()
     const size = disk.size(descriptor)
-    if (size === undefined) throw failure("io", "its file was removed")
-    if (size !== point.offset) throw failure("corrupt", "another program has changed its file")
+    if (size === undefined) throw failure("io", "the file of the journal was removed")
+    if (size !== point.offset) throw failure("corrupt", "another program has changed the file of the journal")
   }
 
   const take = (): Array<QueuedAppend> => {
@@ -166,8 +167,8 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
   }
 
   /**
-   * Confirms the appends within the written bytes, and fails the others. `error` is the error of the write; without one, an incomplete
-   * write means a full disk.
+   * Confirms the appends whose bytes were written, and fails the others. `error` is the error of the write. Without an error,
+   * an incomplete write means that the disk is full.
    */
   const confirmWritten = (batch: ReadonlyArray<ComposedAppend>, written: number, error: JournalError | undefined): void => {
     const before = point
@@ -181,7 +182,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
         try {
           truncateToPoint()
         } catch {
-          // The next batch, or the next process that opens the journal, cuts the file.
+          // The next batch, or the next process that opens the journal, cuts off the incomplete line.
         }
         failAll(failed, error ?? failure("io", "the disk did not accept all bytes"))
       }
@@ -191,13 +192,13 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     if (!fsync || completeAppends.length === 0) return end()
     disk.sync(descriptor, (syncError) => {
       if (syncError === null) return end()
-      // After a failed sync the system may have dropped the data. The content of the file is unknown until it is read again.
+      // After a failed sync the system may have dropped the data. So the content of the file is unknown until it is read again.
       permanentError = failure("io", "a sync of the file failed; open the journal again")
       isDirty = true
       try {
         truncateToPoint()
       } catch {
-        // The next process that opens the journal cuts the file.
+        // The next process that opens the journal cuts off the incomplete line.
       }
       failAll(
         batch.map(({ queued }) => queued),

@@ -1,6 +1,6 @@
 /**
- * Copies the planned files, all or none: everything is staged and checked under hidden names, and then renamed into
- * place in one transaction. After a kill, the next start recovers from the record of the transaction.
+ * Copies the planned files, all or none. Everything is staged and checked under hidden names, and then published in one
+ * transaction. If the process is killed, the next process recovers the transaction by its record.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -25,7 +25,7 @@ import { type HostMount, MountError, type Options, type Preview, type Request } 
 import { pathOf, plan, type PlannedMount, previewOf } from "./plan.ts"
 import { mountErrorOf, type Source, type SourceFile } from "./survey.ts"
 
-// Each file is read twice, once to compute its id and once to copy it, so that a write in between is detected. Large files
+// Reads each file twice: once to compute its id, and once to copy it. So a write between the two reads is detected. Large files
 // are streamed.
 
 interface FileOrigin {
@@ -35,7 +35,7 @@ interface FileOrigin {
   readonly isWholeSource: boolean
 }
 
-/** The size in bytes above which a file is streamed. */
+/** The largest size, in bytes, of a file that is not streamed. */
 const maxBufferedBytes = 256 * 1024
 const chunkBytes = 64 * 1024
 
@@ -46,7 +46,7 @@ const unreadableError = (origin: FileOrigin, fault: Fault): MountError => mountE
 const changed = ({ file, isWholeSource, request: { hostPath } }: FileOrigin): MountError => {
   const detail = "was changed while it was copied"
   return isWholeSource
-    ? new MountError({ hostPath, reason: "changed", detail: `it ${detail}` })
+    ? new MountError({ hostPath, reason: "changed", detail: `the source ${detail}` })
     : new MountError({ hostPath, reason: "changed", path: file.path, detail: `${JSON.stringify(file.path)} ${detail}` })
 }
 
@@ -58,7 +58,7 @@ const idOfContent = (origin: FileOrigin): Effect.Effect<string, MountError> => {
   )
 }
 
-/** Returns the current content. The caller compares it with the content that was expected. */
+/** Returns the current content of a file. The transaction compares the content with the id from the first read. */
 const contentOf = (origin: FileOrigin): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, MountError>, MountError> => {
   const { file, source } = origin
   const { port } = source.root
@@ -75,14 +75,14 @@ const contentOf = (origin: FileOrigin): Effect.Effect<Uint8Array | Stream.Stream
   )
 }
 
-// Builds two trees of the affected paths, before and after, as a transaction needs them. Files are placed one by one, as
-// writes would be: the last one wins, and the same entries are obstacles.
+// Builds two trees of the affected paths, before and after the copy, as a transaction needs them. Files are added one by one
+// and fail for the same reasons as writes. A later file replaces an earlier one.
 
 interface TargetFile {
   readonly path: FsPathModule.FsPath
   readonly mode: number | undefined
   readonly sizeBytes: number
-  /** The mount of the file. Files of one mount may not replace each other. */
+  /** The index of the mount that contains the file. Files of one mount must not replace each other. */
   readonly mountIndex: number
 }
 
@@ -95,10 +95,10 @@ interface PathNode<A extends TargetFile> {
 }
 
 interface CopyTrees<A extends TargetFile> {
-  /** The files by their real path, without files that later ones have replaced. */
+  /** The files by their real path. Files that a later file has replaced are omitted. */
   readonly files: ReadonlyMap<FsPathModule.FsPath, A>
   readonly before: DirectoryNode
-  /** Returns the tree after the copy. `idOf` returns the id of git's blob for a file. */
+  /** Returns the tree after the copy. `idOf` returns the git id of a file's content. */
   readonly after: (idOf: (file: A) => string) => DirectoryNode
 }
 
@@ -133,7 +133,7 @@ class TreeBuilder<A extends TargetFile> {
     }
   )
 
-  /** Resolves a link. The result has no link on its path. */
+  /** Follows a link. The path of the result leads through no link. */
   readonly #followLink = Effect.fnUntraced({ self: this }, function* (at: FsPathModule.FsPath): Effect.fn.Return<
     PathNode<A>,
     Fault
@@ -141,7 +141,7 @@ class TreeBuilder<A extends TargetFile> {
     const found = yield* resolve(this.#port, at)
     const fault =
       placeFault(found) ?? (found.stat === undefined ? FsPathModule.checkLimits(found.path, yield* Limits) : undefined)
-    // A backend that cannot follow links treats a link as an entry of its own.
+    // If the backend cannot follow links, the link is an obstacle.
     return fault !== undefined || found.path === at ? yield* Effect.fail(fault ?? notAFile) : yield* this.#walk(found.path)
   })
 
@@ -161,7 +161,7 @@ class TreeBuilder<A extends TargetFile> {
   })
 }
 
-/** Returns the node of an existing file. Its id only needs to differ from the id of the new content. */
+/** Returns the node of an existing file. The only requirement is that its id differs from the id of the new content. */
 const fileBefore = ({ mode, sizeBytes }: FileStat): FileNode => ({
   kind: "file",
   ...(mode !== undefined && { mode: mode & 0o777 }),
@@ -181,7 +181,7 @@ const entriesOf = <A extends TargetFile>(
   return entries
 }
 
-/** Returns the node before the copy. Directories have no mode, so that their modes stay unchanged. */
+/** Returns the node before the copy. A directory gets no mode, so that the transaction does not change its mode. */
 const nodeBefore = <A extends TargetFile>(pathNode: PathNode<A>): Node | undefined => {
   const { file, stat } = pathNode
   if (stat?.kind === "directory") return { kind: "directory", entries: entriesOf(pathNode, nodeBefore<A>) }
@@ -212,8 +212,8 @@ const collectFiles = <A extends TargetFile>(rootNode: PathNode<A>): ReadonlyMap<
 }
 
 /**
- * Places all files. Fails as a write would, with NotAFile, NotADirectory and the faults of links, and with AlreadyExists
- * for two files of one mount at one place. Each fault has the path of the file.
+ * Adds all files to the trees. Fails like a write with NotAFile, NotADirectory or a fault of a link. Fails with AlreadyExists
+ * if two files of one mount have the same target. Each fault has the path of the file.
  */
 const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
   port: Backend,
@@ -231,7 +231,7 @@ const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
 
 const operation = "hydrate"
 
-/** An error of a source file, wrapped to tell it from faults of the target filesystem. */
+/** An error of a source file. The wrapper distinguishes it from faults of the target filesystem. */
 class SourceFailure {
   readonly error: MountError
 
@@ -299,7 +299,7 @@ const copyStaged = Effect.fnUntraced(function* (
   const { after, before, files: ends } = yield* buildTrees(port, plannedFiles)
   const transaction = { before, after: after(({ origin }) => ids.get(origin)!), content: contentsOf(ends) }
   const exchanged = Effect.mapError(runTransaction<SourceFailure>(port, transaction), withCallerPath(ends))
-  // A transaction moves replaced files away for a moment. This is not a deletion, so write permission is enough.
+  // A transaction moves replaced files to a staging directory. This is not a deletion, so write permission is enough.
   yield* port.rules?.permits?.("delete") === false ? Effect.provideService(exchanged, TakingBack, true) : exchanged
 })
 

@@ -4,22 +4,22 @@ import * as FsPath from "../../model/FsPath.ts"
 import { isAbsolute, platform } from "../../runtime/node.ts"
 
 /**
- * The reason why a mount failed.
+ * The failure of a mount. Its reasons are:
  *
  * - `outside`: the source is in no allowed root, or in a snapshot store
- * - `missing`: the source does not exist, or no longer
+ * - `missing`: the source does not exist, or was removed
  * - `invalid`: a path, pattern or number is invalid
- * - `budget`: the files exceed `maxBytes`, or too many links were followed
- * - `unreadable`: a file or directory cannot be read, or has another kind
+ * - `budget`: the files exceed `maxBytes`, or there are too many links to follow
+ * - `unreadable`: a file or directory cannot be read, or is of another kind
  * - `changed`: a file changed during the copy
  *
  * @since 0.1.0
  */
 export class MountError extends Schema.TaggedError<MountError>("fs-algebra/MountError")("MountError", {
-  /** The path as given; an allowed root if that root is the problem. */
+  /** The source path as given. If an allowed root is the problem, the path of that root. */
   hostPath: Schema.String,
   reason: Schema.Literals(["outside", "missing", "invalid", "budget", "unreadable", "changed"]),
-  /** The path below the source, if one file is the problem. */
+  /** The path of the file below the source, if one file is the problem. */
   path: Schema.optionalKey(Schema.String),
   detail: Schema.String
 }) {
@@ -35,34 +35,35 @@ export class MountError extends Schema.TaggedError<MountError>("fs-algebra/Mount
  */
 export interface HostMount {
   /**
-   * The source: an absolute path, or a path relative to an allowed root, each of which is tried in turn. Control
-   * characters, `..` and blank paths are invalid. The source may have non-ASCII names even if the target accepts only
-   * ASCII.
+   * The source: an absolute path, or a path relative to an allowed root. A relative path is tried in each root in turn. Control
+   * characters, `..` and blank paths are invalid. Names in the source may contain non-ASCII characters even if the target
+   * accepts only ASCII.
    */
   readonly hostPath: string
   /**
-   * The target: a path or its segments. Files of a directory go below it; a file goes into it under its own name.
+   * The target, as a path or as its segments. The files of a source directory are copied below the target. A source file is
+   * copied into the target under its own name.
    *
    * @default `hostPath` if relative, otherwise its last name; for a file, that is the path of the copy
    */
   readonly mountPath?: string | ReadonlyArray<string> | undefined
   /**
-   * The globs of the files to copy, as `Filesystem.glob` takes them, relative to the source; for a file, its name. Blank
-   * globs are ignored, and ambiguous ones are rejected.
+   * The globs of the files to copy, as for `Filesystem.glob`, relative to the source. For a source that is a file, they match
+   * its name. Blank globs are ignored, and ambiguous globs are rejected.
    *
    * @default everything
    */
   readonly include?: ReadonlyArray<string> | undefined
   /**
-   * The globs to exclude, with precedence over `include`, as the `exclude` of a glob. If links are followed, the path of
-   * a link's target is checked too.
+   * The globs of the files to exclude, as the `exclude` of a glob. They take precedence over `include`. If links are followed,
+   * the target of each link is checked too.
    *
    * @default nothing
    */
   readonly exclude?: ReadonlyArray<string> | undefined
-  /** The largest total size of all files in bytes. 0 admits only empty files. @default no bound */
+  /** The largest total size of all files in bytes. 0 allows only empty files. @default no bound */
   readonly maxBytes?: number | undefined
-  /** True to copy the targets of links inside the allowed root. @default false: links are skipped */
+  /** Whether to copy the targets of links inside the allowed root. @default false: links are skipped */
   readonly followSymlinks?: boolean | undefined
 }
 
@@ -72,23 +73,26 @@ export interface HostMount {
  * @since 0.1.0
  */
 export interface Options {
-  /** The absolute directories in which sources must lie. All of them must exist. With none, every mount is refused. */
+  /**
+   * The absolute paths of the directories that may contain sources. All directories must exist. An empty list refuses every
+   * mount.
+   */
   readonly allowedRoots: ReadonlyArray<string>
 }
 
 /**
- * An entry that the globs match and that is not copied.
+ * An entry that matches the globs but is not copied. The reason is one of:
  *
  * - `link`: links are not followed
  * - `outside`: the link leads out of the allowed root, or into a snapshot store
- * - `dangling`: the link leads nowhere
+ * - `dangling`: the target of the link does not exist
  * - `loop`: the link leads to a directory that contains it
- * - `other`: a FIFO, a socket or a device, which is never opened
+ * - `other`: the entry is a FIFO, a socket or a device, which is never opened
  *
  * @since 0.1.0
  */
 export interface LeftOut {
-  /** The path below the source; for a source that is a file, its name. */
+  /** The path below the source. If the source is a file, the name of the file. */
   readonly path: string
   readonly why: "link" | "outside" | "dangling" | "loop" | "other"
 }
@@ -101,17 +105,17 @@ export interface LeftOut {
 export interface Preview {
   /** The source as given. */
   readonly source: string
-  /** The target in the filesystem. For a source that is a file, the path of that file. */
+  /** The target in the filesystem. If the source is a file, the path of the copy. */
   readonly target: string
-  /** At most 20 paths in the filesystem, in path order. */
+  /** The paths of at most 20 entries in the filesystem, in path order. */
   readonly entries: ReadonlyArray<string>
   readonly files: number
   readonly bytes: number
-  /** The number of all skipped entries, and at most 20 of them in path order. */
+  /** The number of skipped entries, and at most 20 of them in path order. */
   readonly leftOut: { readonly count: number; readonly entries: ReadonlyArray<LeftOut> }
 }
 
-// Parses a mount strictly, without any access to a disk.
+// Parses a mount strictly, without access to the disk.
 
 export interface Request {
   readonly hostPath: string
@@ -150,7 +154,7 @@ const targetOf = (mountPath: HostMount["mountPath"]): FsPath.FsPath | undefined 
   if (mountPath === undefined) return undefined
   if (typeof mountPath !== "string") {
     const isPath = Array.isArray(mountPath) && mountPath.every(isSegment)
-    if (!isPath) return { detail: 'mountPath: a segment is a name, without "/", and neither "." nor ".."' }
+    if (!isPath) return { detail: 'mountPath: each segment must be a name without "/", and not "." or ".."' }
   }
   const path = FsPath.parse(typeof mountPath === "string" ? mountPath : mountPath.join("/"))
   return typeof path === "string" ? path : { detail: `mountPath: ${String(path["detail"])}` }
@@ -159,7 +163,7 @@ const targetOf = (mountPath: HostMount["mountPath"]): FsPath.FsPath | undefined 
 const isByteLimit = (value: unknown): boolean =>
   typeof value === "number" && value >= 0 && (Number.isSafeInteger(value) || value === Number.POSITIVE_INFINITY)
 
-/** Returns the globs without blank ones. The compiler of globs rejects values that are not strings. */
+/** Returns the globs that are not blank. Keeps values that are not strings, which the glob compiler rejects. */
 const globs = (patterns: HostMount["include"]): ReadonlyArray<string> =>
   list(patterns).filter((pattern) => typeof pattern !== "string" || pattern.trim() !== "")
 

@@ -8,10 +8,9 @@ import { type HostMount, MountError, type Options, parseMount, type Preview, typ
 import * as Source from "./survey.ts"
 import { type Survey, survey } from "./survey.ts"
 
-// The default of `mountPath` stays a default, because it depends on whether the source is a file, which only the disk can
-// tell.
+// Keep an omitted `mountPath` as it is. Its default depends on whether the source is a file, and only the disk can tell this.
 
-/** Returns the mount with its keys in a fixed order. An invalid mount keeps its values as they were written. */
+/** Returns the mount with its keys in a fixed order. An invalid mount keeps its original values. */
 const canonical = (mount: HostMount): object => {
   const request = parseMount(mount)
   const { exclude, followSymlinks, hostPath, include, maxBytes, mountPath } = mount
@@ -35,7 +34,7 @@ export const fingerprint = (mounts: ReadonlyArray<HostMount>): string =>
 
 const maxShownEntries = 10
 
-/** Formats text as Markdown code, with a fence longer than any run of backticks in it. */
+/** Returns the text as Markdown code. The fence is longer than any sequence of backticks in the text. */
 const code = (text: string): string => {
   const longestFence = Math.max(0, ...[...text.matchAll(/`+/g)].map(([run]) => run.length))
   const fence = "`".repeat(longestFence + 1)
@@ -60,7 +59,7 @@ export const render = (previews: ReadonlyArray<Preview>): string => previews.map
 export interface PlannedMount extends Survey {
   readonly request: Request
   readonly source: Source.Source
-  /** The target path; for a source that is a file, the path of that file. */
+  /** The target path. If the source is a file, the path of the copy. */
   readonly target: FsPath.FsPath
 }
 

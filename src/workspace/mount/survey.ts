@@ -1,6 +1,6 @@
 /**
- * Finds the files of a mount without opening any, and reads no directory that no glob can match into. The size of each file is
- * recorded, so that the copy never exceeds the budget.
+ * Finds the files of a mount. It opens no file, and reads only directories that can contain a match of the globs. The size of
+ * each file is recorded, so that the copy never exceeds the budget.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -15,8 +15,8 @@ import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type LeftOut, MountError, type Request } from "./model.ts"
 
-// Opens the sources of mounts by the real paths of their allowed roots. The allowed root is opened, not the source, so
-// that a directory that is later replaced by a link does not lead outside.
+// Opens the sources of mounts. The allowed root is opened by its real path, and not the source. So a directory that is replaced
+// by a link later cannot lead outside the root.
 
 interface Root {
   readonly real: string
@@ -46,7 +46,7 @@ export const OpenDirectory: Context.Reference<OpenDirectory> = Context.Reference
   }
 )
 
-const inStoreDetail = "it lies in a store of snapshots"
+const inStoreDetail = "the path is inside a store of snapshots"
 
 const statOf = (path: string): Fs.Stats | undefined => {
   try {
@@ -58,13 +58,13 @@ const statOf = (path: string): Fs.Stats | undefined => {
 
 const realRoot = (root: string): string | MountError => {
   const rootError = (reason: MountError["reason"], detail: string) =>
-    new MountError({ hostPath: String(root), reason, detail: `it is an allowed root, and ${detail}` })
+    new MountError({ hostPath: String(root), reason, detail: `the path is an allowed root, but ${detail}` })
   const isName = typeof root === "string" && isAbsolute(root) && !root.includes("\0") && !root.split(sep).includes("..")
-  if (!isName) return rootError("invalid", "not an absolute path")
+  if (!isName) return rootError("invalid", "it is not an absolute path")
   const real = OpenRoots.resolvePath(root)
   const stat = real === undefined ? undefined : statOf(real)
-  if (real === undefined || stat === undefined) return rootError("missing", "there is no such directory")
-  if (!stat.isDirectory()) return rootError("invalid", "not a directory")
+  if (real === undefined || stat === undefined) return rootError("missing", "it does not exist")
+  if (!stat.isDirectory()) return rootError("invalid", "it is not a directory")
   return OpenRoots.isInStore(real) ? rootError("outside", inStoreDetail) : real
 }
 
@@ -78,7 +78,7 @@ export const realRoots = (allowedRoots: ReadonlyArray<string>): ReadonlyArray<st
   return out
 }
 
-/** Returns a path of the machine relative to a root that contains it; `undefined` if no valid path exists for it. */
+/** Returns a path of the machine relative to a root that contains it. Returns `undefined` if no valid path exists for it. */
 const pathWithin = (root: string, real: string): FsPath.FsPath | undefined => {
   const path = FsPath.fromSegments(relative(root, real).split(sep).filter(Boolean))
   return FsPath.parse(path) === path ? path : undefined
@@ -97,24 +97,24 @@ const resolveCandidate = (
   roots: ReadonlyArray<string>
 ): FoundSource | Reason => {
   const real = OpenRoots.resolvePath(candidate)
-  if (real === undefined) return ["missing", "its path has a dangling link, or a directory that may not be entered"]
+  if (real === undefined) return ["missing", "the path has a dangling link, or a directory that this user may not enter"]
   const root = [triedRoot, ...roots].find((root) => root !== undefined && OpenRoots.isInside(root, real))
-  if (root === undefined) return ["outside", "it lies in none of the allowed roots"]
+  if (root === undefined) return ["outside", "the path is in none of the allowed roots"]
   if (OpenRoots.isInStore(real)) return ["outside", inStoreDetail]
   const at = pathWithin(root, real)
-  if (at === undefined) return ["invalid", "its target has a name that no path can represent"]
+  if (at === undefined) return ["invalid", "the target of the path has a name that no path can represent"]
   return statOf(real) === undefined ? ["missing", "there is no such file or directory"] : { root, at }
 }
 
 const isFound = (found: FoundSource | Reason): found is FoundSource => "root" in found
 
-/** Finds the source in the allowed roots. The error "outside" takes precedence over "missing". */
+/** Finds the source in the allowed roots. If several roots fail, returns an error "outside" rather than an error "missing". */
 export const findSource = (
   { hostPath, isAbsolute, names }: Request,
   roots: ReadonlyArray<string>
 ): FoundSource | MountError => {
   const refuse = ([reason, detail]: Reason) => new MountError({ hostPath, reason, detail })
-  if (roots.length === 0) return refuse(["outside", "no directory is allowed"])
+  if (roots.length === 0) return refuse(["outside", "allowedRoots is empty, so no directory can be mounted"])
   let firstReason: Reason | undefined
   for (const root of isAbsolute ? [undefined] : roots) {
     const found = resolveCandidate(root === undefined ? hostPath : join(root, ...names), root, roots)
@@ -132,7 +132,7 @@ export const makeOpener = Effect.gen(function* () {
     if (known !== undefined) return known
     const port = yield* Effect.mapError(open(real), (error) => {
       const reason = error._tag === "NotFound" || error._tag === "NotADirectory" ? "missing" : "unreadable"
-      return new MountError({ hostPath, reason, detail: `its allowed root: ${error.message}` })
+      return new MountError({ hostPath, reason, detail: `the allowed root cannot be opened: ${error.message}` })
     })
     const root: Root = { real, port }
     opened.set(real, root)
@@ -141,7 +141,7 @@ export const makeOpener = Effect.gen(function* () {
 })
 
 export interface SourceFile {
-  /** The path below the source; for a source that is a file, its name. */
+  /** The path below the source. If the source is a file, the name of the file. */
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly sizeBytes: number
@@ -155,7 +155,7 @@ export interface Survey {
   readonly leftOut: ReadonlyArray<LeftOut>
 }
 
-/** The largest number of followed links. A few links that lead to each other make a tree of any size. */
+/** The largest number of links that are followed, because a few links that lead to each other can form a tree of any size. */
 const maxFollowedLinks = 10_000
 
 const quoted = (path: string): string => JSON.stringify(path)
@@ -171,7 +171,7 @@ const faultDetails: Partial<Record<Fault["_tag"], readonly [reason: MountError["
 export const mountErrorOf = ({ hostPath }: Request, path: FsPath.FsPath, fault: Fault): MountError => {
   const [reason, detail] =
     faultDetails[fault._tag] ?? (["unreadable", `cannot be read: ${String(fault["detail"] ?? fault._tag)}`] as const)
-  if (path === FsPath.root) return new MountError({ hostPath, reason, detail: `it ${detail}` })
+  if (path === FsPath.root) return new MountError({ hostPath, reason, detail: `the source ${detail}` })
   return new MountError({ hostPath, reason, path, detail: `${quoted(path)} ${detail}` })
 }
 
@@ -182,12 +182,12 @@ interface Globs {
 
 interface SurveyedDirectory {
   readonly above: SurveyedDirectory | undefined
-  /** The real path in the root, without links. */
+  /** The real path inside the root. It leads through no link. */
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
-  /** True if a path can express every name above, which it cannot if a name is not valid text. */
+  /** True if a path can express the names of this directory and its parents. A name that is not valid text has no path. */
   readonly addressable: boolean
-  /** True if a link leads here, so that this directory has another path too. */
+  /** True if the directory was reached through a link, so that it has another path too. */
   readonly isLinked: boolean
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
@@ -292,7 +292,7 @@ class Surveyor {
     const [to, why] = this.#target(at)
     if (to === undefined) return isNamed ? this.#leaveOut(directory, name, why) : Effect.void
     if (++this.#followedLinks > maxFollowedLinks) {
-      const detail = `more than ${maxFollowedLinks} links would have to be followed`
+      const detail = `the source has more than ${maxFollowedLinks} links to follow`
       return Effect.fail(new MountError({ hostPath: this.#request.hostPath, reason: "budget", detail }))
     }
     const stat = Effect.mapError(this.#source.root.port.stat(to), (fault) =>
@@ -312,8 +312,8 @@ class Surveyor {
   }
 
   /**
-   * Returns a link's target in the root, or the reason why it has none. Opens nothing outside the root, and never opens
-   * the link itself.
+   * Returns the target of a link inside the root, or the reason why it has none. Opens neither the link nor any entry outside
+   * the root.
    */
   #target(at: FsPath.FsPath): readonly [to: FsPath.FsPath] | readonly [to: undefined, why: LeftOut["why"]] {
     const { real } = this.#source.root
@@ -328,7 +328,7 @@ class Surveyor {
     return exclude !== undefined && this.#globs.exclude!.matches(exclude, name, isDirectory)
   }
 
-  /** Tests whether the real path is excluded, so that a link does not include an excluded file under another name. */
+  /** Tests whether the real path is excluded. Otherwise a link could include an excluded file under another name. */
   #isHidden(at: FsPath.FsPath, isDirectory: boolean): boolean {
     const { exclude } = this.#globs
     if (exclude === undefined || !FsPath.isWithin(this.#source.at, at)) return false
@@ -365,7 +365,7 @@ class Surveyor {
         const { mode, sizeBytes } = stat
         this.bytes += sizeBytes
         if (maxBytes !== undefined && this.bytes > maxBytes) {
-          const detail = `its files exceed the limit of ${maxBytes} bytes`
+          const detail = `the files of the mount exceed its limit of ${maxBytes} bytes`
           return Effect.fail(new MountError({ hostPath, reason: "budget", detail }))
         }
         this.files.push({ path, at, sizeBytes, mode: mode === undefined ? undefined : mode & 0o777 })
@@ -397,7 +397,7 @@ export const survey = Effect.fnUntraced(function* (request: Request, source: Sou
   const surveyor = new Surveyor(request, source, yield* compile(request, port.info.caseSensitive))
   const stat = yield* Effect.mapError(port.stat(source.at), (fault) => mountErrorOf(request, FsPath.root, fault))
   if (stat?.kind === "other") {
-    const detail = "it is neither a file nor a directory"
+    const detail = "the source is neither a file nor a directory"
     return yield* Effect.fail(new MountError({ hostPath: request.hostPath, reason: "unreadable", detail }))
   }
   const isFile = stat?.kind === "file"

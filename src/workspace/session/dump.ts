@@ -1,6 +1,6 @@
 /**
- * Dumps a session tree to one file that names the archive beside it by its hash. Renaming the file therefore commits the new
- * pair, and the archive can be renamed after it.
+ * Dumps a tree of sessions to one file. The file names the archive next to it by its hash. So the rename of the file publishes
+ * the new pair, even if the archive is renamed later.
  */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -29,14 +29,14 @@ import {
 import { type ArchiveName, encode, maxTextBytes, namedHashesIn, type SessionRecord } from "./saved.ts"
 import { type Session, sessionOf, type SliceItems } from "./session.ts"
 
-// Decides which files of an earlier dump a new dump may replace, because another program may have its own `{id}.fs.zip` in
-// the directory. An archive is replaced only if the `.jsonl` beside it names its hash, as the current archive or as one
-// that an unfinished dump was replacing.
+// Decides which existing files a new dump may replace, because another program may have its own `{id}.fs.zip` in the directory.
+// An archive is replaced only if the `.jsonl` file contains its hash. This is the hash of the current archive, or of the
+// archive that an unfinished dump was replacing.
 
 interface EarlierDump {
   /** The SHA-256 of the archive, if it belongs to the earlier dump. */
   readonly archive: string | undefined
-  /** A stamp that identifies the entry at the archive's place; empty if there is none. */
+  /** A stamp that identifies the entry at the path of the archive. Empty if the path is free. */
   readonly stamp: string
 }
 
@@ -44,7 +44,7 @@ type Kind = "absent" | "file" | "directory" | "other"
 
 const statOf = (path: string): Fs.BigIntStats | undefined => Fs.lstatSync(path, { bigint: true, throwIfNoEntry: false })
 
-/** Returns the kind of the entry itself. A link is "other", whatever it leads to. */
+/** Returns the kind of the entry itself. The kind of a link is "other". */
 const kindAt = (path: string): Kind => {
   const stat = statOf(path)
   if (stat === undefined) return "absent"
@@ -56,7 +56,7 @@ const stampOf = (path: string): string => {
   return stat === undefined ? "" : `${stat.dev} ${stat.ino} ${stat.size} ${stat.mtimeNs} ${stat.ctimeNs}`
 }
 
-/** The first bytes of every dump of any version. */
+/** The first bytes of a dump of any version. */
 const dumpStart = /^\{\s*"schemaVersion"\s*:\s*\d/
 
 const maxDumpStartBytes = 256
@@ -91,8 +91,8 @@ const ownArchiveHash = (places: DumpPaths): Effect.Effect<string | undefined, Fa
   })
 
 /**
- * Reads the two places of a dump. Fails with SessionError `invalid` if the `.jsonl` is not a dump. With `hasArchive`,
- * also fails if the `.jsonl` does not name the file at the archive's place.
+ * Reads the two paths of a dump. Fails with SessionError `invalid` if the `.jsonl` file is not a dump. With `hasArchive`, also
+ * fails if the archive path has a file that the `.jsonl` file does not name.
  */
 const readEarlierDump = (operation: string, places: DumpPaths, hasArchive: boolean): Effect.Effect<EarlierDump, SessionError> =>
   Effect.gen(function* () {
@@ -101,14 +101,14 @@ const readEarlierDump = (operation: string, places: DumpPaths, hasArchive: boole
     const stamp = yield* attempt(() => stampOf(archive))
     const isDump = kinds.lines === "file" && (yield* attempt(() => beginsAsDump(lines)))
     if (!isDump && (kinds.lines === "file" || kinds.lines === "other")) {
-      return yield* Effect.fail(notReplaceable(operation, lines, "it is not a dump of a session"))
+      return yield* Effect.fail(notReplaceable(operation, lines, "the file is not a dump of a session"))
     }
     const ownHash = isDump && kinds.archive === "file" ? yield* ownArchiveHash(places) : undefined
     const isForeign = ownHash === undefined && (kinds.archive === "file" || kinds.archive === "other")
     if (hasArchive && isForeign) {
       const why = isDump
-        ? `${JSON.stringify(basename(lines))} does not name it as its archive`
-        : "it is not an archive of a dump"
+        ? `${JSON.stringify(basename(lines))} does not name this file as its archive`
+        : "the file is not an archive of a dump"
       return yield* Effect.fail(notReplaceable(operation, archive, why))
     }
     return { archive: ownHash, stamp }
@@ -121,8 +121,8 @@ const isArchiveUnchanged = ({ archive }: DumpPaths, { stamp }: EarlierDump): boo
 const operation = "dumpSessionTree"
 
 /**
- * Returns the session and all sessions below it, parents first and children in order. Iterative, because a loaded file
- * can make the tree deep.
+ * Returns the session and all sessions below it. Parents come before their children, and children are in order. The function
+ * does not recurse, because a tree from a file may be deep.
  */
 const sessionsOf = (root: Session): ReadonlyArray<Session> => {
   const all: Array<Session> = []
@@ -149,13 +149,16 @@ const nameOf = ({ tags }: Operations): Effect.Effect<string, SessionError> =>
     return Effect.as(
       Effect.andThen(
         checkId(operation, "session", name),
-        isShort ? Effect.void : Effect.fail(invalid(operation, `${quoteId(name)} is too long for the name of a file`))
+        isShort ? Effect.void : Effect.fail(invalid(operation, `the name ${quoteId(name)} is too long for a file name`))
       ),
       name
     )
   })
 
-/** Returns the directory for the dump's files. A file stands for its parent directory, even if it does not exist yet. */
+/**
+ * Returns the directory for the files of a dump. If the target is a file, or has the name of a dump, returns its parent
+ * directory.
+ */
 const directoryOf = (target: string): string => {
   const path = resolve(target)
   const stat = Fs.statSync(path, { throwIfNoEntry: false })
@@ -163,9 +166,9 @@ const directoryOf = (target: string): string => {
 }
 
 interface CreatedDirectories {
-  /** The first directory that was created. It contains the other ones. */
+  /** The outermost directory that was created. It contains the other created directories. */
   readonly outermost: string
-  /** The innermost directory, by the same path as `outermost`, because the paths are compared. */
+  /** The innermost directory. Its path begins with `outermost`, so that the two paths can be compared. */
   readonly innermost: string
 }
 
@@ -196,7 +199,7 @@ const removeCreated = (created: CreatedDirectories | undefined): void => {
   try {
     for (let at = innermost; at.length >= outermost.length; at = dirname(at)) Fs.rmdirSync(at)
   } catch {
-    // Another program already uses the directory.
+    // The directory is not empty, because another program uses it.
   }
 }
 
@@ -209,8 +212,8 @@ const withDiskErrors = <A>(staged: StagedDump, effect: Effect.Effect<A, Fault>):
   Effect.mapError(effect, toError(operation, staged.places.directory))
 
 /**
- * Writes the archive to the hidden directory and returns its hash. Excludes an earlier dump of this name and the hidden
- * directory.
+ * Writes the archive to the hidden directory and returns its hash. The archive omits an earlier dump of this name and the
+ * hidden directory.
  */
 const archive = Effect.fnUntraced(function* (staged: StagedDump, fs: Algebra) {
   const { at, places } = staged
@@ -242,11 +245,11 @@ const take = (
       : Effect.map(archive(staged, fs), (named) => ({ tree, named }))
   )
   const held = holdTree(root, captureBoth)
-  // Filesystems are always held before sessions, to avoid deadlocks.
+  // Hold the filesystem before the sessions. All callers use this order, so no deadlock can occur.
   return fs === undefined ? held : withExclusiveLock(fs.port, held)
 }
 
-/** Returns the lines to write. The root of a dump has no parent, even if the session has one. */
+/** Returns the lines to write. The first session has no parent in the dump, even if it has one in memory. */
 const recordsOf = ({ named, tree }: Taken, earlier: EarlierDump): ReadonlyArray<SessionRecord> =>
   tree.map(({ held, session }, index) => ({
     operations: session.operations,
@@ -259,8 +262,8 @@ const recordsOf = ({ named, tree }: Taken, earlier: EarlierDump): ReadonlyArray<
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
 /**
- * Commits both files, without a pause in this process. If the process ends between the renames, the archive is found by
- * its hash. Returns false and does nothing if another file has taken the archive's place since `earlier` was read.
+ * Publishes both files in one synchronous step. If the process is killed between the two renames, the archive is found by its
+ * hash. Returns false and does nothing if the entry at the path of the archive has changed since `earlier` was read.
  */
 const commit = (staged: StagedDump, lines: string, named: ArchiveName, earlier: EarlierDump): Effect.Effect<boolean, Fault> =>
   attempt(() => {
@@ -294,10 +297,10 @@ const writeLines = Effect.fnUntraced(function* (staged: StagedDump, lines: strin
 const tooManyReplacements = new SessionError({
   operation,
   reason: "io",
-  detail: "other dumps replaced it during each attempt; try again"
+  detail: "other dumps replaced the dump during each attempt; try again"
 })
 
-/** Publishes the dump. Tries again if another dump of the same name was published in between. */
+/** Publishes the dump. Tries again if another dump with the same name was published during the attempt. */
 const publish = Effect.fnUntraced(function* (staged: StagedDump, taken: Taken) {
   for (let attemptsLeft = maxPublishAttempts; attemptsLeft > 0; attemptsLeft--) {
     const earlier = yield* readEarlierDump(operation, staged.places, taken.named !== null)
@@ -311,7 +314,7 @@ const publish = Effect.fnUntraced(function* (staged: StagedDump, taken: Taken) {
 const maxPublishAttempts = 9
 
 const write = Effect.fnUntraced(function* (root: Session, staged: StagedDump, fs: Algebra | undefined) {
-  // Report a file that cannot be replaced before reading all files.
+  // Fail early if a file cannot be replaced, before all files are read.
   yield* readEarlierDump(operation, staged.places, fs !== undefined)
   const taken = yield* take(root, staged, fs)
   if (!taken.tree.some(({ held }) => hasItems(held))) return undefined

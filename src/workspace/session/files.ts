@@ -26,8 +26,8 @@ export const toError =
     new SessionError({ operation, reason: "io", detail: promote(fault, operation, path).message })
 
 /**
- * Passes a file's content to `use` in pieces. Each piece is valid only until the next one. `size` is the size of the
- * whole file.
+ * Passes the content of a file to `use` in pieces. Each piece is valid only until the next one. `size` is the size of the whole
+ * file in bytes.
  */
 const forEachPieceOf = <E, R>(
   { descriptor, size }: Opened,
@@ -78,8 +78,8 @@ export const readWhole = (path: string, maxBytes: number): Effect.Effect<Uint8Ar
   })
 
 /**
- * Passes each line, without its newline, to `use`, with its number from 1. A last line without a newline counts if it is
- * not empty.
+ * Passes each line without its newline to `use`. Lines are numbered from 1. A last line without a newline counts if it is not
+ * empty.
  */
 export const forEachLine = <E>(
   path: string,
@@ -119,7 +119,7 @@ interface FirstLine {
   readonly line: Uint8Array
 }
 
-/** Returns the first line of a file, without its newline; empty for an empty file. */
+/** Returns the first line of a file without its newline. Returns an empty array for an empty file. */
 export const readFirstLine = (path: string, maxBytes: number): Effect.Effect<Uint8Array, Fault | Overlong> => {
   const reading = forEachLine(path, maxBytes, (line) => Effect.fail<FirstLine>({ _tag: "FirstLine", line }))
   return Effect.matchEffect(reading, {
@@ -129,7 +129,7 @@ export const readFirstLine = (path: string, maxBytes: number): Effect.Effect<Uin
   })
 }
 
-/** Creates a new file, with the bytes that `write` appends, and flushes it. */
+/** Creates a file, passes a function that appends bytes to `write`, and flushes the file. */
 export const writeNew = <E, R>(
   path: string,
   write: (append: (bytes: Uint8Array) => Effect.Effect<void, Fault>) => Effect.Effect<void, E, R>
@@ -144,11 +144,11 @@ export const writeNew = <E, R>(
     (descriptor) => Effect.sync(() => Fs.closeSync(descriptor))
   )
 
-/** Flushes the names in a directory, so that they survive a loss of power. Not every system supports this. */
+/** Flushes a directory, so that the names in it survive a loss of power. Some systems do not support this. */
 export const flushDirectory = (directory: string): void => {
   try {
     syncDirectoryNow(directory)
   } catch {
-    // Ignore systems that cannot flush directories; the files themselves are flushed.
+    // Ignore that the system cannot flush directories. The files themselves are flushed.
   }
 }

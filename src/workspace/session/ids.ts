@@ -1,19 +1,19 @@
-/** An id must be usable as a file name, and must not be a path. */
+/** The rules for ids. An id must be usable as a file name, so it must not be a path. */
 import * as Effect from "effect/Effect"
 import { whyInvalidFileName } from "../../model/fileName.ts"
 import { codePoints } from "../../model/FsPath.ts"
 import { SessionError } from "../../model/sessionError.ts"
 
-/** The largest number of characters, each of which may have several bytes. */
+/** The largest number of characters of an id. A character may have several bytes. */
 const maxIdLength = 200
 
 export const idFault = (id: string): string | undefined => {
   const fault = whyInvalidFileName(id)
   if (fault !== undefined) return fault
-  return codePoints(id) > maxIdLength ? `it has more than ${maxIdLength} characters` : undefined
+  return codePoints(id) > maxIdLength ? `the text has more than ${maxIdLength} characters` : undefined
 }
 
-/** Shows an id in a message, shortened. Also accepts values that are not strings. */
+/** Returns an id for a message, shortened and quoted. Also accepts values that are not strings. */
 export const quoteId = (id: string): string =>
   typeof id === "string" ? JSON.stringify(id.length > 80 ? `${id.slice(0, 80)}…` : id) : `a value of type ${typeof id}`
 

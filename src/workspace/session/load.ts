@@ -1,6 +1,5 @@
 /**
- * Loads sessions from files. Everything is read and checked before any session is created, and a filesystem is changed
- * last.
+ * Loads sessions from files. All data is read and checked before any session is created. The filesystem is changed at the end.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -26,7 +25,7 @@ const toSession = (
 ): Effect.Effect<Session, SessionError> => openSession(operation, { id, createdAt, tags, held, parent })
 
 const overlongError = (errorContext: ErrorContext): SessionError =>
-  makeError(errorContext)("corrupt", `a saved session has at most ${maxTextBytes} bytes, and this one has more`)
+  makeError(errorContext)("corrupt", `the saved session has more than ${maxTextBytes} bytes`)
 
 const isOverlong = (problem: { readonly _tag: string }): problem is Overlong => problem._tag === "Overlong"
 
@@ -47,12 +46,14 @@ const operation = "loadSessionTree"
 const lineContext = (line: number): ErrorContext => ({ operation, prefix: `line ${line}: ` })
 
 const orderFault = (loadedSession: LoadedSession, before: ReadonlyMap<string, LoadedSession>): string | undefined => {
-  if (before.has(loadedSession.id)) return `there is a session ${quoteId(loadedSession.id)} before it`
+  if (before.has(loadedSession.id)) return `an earlier line contains a session with the same id ${quoteId(loadedSession.id)}`
   if (before.size === 0) {
     return loadedSession.parentId === undefined ? undefined : "the first session has a parent"
   }
-  if (loadedSession.parentId === undefined) return "it is a second session without a parent"
-  return before.has(loadedSession.parentId) ? undefined : `its parent ${quoteId(loadedSession.parentId)} is not before it`
+  if (loadedSession.parentId === undefined) return "only the first session may be without a parent"
+  return before.has(loadedSession.parentId)
+    ? undefined
+    : `no earlier line contains the parent ${quoteId(loadedSession.parentId)}`
 }
 
 const readSessions = Effect.fnUntraced(function* (path: string, slices: ReadonlyArray<AnySlice>) {
@@ -73,10 +74,10 @@ const readSessions = Effect.fnUntraced(function* (path: string, slices: Readonly
   return [...loadedSessions.values()]
 })
 
-/** Tests whether the entry itself is a file. The archive of a dump is never a link. */
+/** Tests whether the path is a file and not a link, because the archive of a dump is never a link. */
 const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** An open archive. The checked file is restored even if another dump replaces it meanwhile. */
+/** An open archive. The opened file is restored, even if another dump replaces the archive after the check. */
 export interface OpenArchive {
   readonly path: string
   readonly opened: Opened
@@ -168,7 +169,7 @@ const toSessionError =
   (problem: SessionError | Fault | Replaced): SessionError => {
     if (isError(problem)) return problem
     return problem._tag === "Replaced"
-      ? makeError({ operation, prefix: "" })("io", "other dumps replaced it during each attempt; try again")
+      ? makeError({ operation, prefix: "" })("io", "other dumps replaced the dump during each attempt; try again")
       : toError(operation, path)(problem)
   }
 

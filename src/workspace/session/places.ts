@@ -1,6 +1,6 @@
 /**
- * The two files of a dump, and the hidden directory beside them in which both are staged. After a kill between the two
- * renames, the archive is still in the hidden directory, named by its hash.
+ * The paths of the two files of a dump, and of the hidden directory in which both are staged. If the process is killed between
+ * the two renames, the archive remains in the hidden directory, and its name is its hash.
  */
 import { basename, dirname, Fs, join } from "../../runtime/node.ts"
 import * as Hash from "../../runtime/hash.ts"
@@ -15,7 +15,7 @@ export interface DumpPaths {
 
 const [linesEnding, archiveEnding] = [".jsonl", ".fs.zip"] as const
 
-/** The largest file name that every disk accepts, in bytes. */
+/** The longest file name, in bytes, that every disk accepts. */
 const maxFileNameBytes = 255
 
 export const maxDumpNameBytes = maxFileNameBytes - archiveEnding.length
@@ -27,7 +27,7 @@ export const dumpPathsIn = (directory: string, name: string): DumpPaths => ({
   archive: join(directory, name + archiveEnding)
 })
 
-/** Returns the places for a `.jsonl` of any name. Its extension, if any, is replaced for the archive. */
+/** Returns the paths for a `.jsonl` file of any name. The path of the archive has the same name with another extension. */
 export const dumpPathsOf = (lines: string): DumpPaths => {
   const name = basename(lines).replace(/\.[^.]+$/, "")
   return { ...dumpPathsIn(dirname(lines), name), lines }
@@ -36,21 +36,21 @@ export const dumpPathsOf = (lines: string): DumpPaths => {
 export const isLinesFile = (path: string): boolean => path.endsWith(linesEnding)
 
 /**
- * Returns the kind in the name of a hidden directory, `dump` and 16 letters, which identifies the dump whatever
- * characters its name has.
+ * Returns the prefix for names of hidden directories: `dump` and 16 letters. The letters identify the dump even if its name has
+ * unusual characters.
  */
 const hiddenKind = (name: string): string =>
   `dump${Hash.sha256(Buffer.from(name))
     .slice(0, 16)
     .replace(/[0-9]/g, (digit) => String.fromCharCode(0x67 + Number(digit)))}`
 
-/** Tests the entry itself, not the target of a link. */
+/** Tests the kind of the entry itself. A link is not followed. */
 const isEntryOfKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
   Fs.lstatSync(path, { throwIfNoEntry: false })?.[kind]() === true
 
 /**
- * Returns the directories whose name has the form of the dump's hidden directories. Any program can create such a name,
- * so callers only look there for an archive of a known hash. Links and files of such a name are skipped.
+ * Returns the names of directories that may be hidden directories of the dump. Other programs can create such names too. So
+ * callers only search these directories for an archive with a known hash. Links and files are skipped.
  */
 const hiddenDirectories = ({ directory, name }: DumpPaths): ReadonlyArray<string> => {
   const start = `.~fsa-${hiddenKind(name)}-`
@@ -59,7 +59,10 @@ const hiddenDirectories = ({ directory, name }: DumpPaths): ReadonlyArray<string
   )
 }
 
-/** Creates a hidden directory. No cleanup removes it before `releaseHiddenDirectory`, because its name counts as in use. */
+/**
+ * Creates a hidden directory. No process removes the directory as a leftover before `releaseHiddenDirectory`, because its name
+ * counts as in use.
+ */
 export const createHiddenDirectory = ({ directory, name }: DumpPaths): string => {
   const directoryName = TemporaryNames.make(hiddenKind(name))
   const path = join(directory, directoryName)
@@ -76,24 +79,27 @@ const removeQuietly = (path: string): void => {
   try {
     Fs.rmSync(path, { recursive: true, force: true })
   } catch {
-    // The next dump tries again.
+    // The next dump tries to remove the path again.
   }
 }
 
 const isDumpFile = (name: string): boolean =>
   /^(archive|lines[1-9]?|[0-9a-f]{64}\.fs\.zip)$/.test(name) || TemporaryNames.isLeftover(name)
 
-/** Removes a leftover directory. If the directory contains foreign files, they and the directory stay. */
+/** Removes a leftover directory. If the directory contains files of other programs, these files and the directory stay. */
 const removeLeftover = (path: string): void => {
   try {
     for (const name of Fs.readdirSync(path)) if (isDumpFile(name)) Fs.unlinkSync(join(path, name))
     Fs.rmdirSync(path)
   } catch {
-    // The next dump tries again.
+    // The next dump tries to remove the directory again.
   }
 }
 
-/** Ends the use of a hidden directory, and removes it unless it has the only archive of a committed dump. */
+/**
+ * Marks a hidden directory as no longer in use. Removes the directory unless `isKept` is set, because then it contains the only
+ * archive of the dump.
+ */
 export const releaseHiddenDirectory = (path: string, isKept: boolean): void => {
   TemporaryNames.forget(basename(path))
   if (!isKept) removeQuietly(path)
@@ -104,7 +110,7 @@ export const removeLeftovers = (places: DumpPaths): void => {
     for (const entry of hiddenDirectories(places))
       if (TemporaryNames.isLeftover(entry)) removeLeftover(join(places.directory, entry))
   } catch {
-    // Another process sweeps at the same time.
+    // Another process is removing the same leftovers.
   }
 }
 

@@ -1,4 +1,7 @@
-/** Items are encoded and decoded by their schemas, and an error names the place of the mismatch. */
+/**
+ * Encodes and decodes saved sessions. The items are encoded by the schemas of their slices. An error names the item that does
+ * not match.
+ */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -8,16 +11,16 @@ import { quoteId, idFault } from "./ids.ts"
 import type { Operations } from "../Session.ts"
 import type { SliceItems } from "./session.ts"
 
-/** The version that this module writes, and the newest that it reads. */
+/** The version of the saved format that this module writes. It is also the newest version that the module reads. */
 const schemaVersion = 1
 
 /**
- * The largest text in bytes. A text is held in memory as a whole, and JavaScript strings cannot be longer than about
- * twice that.
+ * The largest text in bytes. The whole text is kept in memory, and a JavaScript string cannot be much longer than twice this
+ * size.
  */
 export const maxTextBytes = 256 * 1024 * 1024
 
-/** The archive of a dump; `null` if there is none, and `undefined` if the text does not tell. */
+/** The archive of a dump. `null` if the dump has no archive, and `undefined` if the text does not say whether it has one. */
 export type ArchiveName = { readonly sha256: string } | null | undefined
 
 const Archive = Schema.Struct({ sha256: Schema.String.check(Schema.isPattern(/^[0-9a-f]{64}$/)) })
@@ -55,7 +58,7 @@ export const makeError =
     new SessionError({ operation, reason, detail: shorten(`${prefix}${detail}`) })
 
 /**
- * Turns a mismatch with the schema into a SessionError. A thrown error counts too, for example a stack overflow on deep
+ * Converts a mismatch with the schema to a SessionError. Also converts a thrown error, such as a stack overflow on deep
  * nesting.
  */
 const asCorruptError = <A>(
@@ -68,7 +71,7 @@ const asCorruptError = <A>(
     Effect.mapError(({ message }) => makeError(errorContext)("corrupt", `${subject}: ${message}`))
   )
 
-/** Tests whether a slice is written. An empty slice is omitted, unless its initial items are not empty. */
+/** Tests whether a slice is written. An empty slice is omitted if its initial items are empty too. */
 const isWritten = ([slice, items]: SliceItems): boolean => items.length > 0 || slice.initial.length > 0
 
 export interface SessionRecord {
@@ -77,8 +80,7 @@ export interface SessionRecord {
   readonly parentId: string | undefined
   readonly archive: ArchiveName
   /**
-   * The SHA-256 of the earlier dump's archive, which this dump replaces. The old archive may still be there if the
-   * process is killed.
+   * The SHA-256 of the earlier archive, which this dump replaces. The earlier archive may still exist if the process is killed.
    */
   readonly replaces?: string | undefined
 }
@@ -108,11 +110,11 @@ export const encode = Effect.fnUntraced(function* (
   }
   const text = yield* Effect.try({
     try: () => Buffer.from(`${JSON.stringify(value)}\n`),
-    catch: (error) => makeError(errorContext)("io", `it cannot be written as one text: ${String(error)}`)
+    catch: (error) => makeError(errorContext)("io", `the session cannot be written as one text: ${String(error)}`)
   })
   if (text.length > maxTextBytes) {
     return yield* Effect.fail(
-      makeError(errorContext)("io", `its text has ${text.length} bytes where ${maxTextBytes} are allowed`)
+      makeError(errorContext)("io", `the text of the session has ${text.length} bytes, but at most ${maxTextBytes} are allowed`)
     )
   }
   return text
@@ -139,7 +141,9 @@ const versionOf = (value: unknown): unknown =>
 
 const isArchive = Schema.is(Archive)
 
-/** Returns the SHA-256 of each archive that the first line of a dump names as its own; empty if the line cannot be read. */
+/**
+ * Returns the SHA-256 of each archive that the first line of a dump names. Returns an empty set if the line cannot be parsed.
+ */
 export const namedHashesIn = (firstLine: Uint8Array): ReadonlySet<string> => {
   const named = new Set<string>()
   let value: unknown
@@ -156,12 +160,15 @@ export const namedHashesIn = (firstLine: Uint8Array): ReadonlySet<string> => {
   return named
 }
 
-/** Fails for a newer schema version, before the text is checked against the schema of this version. */
+/** Fails for a newer version of the format. The check comes before the check against the schema of this version. */
 const checkVersion = (errorContext: ErrorContext, value: unknown): Effect.Effect<void, SessionError> => {
   const version = versionOf(value)
   return typeof version === "number" && version > schemaVersion
     ? Effect.fail(
-        makeError(errorContext)("version", `it was written with schema version ${version}; this program knows ${schemaVersion}`)
+        makeError(errorContext)(
+          "version",
+          `the session was written with schema version ${version}, but this program only reads versions up to ${schemaVersion}`
+        )
       )
     : Effect.void
 }
@@ -184,17 +191,20 @@ const byName = (
 
 export type SavedSession = typeof Envelope.Type
 
-/** Decodes the envelope, and leaves the items encoded. */
+/** Decodes the session, except the items of its slices. */
 export const decodeSaved = Effect.fnUntraced(function* (
   errorContext: ErrorContext,
   bytes: Uint8Array
 ): Effect.fn.Return<SavedSession, SessionError> {
   const value = yield* parse(errorContext, bytes)
   yield* checkVersion(errorContext, value)
-  return yield* asCorruptError(errorContext, "it is not a saved session", Schema.decodeUnknownEffect(Envelope)(value))
+  return yield* asCorruptError(errorContext, "the text is not a saved session", Schema.decodeUnknownEffect(Envelope)(value))
 })
 
-/** Decodes a session. Each of the given slices gets its items from the text, or its initial items. */
+/**
+ * Decodes a session. Each slice in `slices` gets its items from the text. A slice that the text does not contain gets its
+ * initial items.
+ */
 export const decode = Effect.fnUntraced(function* (
   errorContext: ErrorContext,
   bytes: Uint8Array,
@@ -210,12 +220,14 @@ export const decode = Effect.fnUntraced(function* (
   const unknownSlices = saved.slices.filter(({ name }) => !slicesByName.has(name))
   if (unknownSlices.length > 0) {
     const names = unknownSlices.map(({ name }) => quoteId(name)).join(", ")
-    return yield* Effect.fail(makeError(errorContext)("unknownSlice", `it has slices that were not given: ${names}`))
+    return yield* Effect.fail(
+      makeError(errorContext)("unknownSlice", `the session has slices that are not in the option slices: ${names}`)
+    )
   }
   const found = new Map<AnySlice, ReadonlyArray<unknown>>()
   for (const { items, name } of saved.slices) {
     const slice = slicesByName.get(name)!
-    if (found.has(slice)) return yield* Effect.fail(makeError(errorContext)("corrupt", `slice ${quoteId(name)} is there twice`))
+    if (found.has(slice)) return yield* Effect.fail(makeError(errorContext)("corrupt", `slice ${quoteId(name)} occurs twice`))
     found.set(
       slice,
       yield* asCorruptError(errorContext, `slice ${quoteId(name)}`, Schema.decodeUnknownEffect(itemsCodec(slice))(items))

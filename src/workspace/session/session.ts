@@ -55,11 +55,11 @@ export const sessionOf = (operation: string, operations: Operations): Effect.Eff
   Effect.suspend(() => {
     const session = sessionsByOperations.get(operations)
     return session === undefined
-      ? Effect.fail(invalid(operation, "the value is not a session that this module made"))
+      ? Effect.fail(invalid(operation, "the value is not a session that this copy of the library created"))
       : Effect.succeed(session)
   })
 
-/** Runs one synchronous step. A thrown error is a defect. */
+/** Runs one synchronous step. An error that the step throws becomes a defect. */
 const runStep = <A>(step: () => A | SessionError): Effect.Effect<A, SessionError> =>
   Effect.suspend(() => {
     const answer = step()
@@ -71,7 +71,7 @@ const checkTags = (operation: string, tags: Readonly<Record<string, string>>): E
     ? Effect.void
     : Effect.fail(invalid(operation, "tags must be an object whose values are strings"))
 
-/** Creates a session. Checks everything before the session joins its parent's tree. */
+/** Creates a session. Validates everything before it adds the session to the tree of its parent. */
 export const openSession = (operation: string, sessionStart: SessionStart): Effect.Effect<Session, SessionError> =>
   Effect.gen(function* () {
     yield* checkId(operation, "session", sessionStart.id)
@@ -85,7 +85,7 @@ export const openSession = (operation: string, sessionStart: SessionStart): Effe
   })
 
 const slicesOf = (state: State) => {
-  /** Changes a slice. Computes the new items first, so that the slice is not installed if that fails. */
+  /** Changes a slice. Computes the new items before it installs the slice, so that a failed computation installs nothing. */
   const changeSlice = (cause: SliceChanged["cause"], slice: AnySlice, next: (entry: InstalledSlice) => Items) =>
     runStep(() => {
       const entry = state.entryOf(cause, slice)
@@ -131,14 +131,14 @@ const slicesOf = (state: State) => {
   } satisfies Partial<Operations>
 }
 
-/** Creates the operations of a session and adds it to its parent's tree. Its id must be new in that tree. */
+/** Creates the operations of a session and adds the session to the tree of its parent. The id must be new in the tree. */
 const createOperations = (
   operation: string,
   { createdAt, id, parent, tags }: SessionStart,
   state: State
 ): Session | SessionError => {
   const ids = parent?.ids ?? new Set<string>()
-  if (ids.has(id)) return invalid(operation, `there is a session ${quoteId(id)} in this tree already`)
+  if (ids.has(id)) return invalid(operation, `this tree already contains a session with the id ${quoteId(id)}`)
   ids.add(id)
   const locks = Locks.make()
   const participants = new Map<string, Participant>()
@@ -206,7 +206,7 @@ const createOperations = (
           Effect.acquireRelease(
             runStep(() => {
               if (participants.has(participant.name)) {
-                return invalid("join", `${quoteId(participant.name)} already takes part in this session`)
+                return invalid("join", `this session already has a participant with the name ${quoteId(participant.name)}`)
               }
               participants.set(participant.name, participant)
               return undefined

@@ -1,6 +1,6 @@
 /**
- * Every change is one synchronous step, which computes all new items before it changes any slice. An error during the
- * computation therefore changes nothing.
+ * The state of a session. Each change is one synchronous step. It computes all new items before it changes any slice, so an
+ * error in the computation changes nothing.
  */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
@@ -13,14 +13,15 @@ import { type Kept, type Participant, type Prepared, type Unmask, Unmasking } fr
 import type { SessionSnapshot, SliceChanged } from "../Session.ts"
 import { idFault, invalid, quoteId } from "./ids.ts"
 
-// Steps that can fail come first and are undone on failure. The remaining steps cannot fail.
+// The captures and restores of participants. Steps that can fail come first, and are undone after a failure. The steps after
+// them cannot fail.
 
 interface Share {
   readonly participant: Participant
   readonly kept: Kept
 }
 
-/** Runs all effects even if some die, and then dies with all of their causes. */
+/** Runs all effects, even if some die. Then dies with the causes of all that died. */
 export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const reasons: Array<Cause.Reason<never>> = []
@@ -31,7 +32,10 @@ export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effe
     if (reasons.length > 0) return yield* Effect.failCause(Cause.fromReasons(reasons))
   })
 
-/** Holds all participants while the effect runs, including those that join during the wait. The caller holds the session. */
+/**
+ * Holds all participants while the effect runs. Includes participants that join while this function waits. The caller holds the
+ * session.
+ */
 export const holdAll = <A, E, R>(
   participants: ReadonlyMap<string, Participant>,
   effect: Effect.Effect<A, E, R>,
@@ -45,8 +49,8 @@ export const holdAll = <A, E, R>(
   })
 
 /**
- * Acquires all items in order. A step is uninterruptible unless it allows interruption itself. On a failure, or an
- * interruption between steps, undoes the earlier steps.
+ * Acquires all items in order. Each step is uninterruptible, except where it allows interruption itself. After a failure, or an
+ * interruption between two steps, undoes the earlier steps.
  */
 const acquireAll = Effect.fnUntraced(function* <A, B>(
   items: ReadonlyArray<A>,
@@ -93,7 +97,7 @@ export const resetAll = (participants: ReadonlyArray<Participant>): Effect.Effec
 
 export type Items = ReadonlyArray<unknown>
 
-/** The holder of a cell. `changed` is called with a new last item that another writer has set. */
+/** The user of a cell. `changed` is called with the new last item if another writer has changed the slice. */
 export interface CellHolder {
   readonly changed: (latest: unknown) => void
 }
@@ -118,7 +122,7 @@ export const kept = (items: Items): Items => {
 }
 
 export class State {
-  /** The changes and the published events. A slow reader loses nothing, and values without a reader are not kept. */
+  /** The changes of the slices. A slow reader misses no change. Changes are dropped if there is no reader. */
   readonly changes: PubSub.PubSub<SliceChanged>
   readonly events: PubSub.PubSub<unknown>
   readonly #entries = new Map<string, InstalledSlice>()
@@ -212,7 +216,7 @@ export class State {
   }
 }
 
-/** Notifies all holders even if one throws, and then throws the first error. */
+/** Notifies all users of cells, even if one throws. Then throws the first error. */
 const notifyHolders = (entries: ReadonlyArray<InstalledSlice>, except: CellHolder | undefined): void => {
   const errors: Array<unknown> = []
   for (const entry of entries) {
@@ -237,7 +241,7 @@ interface TakenSnapshot {
 const unknownSnapshot = (operation: string, detail: string): SessionError =>
   new SessionError({ operation, reason: "unknown", detail })
 
-/** The snapshots of one session. Callers of a method that returns an effect must hold the session. */
+/** The snapshots of one session. The caller of a method that returns an effect must hold the session. */
 export class SessionSnapshots {
   readonly #sessionId: string
   readonly #state: State
@@ -338,7 +342,10 @@ export class SessionSnapshots {
     )
   }
 
-  /** Returns the participants that joined after the snapshot. A restore resets them, like slices that were installed later. */
+  /**
+   * Returns the participants that joined after the snapshot. A restore resets them, as it resets slices that were installed
+   * later.
+   */
   #newcomers({ shares }: TakenSnapshot): ReadonlyArray<Participant> {
     return [...this.#participants.values()].filter(
       (one) => one.capture !== undefined && !shares.some(({ participant }) => participant === one)

@@ -1,6 +1,6 @@
 /**
- * The facts about the files are an immutable map that shares its structure with earlier versions, so a write costs the same
- * for any number of files. The sorted list in the session is computed on first access.
+ * The facts about the files of a VfsState. They are an immutable map that shares its structure with earlier versions. So the
+ * cost of a write does not depend on the number of files. The sorted list for the session is computed on first access.
  */
 import type * as DateTime from "effect/DateTime"
 import * as HashMap from "effect/HashMap"
@@ -20,11 +20,15 @@ const isPath = (segments: ReadonlyArray<string>, policy: FsPath.PathPolicy): boo
 
 const valuePath = (policy: FsPath.PathPolicy): Schema.Codec<ReadonlyArray<string>, string> =>
   Schema.String.check(
-    Schema.makeFilter((input: string) => typeof FsPath.parse(input, policy) === "string" || "must be a path in the root")
+    Schema.makeFilter(
+      (input: string) => typeof FsPath.parse(input, policy) === "string" || "the text must be a path inside the root"
+    )
   ).pipe(
     Schema.decodeTo(
       Schema.Array(Schema.String).check(
-        Schema.makeFilter((segments: ReadonlyArray<string>) => isPath(segments, policy) || "must be the segments of a path")
+        Schema.makeFilter(
+          (segments: ReadonlyArray<string>) => isPath(segments, policy) || "the array must be the segments of a path"
+        )
       ),
       SchemaTransformation.transform({
         decode: (input: string) => segmentsOf(FsPath.parse(input, policy) as string),
@@ -34,8 +38,8 @@ const valuePath = (policy: FsPath.PathPolicy): Schema.Codec<ReadonlyArray<string
   )
 
 /**
- * The segments of a path. As text, a path is ASCII without `.` and `..`; repeated, leading and trailing slashes are
- * dropped. The root has no segments.
+ * The segments of a path. The text form is ASCII without `.` and `..`. Repeated, leading and trailing slashes are dropped. The
+ * root has no segments.
  *
  * @since 0.1.0
  */
@@ -49,12 +53,15 @@ export type VfsPath = typeof VfsPath.Type
  * @since 0.1.0
  */
 export const VfsFile = Schema.Struct({
-  /** The segments of the relative path. */
+  /** The segments of the path, relative to the root. */
   path: valuePath("standard"),
-  /** `utf-8` for text without NUL, `binary` otherwise; `null` after an append to a file of unknown encoding. */
+  /**
+   * The encoding. `utf-8` for text without NUL, and `binary` for other contents. `null` after an append to a file of unknown
+   * encoding.
+   */
   encoding: Schema.NullOr(Schema.String),
   sizeBytes: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)),
-  /** The version: 1 for a new file, one more with each write. */
+  /** The version: 1 for a new file, and one more after each write. */
   version: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)),
   createdAt: Schema.DateTimeUtcFromString,
   updatedAt: Schema.DateTimeUtcFromString
@@ -65,7 +72,7 @@ export type VfsFile = typeof VfsFile.Type
 const Value = Schema.Struct({
   /** The absolute path on the machine. */
   rootPath: Schema.String,
-  /** The files, ordered by their segments in code point order. */
+  /** The files, sorted by the code points of their segments. */
   files: Schema.Array(VfsFile)
 })
 
@@ -73,9 +80,8 @@ const Value = Schema.Struct({
 export type VirtualFileSystem = typeof Value.Type
 
 /**
- * The slice with the state of the filesystem. An empty slice stands for an empty filesystem without a directory. The
- * slice only describes the filesystem: a change of the slice changes no file, and the next file change overwrites the
- * slice.
+ * The slice that describes the files of the filesystem. It is empty while the filesystem has no directory. A change of the
+ * slice changes no file, and the next change of a file overwrites the slice.
  *
  * @since 0.1.0
  */
@@ -83,7 +89,7 @@ export const VirtualFileSystem: Slice.Slice<VirtualFileSystem> = Slice.make("Vir
   reduce: Slice.replaceLatest
 })
 
-/** The facts by path. The path is folded if the filesystem is not case-sensitive. */
+/** The facts about all files by path. The keys are case-folded if the filesystem is not case-sensitive. */
 export interface Files {
   readonly byPath: HashMap.HashMap<string, VfsFile>
   readonly caseSensitive: boolean
@@ -101,7 +107,7 @@ const fileOf = (path: FsPath.FsPath, facts: Omit<VfsFile, "path">): VfsFile =>
 export const get = (self: Files, path: FsPath.FsPath): VfsFile | undefined =>
   Option.getOrUndefined(HashMap.get(self.byPath, keyOf(self, path)))
 
-/** Returns the path itself if it is a file, otherwise the files below it. */
+/** Returns the path itself if it is a file. Otherwise returns the files below it. */
 export const filesWithin = (self: Files, path: FsPath.FsPath): ReadonlyArray<FsPath.FsPath> => {
   if (get(self, path) !== undefined) return [path]
   const key = keyOf(self, path) as FsPath.FsPath
@@ -117,7 +123,7 @@ interface WriteFacts {
   readonly created: DateTime.Utc
 }
 
-/** Records a write. A created file gets version 1, even if its name was used before. */
+/** Records a write. A new file gets version 1, even if an earlier file had the same path. */
 export const recordWrite = (self: Files, { at, created, encoding, mode, path, sizeBytes }: WriteFacts): Files => {
   const before = mode === "create" ? undefined : get(self, path)
   const file = fileOf(path, {
@@ -135,10 +141,13 @@ export const recordRemoval = (self: Files, path: FsPath.FsPath): Files => {
   return removedKeys.length === 0 ? self : { ...self, byPath: HashMap.removeMany(self.byPath, removedKeys) }
 }
 
-/** Records a move. Facts move along. A file that replaces another gets a version that the replaced file never had. */
+/**
+ * Records a move. The facts move with the files. If a file replaces another file, its new version is higher than the versions
+ * of both.
+ */
 export const recordMove = (self: Files, from: FsPath.FsPath, to: FsPath.FsPath): Files => {
   const replaced = get(self, to)
-  // A file cannot have entries below it, and searching for them would cost time for every file.
+  // Do not search below a file, because the search would visit every file.
   const isFile = get(self, from) !== undefined
   const rest = isFile ? { ...self, byPath: HashMap.remove(self.byPath, keyOf(self, to)) } : recordRemoval(self, to)
   let { byPath } = recordRemoval(rest, from)
@@ -160,7 +169,7 @@ const bySegments = (self: VfsFile, that: VfsFile): number => {
   return self.path.length - that.path.length
 }
 
-/** Tests whether the path is temporary, and will be renamed when it is complete. */
+/** Tests whether the path is temporary. Such a path is renamed when its content is complete. */
 export const isHidden: (path: FsPath.FsPath) => boolean = TemporaryNames.hasOwnName
 
 const visibleFiles = (self: Files): ReadonlyArray<VfsFile> =>

@@ -1,6 +1,6 @@
 /**
- * The facts about files change in the same step as the files. After a rollback or a reset, running calls continue to read the
- * old directory, and a write that is not yet published fails.
+ * The port of a VfsState. The facts about a file change in the same step as the file. After a rollback or a reset, calls that
+ * are already running read the old directory, and a write that is not published yet fails.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -19,7 +19,7 @@ import { isUtf8 } from "../../runtime/node.ts"
 import * as Files from "./files.ts"
 import * as Tree from "./tree.ts"
 
-// Detects whether a file's bytes are text while they pass. Text is UTF-8 without NUL.
+// Detects whether bytes are text while they are written. Text is UTF-8 without NUL.
 
 type EncodingHint = "utf-8" | "binary"
 
@@ -86,7 +86,9 @@ const replacedFault: Fault = {
   detail: "the filesystem was rolled back or reset before the write was complete"
 }
 
-/** Adds the creation time. The disk creates a new file on replacement, so only the facts have the original time. */
+/**
+ * Adds the creation time from the facts. The disk cannot tell this time, because it creates a new file for each replacement.
+ */
 const withCreationTime = (tree: Tree.Tree, stat: FileStat): FileStat => {
   const createdAt = stat.kind === "file" ? Files.get(tree.files, stat.path)?.createdAt : undefined
   return createdAt === undefined ? stat : { ...stat, createdAt }
@@ -134,8 +136,8 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
   }
 
   /**
-   * Removes the empty directories above a removed path. Does nothing for a temporary path, or when a failed call removes
-   * its own entries.
+   * Removes the empty directories above a removed path. Does nothing for a temporary path, or if a failed call removes an entry
+   * that it created.
    */
   const removeEmptyParents = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.withFiber((fiber) =>
@@ -164,14 +166,15 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
       const sizeBytes = stat?.sizeBytes ?? sniffer.sizeBytes()
       const isAdded = mode === "append" && sizeBytes > sniffer.sizeBytes()
       const encoding = isAdded ? encodingAfterAppend(before?.encoding, sniffer.hint()) : sniffer.hint()
-      // The kernel's clock is coarser than ours, and the creation time must not be after the modification time.
+      // Use the earlier time, because the clock of the kernel is less precise and the creation time must not be after the
+      // modification time.
       const created = stat?.modifiedAt === undefined ? at : DateTime.min(at, stat.modifiedAt)
       setFiles(tree, Files.recordWrite(tree.files, { path, mode, encoding, sizeBytes, at, created }), path)
     })
 
   /**
-   * Remembers the directory of an entry that a transaction moves away. The entry may return or be replaced, so the
-   * directory is checked after the transaction.
+   * Remembers the directory of an entry that a transaction moves away. The directory is checked after the transaction, because
+   * the transaction may put an entry there again.
    */
   const rememberDirectory = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.withFiber((fiber) =>
@@ -180,8 +183,8 @@ export const make = (source: TreeSource, info: Info, rules: Rules, locks: Locks,
       })
     )
   /**
-   * Removes the remembered directories, and those above them, if they are empty. Does so once the transaction's hidden
-   * directory is removed.
+   * Removes the remembered directories and their parents if they are empty. Runs when the hidden directory of the transaction
+   * is removed.
    */
   const removeRemembered = (tree: Tree.Tree, path: FsPath): Effect.Effect<void> =>
     Effect.suspend(() => {

@@ -1,6 +1,6 @@
 /**
- * A directory that is, or was, the filesystem of a session. A replaced directory is closed and removed when its last call has
- * ended.
+ * A directory that is or was the filesystem of a session. After a replacement, the old directory is closed and removed when the
+ * last call in it has ended.
  */
 import * as Effect from "effect/Effect"
 import * as Scope from "effect/Scope"
@@ -21,10 +21,10 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Temporary from "../temporary.ts"
 import type { Files } from "./files.ts"
 
-// Copies a directory into an empty directory of ours, confined to the source because another program may change it
-// meanwhile. Files are cloned or copied, never hard-linked; sockets, FIFOs, devices and writes in progress are skipped.
+// Copies a directory into an empty directory. The copy is confined to the source, because another program may change the source
+// at the same time. Files are cloned or copied, never hard-linked. Sockets, FIFOs, devices and unfinished writes are skipped.
 
-/** The number of files that are copied concurrently, equal to the threads in the pool. */
+/** The number of files that are copied at once. It is the default size of Node's thread pool. */
 const concurrency = 4
 
 const openConfined = (directory: string): Effect.Effect<Confined, Fault, Scope.Scope> =>
@@ -46,7 +46,7 @@ const inDirectory = <A>(
 
 const isRoot = isNode && process.getuid?.() === 0
 
-/** Keeps the owner if the process runs as root. Other users can only create files of their own. */
+/** Keeps the owner of the entry if the process runs as root. Other users can only create files that they own. */
 const keepOwner = (at: string | Buffer, { gid, uid }: Fs.Stats): void => {
   if (isRoot && (uid !== 0 || gid !== 0)) Fs.lchownSync(at, uid, gid)
 }
@@ -96,7 +96,7 @@ interface CopiedDirectory {
   readonly subdirectories: ReadonlyArray<FsPath>
 }
 
-/** Copies the entries of one directory. Subdirectories are created empty. */
+/** Copies the entries of one directory. Subdirectories are created without entries. */
 const copyDirectory = (source: Confined, target: Confined, path: FsPath): Effect.Effect<CopiedDirectory, Fault> =>
   inDirectory(source, path, (from) =>
     inDirectory(target, path, (into) => {
@@ -146,17 +146,17 @@ const copyConfined = (from: string, to: string): Effect.Effect<void, Fault> =>
     const paths = [root]
     for (let path = paths.pop(); path !== undefined; path = paths.pop()) {
       const copied = copyDirectory(source, target, path)
-      // Skip a directory that was removed meanwhile.
+      // Skip a directory that was removed during the copy.
       const level = yield* path === root ? copied : ignoreMissing(copied)
       if (level === undefined) continue
       levels.push(level)
       paths.push(...level.subdirectories)
     }
-    // Set the modes of directories from the deepest up, because a read-only directory could not be filled.
+    // Set the modes of the deepest directories first, because a read-only directory cannot receive entries.
     for (const level of levels.reverse()) yield* applyDirectoryMode(target, level)
   }).pipe(Effect.scoped)
 
-/** Copies without confinement, because on Windows no other program uses the directory. */
+/** Copies without confinement, because no other program uses the directory on Windows. */
 const copyPlainly = (from: string, to: string): Effect.Effect<void, Fault> =>
   Effect.uninterruptible(
     Effect.tryPromise({
@@ -172,7 +172,7 @@ const copyPlainly = (from: string, to: string): Effect.Effect<void, Fault> =>
     })
   )
 
-/** Copies the tree. Both directories must exist. After a failure or an interruption, the partial copy stays. */
+/** Copies the tree. Both directories must exist. After a failure or an interruption, the incomplete copy stays. */
 export const copyTree: (from: string, to: string) => Effect.Effect<void, Fault> =
   platform === "win32" ? copyPlainly : copyConfined
 
@@ -184,7 +184,7 @@ export interface ParentDirectory {
   readonly hasAttributes: boolean
 }
 
-/** Opens the parent directory to read its properties. Fails if a filesystem cannot be created in it. */
+/** Opens the parent directory to read its properties. Fails if no filesystem can be created in it. */
 export const readParentDirectory = (directory: string): Effect.Effect<ParentDirectory, FsError> =>
   Effect.scoped(
     Effect.map(makeHost({ root: directory }), ({ attributes, info }) => ({
@@ -204,7 +204,7 @@ export interface Tree {
   readonly dispose: Effect.Effect<void>
 }
 
-/** Creates a directory, fills it with `fill`, and opens it. Leaves no directory if this fails or `fill` is interrupted. */
+/** Creates a directory, fills it with `fill`, and opens it. If this fails or `fill` is interrupted, removes the directory. */
 export const make = (
   parentScope: Scope.Scope,
   parentDirectory: ParentDirectory,
@@ -224,7 +224,7 @@ export const make = (
     )
   )
 
-/** Marks the tree as replaced. Disposes of it now, or when its last call ends. */
+/** Marks the tree as replaced. Removes it now, or when its last call ends. */
 export const retire = (tree: Tree): Effect.Effect<void> =>
   Effect.suspend(() => {
     tree.isRetired = true

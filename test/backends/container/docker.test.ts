@@ -1,6 +1,6 @@
 /**
- * Tests docker with a program of that name. It records its arguments and plays the engine with the shell of this machine. The
- * program contains nothing; it only kills processes that carry the given mark.
+ * Tests docker with a script of that name, which records its arguments and runs commands in a shell of this machine.
+ * The script isolates nothing; it only kills processes that carry the given mark.
  */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it } from "@effect/vitest"
@@ -202,7 +202,7 @@ describe("docker", () => {
     })
   )
 
-  live("given by a path to no program fails with that path and starts nothing", (self) =>
+  live("given by a path where no program is fails with that path and starts nothing", (self) =>
     Effect.gen(function* () {
       const { place } = self
       Fs.writeFileSync(join(place, "shared/docker"), "#!/bin/sh\n", { mode: 0o755 })
@@ -336,7 +336,7 @@ describe("docker", () => {
     )
   }
 
-  live("that is only in the shared directory is missing", (self) =>
+  live("that exists only in the shared directory counts as not installed", (self) =>
     Effect.gen(function* () {
       const hostDirectory = join(self.place, "shared")
       Fs.writeFileSync(join(hostDirectory, "docker"), `#!/bin/sh\ntouch ${self.place}/executed\n`, { mode: 0o755 })
@@ -362,7 +362,7 @@ describe("docker", () => {
     })
   )
 
-  live("that gives no version is Unavailable", (self) =>
+  live("that does not report a version is Unavailable", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const
       Fs.writeFileSync(join(self.place, "bin/docker"), "#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")

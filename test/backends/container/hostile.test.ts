@@ -92,7 +92,7 @@ describePodman("a hostile container", () => {
     })
   )
 
-  live("cannot get a path behind a link that an engine would read as options", () =>
+  live("is not made over a host directory whose resolved path an engine would read as mount options", () =>
     Effect.gen(function* () {
       const link = join(directory(), "harmless")
       Fs.symlinkSync(fresh('a,dst="b"'), link)

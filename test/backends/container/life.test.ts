@@ -284,7 +284,7 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("an image with a workspace owned by root works", () =>
+  live("an image whose workspace is owned by root works", () =>
     Effect.gen(function* () {
       const root = join(directory(), "owning")
       Fs.cpSync(busyboxRoot(), root, { recursive: true, verbatimSymlinks: true })

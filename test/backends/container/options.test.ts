@@ -120,7 +120,7 @@ describe("the options of a container", () => {
     })
   }
 
-  it("the default profile is that of the specification", () => {
+  it("the default profile has the documented limits, user, workdir and network", () => {
     assert.deepInclude(made({}), {
       engine: "podman",
       program: "podman",

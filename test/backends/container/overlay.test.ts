@@ -36,7 +36,7 @@ const until = (isSo: () => boolean): Effect.Effect<void> =>
 const hex = (digit: string) => digit.repeat(24)
 
 describe.skipIf(process.platform === "win32")("the overlays in the cache", () => {
-  it.live("lose a leftover with its content, but never the target of a link", () =>
+  it.live("are removed with their content if they are leftovers, but never the target of a link", () =>
     Effect.gen(function* () {
       const { overlays, path } = yield* cache
       const dead = yield* ended
@@ -65,7 +65,7 @@ describe.skipIf(process.platform === "win32")("the overlays in the cache", () =>
   )
 
   it.live.skipIf(process.getuid?.() !== 0)(
-    "lose a leftover that belongs to the user inside (only root can change owners)",
+    "are removed if they are leftovers, even if the container's user owns them (only root can change owners)",
     () =>
       Effect.gen(function* () {
         const { overlays, path } = yield* cache

@@ -16,7 +16,7 @@ const install = "apt-get install podman runc busybox-static"
 
 const busybox = ["/bin/busybox", "/usr/bin/busybox"].find((path) => Fs.existsSync(path))
 
-/** The reason why there are no containers here; `undefined` when they can run. */
+/** The reason why containers cannot run here; `undefined` if they can. */
 export const lacking: string | undefined =
   spawnSync("podman", ["--version"]).status !== 0
     ? `podman is not installed: ${install}`
@@ -103,7 +103,7 @@ export const services = Layer.suspend(() =>
 )
 
 /**
- * Tests whether containers can run here. If not, skips with an advice how to get podman, or fails where no test may be skipped.
+ * Tests whether containers can run here. If not, prints how to install podman and skips, or fails if no test may be skipped.
  */
 export const use = (what: string): boolean => {
   if (lacking === undefined) {

@@ -270,7 +270,7 @@ describePodman("a command in a container", () => {
     () => ({ start: "eager" as const })
   )
 
-  live("cannot forge the answers of the keeper", ({ sandbox }) =>
+  live("cannot forge the output of the container's first process, which supervises it", ({ sandbox }) =>
     Effect.gen(function* () {
       const script = 'echo "$FS_ALGEBRA_EXEC stays" >&2; echo ready > /proc/1/fd/1; echo "x 0" > /proc/1/fd/1; exit 3'
       const { exitCode, stderr } = yield* sandbox.exec(sh(script))

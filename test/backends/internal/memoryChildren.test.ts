@@ -37,8 +37,8 @@ const colliding = (rounds: number): ReadonlyArray<string> => {
 }
 const hostile = colliding(6)
 
-describe("the children of a directory in memory", () => {
-  it("the hostile names are 64 different names with one hash", () => {
+describe("the entries of a directory in memory", () => {
+  it("64 different names share one hash in this test", () => {
     assert.strictEqual(new Set(hostile).size, 64)
     assert.strictEqual(new Set(hostile.map((name) => item(name).hash)).size, 1)
   })
@@ -56,7 +56,7 @@ describe("the children of a directory in memory", () => {
   })
 
   it.effect.prop(
-    "equal a Map after the same steps, and captured ones never change",
+    "equal a Map after the same steps, and captured entries never change",
     [Arbitrary.array(Step, { minLength: 100, maxLength: 300 })],
     ([steps]) =>
       Effect.sync(() => {

@@ -1,4 +1,4 @@
-/** A model of the port's contract, as a map from paths to entries, and random programs to run on both. */
+/** A model of the port's contract as a map from paths to entries, and random programs that run on model and backend. */
 import { assert } from "@effect/vitest"
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"

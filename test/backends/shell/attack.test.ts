@@ -75,7 +75,7 @@ for (const kind of shells) {
 
     for (const name of ["..", ".", "../../etc/passwd", "a/b"]) {
       live(
-        `rejects the listed name ${name}, which would lead elsewhere when joined to a path`,
+        `rejects the listed name ${name}, which would lead to another directory when joined to a path`,
         `list() { printf '%s//\\n' '81a4 0 0 ./${name}'; }`,
         function* (port) {
           const { _tag } = yield* Effect.flip(port.list(p(".")))
@@ -84,7 +84,7 @@ for (const kind of shells) {
       )
     }
 
-    live("stats a file whose time is beyond all dates", "", function* (port, at) {
+    live("stats a file whose time is out of the range of dates", "", function* (port, at) {
       Fs.writeFileSync(join(at, "file"), "x")
       execFileSync("touch", ["-d", "@99999999999999", join(at, "file")])
       // Some disks store another time instead, so only the size is compared.
@@ -101,48 +101,48 @@ for (const kind of shells) {
     )
 
     // Only with one shell: it takes a while to kill a stopped shell.
-    it.live.runIf(kind === dash)(
-      "is killed after the patience has passed, when it is stopped and its caller was interrupted",
+    it.live.runIf(kind === dash)("is killed after the interrupt timeout if it is stopped and its caller was interrupted", () =>
+      Effect.scoped(
+        Effect.gen(function* () {
+          const mark = join(yield* directory, "stopped")
+          const functions = 'halt() { : >"$1"; kill -STOP $$; }'
+          let kills = 0
+          const counted = Effect.map(start(kind, { functions }), ({ stderr, stdin, stdout }) => ({
+            stderr,
+            stdin,
+            stdout,
+            killInside: Effect.sync(() => void kills++)
+          }))
+          const scope = yield* Scope.make()
+          const session = yield* Scope.provide(makeSession(counted, { interruptTimeoutMillis: 20 }), scope)
+          const asking = yield* Effect.forkChild(session.request({ call: "halt", arguments: [mark], repeats: false }))
+          while (!Fs.existsSync(mark)) yield* Effect.sleep(5)
+          yield* Fiber.interrupt(asking)
+          assert.strictEqual((yield* session.request({ call: "discard", arguments: [mark], repeats: true })).status, 0)
+          yield* Scope.close(scope, Exit.void)
+          assert.strictEqual(kills, 1)
+        })
+      )
+    )
+
+    it.live(
+      "is replaced when it waits silently for a FIFO: the request fails with Timeout, and the next request succeeds",
       () =>
         Effect.scoped(
           Effect.gen(function* () {
-            const mark = join(yield* directory, "stopped")
-            const functions = 'halt() { : >"$1"; kill -STOP $$; }'
-            let kills = 0
-            const counted = Effect.map(start(kind, { functions }), ({ stderr, stdin, stdout }) => ({
-              stderr,
-              stdin,
-              stdout,
-              killInside: Effect.sync(() => void kills++)
-            }))
-            const scope = yield* Scope.make()
-            const session = yield* Scope.provide(makeSession(counted, { interruptTimeoutMillis: 20 }), scope)
-            const asking = yield* Effect.forkChild(session.request({ call: "halt", arguments: [mark], repeats: false }))
-            while (!Fs.existsSync(mark)) yield* Effect.sleep(5)
-            yield* Fiber.interrupt(asking)
-            assert.strictEqual((yield* session.request({ call: "discard", arguments: [mark], repeats: true })).status, 0)
-            yield* Scope.close(scope, Exit.void)
-            assert.strictEqual(kills, 1)
+            const fifo = join(yield* directory, "fifo")
+            execFileSync("mkfifo", [fifo])
+            const functions = 'hush() { read -r _x <"$1"; }; tell() { sleep 0.1; echo; sleep 0.1; echo; sleep 0.1; }'
+            const session = yield* makeSession(start(kind, { functions }), { silence: 200 })
+            const fault = yield* Effect.flip(session.request({ call: "hush", arguments: [fifo], repeats: true }))
+            assert.strictEqual(fault._tag, "Timeout")
+            // A shell with some output may take as long as it needs.
+            assert.strictEqual(
+              (yield* session.request({ call: "tell", arguments: [], repeats: false })).output.toString(),
+              "\n\n"
+            )
           })
         )
-    )
-
-    it.live("is replaced when it waits silently for a FIFO: the request fails with Timeout, and the next one succeeds", () =>
-      Effect.scoped(
-        Effect.gen(function* () {
-          const fifo = join(yield* directory, "fifo")
-          execFileSync("mkfifo", [fifo])
-          const functions = 'hush() { read -r _x <"$1"; }; tell() { sleep 0.1; echo; sleep 0.1; echo; sleep 0.1; }'
-          const session = yield* makeSession(start(kind, { functions }), { silence: 200 })
-          const fault = yield* Effect.flip(session.request({ call: "hush", arguments: [fifo], repeats: true }))
-          assert.strictEqual(fault._tag, "Timeout")
-          // A shell with some output may take as long as it needs.
-          assert.strictEqual(
-            (yield* session.request({ call: "tell", arguments: [], repeats: false })).output.toString(),
-            "\n\n"
-          )
-        })
-      )
     )
 
     it.live("reads many small pieces of a large file in few requests, with the right content", () =>

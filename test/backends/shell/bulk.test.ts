@@ -43,7 +43,7 @@ for (const shell of shells) {
   describe(`bulk requests to ${shell.name}`, () => {
     const session = shared(shell)
     for (let tree = 0; tree < 12; tree++) {
-      it.live(`find the same as the derived searches in a tree of odd names (${tree})`, () =>
+      it.live(`find the same matches as the engine's own searches in a tree of odd names (${tree})`, () =>
         Effect.gen(function* () {
           const { asked, fast, root, slow } = yield* bench(session)
           plantOddities(root)
@@ -55,7 +55,7 @@ for (const shell of shells) {
       )
     }
 
-    it.live("search a tree in few calls, for any number of files", () =>
+    it.live("search a tree in few calls, whatever the number of files", () =>
       Effect.gen(function* () {
         const { asked, fast, root } = yield* bench(session)
         plantMany(root, 300)
@@ -161,7 +161,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("list a large directory in a call of its own, and also one with a write in progress", () =>
+    it.live("list a large directory, or a directory with a write in progress, in a separate call", () =>
       Effect.gen(function* () {
         const { asked, fast, root, slow } = yield* bench(session)
         Fs.mkdirSync(join(root, "large"))
@@ -249,7 +249,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("resolve a path of ten components with one look, and one more per link", () =>
+    it.live("resolve a path of ten components with one request, and one more request per link", () =>
       Effect.gen(function* () {
         const { asked, fast, root } = yield* bench(session)
         const deep = "1/2/3/4/5/6/7/8/9"

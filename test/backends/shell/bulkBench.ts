@@ -1,7 +1,4 @@
-/**
- * A real directory served by a host's port with the accelerations of a shell, and by the same port without any, to compare
- * both.
- */
+/** A port over a directory with the accelerations of a shell, and the same port without accelerations, for comparisons. */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
 import * as Fs from "node:fs"

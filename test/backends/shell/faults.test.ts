@@ -51,7 +51,7 @@ describe("the error messages of a tool", () => {
     assert.notInclude(JSON.stringify({ ...fault, cause: undefined }), "secret")
   })
 
-  it("are read from the last complaint", () => {
+  it("are recognised by the last line that reports an error", () => {
     const errors = "ln: failed to create hard link './x': Operation not permitted\nmv: './y': No space left on device\n"
     assert.strictEqual(faultOf({ status: 1, output: Buffer.alloc(0), errors })._tag, "DiskFull")
   })

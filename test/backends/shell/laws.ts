@@ -9,7 +9,7 @@ import { type Filesystem, layer } from "../../../src/filesystem/Filesystem.ts"
 import { Bench } from "../../../src/testing/Law.ts"
 import { directory } from "./shells.ts"
 
-/** Returns the means of the machine: FIFOs, and names of any bytes. */
+/** Returns functions that make FIFOs and names of any bytes on disk. */
 const onDisk = (root: string): Bench => ({
   makeOther: (path) => Effect.sync(() => void execFileSync("mkfifo", [join(root, path)])),
   makeUnaddressable: Effect.sync(() =>

@@ -101,7 +101,7 @@ for (const kind of shells) {
       assert.strictEqual((yield* port.stat(p("f")))?.sizeBytes, 4)
     })
 
-    live("continues in the same root with another shell", function* (_, root) {
+    live("continues in the same root with another shell after the first one was killed", function* (_, root) {
       const own = yield* makeSession(start(kind, { functions: "die() { kill -9 $$; }" }))
       const port = yield* Port.make({ session: own, root, name: "Container" })
       yield* put(port, "f", bytes("mine"))

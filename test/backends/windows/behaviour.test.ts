@@ -32,11 +32,11 @@ const shortest = 0.8 * (50 + 100 + 200 + 400 + 800)
 describe("a file that another program has open", () => {
   const calls = [
     ["reading", "none", "open", (port) => Effect.scoped(port.open(p("f")))],
-    ["reading it whole", "none", "open", (port) => performed(port, { _tag: "Read", path: p("f"), maxBytes: 100 })],
+    ["reading it in one call", "none", "open", (port) => performed(port, { _tag: "Read", path: p("f"), maxBytes: 100 })],
     ["appending", "read", "open", (port) => write(port, "f", bytes("+"), "append")],
     ["replacing", "readWrite", "rename", (port) => write(port, "f", bytes("new"), "replace")],
     ["moving", "readWrite", "rename", (port) => port.rename(p("f"), p("g"), { replace: false })],
-    ["moving something over", "readWrite", "rename", (port) => port.rename(p("other"), p("f"), { replace: true })]
+    ["moving another file onto it", "readWrite", "rename", (port) => port.rename(p("other"), p("f"), { replace: true })]
   ] as ReadonlyArray<readonly [string, Share, string, (port: Port) => Effect.Effect<unknown, Fault>]>
 
   for (const [what, share, call, run] of calls) {
@@ -163,7 +163,7 @@ const reserved: ReadonlyArray<string> = [
   "PROGRA~1.TXT"
 ]
 
-describe("a path that Windows would read as another one", () => {
+describe("a path that Windows would read as another path", () => {
   const primitives: ReadonlyArray<(port: Port, path: string) => Effect.Effect<unknown, Fault>> = [
     (port, path) => port.stat(p(path)),
     (port, path) => port.list(p(path)),
@@ -302,7 +302,7 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("that replace a directory after its check lead no read outside", () =>
+  it.effect("that replace a directory after its check do not lead a read out of the root", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "inside")
@@ -319,7 +319,7 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("that replace a directory only during an open lead no read outside", () =>
+  it.effect("that replace a directory only during an open do not lead a read out of the root", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "inside")
@@ -362,7 +362,7 @@ describe("links and junctions", () => {
     })
   )
 
-  it.effect("a directory whose final name lies outside the root is an escape", () =>
+  it.effect("are escapes if their final path name lies outside the root", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "x")
@@ -375,10 +375,10 @@ describe("links and junctions", () => {
   )
 })
 
-describe("a system without final names", () => {
+describe("a system that cannot return final path names", () => {
   for (const code of ["UNKNOWN", "EISDIR"]) {
-    for (const when of ["at all", "of a long path"]) {
-      it.effect(`is supported when final names fail ${when} (${code})`, () =>
+    for (const when of ["at all", "for a long path"]) {
+      it.effect(`is supported when the call for the final path name fails ${when} (${code})`, () =>
         Effect.gen(function* () {
           const { disk } = yield* host()
           const told = disk.realpathSync.native
@@ -448,7 +448,7 @@ describe("lengths of paths", () => {
   )
 })
 
-describe("readers of our own", () => {
+describe("readers in this process", () => {
   const large = 9 * 1024 * 1024
 
   for (const size of [10, 100_000, large]) {
@@ -502,7 +502,7 @@ describe("readers of our own", () => {
     })
   )
 
-  it.effect("of a moved file block no change at its new or old place", () =>
+  it.effect("of a moved file block no change at its new or old path", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       for (const name of ["f", "x\\g", "d\\h"]) disk.put(`${root}\\${name}`, name)
@@ -810,7 +810,7 @@ describe("the root", () => {
   )
 
   for (const top of ["C:\\", "\\\\?\\C:\\", "\\\\server\\share", "\\\\?\\UNC\\server\\share\\"]) {
-    it.effect(`may be the top of a volume, ${top}`, () =>
+    it.effect(`may be the root of a volume, ${top}`, () =>
       Effect.gen(function* () {
         const { disk } = yield* host({}, { volumes: ["C:", "\\\\server\\share"] })
         const fs = make(yield* portOn(disk, { root: top }))

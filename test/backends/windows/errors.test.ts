@@ -6,7 +6,7 @@ import { windowsError } from "./simulatedDisk.ts"
 const busy = { _tag: "AccessDenied", why: "busy" }
 const permission = { _tag: "AccessDenied", why: "permission" }
 
-/** The Win32 error numbers of behaviours.md with their faults, then further numbers that libuv knows. */
+/** Win32 error numbers with their faults: first the numbers of file operations, then further numbers that libuv knows. */
 const numbers: ReadonlyArray<readonly [number: number, expected: Record<string, unknown>]> = [
   [2, { _tag: "NotFound" }],
   [3, { _tag: "NotFound" }],

@@ -5,7 +5,7 @@ import { childOf, diskPathOf, fromBytes, toBytes } from "../../../src/backends/w
 import { system, type WindowsEntry } from "../../../src/backends/windows/disk.ts"
 import { directory, p } from "../posixHost.ts"
 
-/** Names and their WTF-8 bytes: the examples of the specification and the edges of its ranges. */
+/** Names and their WTF-8 bytes: the examples of the WTF-8 specification and the edges of its ranges. */
 const names: ReadonlyArray<readonly [name: string, bytes: string]> = [
   ["a.txt", "612e747874"],
   ["é€", "c3a9e282ac"],

@@ -121,7 +121,7 @@ describe("nameFault", () => {
     assert.strictEqual(nameFault("NUL", "take")?._tag, "InvalidPath")
   })
 
-  it("refuses a path with a bad name anywhere, and accepts the root", () => {
+  it("refuses a path with an invalid name at any position, and accepts the root", () => {
     assert.strictEqual(diskPathOf(FsPath.root), FsPath.root)
     assert.strictEqual(diskPathOf(at("a/b c/d.txt")), at("a/b c/d.txt"))
     for (const path of ["nul/b", "a/nul", "a/b:c/d", "a/GIT~1/hooks", "a/b./c", "back\\slash"]) {

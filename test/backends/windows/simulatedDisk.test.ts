@@ -36,7 +36,7 @@ it("node:fs has the calls of the simulated disk", () => {
 })
 
 describe("names on the simulated disk", () => {
-  // Measured on Wine: pairs that are one name, and pairs that are two.
+  // Measured on Wine: which pairs of spellings are the same name.
   it("ignore case and keep it", () => {
     for (const [a, b] of ["aA", "éÉ", "σΣ", "ǆǄ"].map((pair) => [...pair])) assert.strictEqual(upcase(a!), upcase(b!), a)
     for (const [a, b] of [
@@ -132,7 +132,7 @@ describe("names on the simulated disk", () => {
     it.closeSync(it.openSync(long(`C:\\${name}\\${"f".repeat(56)}`), O_WRONLY | O_CREAT))
   })
 
-  // Microsoft's example, and the case of Git's CVE-2014-9390.
+  // Microsoft's example, and the name from Git's CVE-2014-9390.
   it("that are long have an 8.3 name, which leads to the same file", () => {
     const none = () => false
     assert.strictEqual(shortName("TextFile.Mine.txt", none), "TEXTFI~1.TXT")
@@ -243,7 +243,7 @@ describe("files on the simulated disk", () => {
     assert.strictEqual((error as NodeJS.ErrnoException).code, "EBADF")
   })
 
-  // The rules of Windows, where Wine allows more.
+  // Wine allows more than these rules of Windows.
   it("allow a handle only the access it was opened for", () => {
     const it = disk()
     it.put("C:\\f", "abc")

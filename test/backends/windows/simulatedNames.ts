@@ -57,7 +57,7 @@ const volumeOf = (path: string): readonly [volume: string, rest: string] => {
   throw new Error(`a path that is not absolute reached the disk: ${JSON.stringify(path)}`)
 }
 
-/** Reads a path with `\\?\` unchanged; the disk itself still knows its separator and streams. */
+/** Reads a path with `\\?\` without changes to its names, except that the disk has separators and streams. */
 const verbatim = (path: string): Reading => {
   const plain = path.slice(4)
   const [volume, rest] = volumeOf(/^unc\\/i.test(plain) ? `\\\\${plain.slice(4)}` : plain)

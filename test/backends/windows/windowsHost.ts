@@ -1,4 +1,4 @@
-/** The Windows port over a simulated disk, which enforces rules that no machine of ours enforces. */
+/** The Windows port over a simulated disk, which enforces rules that the disks of our machines do not enforce. */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import type * as Scope from "effect/Scope"

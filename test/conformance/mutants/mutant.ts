@@ -1,4 +1,4 @@
-/** Mutants, which are filesystems with one defect, and the ways to make them. */
+/** Mutants, which are filesystems with one defect each, and functions that make them. */
 import * as Effect from "effect/Effect"
 import * as Sink from "effect/Sink"
 import * as Stream from "effect/Stream"

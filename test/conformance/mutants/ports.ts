@@ -1,4 +1,4 @@
-/** Mutants of ports with mistakes that an author of a backend would make. */
+/** Mutants of ports, each with a mistake that an author of a backend could make. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import { make } from "../../../src/filesystem/Filesystem.ts"

@@ -5,7 +5,7 @@ import { expect } from "@effect/vitest"
 
 const program = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find((path) => existsSync(path))
 
-/** Returns whether there is one. Says how to get it where it is missing and may be. `subject`: the subject of the tests. */
+/** Tests whether Chromium is installed. If not, prints how to install it, or fails if no test may be skipped. `subject` names the skipped tests. */
 export const hasChromium = (subject = "the debug view in a browser"): boolean => {
   if (program !== undefined) return true
   const lacking = `skipped: ${subject}, which needs Chromium; on Debian: apt-get install chromium`

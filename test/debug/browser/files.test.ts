@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(async () => page.url()).toContain("#/files/docs/readme.md")
   })
 
-  it("are filtered by letters in order, which are marked, and the chosen one opens", async () => {
+  it("are filtered by letters in order, with these letters marked, and the chosen file opens", async () => {
     await open("")
     await page.keyboard.press("/")
     await page.keyboard.type("itm")

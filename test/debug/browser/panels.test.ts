@@ -1,4 +1,4 @@
-/** The views beside the files in a real browser, over dumps with known contents. */
+/** The views beside the file view, in a real browser, over dumps with known contents. */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import type { Browser, BrowserContextOptions, Page } from "playwright-core"
 import { complaintsOf, desk, hasChromium, launch, phone, soon } from "./chromium.ts"
@@ -356,7 +356,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
 
     it("are stepped through with keys, and on to the next file", () =>
       visit("changes/src/there.ts?mode=split", async (page) => {
-        await page.getByText("It was moved, and its content is the same.").waitFor()
+        await page.getByText("The file was moved, and its content is unchanged.").waitFor()
         await soon(() => page.locator(".diff-title").innerText()).toContain("src/here.ts → src/there.ts")
         await page.keyboard.press("n")
         await soon(async () => hashOf(page)).toContain("#/changes/src/values.ts")

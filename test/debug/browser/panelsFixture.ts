@@ -1,7 +1,6 @@
 /**
- * The data of the panel tests: two dumps of one project, the later with changes and the calls that made them, and a
- * journal with answers, a
- * fault and an unanswered request.
+ * The data of the panel tests: two dumps of one project, and a journal with answers, a fault and an unanswered request.
+ * The second dump has changes and the calls that made them.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

@@ -229,7 +229,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
           await page.locator(".cm-line", { hasText: "const b" }).waitFor()
           await page.waitForURL(/at=/)
           await page.goto(page.url().replace("b.ts", "later.ts"))
-          await page.getByText("It is not there at this snapshot.").waitFor()
+          await page.getByText("The path does not exist in this snapshot.").waitFor()
           await page.getByRole("link", { name: "Look for it now" }).click()
           await page.locator(".cm-line", { hasText: "later" }).waitFor()
         },
@@ -391,7 +391,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
     }
   })
 
-  it("reports what could not be read until it is dismissed, and shows the rest", async () => {
+  it("reports unreadable data until the message is dismissed, and shows the other data", async () => {
     const directory = emptyDirectory()
     const path = await dump(directory, "half", { "a.txt": "a" })
     Fs.writeFileSync(path.replace(/\.jsonl$/, ".fs.zip"), "no archive at all")

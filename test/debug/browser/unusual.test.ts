@@ -1,4 +1,4 @@
-/** Tests the page with unusual names, long messages and a long journal. */
+/** The page with unusual names, long messages and a long journal. */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -91,7 +91,7 @@ describe.skipIf(!hasChromium())("the page in unusual cases", () => {
     assert.notInclude(await changes.innerText(), replaced)
   })
 
-  it("shows no number of snapshots at the tab of changes", async () => {
+  it("does not show the number of snapshots on the tab of changes", async () => {
     await page.locator(".tabs a", { hasText: "Events" }).locator(".tab-count").waitFor()
     await soon(() => page.locator(".tabs a", { hasText: "Changes" }).innerText()).toBe("Changes")
   })

@@ -264,7 +264,7 @@ describe.runIf(hasGit)("collecting objects", () => {
     })
   )
 
-  it.effect("loses nothing when the new pack cannot be put in place", () =>
+  it.effect("loses nothing when the new pack cannot be moved into place", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const expected = yield* many(store, 4, random(17))
@@ -327,7 +327,7 @@ describe.runIf(hasGit)("an index with wrong offsets", () => {
 })
 
 describe.runIf(hasGit)("while objects are collected", () => {
-  it.effect("held objects stay until they are released", () =>
+  it.effect("objects that a process needs stay until the process releases them", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const other = yield* open(store.directory)
@@ -419,7 +419,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
       const turn = Turns.acquire(store.directory, "collector")
       assert.strictEqual((yield* collect(store)).outcome, "busy")
       Turns.release(turn)
-      // A process that died while it held, collected and removed.
+      // A process that died while it held all locks of the store.
       const module = fileURLToPath(new URL("../../../src/history/git/turns.ts", import.meta.url))
       const script = `const { acquire } = await import(${JSON.stringify(module)});
         for (const role of ["holder", "collector", "remover"]) acquire(${JSON.stringify(store.directory)}, role);
@@ -455,7 +455,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("a holder waits until the removal ends", () =>
+  it.effect("a process that needs objects waits until the removal ends", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const turn = Turns.acquire(store.directory, "remover")
@@ -483,7 +483,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
 })
 
 describe.runIf(hasGit)("leftovers in a store", () => {
-  it.effect("are removed when they are old or belong to no living process, and young ones stay", () =>
+  it.effect("are removed if they are old or belong to no living process, and young leftovers stay", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, { a: "1" })
@@ -509,7 +509,7 @@ describe.runIf(hasGit)("leftovers in a store", () => {
     })
   )
 
-  it.effect("do not include the temporary pack of a holder that begins during the collection", () =>
+  it.effect("do not include the temporary pack of a process that begins to write during the collection", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, { a: "1" })
@@ -517,7 +517,7 @@ describe.runIf(hasGit)("leftovers in a store", () => {
       const writing = store.withoutRemoval(Effect.sync(() => Fs.writeFileSync(temporary, "")))
       let holder: Fiber.Fiber<void, unknown> | undefined
       const { readdirSync } = fs
-      // The collection lists the packs after it has looked for holders.
+      // The collection lists the packs after it has looked for processes that need objects.
       fs.readdirSync = ((...args: Parameters<typeof readdirSync>) => {
         if (args[0] === store.packDirectory) holder ??= Effect.runFork(writing)
         return readdirSync(...args)

@@ -79,7 +79,7 @@ const bytes = Arbitrary.map(
   (parts) => Buffer.concat(parts)
 )
 
-/** Returns the key of a name that is no text, as a host's port has it. */
+/** Returns the key that a host's port gives a name that is not UTF-8. */
 const keyOf = (name: Buffer) => `\0${name.toString("hex")}`
 const key = Arbitrary.map(
   Arbitrary.filter(
@@ -127,7 +127,7 @@ describe("names in git trees", () => {
   })
 
   it.each(["", ".", "..", "a/b", "a\nb", "a\0", "\0", "\0zz", "\0FF", "\0f", "\x0061", "\x0000ff", "\x002fff", "\ud800"])(
-    "%j is no segment and cannot be encoded",
+    "%j is not a segment and cannot be encoded",
     (segment) => assert.throws(() => encodeName(segment), RangeError)
   )
 
@@ -166,9 +166,9 @@ describe("names in git trees", () => {
     `${mark}~ff2f`,
     `${mark}~ff00`,
     `${mark}~2e676974`
-  ])("%j in a tree is no encoded name", (stored) => assert.isUndefined(decodeName(Buffer.from(stored))))
+  ])("%j in a tree is not an encoded name", (stored) => assert.isUndefined(decodeName(Buffer.from(stored))))
 
-  it("bytes that are not UTF-8 are no encoded name", () => assert.isUndefined(decodeName(Buffer.from([0x61, 0xff]))))
+  it("bytes that are not UTF-8 are not an encoded name", () => assert.isUndefined(decodeName(Buffer.from([0x61, 0xff]))))
 
   const segment = Arbitrary.flatMap(oneOf([text, text, key]), (choice) => choice)
   it.prop(

@@ -363,8 +363,8 @@ describe("packs", () => {
       parts(noise(3_000_001, "other"), 100_000),
       { _tag: "SizeMismatch", expected: 3_000_000, actual: 3_000_001 }
     ],
-    ["none", 1, Stream.empty, { _tag: "SizeMismatch", expected: 1, actual: 0 }],
-    ["some for nothing", 0, parts(noise(5), 5), { _tag: "SizeMismatch", expected: 0, actual: 5 }],
+    ["no bytes", 1, Stream.empty, { _tag: "SizeMismatch", expected: 1, actual: 0 }],
+    ["bytes for a size of 0", 0, parts(noise(5), 5), { _tag: "SizeMismatch", expected: 0, actual: 5 }],
     ["a failure", 3_000_000, Stream.concat(parts(noise(2_000_000, "other"), 65_536), Stream.fail("gone")), "gone"]
   ] as const)("are unchanged by a stream of %s", ([, size, stream, expected]) =>
     Effect.gen(function* () {
@@ -459,7 +459,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("whose index cannot be put in place leave no file", () =>
+  it.live("whose index cannot be moved into place leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const blocked = `${yield* usual}.idx`
@@ -510,7 +510,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     "detail" in fault &&
     String(fault.detail).includes("the disk is full (ENOSPC)")
 
-  it.live("that fills with added objects fail at once and at the end, and leave no file", () =>
+  it.live("that is full of added objects fail at once and at the end, and leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)
@@ -523,7 +523,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     }).pipe(Effect.scoped)
   )
 
-  it.live("that fills during a stream keep their other objects", () =>
+  it.live("that becomes full during a stream keep their other objects", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)
@@ -534,7 +534,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     }).pipe(Effect.scoped)
   )
 
-  it.live("that fills while they finish leave no file", () =>
+  it.live("that becomes full while they finish leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)
@@ -609,14 +609,14 @@ describe("indexes of packs", () => {
   }
   const damages: ReadonlyArray<[string, (bytes: Buffer) => Buffer]> = [
     ["is empty", () => Buffer.alloc(0)],
-    ["is cut off", (bytes) => bytes.subarray(0, -1)],
-    ["is cut off in its beginning", (bytes) => bytes.subarray(0, 500)],
-    ["is longer", (bytes) => Buffer.concat([bytes, Buffer.alloc(8)])],
+    ["is truncated", (bytes) => bytes.subarray(0, -1)],
+    ["is truncated to its beginning", (bytes) => bytes.subarray(0, 500)],
+    ["has additional bytes", (bytes) => Buffer.concat([bytes, Buffer.alloc(8)])],
     ["is of another version", (bytes) => Buffer.concat([bytes.subarray(0, 7), Buffer.from([3]), bytes.subarray(8)])],
-    ["is something else", () => noise(5000)],
-    ["counts more than there are", (bytes) => (bytes.writeUInt32BE(0xffffffff, 8 + 255 * 4), resealed(bytes))],
-    ["counts fewer than there are", (bytes) => (bytes.writeUInt32BE(1, 8 + 255 * 4), resealed(bytes))],
-    ["counts backwards", (bytes) => (bytes.writeUInt32BE(100_000, 8), resealed(bytes))]
+    ["is not an index", () => noise(5000)],
+    ["counts too many objects", (bytes) => (bytes.writeUInt32BE(0xffffffff, 8 + 255 * 4), resealed(bytes))],
+    ["counts too few objects", (bytes) => (bytes.writeUInt32BE(1, 8 + 255 * 4), resealed(bytes))],
+    ["has decreasing counts", (bytes) => (bytes.writeUInt32BE(100_000, 8), resealed(bytes))]
   ]
   it.live.each(damages)("fail as corrupt, with their path, when one %s", ([, damage]) =>
     Effect.gen(function* () {

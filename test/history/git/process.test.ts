@@ -60,7 +60,7 @@ describe("the git that is run", () => {
     ["empty", ""],
     ["a dot", "."]
   ]) {
-    it.effect(`is never one from a PATH entry that is ${what}, wherever the process is`, () =>
+    it.effect(`is never a program from a PATH entry that is ${what}, whatever the working directory is`, () =>
       Effect.gen(function* () {
         const base = yield* directory
         const trap = pretend(base, "bin", `touch ${base}/executed`)
@@ -77,7 +77,7 @@ describe("the git that is run", () => {
     )
   }
 
-  it.effect("is never one in a directory to avoid, not even through a link", () =>
+  it.effect("is never a program in a directory to avoid, not even through a link", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const workspace = join(base, "workspace")
@@ -189,7 +189,7 @@ describe("a run of git", () => {
         const fault = yield* Effect.flip(git.run(["rev-parse"]))
         assert.deepStrictEqual(
           [fault.reason, fault.detail],
-          ["io", "git rev-parse ended with 128: fatal: it is [31m so hint: no"]
+          ["io", "git rev-parse exited with code 128: fatal: it is [31m so hint: no"]
         )
       })
     )
@@ -216,12 +216,12 @@ describe("a run of git", () => {
     pretended(answering("kill -KILL $$"), (git) =>
       Effect.gen(function* () {
         const fault = yield* Effect.flip(git.run(["rev-list"]))
-        assert.deepStrictEqual([fault.reason, fault.detail], ["io", "git rev-list was ended by SIGKILL"])
+        assert.deepStrictEqual([fault.reason, fault.detail], ["io", "git rev-list was killed by SIGKILL"])
       })
     )
   )
 
-  it.effect("passes many megabytes through, from a buffer or a stream", () =>
+  it.effect("transfers many megabytes, from a buffer or a stream", () =>
     pretended(answering("exec cat"), (git) =>
       Effect.gen(function* () {
         const bytes = Buffer.alloc(30_000_000, "0123456789\n")
@@ -274,7 +274,7 @@ describe("a run of git", () => {
     )
   }
 
-  it.effect("tells a missing store from a missing git", () =>
+  it.effect("distinguishes a missing store from a missing git", () =>
     pretended(answering("true"), (git, base) =>
       Effect.gen(function* () {
         Fs.renameSync(join(base, "bin", "git"), join(base, "bin", "gone"))

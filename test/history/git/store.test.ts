@@ -61,7 +61,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.effect("has whole files when the system writes only a few bytes at a time", () =>
+  it.effect("has complete files even if the system writes only a few bytes at a time", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const { writeSync } = NodeFs
@@ -128,44 +128,48 @@ const foreignUser = 65534
 const tampered: ReadonlyArray<readonly [what: string, change: (store: string) => void, words: string]> = [
   ["an include in its config", append("config", "[include]\n\tpath = /tmp/evil\n"), "include.path"],
   ["a conditional include", append("config", '[includeIf "gitdir:/"]\n\tpath = /tmp/evil\n'), "includeif.gitdir:/.path"],
-  ["hooks in its config", edit("config", "/dev/null", "/tmp/evil"), "core.hookspath"],
+  ["another hooks directory in its config", edit("config", "/dev/null", "/tmp/evil"), "core.hookspath"],
   ["a second hooksPath", append("config", "[core]\n\thooksPath = /tmp/evil\n"), "core.hookspath"],
   ["a filter", append("config", '[filter "x"]\n\tclean = evil\n'), "filter.x.clean"],
   ["a file system monitor", append("config", "[core] fsmonitor = evil\n"), "core.fsmonitor"],
   ["an extension", append("config", "[extensions]\n\tpartialClone = evil\n"), "extensions.partialclone"],
   ["a work tree", append("config", "[core]\n\tworktree = /\n"), "core.worktree"],
   ["a comment in its config", append("config", "# hello\n"), "config"],
-  ["a link for its config", linked("config"), "config"],
-  ["a link for its HEAD", linked("HEAD"), "HEAD"],
+  ["a link in place of its config", linked("config"), "config"],
+  ["a link in place of its HEAD", linked("HEAD"), "HEAD"],
   ["another HEAD", edit("HEAD", "refs/heads/snapshots", "refs/heads/other"), "HEAD"],
   ["a HEAD of many megabytes", append("HEAD", " ".repeat(5_000_000)), "HEAD"],
   ["alternates", put("objects/info/alternates", "/tmp/evil/objects\n"), "objects/info/alternates"],
   ["http alternates", put("objects/info/http-alternates", "http://evil\n"), "objects/info/http-alternates"],
   ["a common directory", put("commondir", "/tmp/evil\n"), "commondir"],
-  ["a config for the work tree", put("config.worktree", "[core]\n"), "config.worktree"],
+  ["a config.worktree file", put("config.worktree", "[core]\n"), "config.worktree"],
   ["grafts", put("info/grafts", `${idOf("1")}\n`), "info/grafts"],
-  ["a shallow end", put("shallow", `${idOf("1")}\n`), "shallow"],
+  ["a shallow file", put("shallow", `${idOf("1")}\n`), "shallow"],
   ["replaced objects", put(`refs/replace/${idOf("1")}`, `${idOf("2")}\n`), "refs/replace"],
   ["replaced objects, packed", put("packed-refs", `${idOf("2")} refs/replace/${idOf("1")}\n`), "refs/replace"],
-  ["a link for its objects", linked("objects"), "objects"],
-  ["a link for its packs", linked("objects/pack"), "objects/pack"],
-  ["a link for some of its objects", link("objects/ab"), "objects/ab"],
-  ["a link for a pack", link("objects/pack/pack-1.pack"), "objects/pack/pack-1.pack"],
-  ["a link for its references", linked("refs"), "refs"],
-  ["a link for its snapshots", linked("refs/snapshots"), "refs/snapshots"],
-  ["a link for one snapshot", link(`refs/snapshots/${randomUUID()}`), "refs/snapshots/"],
-  ["a link for packed references", link("packed-refs"), "packed-refs"],
-  ["a link where turns are taken", linked("turns"), "turns"],
-  ["a link for its count of removals", link("forgotten"), "forgotten"],
-  ["a link for what is remembered", link("seen-0123456789abcdef"), "seen-0123456789abcdef"],
-  ["a pipe for its count of removals", pipe("forgotten"), "forgotten"],
-  ["a pipe for a pack", pipe("objects/pack/pack-1.pack"), "objects/pack/pack-1.pack"],
-  ["a pipe for an index", pipe("objects/pack/pack-1.idx"), "objects/pack/pack-1.idx"],
-  ["a pipe for an object", pipe(`objects/ab/${"c".repeat(38)}`), "objects/ab/"],
-  ["a link for an object", link(`objects/ab/${"c".repeat(38)}`), "objects/ab/"],
-  ["a pipe for one snapshot", pipe(`refs/snapshots/${randomUUID()}`), "refs/snapshots/"],
-  ["a directory others may write in", (store) => Fs.chmodSync(store, 0o777), "other users may write"],
-  ["packs others may write", (store) => Fs.chmodSync(join(store, "objects", "pack"), 0o770), "other users may write"]
+  ["a link in place of its objects", linked("objects"), "objects"],
+  ["a link in place of its packs", linked("objects/pack"), "objects/pack"],
+  ["a link in place of a directory of objects", link("objects/ab"), "objects/ab"],
+  ["a link in place of a pack", link("objects/pack/pack-1.pack"), "objects/pack/pack-1.pack"],
+  ["a link in place of its references", linked("refs"), "refs"],
+  ["a link in place of its snapshot references", linked("refs/snapshots"), "refs/snapshots"],
+  ["a link in place of a snapshot reference", link(`refs/snapshots/${randomUUID()}`), "refs/snapshots/"],
+  ["a link in place of packed references", link("packed-refs"), "packed-refs"],
+  ["a link in place of its lock directory", linked("turns"), "turns"],
+  ["a link in place of its count of removals", link("forgotten"), "forgotten"],
+  ["a link in place of a cache of file stamps", link("seen-0123456789abcdef"), "seen-0123456789abcdef"],
+  ["a pipe in place of its count of removals", pipe("forgotten"), "forgotten"],
+  ["a pipe in place of a pack", pipe("objects/pack/pack-1.pack"), "objects/pack/pack-1.pack"],
+  ["a pipe in place of an index", pipe("objects/pack/pack-1.idx"), "objects/pack/pack-1.idx"],
+  ["a pipe in place of an object", pipe(`objects/ab/${"c".repeat(38)}`), "objects/ab/"],
+  ["a link in place of an object", link(`objects/ab/${"c".repeat(38)}`), "objects/ab/"],
+  ["a pipe in place of a snapshot reference", pipe(`refs/snapshots/${randomUUID()}`), "refs/snapshots/"],
+  ["a directory that other users may write to", (store) => Fs.chmodSync(store, 0o777), "other users may write"],
+  [
+    "packs that other users may write to",
+    (store) => Fs.chmodSync(join(store, "objects", "pack"), 0o770),
+    "other users may write"
+  ]
 ]
 
 function append(name: string, text: string) {
@@ -224,7 +228,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     )
   }
 
-  it.effect("is refused if it is a link or no directory", () =>
+  it.effect("is refused if it is a link or not a directory", () =>
     Effect.gen(function* () {
       const base = yield* directory
       yield* open(join(base, "store"))
@@ -283,7 +287,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.effect("has as snapshots only its well-formed references to commits", () =>
+  it.effect("lists only well-formed references to commits as snapshots", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: id, id: own } = yield* snapshot(store, { a: "1" })
@@ -304,7 +308,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.effect("reports a snapshot that is no commit of ours as damaged, and still lists the others", () =>
+  it.effect("reports a reference to a commit that this library did not make as damaged, and lists the other snapshots", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: id, id: intact } = yield* snapshot(store, { a: "1" })
@@ -382,7 +386,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("are removed once", () =>
+  it.effect("are removed only once", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { id } = yield* snapshot(store, { a: "1" })

@@ -94,7 +94,7 @@ describe("directories as git trees", () => {
   })
 
   it.prop(
-    "come back with all names, kinds, modes and ids",
+    "are decoded with all names, kinds, modes and ids",
     [entries, mode],
     ([entries, mode]) => {
       const { body, modes } = encodeTree(entries, mode)
@@ -123,7 +123,7 @@ describe("directories as git trees", () => {
   }
 
   it.prop(
-    "that are damaged are corrupt, or decode to exactly what would be encoded again",
+    "that are damaged are corrupt, or decode to a tree with exactly this encoding",
     [entries, mode, mutation, oneOf([true, false])],
     ([entries, mode, mutation, inModes]) => {
       const whole = encodeTree(entries, mode)
@@ -152,29 +152,29 @@ describe("directories as git trees", () => {
 
   it.each<[string, Buffer]>([
     ["a gitlink", row("160000", "a")],
-    ["a mode of old", row("100664", "a")],
-    ["a mode with a zero in front", row("040000", "a")],
-    ["set-uid", row("104755", "a")],
+    ["an obsolete mode", row("100664", "a")],
+    ["a mode with a leading zero", row("040000", "a")],
+    ["a set-user-ID mode", row("104755", "a")],
     ["no mode", row("", "a")],
-    ["a mode that never ends", Buffer.from("1".repeat(100))],
-    ["a parent", row("40000", "..")],
-    ["itself", row("40000", ".")],
-    ["a path", row("100644", "a/b")],
-    ["no name", row("100644", "")],
-    ["no name for a directory", row("40000", "")],
+    ["a mode without an end", Buffer.from("1".repeat(100))],
+    ["the name ..", row("40000", "..")],
+    ["the name .", row("40000", ".")],
+    ["a name with a slash", row("100644", "a/b")],
+    ["an empty name", row("100644", "")],
+    ["an empty name of a directory", row("40000", "")],
     ["a raw .git", row("40000", ".git")],
-    ["one of our own names", row("100644", "%fs-algebra%other")],
+    ["an unknown name with the prefix of this library", row("100644", "%fs-algebra%other")],
     ["the same name twice", Buffer.concat([row("100644", "a"), row("100644", "a")])],
-    ["a file and a directory of one name", Buffer.concat([row("100644", "a"), row("100644", "a-"), row("40000", "a")])],
+    ["a file and a directory of the same name", Buffer.concat([row("100644", "a"), row("100644", "a-"), row("40000", "a")])],
     ["names out of order", Buffer.concat([row("100644", "b"), row("100644", "a")])],
     ["a directory sorted as a file", Buffer.concat([row("40000", "a"), row("100644", "a-")])],
-    ["modes that are a directory", row("40000", "%fs-algebra%modes")],
-    ["modes twice", Buffer.concat([row("100644", "%fs-algebra%modes"), row("100644", "%fs-algebra%modes")])],
-    ["modes that are a link", row("120000", "%fs-algebra%modes")],
-    ["half an id", row("100644", "a").subarray(0, -10)],
+    ["a directory in place of the file of modes", row("40000", "%fs-algebra%modes")],
+    ["two files of modes", Buffer.concat([row("100644", "%fs-algebra%modes"), row("100644", "%fs-algebra%modes")])],
+    ["a link in place of the file of modes", row("120000", "%fs-algebra%modes")],
+    ["half of an id", row("100644", "a").subarray(0, -10)],
     ["no id", Buffer.from("100644 a\0")],
     ["a mode alone", Buffer.from("100644 ")],
-    ["a NUL first", Buffer.from("\x00100644 a")]
+    ["a NUL at the beginning", Buffer.from("\x00100644 a")]
   ])("a tree with %s is corrupt", (_, body) => assert.strictEqual(reasonOf(decodeTree(body)), "corrupt"))
 
   const decoded = {
@@ -186,24 +186,24 @@ describe("directories as git trees", () => {
     modes: idA
   }
   it.each([
-    ["", "nothing in them"],
-    ["0600 a", "no end of line"],
+    ["", "no lines"],
+    ["0600 a", "no line end"],
     ["0600 a\n\n", "an empty line"],
-    ["0600 b\n", "a name that is not there"],
-    ["0700 d\n", "a directory"],
-    ["0600 l\n", "a link"],
-    ["0700 a\n", "a program that the tree tells is none"],
-    ["4600 a\n", "set-uid"],
+    ["0600 b\n", "a missing name"],
+    ["0700 d\n", "a mode for a directory"],
+    ["0600 l\n", "a mode for a link"],
+    ["0700 a\n", "an executable mode for a file that is not executable in the tree"],
+    ["4600 a\n", "a set-user-ID bit"],
     ["1700 .\n", "a sticky bit"],
-    ["600 a\n", "three digits"],
-    ["0688 a\n", "no octal digits"],
-    ["0644 a\n", "a mode that the tree tells"],
-    ["0755 .\n", "the usual mode of the directory"],
-    ["0600 a\n0600 a\n", "the same twice"],
-    ["0600 a\n0600 .\n", "the directory last"],
-    ["0600 ../a\n", "a path"],
-    ["0600 ..\n", "the parent"],
-    ["0600 a\r\n", "other ends of lines"]
+    ["600 a\n", "a mode of three digits"],
+    ["0688 a\n", "digits that are not octal"],
+    ["0644 a\n", "the mode that the tree states anyway"],
+    ["0755 .\n", "the default mode of a directory"],
+    ["0600 a\n0600 a\n", "the same name twice"],
+    ["0600 a\n0600 .\n", "the directory itself after its entries"],
+    ["0600 ../a\n", "a path instead of a name"],
+    ["0600 ..\n", "the name .."],
+    ["0600 a\r\n", "CRLF line ends"]
   ])("modes %j are corrupt: %s", (modes) => assert.strictEqual(reasonOf(withModes(decoded, Buffer.from(modes))), "corrupt"))
 
   it("valid modes are applied", () =>
@@ -262,7 +262,7 @@ describe("snapshots as commits", () => {
     ))
 
   const text = Arbitrary.map(Arbitrary.schema(Schema.String), (text) => text.toWellFormed().replaceAll("\0", "\n"))
-  it.prop("come back as they were, to the millisecond", [text, between(0, 2 ** 43)], ([message, createdAt]) => {
+  it.prop("are decoded unchanged, with times to the millisecond", [text, between(0, 2 ** 43)], ([message, createdAt]) => {
     const commit = { tree: idA, createdAt, message }
     assert.deepStrictEqual(Result.getOrThrow(decodeCommit(encodeCommit(commit))), commit)
   })
@@ -270,14 +270,14 @@ describe("snapshots as commits", () => {
   const whole = encodeCommit(commit).toString()
   it.each([
     ["", "nothing"],
-    [whole.slice(1), "its beginning is missing"],
-    [whole.replace("+0000", "+0100"), "a time zone"],
+    [whole.slice(1), "a missing first byte"],
+    [whole.replace("+0000", "+0100"), "a time zone other than UTC"],
     [whole.replace("fs-algebra <", "somebody <"), "another author"],
-    [whole.replace("1700000000", "1700000001"), "two times"],
-    [whole.replaceAll("1700000000", "9999999999999"), "a time that no clock shows"],
+    [whole.replace("1700000000", "1700000001"), "two different times"],
+    [whole.replaceAll("1700000000", "9999999999999"), "a time out of range"],
     [whole.replace(idA, "A".repeat(40)), "an id in upper case"],
     [whole.replace("author", `parent ${idA}\nauthor`), "a parent"],
-    [whole.replace("\n\nwhat", "\nencoding x\n\nwhat"), "another encoding"],
+    [whole.replace("\n\nwhat", "\nencoding x\n\nwhat"), "an encoding header"],
     [`${whole}\0`, "a NUL"]
   ])("%j is corrupt: %s", (text) => assert.strictEqual(reasonOf(decodeCommit(Buffer.from(text))), "corrupt"))
 

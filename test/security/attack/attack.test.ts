@@ -1,9 +1,8 @@
 /**
- * Another process swaps directories, files and links as fast as possible while every operation runs. On a race-free host,
- * nothing outside is changed, read or seen. Each success acts on the place where the path led at some moment of the call.
- *
- * `npm run soak` makes a million attempts per operation (or FS_ALGEBRA_ATTEMPTS) and prints the results. With DEBUG=1 the
- * results are printed here too.
+ * Another process swaps directories, files and links as fast as possible while every operation runs. On a race-free
+ * host, nothing outside is changed, read or revealed. Each successful call acts on the entry to which the path led at
+ * some moment of the call. `npm run soak` makes a million attempts per operation (or FS_ALGEBRA_ATTEMPTS) and prints
+ * the results. With DEBUG=1 this test prints them too.
  */
 import { afterAll, assert, beforeAll, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -54,7 +53,7 @@ describe.runIf(canPlay)("PosixHost under attack", () => {
         all.push(...tallies)
       }, timeoutOf(act))
 
-      it("makes the wanted number of attempts during swaps", () => {
+      it("is attacked the required number of times during swaps", () => {
         assert.deepStrictEqual(
           tallies.map(({ operation }) => operation),
           act.operations.map(({ name }) => name)

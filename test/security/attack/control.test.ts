@@ -1,6 +1,6 @@
 /**
- * Proves that the attack works: aimed at ports that compare paths, it catches every operation outside the root. Each operation
- * is repeated until it is caught, for at most a minute.
+ * Shows that the attack works: on ports that only compare paths, it detects every operation outside of the root. Each
+ * operation is repeated until it is detected, for at most a minute.
  */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -51,7 +51,7 @@ describe.runIf(canPlay)("the attack catches", () => {
     assert.deepStrictEqual(await uncaught(realpath, deep, onPort, "escape"), [])
   })
 
-  it("the service on such a port", minutes, async () => {
+  it("the service on a port that resolves links, compares, and uses what it resolved", minutes, async () => {
     assert.deepStrictEqual(await uncaught(prefix, absolute, named(onService, /readString|list|sink|delete$/), "escape"), [])
   })
 

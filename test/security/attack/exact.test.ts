@@ -1,6 +1,6 @@
 /**
- * The operations of the attack without a race: between two calls the entry at a path is exchanged, so that each call has
- * exactly one right result. Cached descriptors and paths must never decide where a call goes.
+ * The operations of the attack without a race. Between two calls the entry at a path is replaced, so each call has
+ * exactly one right result. Cached descriptors and paths must never decide on which entry a call acts.
  */
 import { afterAll, assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** Operations on attacked names themselves, which they may create, remove and replace. The attacker restores the names. */
+/** Operations that create, remove or replace the attacked names themselves. The attacker restores the names. */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Fs from "node:fs"

@@ -1,6 +1,6 @@
 /**
- * Every operation of a backend's port, with the entries it needs and the results it must not have. `n` numbers the attempts;
- * attempts at the same time use different names.
+ * Every operation of a backend's port, with the entries that it needs and the results that it must not have. `n` is the
+ * number of the attempt; concurrent attempts use different names.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

@@ -1,4 +1,4 @@
-/** The operations of each scene, and their numbers of attempts. */
+/** The operations of each scene of the attack, and the number of attempts for each. */
 import type { Engine } from "./attackers.ts"
 import { branch, flipped, onTheWay, recreated, type Scene } from "./ground.ts"
 import { onDirectory, onFile } from "./nameOperations.ts"

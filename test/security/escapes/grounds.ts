@@ -1,6 +1,6 @@
 /**
- * The filesystems that run the table. Each has the same tree as its root and the same entries beside it, which are inspected
- * without the code under test.
+ * The filesystems on which the table of escapes runs. Each has the same tree as its root and the same entries beside
+ * the root. Tests inspect these entries without the code under test.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

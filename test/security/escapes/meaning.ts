@@ -1,4 +1,4 @@
-/** The meaning of a caller's path, stated by hand for each row of the table: where it leads, and whether it ends in a link. */
+/** The target of a path, stated by hand for each row of the table: where the path leads, and whether it ends in a link. */
 
 export type Leads =
   | { readonly is: "file" | "directory"; readonly at: string }

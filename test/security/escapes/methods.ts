@@ -1,7 +1,7 @@
 /**
- * Every operation of the service with its expected result for each meaning of a path. This second half of the table is written
- * by hand from C-09 to C-19, C-34, C-39, C-45, C-50, C-51 and C-54. The tests compare the result and the tree; after a failure
- * nothing may have changed.
+ * Every operation of the service with its expected result for each kind of path. The results are written by hand from
+ * the laws C-09 to C-19, C-34, C-39, C-45, C-50, C-51 and C-54. The tests compare the result and the tree; after a
+ * failure the tree must be unchanged.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"

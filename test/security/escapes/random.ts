@@ -1,4 +1,7 @@
-/** Random trees of directories, files and links that point everywhere, and paths over them; a seed always gives the same. */
+/**
+ * Random trees of directories, files and links with targets of every kind, and paths over them. The same seed gives the
+ * same tree.
+ */
 import { childrenOf, directory, file, isDirectory, isLink, join, link, put, type Tree } from "./tree.ts"
 
 export type Random = () => number

@@ -1,6 +1,6 @@
 /**
  * The table: layouts of links, and paths over them with their meaning. It follows the table of Go's `os.Root`, the kernel's
- * rules for `RESOLVE_BENEATH`, and the catalogue of bad input in the design. C-01 to C-06 and C-39 define the answers.
+ * rules for `RESOLVE_BENEATH`, and a list of known attacks on paths. C-01 to C-06 and C-39 define the answers.
  *
  * In a link's text, `$ROOT` and `$OUT` are the host paths of the root and of a directory outside. `$FD` is an open descriptor
  * of the latter. The entries outside have the same names as those inside, so that a wrong way out finds something.

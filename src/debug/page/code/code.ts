@@ -8,7 +8,7 @@ import { tags } from "@lezer/highlight"
 /** The nonce that the page's policy requires for the editor's style sheets. */
 const nonce = document.querySelector<HTMLMetaElement>("meta[name=csp-nonce]")?.content ?? ""
 
-/** Extensions that CodeMirror's language list does not know, with an equivalent one. */
+/** Extensions that are missing from CodeMirror's list of languages, each with an equivalent extension. */
 const equivalentExtensions: Readonly<Record<string, string>> = {
   jsonl: "json",
   ndjson: "json",
@@ -34,7 +34,7 @@ const descriptionOf = (path: string): LanguageDescription | null => {
   )
 }
 
-/** Loads the language; returns no extension if it is unknown or cannot be loaded. */
+/** Loads the language of a path. Returns an empty extension if the language is unknown or cannot be loaded. */
 export const languageOf = async (path: string): Promise<Extension> => {
   try {
     return (await descriptionOf(path)?.load()) ?? []
@@ -143,7 +143,7 @@ const codeTheme: Extension = [editorTheme, syntaxHighlighting(highlighting)]
 
 export const lineClickListeners = Facet.define<(line: number) => void>()
 
-/** The label beside a line; by default its number in the editor. */
+/** The label beside a line. The default is the number of the line in the editor. */
 export const lineLabel = Facet.define<(line: number) => string, (line: number) => string>({
   combine: (labels) => labels[0] ?? String
 })
@@ -167,13 +167,16 @@ export const wrappingEffect = (isWrapping: boolean): StateEffect<unknown> =>
 export const setWrapping = (view: EditorView, isWrapping: boolean): void =>
   view.dispatch({ effects: wrappingEffect(isWrapping) })
 
-/** Selects the whole text. Without this command the browser would select the page, and only the drawn part of the text. */
+/**
+ * Selects the whole text. The browser's own command would select other parts of the page, and only the rendered part of the
+ * text.
+ */
 const selectAll = (view: EditorView): boolean => {
   view.dispatch({ selection: { anchor: 0, head: view.state.doc.length }, userEvent: "select" })
   return true
 }
 
-/** Returns a text with LF for each CRLF: the editor's lines end with LF alone, as `grep` and the server count them. */
+/** Returns a text with LF in place of CRLF. The server and `grep` count only LF as a line ending, so the editor must too. */
 export const withLineFeeds = (text: string): string => text.replaceAll("\r\n", "\n")
 
 export const baseExtensions: Extension = [

@@ -21,7 +21,7 @@ const chosenLine = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field)
 })
 
-/** Returns the differing part of two texts, so that the visible text does not move when other parts change. */
+/** Returns the smallest change from one text to the other, so that the visible text does not move when another part changes. */
 const changeOf = (before: string, after: string) => {
   const shorter = Math.min(before.length, after.length)
   let from = 0
@@ -94,7 +94,7 @@ export const CodeView = ({
 
   useEffect(() => {
     if (editorView.current === undefined) return
-    // Dispatch both in one step: a long line that is not split must never be wrapped.
+    // Change the text and the wrapping in one transaction, because a long line that is not split must never be wrapped.
     editorView.current.dispatch({
       effects: [labels.current.reconfigure(lineLabel.of(layout.labelOf)), wrappingEffect(isWrapping)],
       ...(shownText.current !== layout.text && { changes: changeOf(shownText.current, layout.text) })
@@ -113,7 +113,7 @@ export const CodeView = ({
       const visibleBox = editor.scrollDOM.getBoundingClientRect()
       const block = editor.lineBlockAt(from)
       const top = block.top + editor.documentTop
-      // Scroll only if the line is out of sight; a clicked line is visible already.
+      // Scroll only if the line is not visible. A clicked line already is.
       if (top < visibleBox.top || top + block.height > visibleBox.bottom)
         effects.push(EditorView.scrollIntoView(from, { y: "center" }))
     }

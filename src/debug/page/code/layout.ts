@@ -1,16 +1,19 @@
 /**
- * Lays out the lines of a text in the editor. While long lines are wrapped, a line of more than 5,000 characters is split into
- * several. A browser needs seconds to break a line of megabytes, and repeats it for each change.
+ * Lays out the lines of a text in the editor. If long lines are wrapped, a line of more than 5,000 characters is split into
+ * several lines. A browser needs seconds to wrap a line of several megabytes, and repeats this at each change.
  */
 
 const maxPieceCharacters = 5000
 
 export interface Layout {
   readonly text: string
-  /** Returns the number to show beside a line of the editor, both from 1; "" for the rest of a long line. */
+  /**
+   * Returns the label for a line of the editor. The label is the line number in the file, or "" for the continuation of a long
+   * line. Numbers count from 1.
+   */
   readonly labelOf: (shown: number) => string
   readonly fileLineOf: (shown: number) => number
-  /** Returns the line of the editor in which a line of the file begins; it may be outside the text. */
+  /** Returns the line of the editor in which a line of the file begins. The result may lie outside the text. */
   readonly editorLineOf: (line: number) => number
 }
 

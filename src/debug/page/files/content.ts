@@ -15,7 +15,10 @@ const imageTypes: Readonly<Record<string, string>> = {
 }
 const shownImages = new Set([...Object.values(imageTypes), "image/vnd.microsoft.icon"])
 
-/** Returns the image type that a browser can show: by the bytes, or by the name if the bytes are unknown. */
+/**
+ * Returns the media type of an image that a browser can show, or `undefined` for other files. The bytes determine the type; if
+ * they are unknown, the name does.
+ */
 export const imageTypeOf = ({ media_type, path }: FileContent): string | undefined => {
   if (shownImages.has(media_type)) return media_type
   const ending = endingOf(path)

@@ -25,7 +25,7 @@ import { childrenOf, type Node, resolved } from "./tree.ts"
 
 type Part = NonNullable<FileContent["part"]>
 
-/** Returns the part that the address names: `part`, or the part with `line`. If they differ, `line` wins. */
+/** Returns the part that the address selects with `part` or `line`. If the two disagree, `line` has priority. */
 const partAsked = (part: Part | undefined): number | undefined => {
   const { line, part: asked } = place.value.params
   if (part !== undefined && line !== undefined) return partOfLine(part.first_lines, Number(line))
@@ -89,7 +89,7 @@ const table = () => import("./table.tsx").then(({ Table }) => Table)
 const history = () => import("../panels/index.ts").then(({ History }) => History)
 const json = () => import("./json.ts")
 
-/** The sizes above which a form is used only on request, because its layout takes seconds. */
+/** The sizes above which a form of display is used only on request, because its layout takes seconds. */
 const maxAutomaticBytes: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000, table: 8_000_000 }
 
 const Crumbs = ({ path }: { readonly path: string }) => {
@@ -222,7 +222,7 @@ const Picture = ({ file, type }: { readonly file: FileContent; readonly type: st
             src={url}
             alt={escapeName(file.path)}
             onLoad={({ currentTarget: { naturalHeight, naturalWidth } }) =>
-              setSize({ url, text: naturalWidth > 0 ? `${naturalWidth} × ${naturalHeight}` : "no size of its own" })
+              setSize({ url, text: naturalWidth > 0 ? `${naturalWidth} × ${naturalHeight}` : "no fixed size" })
             }
             onError={() => setSize({ url, text: "" })}
           />
@@ -247,12 +247,12 @@ const Binary = ({ file }: { readonly file: FileContent }) => {
           <strong>{file.media_name}</strong>, {bytes(file.size_bytes)} ({file.media_type}). It is neither text nor an image that
           can be shown.
         </p>
-        {file.content === null ? <p>It is too large to be shown.</p> : null}
+        {file.content === null ? <p>The content is too large to be shown.</p> : null}
       </div>
       {file.content === null ? null : (
         <>
           <p class="dim binary-title">
-            {file.size_bytes > hexBytes ? `The first ${hexBytes.toLocaleString("en")} bytes` : "All of its bytes"}
+            {file.size_bytes > hexBytes ? `The first ${hexBytes.toLocaleString("en")} bytes` : "All bytes"}
           </p>
           <pre class="hex" aria-label="Bytes in hexadecimal">
             {text}
@@ -306,7 +306,7 @@ const Body = ({ isRaw, file, form }: { readonly file: FileContent; readonly form
   return <Code name={file.path} text={file.content} firstLine={file.part?.first_lines[file.part.number]} />
 }
 
-/** The requested part, or the line while the parts are still unknown. */
+/** The requested part, or the requested line while the parts are unknown. */
 interface RequestedPart {
   readonly path: string
   readonly part?: number | undefined
@@ -331,14 +331,14 @@ const useFile = (path: string) => {
         if (!isMissing(error)) throw error
         if (part === undefined) return { path, file: undefined }
       }
-      // The file may have become shorter than the part.
+      // The file may have been shortened, and no longer have the part.
       go(hereWith({ part: undefined, line: undefined }), { replace: true })
       setKeptRequest({ path })
       return undefined
     },
     [path, at.value, version.value, part, part === undefined ? line : undefined]
   )
-  // Ignore an answer for another file.
+  // Ignore a response for another file.
   const value = asked.value?.path === path ? asked.value : undefined
   const loadedPart = value?.file?.part
   const next = partAsked(loadedPart)
@@ -392,7 +392,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
         </div>
         <div class="file-tools">
           {formNames === undefined ? null : (
-            <div class="segments" role="group" aria-label="How it is shown">
+            <div class="segments" role="group" aria-label="Form of display">
               {formNames.map((way, index) => (
                 <button
                   key={way}
@@ -472,7 +472,9 @@ export const FileView = ({ path }: { readonly path: string }) => {
           ) : asked.value === undefined ? null : file === undefined || form === undefined ? (
             <Empty title="There is no such file">
               <p>
-                {at.value === undefined ? "It is not among these files, or not any more." : "It is not there at this snapshot."}
+                {at.value === undefined
+                  ? "The path does not exist, or was removed."
+                  : "The path does not exist in this snapshot."}
               </p>
               {at.value === undefined ? null : (
                 <a class="button" href={hereWith({ at: undefined })}>
@@ -502,7 +504,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
   )
 }
 
-/** The largest number of entries to draw. More would be slow, and the filter finds them better. */
+/** The largest number of entries to render. A longer list would be slow, and the filter finds entries faster. */
 const maxListedEntries = 500
 
 const formatFileCount = (files: number): string => `${files.toLocaleString("en")} ${files === 1 ? "file" : "files"}`
@@ -570,7 +572,7 @@ export const DirectoryView = ({ node }: { readonly node: Node }) => {
       <div class="scroll directory-body" tabIndex={0}>
         {node.path === "" ? <Facts /> : null}
         {children.length === 0 ? (
-          <Empty title="Nothing is in it" />
+          <Empty title="This directory is empty" />
         ) : (
           <ul class="listing">
             {children.slice(0, maxListedEntries).map((child) => (
@@ -589,7 +591,7 @@ export const DirectoryView = ({ node }: { readonly node: Node }) => {
         )}
         {children.length > maxListedEntries ? (
           <p class="dim listing-more">
-            and {(children.length - maxListedEntries).toLocaleString("en")} more, which the tree and its filter show.
+            and {(children.length - maxListedEntries).toLocaleString("en")} more; the tree and its filter show them.
           </p>
         ) : null}
         {readme === undefined ? null : <Readme node={readme} />}

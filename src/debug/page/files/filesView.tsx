@@ -23,7 +23,7 @@ import {
 } from "./state.ts"
 import type { Node } from "./tree.ts"
 
-// The divider between tree and file. The mouse or the arrow keys move it, and its position is remembered.
+// The divider between the tree and the file. The mouse or the arrow keys move the divider, and its position is remembered.
 
 const [minWidth, maxWidth, defaultWidth] = [180, 640, 288]
 const key = "fs-algebra.tree-width"
@@ -47,7 +47,7 @@ const Divider = () => {
     try {
       localStorage.setItem(key, `${width.current}`)
     } catch {
-      // Storage is unavailable; the width is not remembered.
+      // The storage is unavailable, so the width is not remembered.
     }
   }
   useEffect(() => setWidth(width.current), [])
@@ -81,12 +81,12 @@ const Divider = () => {
   )
 }
 
-// Shows the tree, or the matches of the filter. The list handles keys as a whole, because most rows have no elements.
+// Shows the tree, or the matches of the filter. The list handles the keys of all rows, because most rows have no elements.
 
 const archiveProblem = (): string | undefined =>
   meta.value?.problems.find((problem) => problem.startsWith("The files cannot be shown"))
 
-/** The row height; touch needs more space than a pointer. */
+/** The height of a row. Touch input needs higher rows than a mouse. */
 const rowHeight = matchMedia("(pointer: coarse)").matches ? 38 : 26
 
 const choose = (node: Node): void => {
@@ -104,7 +104,8 @@ const Rows = () => {
   const typedPrefix = useRef({ text: "", at: -1000 })
   const path = place.value.path
   const revealedPath = useRef<string | undefined>(undefined)
-  // Reveal a path only once: directories that were closed since, and the key position, stay when the tree changes.
+  // Reveal a path only once. Later changes of the tree must neither reopen directories that the user has closed, nor move the
+  // active row.
   useLayoutEffect(() => {
     if (revealedPath.current === path) return
     active.value = path
@@ -117,7 +118,7 @@ const Rows = () => {
     active.value = list[Math.max(0, Math.min(list.length - 1, next))]?.path
   }
 
-  /** Moves to the next row whose name begins with the letters typed without a pause. */
+  /** Moves to the next row whose name begins with the typed letters. A pause begins a new name. */
   const typeAhead = (letter: string, time: number): void => {
     const text = (time - typedPrefix.current.at < 800 ? typedPrefix.current.text : "") + letter.toLowerCase()
     typedPrefix.current = { text, at: time }
@@ -162,7 +163,7 @@ const Rows = () => {
         if (node !== undefined) choose(node)
         break
       default:
-        // A started name continues with any letter, but a new one cannot begin with a shortcut of the page.
+        // Any letter continues a name, but a letter that is a shortcut of the page does not begin one.
         if (!/^[\p{L}\p{N}._-]$/u.test(event.key)) return
         if (event.timeStamp - typedPrefix.current.at >= 800 && keys.value.some(({ key }) => key === event.key)) return
         typeAhead(event.key, event.timeStamp)
@@ -219,7 +220,7 @@ const Rows = () => {
   )
 }
 
-/** Renders the matches. A row's key is its position, so that new matches reuse the elements. */
+/** Renders the matches. The key of a row is its position, so that new matches reuse the elements. */
 const Results = ({ active }: { readonly active: number }) => {
   const list = filterMatches.value ?? []
   const path = place.value.path
@@ -370,7 +371,8 @@ export const FilesView = () => {
       filter.current?.focus()
       filter.current?.select()
     }
-    // Focus at once, so that no typed letter is lost. If the file hides the tree, show the tree first.
+    // Set the focus at once, so that no typed letter is lost. On a narrow screen, where the file covers the tree, show the tree
+    // first.
     if (filter.current?.offsetParent !== null) return focus()
     go(fileHref(""))
     queueMicrotask(focus)

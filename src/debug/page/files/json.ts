@@ -1,9 +1,9 @@
-/** Formats JSON by changing only its white space; digits, order and comments stay. */
+/** Formats JSON by changing only white space. Numbers, the order of keys and comments are preserved. */
 import { format } from "jsonc-parser"
 
 export const formatted = (text: string): string => {
   const edits = format(text, undefined, { insertSpaces: true, tabSize: 2, eol: "\n" }).sort((a, b) => a.offset - b.offset)
-  // Join once at the end: applying the edits one by one would copy the whole text each time.
+  // Join the parts once at the end, because each single edit would copy the whole text.
   const parts: Array<string> = []
   let at = 0
   for (const { content, length, offset } of edits) {

@@ -1,6 +1,6 @@
 /**
- * Renders Markdown. DOMPurify reduces the HTML to the elements of Markdown, in a document that loads nothing. Only then do
- * links and images get their targets. Images from outside become links.
+ * Renders Markdown. DOMPurify removes all HTML except the elements of Markdown, in a document that loads nothing. After that,
+ * links and images get their targets. External images become links.
  */
 import { highlightCode, classHighlighter } from "@lezer/highlight"
 import { LanguageDescription } from "@codemirror/language"
@@ -34,9 +34,9 @@ const allowed = {
 const quoted = (text: string): string => text.replace(/[<>"]/g, (letter) => `&#${letter.charCodeAt(0)};`)
 
 /**
- * Rewrites HTML within Markdown: known elements keep known attributes, and the rest becomes text or is dropped. This is not the
- * protection against scripts, which DOMPurify provides. DOMPurify must parse the HTML first, and the page's policy would log an
- * error for each handler or style in it.
+ * Rewrites HTML within Markdown. Known elements keep known attributes; other elements become text, and other attributes are
+ * dropped. DOMPurify, not this function, protects against scripts. But DOMPurify parses the HTML first, and the page's policy
+ * would then log an error for each event handler or style.
  */
 const rewriteHtml = (html: string): string => {
   const parts: Array<string> = []
@@ -91,7 +91,7 @@ const pathOf = (from: string, reference: string): string | undefined => {
   }
 }
 
-/** Returns the anchor of a heading as GitHub makes it. */
+/** Returns the anchor that GitHub gives to a heading. */
 const slugOf = (text: string): string =>
   text
     .trim()
@@ -153,13 +153,13 @@ const showImages = (root: ParentNode, path: string, signal: AbortSignal, made: A
       continue
     }
     if (isRemote(source)) {
-      if (/^https?:/i.test(source)) replaceImage(image, "an image from elsewhere, not loaded", source)
+      if (/^https?:/i.test(source)) replaceImage(image, "an external image, not loaded", source)
       else replaceImage(image, "an image that is not loaded")
       continue
     }
     const target = pathOf(path, source)
     if (target === undefined || shownTree.value?.tree.nodes.has(target) !== true) {
-      replaceImage(image, "an image that is not here")
+      replaceImage(image, "an image that does not exist")
       continue
     }
     void Api.file(target, at.value, signal).then(
@@ -171,7 +171,7 @@ const showImages = (root: ParentNode, path: string, signal: AbortSignal, made: A
         made.push(url)
         image.src = url
       },
-      () => signal.aborted || replaceImage(image, "an image that is not here")
+      () => signal.aborted || replaceImage(image, "an image that does not exist")
     )
   }
 }
@@ -206,14 +206,14 @@ export const Markdown = ({
 }: {
   readonly path: string
   readonly text: string
-  /** True if the text is part of a larger view that scrolls as a whole. */
+  /** True if the text is part of a larger view that scrolls. */
   readonly isPart?: boolean
 }) => {
   const element = useRef<HTMLElement>(null)
   useLayoutEffect(() => {
     const abort = new AbortController()
     const urls: Array<string> = []
-    // A YAML block before a document is metadata.
+    // A YAML block at the beginning of a document is metadata.
     const [frontMatter = ""] = /^---\r?\n[^]*?\r?\n---\r?\n/.exec(text) ?? []
     const fragment = sanitizeHtml(marked.parse(text.slice(frontMatter.length)) as string)
     for (const heading of fragment.querySelectorAll("h1, h2, h3, h4, h5, h6")) {

@@ -44,7 +44,7 @@ const ask = (requestedAt: string | undefined): void => {
 effect(() => {
   const [requestedAt, known, turn] = [at.value, version.value, retries.value]
   if (known === 0 && turn === 0) return
-  // Do not cancel the request for a newer one: if files change all the time, no answer would ever arrive.
+  // Do not cancel the current request. If files change all the time, no response would ever arrive.
   if (currentRequest?.at === requestedAt && currentRequest !== undefined) currentRequest.isOutdated = true
   else {
     currentRequest?.abort.abort()
@@ -52,7 +52,7 @@ effect(() => {
   }
 })
 
-/** The open directories. They survive live changes and reloads of the page. */
+/** The open directories. They remain open after live changes and reloads of the page. */
 const storedOpenDirectories = signal<ReadonlySet<string> | undefined>(undefined)
 const keyOf = (): string => `fs-algebra.open:${meta.value?.kind}:${meta.value?.path}`
 let keptKey = ""
@@ -87,7 +87,7 @@ effect(() => {
 const noDirectories: ReadonlySet<string> = new Set()
 export const openDirectories = computed(() => storedOpenDirectories.value ?? noDirectories)
 
-/** Opens or closes a directory; with `all` also every directory below it. */
+/** Opens or closes a directory and, with `all`, every directory below. */
 export const toggle = (node: Node, isOpen = !openDirectories.value.has(node.path), all = false): void => {
   const next = new Set(openDirectories.value)
   const set = (each: Node): void => {
@@ -114,7 +114,7 @@ export const rows = computed(() => (shownTree.value === undefined ? [] : rowsOf(
 export const query = signal("")
 const filter = computed(() => (shownTree.value === undefined ? undefined : new Filter(shownTree.value.tree)))
 export const filterMatches = computed(() => (query.value.trim() === "" ? undefined : filter.value?.find(query.value)))
-/** Builds the index of the filter early, so that the first letter is not delayed. */
+/** Builds the index of the filter early, so that the first typed letter is not delayed. */
 export const prepareFilter = (): void => {
   void filter.value
 }

@@ -1,6 +1,6 @@
 /**
- * The tree of files, made from the server's flat list. It is designed for 50,000 files: children are sorted when their
- * directory is opened. The filter tests each path once, in lower case.
+ * The tree of files, made from the server's flat list. To be fast with 50,000 files, it sorts children only when their
+ * directory is opened. The filter converts each path to lower case once.
  */
 import type { TreeFile } from "../../model.ts"
 
@@ -96,7 +96,10 @@ export const rowsOf = (tree: Tree, open: Pick<ReadonlySet<string>, "has">): Read
   return rows
 }
 
-/** Returns the directories to open at first: all of a small tree, otherwise the chain of directories with a single entry. */
+/**
+ * Returns the directories that are open at first. In a small tree, these are all directories; in a large tree, the chain of
+ * directories with a single entry.
+ */
 export const initiallyOpen = (tree: Tree): ReadonlySet<string> => {
   const open = new Set<string>()
   if (tree.nodes.size <= 40) {
@@ -116,14 +119,17 @@ export interface Found {
   readonly marks: ReadonlySet<number>
 }
 
-/** Returns the characters of a text as a bit set. A text that lacks bits of a word cannot contain all its characters. */
+/**
+ * Returns the characters of a text as a bit set. If the bits of a word are not all set for a text, the text cannot match the
+ * word.
+ */
 const letterBits = (lower: string): number => {
   let bits = 0
   for (let i = 0; i < lower.length; i++) bits |= 1 << (lower.charCodeAt(i) & 31)
   return bits
 }
 
-/** Scores a path that matches all words, lower is better; `undefined` if it does not match. */
+/** Returns the score of a path that matches all words, or `undefined` if a word does not match. A lower score is better. */
 const scorePath = (lower: string, nameStart: number, words: ReadonlyArray<string>): number | undefined => {
   let score = 0
   for (const word of words) {
@@ -166,7 +172,7 @@ const marksOf = (lower: string, nameStart: number, words: ReadonlyArray<string>)
   return marks
 }
 
-/** The filter of the tree. Marks are computed only for drawn rows, not for all matches. */
+/** The filter of the tree. The positions of matched characters are computed only for rendered rows. */
 export class Filter {
   readonly #tree: Tree
   readonly #lower: ReadonlyArray<string>
@@ -177,7 +183,7 @@ export class Filter {
 
   constructor(tree: Tree) {
     this.#tree = tree
-    // Lower-casing may change the length of a path; then its positions would be wrong, so the path stays as it is.
+    // Keep the path unchanged if lower case changes its length, because positions of matches would be wrong.
     this.#lower = tree.files.map(({ path }) => {
       const lower = path.toLowerCase()
       return lower.length === path.length ? lower : path
@@ -189,7 +195,7 @@ export class Filter {
   find(text: string): ReadonlyArray<Node> {
     const query = text.toLowerCase().trim()
     this.#words = query.split(/\s+/).filter((word) => word !== "")
-    // A longer query matches less, so only the previous matches must be tested.
+    // A longer query matches fewer paths, so test only the previous matches.
     const last = this.#last
     const previousMatches = last !== undefined && last.text !== "" && query.startsWith(last.text) ? last.found : undefined
     const bits = letterBits(this.#words.join(""))
@@ -220,7 +226,7 @@ export class Filter {
   }
 }
 
-/** Resolves a relative reference in the file `from` to a path; `undefined` if it leaves the root. */
+/** Resolves a relative reference in the file `from` to a path. Returns `undefined` if the reference leads out of the root. */
 export const resolved = (from: string, reference: string): string | undefined => {
   const parts = reference.startsWith("/") ? [] : from.split("/").slice(0, -1)
   for (const part of reference.split("/")) {

@@ -8,14 +8,17 @@ import { FileDiff } from "./FileDiff.tsx"
 import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow } from "./parts.tsx"
 import { formatAgo, formatCount, millisOf, escapeLine } from "./words.ts"
 
-/** The value of `with` in the address for the shown source itself; an absent `with` means the previous snapshot. */
+/**
+ * The value of `with` in the address that means the current tree of the source. Without `with`, the comparison is with the
+ * previous snapshot.
+ */
 const currentSource = "itself"
 
 const kinds = ["added", "modified", "deleted", "renamed"] as const
 
 const storedMode = makeStoredSetting("fs-algebra.diff", ["split", "unified"], "split")
 
-/** Returns the snapshot before `at`; without one, the shown source itself. */
+/** Returns the snapshot before `at` or, for the current tree, the latest snapshot. Returns `undefined` if there is none. */
 const previousSnapshot = (all: ReadonlyArray<SnapshotInfo>, at: string | undefined): string | undefined => {
   const index = at === undefined ? -1 : all.findIndex(({ id }) => id === at)
   return at !== undefined && index < 0 ? undefined : all[index + 1]?.id
@@ -99,7 +102,7 @@ export const Changes = () => {
         : Promise.resolve(undefined),
     [from, to, canCompare, version.value]
   )
-  // Ignore changes between other snapshots.
+  // Ignore a response for other snapshots.
   const changes = value !== undefined && value.from === (from ?? null) && value.to === (to ?? null) ? value.changes : undefined
   const kindFilter = params["kind"] ?? ""
   const rows = useMemo(() => {
@@ -122,7 +125,7 @@ export const Changes = () => {
   const openRow = (index: number): void => go(hrefTo(rows[index]!.path), { replace: true })
   const focus = useFocus(chosen?.path, position)
   useListKeys("changed file", rows.length, position, openRow)
-  // On a wide screen open the first file at once, before a click can select another.
+  // On a wide screen, open the first file at once, before the user can select another.
   const first = rows[0]?.path
   useLayoutEffect(() => {
     if (path === "" && first !== undefined && !isNarrow) go(hrefTo(first), { replace: true })

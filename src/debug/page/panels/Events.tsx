@@ -25,14 +25,14 @@ import { escapeLine, escapeText, formatAbsolute, formatCount, formatDuration, fo
 const fieldOf = (item: unknown, name: string): unknown =>
   typeof item === "object" && item !== null && name in item ? (item as Readonly<Record<string, unknown>>)[name] : undefined
 
-/** Links to the difference between the snapshot before this call and the one after it. */
+/** Links to the comparison of the snapshots before and after this call. */
 const ChangedLink = ({ callId }: { readonly callId: string }) => {
   const all = snapshots.value
   const place = all.findIndex(({ call_id }) => call_id === callId)
   if (place < 0) return null
   return (
     <Fact name="Changed">
-      <a href={hrefOf("changes", "", { with: all[place]!.id, at: all[place - 1]?.id })}>what is different after it</a>
+      <a href={hrefOf("changes", "", { with: all[place]!.id, at: all[place - 1]?.id })}>differences after this call</a>
     </Fact>
   )
 }
@@ -68,16 +68,16 @@ const EventDetail = ({ event }: { readonly event: Event }) => {
           </Fact>
         )}
         {event.call_id === undefined ? null : <ChangedLink callId={event.call_id} />}
-        <Fact name="Kept in">
+        <Fact name="Recorded in">
           <a href={hrefOf("slices", event.slice, { session: event.session_id })}>{escapeLine(event.slice)}</a>{" "}
           <span class="faint">of session</span>{" "}
-          <a href={hrefOf("events", "", { session: event.session_id })} title="Events of this session alone">
+          <a href={hrefOf("events", "", { session: event.session_id })} title="Show only the events of this session">
             {escapeLine(event.session_id)}
           </a>
         </Fact>
       </Facts>
       {params === undefined ? null : <Json label="Parameters" value={params} open={4} />}
-      <Json label="All of the item" value={event.item} open={params === undefined ? 4 : 0} />
+      <Json label="The whole item" value={event.item} open={params === undefined ? 4 : 0} />
     </article>
   )
 }
@@ -112,7 +112,7 @@ const isWithin = (event: Event, [from, to]: Span): boolean => {
   return millis !== undefined && millis >= from && millis <= to
 }
 
-/** Filters the events, but not by the span, because the time line shows all of them. */
+/** Filters the events, but not by the selected span, because the time line shows the events outside the span too. */
 const filtered = (events: ReadonlyArray<Event>, { outcome, session, text, tool }: EventFilter): ReadonlyArray<Event> => {
   const searchText = text.trim().toLowerCase()
   return events.filter(
@@ -173,8 +173,8 @@ const NoEvents = () => (
   <Empty title="No events">
     <p>This view shows the tool calls of a session: the tool, the path, the outcome and the duration.</p>
     <p>
-      A session that holds the slice <code>ToolEvents.log</code> keeps it; <code>Session.dumpSessionTree</code> writes it down,
-      and <code>fs-algebra debug DUMP</code> shows it.
+      To record tool calls, add the slice <code>ToolEvents.log</code> to the session. <code>Session.dumpSessionTree</code>{" "}
+      writes the session to a dump, and <code>fs-algebra debug DUMP</code> shows the dump.
     </p>
   </Empty>
 )
@@ -235,7 +235,7 @@ export const Events = () => {
           </FilterChip>
         )}
         {span === undefined ? null : (
-          <FilterChip title="Show all of the time" onRemove={() => set({ from: undefined, to: undefined })}>
+          <FilterChip title="Show the whole time span" onRemove={() => set({ from: undefined, to: undefined })}>
             {formatDuration(span[1] - span[0])}
           </FilterChip>
         )}

@@ -13,7 +13,7 @@ import { escapeLine } from "./words.ts"
 
 const isImage = ({ content, media_type }: FileContent): boolean => content !== null && media_type.startsWith("image/")
 
-/** Returns the base64 of the content. An image in a text format (SVG) is encoded as UTF-8 first. */
+/** Returns the content in base64. An image in a text format (SVG) is encoded as UTF-8 first. */
 const base64Of = ({ content, encoding }: FileContent): string => {
   if (encoding === "base64") return content ?? ""
   let binary = ""
@@ -25,7 +25,7 @@ const Picture = ({ file }: { readonly file: FileContent }) => {
   const [size, setSize] = useState("")
   const [isTiny, setTiny] = useState(false)
   const [isBroken, setBroken] = useState(false)
-  if (isBroken) return <p class="notice">It cannot be shown: it is no {file.media_name} that this browser knows.</p>
+  if (isBroken) return <p class="notice">The browser cannot show this image ({file.media_name}).</p>
   return (
     <figure class="picture">
       <img
@@ -72,20 +72,20 @@ export const Content = ({ file }: { readonly file: FileContent }) => (
       <span>Content</span>
       <span class="faint">
         {file.media_name} · {bytes(file.size_bytes)}
-        {file.truncated ? " · the beginning of it" : ""}
+        {file.truncated ? " · only the beginning" : ""}
       </span>
     </figcaption>
     {isImage(file) ? <Picture file={file} /> : null}
     {file.content === null ? (
-      <p class="notice">It is too large to be shown.</p>
+      <p class="notice">The content is too large to be shown.</p>
     ) : file.encoding === "base64" ? (
       isImage(file) ? null : (
         <p class="notice">
-          {file.media_name}, {bytes(file.size_bytes)}: nothing to read.
+          {file.media_name}, {bytes(file.size_bytes)}, which is not text.
         </p>
       )
     ) : file.content === "" ? (
-      <p class="notice">It is empty.</p>
+      <p class="notice">The file is empty.</p>
     ) : (
       <Text path={file.path} text={file.content} />
     )}
@@ -119,19 +119,20 @@ const sidesOf = async (
   return { before, after }
 }
 
-/** The largest sum of both texts to compare, in characters. Larger ones take too long. */
+/** The largest total length of the two compared texts, in characters. A comparison of longer texts takes too long. */
 const maxComparedCharacters = 3_000_000
 
-/** The explanation for binary content: empty, because the content itself is shown. */
+/** The explanation for binary content. It is empty, because the content is shown instead. */
 const noExplanation = ""
 
 const whyNotComparable = ({ after, before }: Sides): string | undefined => {
   const all = [before, after].filter((side) => side !== undefined)
-  if (all.some(({ content }) => content === null)) return "It is too large to be compared here."
+  if (all.some(({ content }) => content === null)) return "The file is too large to be compared here."
   if (all.some(({ encoding }) => encoding === "base64")) return noExplanation
-  if (all.some(({ truncated }) => truncated)) return "It is too large to be compared here: only its beginning can be read."
+  if (all.some(({ truncated }) => truncated))
+    return "The file is too large to be compared here: only its beginning can be read."
   if (all.reduce((sum, { content }) => sum + content!.length, 0) > maxComparedCharacters)
-    return "It is too large to be compared here."
+    return "The file is too large to be compared here."
   return undefined
 }
 
@@ -144,7 +145,7 @@ const endingsOf = (text: string): string => {
 const describeOtherDifferences = ({ after, before }: Sides): ReadonlyArray<string> => {
   if (before === undefined || after === undefined) return []
   const remarks: Array<string> = []
-  if (before.kind !== after.kind) remarks.push(`It was ${before.kind}, and is ${after.kind}.`)
+  if (before.kind !== after.kind) remarks.push(`The kind changed from ${before.kind} to ${after.kind}.`)
   if (before.mode !== undefined && after.mode !== undefined && before.mode !== after.mode) {
     remarks.push(`Mode ${before.mode} → ${after.mode}.`)
   }
@@ -154,7 +155,7 @@ const describeOtherDifferences = ({ after, before }: Sides): ReadonlyArray<strin
   if (was !== is && was !== "none" && is !== "none") remarks.push(`Line endings: ${was} → ${is}.`)
   const [ended, ends] = [/[\r\n]$/.test(a), /[\r\n]$/.test(b)]
   if (a !== "" && b !== "" && ended !== ends)
-    remarks.push(ends ? "A newline at the end was added." : "The newline at the end is gone.")
+    remarks.push(ends ? "A newline at the end was added." : "The newline at the end was removed.")
   return remarks
 }
 
@@ -179,7 +180,7 @@ const Side = ({ file, name }: { readonly file: FileContent | undefined; readonly
   <section class="side" aria-label={name}>
     <h3 class="small-head">{name}</h3>
     {file === undefined ? (
-      <p class="notice">It was not there.</p>
+      <p class="notice">The file did not exist.</p>
     ) : isImage(file) ? (
       <Picture file={file} />
     ) : (
@@ -216,7 +217,7 @@ export const FileDiff = ({
   readonly to: string | undefined
   readonly mode: Mode
   readonly onMode: ((mode: Mode) => void) | undefined
-  /** Called to go beyond the last change (1) or the first (-1). */
+  /** Runs when the user goes past the last change (1) or before the first change (-1). */
   readonly onPast: (by: 1 | -1) => void
 }) => {
   const {
@@ -238,7 +239,7 @@ export const FileDiff = ({
   const [before, after] = [sides?.before?.content ?? "", sides?.after?.content ?? ""]
   const isShown = sides !== undefined && obstacle === undefined && before !== after
   const isOneSided = entry.change === "added" || entry.change === "deleted"
-  // A file on one side only has nothing to compare with.
+  // A file that exists on one side only cannot be shown side by side.
   const shownMode: Mode = isOneSided ? "unified" : mode
 
   useLayoutEffect(() => {
@@ -341,7 +342,7 @@ export const FileDiff = ({
               </button>
             </span>
             {onMode === undefined ? null : (
-              <span class="segments" role="group" aria-label="How it is compared">
+              <span class="segments" role="group" aria-label="Form of comparison">
                 <button type="button" aria-pressed={mode === "split"} onClick={() => onMode("split")}>
                   Split
                 </button>
@@ -368,7 +369,7 @@ export const FileDiff = ({
               {entry.kind === "directory"
                 ? "An empty directory."
                 : isMoved
-                  ? "It was moved, and its content is the same."
+                  ? "The file was moved, and its content is unchanged."
                   : isOneSided
                     ? "The file is empty."
                     : "The contents are the same."}

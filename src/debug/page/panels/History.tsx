@@ -81,8 +81,8 @@ export const History = ({ path }: { readonly path: string }) => {
     return (
       <Empty title="No recorded changes">
         <p>
-          This list shows the tool calls that touched the file, from a session with <code>ToolEvents.log</code>, and the changes
-          that a journal holds: <code>--journal FILE</code>.
+          This list shows the tool calls that touched the file, if the session has the slice <code>ToolEvents.log</code>. With{" "}
+          <code>--journal FILE</code> it also shows the changes in the journal.
         </p>
       </Empty>
     )

@@ -1,7 +1,4 @@
-/**
- * Shows the requests to a filesystem and their answers, latest first and live. A request and its answers are visually
- * connected.
- */
+/** Shows the requests to a filesystem and their answers, live and latest first. A line connects a request and its answers. */
 import { useEffect, useMemo, useReducer, useRef, useState } from "preact/hooks"
 import type { HistoryItem, JournalItem, JournalPage } from "../../model.ts"
 import * as Api from "../api.ts"
@@ -28,8 +25,8 @@ import {
 } from "./parts.tsx"
 import { briefOf, detailOf, escapeLine, escapeText, formatCount, formatDuration, millisOf } from "./words.ts"
 
-// Holds the loaded part of the journal, latest first. New entries are added at once while the list is scrolled to the top.
-// Otherwise they wait, so that the list does not move.
+// Holds the loaded part of the journal, latest first. While the list is scrolled to the top, new entries are added at once.
+// Otherwise they are added later, so that the list does not move.
 
 const pageSize = 200
 const maxPageEntries = 1000
@@ -42,7 +39,7 @@ interface JournalQuery {
 class LoadedJournal {
   items: ReadonlyArray<JournalItem> = []
   waiting: ReadonlyArray<JournalItem> = []
-  /** The position where older entries begin; `null` if there are none. */
+  /** The value of `before` that loads the next older entries; `null` if there are none. */
   next: number | null = null
   last = 0
   isBegun = false
@@ -55,7 +52,7 @@ const latestFirst = (items: ReadonlyArray<JournalItem>): ReadonlyArray<JournalIt
   return sorted.filter(({ position }, index) => position !== sorted[index - 1]?.position)
 }
 
-/** Loads the journal. `isAtTop` is called when entries arrive. */
+/** Loads the journal. When new entries arrive, `isAtTop` must return whether the list is scrolled to the top. */
 const useJournal = (journalQuery: JournalQuery, isAtTop: () => boolean) => {
   const [attempt, again] = useReducer<number, void>((n) => n + 1, 0)
   const [, render] = useReducer<number, void>((n) => n + 1, 0)
@@ -162,7 +159,7 @@ const ChangeRow = ({ item, now }: { readonly item: HistoryItem; readonly now: nu
   </a>
 )
 
-/** The changes loaded so far, latest first, and the position where older ones begin. */
+/** The loaded changes, latest first, and the value of `before` that loads older changes. */
 interface LoadedChanges {
   readonly items: ReadonlyArray<HistoryItem>
   readonly next: number | null
@@ -173,7 +170,7 @@ const positionOf = ({ position }: HistoryItem): number => position ?? 0
 const latestChangesFirst = (items: ReadonlyArray<HistoryItem>): ReadonlyArray<HistoryItem> =>
   [...new Map(items.map((item) => [positionOf(item), item])).values()].sort((a, b) => positionOf(b) - positionOf(a))
 
-/** Adds the latest page. The known changes are dropped if there may be a gap before the page. */
+/** Adds the latest page to the loaded changes. If changes between the two may be missing, the loaded changes are dropped. */
 const addLatestPage = (loadedChanges: LoadedChanges | undefined, page: LoadedChanges): LoadedChanges => {
   const newest = loadedChanges?.items[0]
   const lowest = page.items.at(-1)
@@ -381,7 +378,7 @@ const Row = ({
   tie
 }: {
   readonly item: JournalItem
-  /** The path of the request, for an answer that names none. */
+  /** The path of the request, to show for an answer without a path. */
   readonly about: string | undefined
   readonly href: string
   readonly isChosen: boolean
@@ -439,8 +436,8 @@ const NoJournal = () => (
   <Empty title="No journal">
     <p>This view shows the requests to the filesystem and the answers, live.</p>
     <p>
-      A filesystem under <code>Journal.record</code>, or the command with <code>--journal FILE</code>, keeps one;{" "}
-      <code>fs-algebra debug --journal FILE</code> shows it.
+      To record a journal, use <code>Journal.record</code> in a program, or <code>--journal FILE</code> with a command.{" "}
+      <code>fs-algebra debug --journal FILE</code> shows the journal.
     </p>
   </Empty>
 )
@@ -525,7 +522,7 @@ const Entries = () => {
   useKeys([{ key: ".", does: "Show new entries", run: showNew }])
   // Load older entries until the chosen one is reached.
   const isChosenOlder = chosen !== undefined && chosen < (items.at(-1)?.position ?? 0)
-  // A filter that matches little loads more, until the list is full or the journal is exhausted.
+  // If the filter matches few entries, load older entries until the list is full or the journal ends.
   useEffect(() => {
     if (isBegun && !isAsking && next !== null && (rows.length < 60 || isChosenOlder) && items.length < maxAutomaticEntries)
       more()

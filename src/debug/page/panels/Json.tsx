@@ -1,4 +1,7 @@
-/** Shows a value as JSON: coloured by type, foldable, and with long parts cut until the user asks for more. */
+/**
+ * Shows a value as JSON, with a colour for each type. Objects and arrays can be folded. Long parts are cut until the user
+ * requests more.
+ */
 import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import { Copy } from "./parts.tsx"

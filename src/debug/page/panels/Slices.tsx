@@ -10,7 +10,7 @@ import { escapeLine, formatCount } from "./words.ts"
 
 const pageSize = 50
 
-/** The length from which an item is folded at first, in characters of JSON. */
+/** The length of an item's JSON, in characters, from which the item is folded at first. */
 const foldedCharacters = 1200
 
 const lengthOf = (value: unknown): number => JSON.stringify(value)?.length ?? 0
@@ -115,9 +115,7 @@ interface Line {
   readonly slice?: SliceInfo
 }
 
-/**
- * Lists the sessions below their parents, each followed by its slices. A session in a circle of parents is listed as a root.
- */
+/** Lists each session below its parent, followed by its slices. A session in a cycle of parents is listed as a root. */
 const linesOf = (sessions: ReadonlyArray<SessionInfo>, slices: ReadonlyArray<SliceInfo>): ReadonlyArray<Line> => {
   const ids = new Set(sessions.map(({ session_id }) => session_id))
   const byParent = Map.groupBy(sessions, ({ parent_id }) => (parent_id !== null && ids.has(parent_id) ? parent_id : null))
@@ -217,8 +215,8 @@ export const Slices = () => {
       <Empty title="No sessions">
         <p>This view shows the slices of the sessions of a run, item by item.</p>
         <p>
-          {meta.value?.kind === "workspace" ? "A workspace has none. " : ""}
-          <code>Session.dumpSessionTree</code> writes a session down; <code>fs-algebra debug DUMP</code> shows it.
+          {meta.value?.kind === "workspace" ? "A workspace has no sessions. " : ""}
+          <code>Session.dumpSessionTree</code> writes sessions to a dump; <code>fs-algebra debug DUMP</code> shows the dump.
         </p>
       </Empty>
     )
@@ -234,7 +232,7 @@ export const Slices = () => {
           chosen === undefined ? (
             <Empty title={path === "" ? "Choose a slice" : "There is no such slice"}>
               <p>
-                A <em>state</em> slice has the current items, a <em>log</em> slice all items.
+                A <em>state</em> slice has only the current items; a <em>log</em> slice keeps all items.
               </p>
             </Empty>
           ) : (

@@ -1,4 +1,7 @@
-/** Draws events over time as columns, with the failed part of each. The user can select a span; the chosen event is marked. */
+/**
+ * Draws the number of events over time as columns. A part of each column shows the failed events. The user can select a span of
+ * time. The chosen event is marked.
+ */
 import { signal } from "@preact/signals"
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
 import type { Event } from "../../model.ts"
@@ -6,7 +9,8 @@ import * as Api from "../api.ts"
 import { meta } from "../store.ts"
 import { formatAbsolute, formatClock, formatCount, formatDuration, millisOf } from "./words.ts"
 
-// Loads all events in pages of a thousand, the first page at once. They are kept until the source is read again.
+// Loads all events in pages of a thousand. The first page is shown as soon as it is loaded. Events are kept until the source is
+// read again.
 
 interface EventsState {
   readonly items: ReadonlyArray<Event>
@@ -64,7 +68,7 @@ export const marksOf = (events: ReadonlyArray<Event>): ReadonlyArray<Mark> =>
     return millis === undefined ? [] : [{ millis, isFault: success === false, index }]
   })
 
-/** Returns the mark next to a time. There must be a mark. */
+/** Returns the mark nearest to a time. `marks` must not be empty. */
 export const nearestMark = (marks: ReadonlyArray<Mark>, millis: number): Mark =>
   marks.reduce((a, b) => (Math.abs(b.millis - millis) < Math.abs(a.millis - millis) ? b : a))
 
@@ -81,7 +85,7 @@ const tickSteps = [
   2_592_000_000, 7_776_000_000, 31_536_000_000
 ]
 
-/** Returns round times, at least the width of a label apart. */
+/** Returns round times for the axis. Their distance is at least the width of a label. */
 const ticksOf = ([from, to]: Span, width: number): ReadonlyArray<number> => {
   const least = ((to - from) / width) * 96
   const step = tickSteps.find((step) => step >= least) ?? tickSteps.at(-1)!
@@ -114,7 +118,7 @@ const barsOf = (
   let highest = 1
   for (let i = 0; i < columns; i++) highest = Math.max(highest, successCounts[i]! + failureCounts[i]!)
   const room = height - axisHeight - 8
-  // Scale by the square root, so that 1 stays visible beside 100.
+  // Scale by the square root, so that a column of 1 is visible beside a column of 100.
   const barHeightOf = (n: number): number => (n === 0 ? 0 : Math.max(8, (Math.sqrt(n) / Math.sqrt(highest)) * room))
   let [good, bad] = ["", ""]
   for (let i = 0; i < columns; i++) {
@@ -174,7 +178,7 @@ export const Timeline = ({
       ref={element}
       role="img"
       aria-label={summaryText}
-      title={onSpan === undefined ? undefined : "Draw over it to see a span of time"}
+      title={onSpan === undefined ? undefined : "Drag over the columns to select a span of time"}
       onPointerDown={(event) => {
         if (event.button !== 0 || onSpan === undefined) return
         event.currentTarget.setPointerCapture(event.pointerId)

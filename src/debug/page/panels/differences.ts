@@ -1,10 +1,10 @@
-/** Compares two texts by line, in a file that tests load without a browser. */
+/** Compares two texts by line. This is a separate module because tests load it without a browser. */
 import * as TextDiff from "effect/TextDiff"
 
-/** The step budget of one comparison, whose cost is lines times differences. */
+/** The step budget of one comparison, whose cost is the number of lines times the number of differences. */
 const maxSteps = 20_000_000
 
-/** A range that differs, in characters of both texts. The ends are exclusive. */
+/** A differing range, as character positions in both texts. The ends are exclusive. */
 interface Difference {
   readonly fromA: number
   readonly toA: number
@@ -12,7 +12,7 @@ interface Difference {
   readonly toB: number
 }
 
-/** Returns the ranges of lines that differ. Beyond the budget, more lines count as changed than were. */
+/** Returns the ranges of lines that differ. Beyond the budget, the ranges may include unchanged lines. */
 export const differences = (before: string, after: string): ReadonlyArray<Difference> => {
   const lines = before.split("\n").length + after.split("\n").length
   const edits = TextDiff.lines(before, after, { maxEdits: Math.ceil(maxSteps / lines) })

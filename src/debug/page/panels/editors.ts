@@ -19,13 +19,15 @@ export interface Compared {
   readonly added: number
   readonly deleted: number
   readonly count: number
-  /** Moves to the next or previous change. Returns its index from 0, or `undefined` if there is none. */
+  /**
+   * Moves to the next or previous change. Returns the index of this change, from 0, or `undefined` if there is no such change.
+   */
   readonly step: (by: 1 | -1) => number | undefined
   readonly wrap: (isWrapping: boolean) => void
   readonly close: () => void
 }
 
-/** The longest change that is compared by character, in characters of both sides. */
+/** The largest total length of both sides of a change, in characters, that is compared by character. */
 const maxCharacterDiff = 20_000
 
 const diffByLines = (before: string, after: string): ReadonlyArray<Change> => {
@@ -80,7 +82,7 @@ class OldLineNumber extends GutterMarker {
   }
 }
 
-/** Returns the line of `a` for a position of `b` outside of changes. */
+/** Returns the line of `a` that corresponds to a position of `b`, which must lie outside changes. */
 const lineBefore = (chunks: ReadonlyArray<Chunk>, a: Text, b: Text, newPosition: number): number | undefined => {
   let shift = 0
   for (const { fromA, fromB, toA, toB } of chunks) {
@@ -128,7 +130,7 @@ const makeStepper = (
   }
 }
 
-/** Shows two texts. With `isWhole` only one of them exists, and there is nothing to compare. */
+/** Shows two texts and their differences. With `isWhole` only one text exists, and all its lines are new or removed. */
 export const compare = (
   parent: Element,
   {

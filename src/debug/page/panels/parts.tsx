@@ -8,8 +8,8 @@ const isOutsideList = (target: EventTarget | null): boolean =>
   target instanceof Element && target !== document.body && target.closest(".panel-keys") === null
 
 /**
- * Binds the keys of a list: next, previous, first and last. The letters work everywhere; the arrows only if the list or nothing
- * has the focus.
+ * Binds the keys of a list: next, previous, first and last. Letters always work. Arrow keys work only if the list has the
+ * focus, or no element has.
  */
 export const useListKeys = (what: string, length: number, chosen: number, choose: (index: number) => void): void => {
   const to = (index: number): void => {
@@ -17,7 +17,7 @@ export const useListKeys = (what: string, length: number, chosen: number, choose
     const list = document.activeElement?.closest(".panel-keys")
     choose(Math.max(0, Math.min(length - 1, index)))
     if (list === undefined || list === null) return
-    // Move the focus once the row exists, unless the focus has left the list meanwhile.
+    // Move the focus when the row exists, but not if the focus has left the list meanwhile.
     const follow = (): void => {
       const { activeElement, body } = document
       if (activeElement !== body && !list.contains(activeElement)) return
@@ -52,7 +52,10 @@ export const useListKeys = (what: string, length: number, chosen: number, choose
   }, [])
 }
 
-/** Returns the row to scroll to when another is chosen. At other times the scroll position stays, even if rows are added. */
+/**
+ * Returns the row to scroll to after another row was chosen, and `undefined` at other times, so that new rows do not scroll the
+ * list.
+ */
 export const useFocus = (chosen: string | number | undefined, position: number): number | undefined => {
   const seen = useRef<string | number | undefined>(undefined)
   const isNew = chosen !== undefined && position >= 0 && seen.current !== chosen
@@ -74,7 +77,10 @@ export const useNarrow = (): boolean => {
   return isNarrow
 }
 
-/** Shows list and detail side by side. On a narrow screen the detail covers the list and has a link back. */
+/**
+ * Renders a list and the detail of its chosen row side by side. On a narrow screen, the detail covers the list and has a link
+ * back.
+ */
 export const Split = ({
   back,
   backLabel,
@@ -185,7 +191,7 @@ export const FilterChip = ({
   </button>
 )
 
-/** Shows a search field. Escape clears it, and leaves it if it is empty. */
+/** Renders a search field. Escape clears the field, or removes the focus if the field is empty. */
 export const Search = ({
   label,
   onText,

@@ -52,7 +52,7 @@ export const formatAgo = (millis: number, now: number): string => {
   return seconds < 0 ? `in ${text}` : `${text} ago`
 }
 
-/** Tests whether a message was replaced by its size, which tells a reader nothing. */
+/** Tests whether a message is only the size of the original message, which is not worth showing. */
 export const isOnlySize = (message: string): boolean => /^\d+ characters$/.test(message)
 
 export const formatDuration = (millis: number): string => {
@@ -81,7 +81,7 @@ export const partsOf = (path: string): readonly [directory: string, name: string
   return [path.slice(0, cut), path.slice(cut)]
 }
 
-/** Returns the summary of a journal entry without its path and fault, which are shown beside it. */
+/** Returns the summary of a journal entry without the path and the fault, which are shown separately. */
 export const detailOf = ({ fault, path, summary, to_path }: JournalItem): string => {
   const subject = to_path === undefined ? (path ?? "") : `${path} -> ${to_path}`
   const detail =
@@ -93,7 +93,7 @@ export const detailOf = ({ fault, path, summary, to_path }: JournalItem): string
   return fault !== undefined && detail.startsWith(`${fault}: `) ? detail.slice(fault.length + 2) : detail
 }
 
-/** Returns the detail of an entry without its size, if the size is shown beside it. */
+/** Returns the detail of an entry without the size, if the size is shown separately. */
 export const briefOf = (item: JournalItem): string =>
   item.size_bytes === undefined
     ? detailOf(item)

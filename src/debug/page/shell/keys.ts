@@ -1,4 +1,4 @@
-/** Shortcuts of single keys, active while no text is typed. Each view binds its keys with a description for the help. */
+/** Shortcuts of single keys, which do not work in text fields. Each view binds keys with a description for the help. */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef } from "preact/hooks"
 
@@ -18,7 +18,7 @@ const isTyping = (target: EventTarget | null): boolean =>
 
 addEventListener("keydown", (event) => {
   if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target)) return
-  // The binding made last belongs to the innermost component.
+  // The latest binding of a key belongs to the innermost component.
   const bound = keys.peek().findLast(({ key }) => key === event.key)
   if (bound === undefined) return
   event.preventDefault()
@@ -29,7 +29,7 @@ export const useKeys = (bound: ReadonlyArray<Key>): void => {
   const latestKeys = useRef(bound)
   latestKeys.current = bound
   const names = bound.map(({ does, key }) => `${key}\n${does}`).join("\n\n")
-  // Bind before the next key press: a deferred effect would lose keys that are pressed right after the render.
+  // Bind the key before the next key press. A deferred effect would lose keys that are pressed right after the render.
   useLayoutEffect(() => {
     const ownKeys = latestKeys.current.map(({ does, key }) => ({
       key,

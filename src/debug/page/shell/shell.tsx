@@ -29,14 +29,14 @@ import { keys, useKeys } from "./keys.ts"
 
 const element = createRef<HTMLDialogElement>()
 
-/** Opens the dialog. It asks the element for its state, because the close event may arrive after a later opening. */
+/** Opens the help dialog. Reads the state of the element, because the close event of an earlier opening may arrive late. */
 const openHelp = (): void => {
   if (element.current?.open === false) element.current.showModal()
 }
 
 const shown: Readonly<Record<string, string>> = { Escape: "Esc", ArrowDown: "↓", ArrowUp: "↑" }
 
-/** Keys that only work while an element has the focus. They are missing from `keys`, so the help adds them. */
+/** Keys that work only while an element has the focus. They are not bound in `keys`, so the help lists them separately. */
 const others: ReadonlyArray<readonly [keys: ReadonlyArray<string>, does: string]> = [
   [["↑", "↓"], "In the tree: up and down"],
   [["→", "←"], "In the tree: open and close"],
@@ -45,7 +45,7 @@ const others: ReadonlyArray<readonly [keys: ReadonlyArray<string>, does: string]
 ]
 
 const Help = () => {
-  // Show keys with the same effect in one line.
+  // Keys with the same description are shown in one line.
   const does = new Map<string, Array<string>>()
   for (const bound of keys.value) {
     const list = does.get(bound.does) ?? []
@@ -104,7 +104,7 @@ interface Choice {
   readonly note?: ComponentChildren
 }
 
-/** The largest number of choices to show; a search finds the others. */
+/** The largest number of choices to show. A search finds further choices. */
 const maxShownChoices = 200
 
 const Menu = ({
@@ -146,7 +146,7 @@ const Menu = ({
     close()
     if (choice.id !== chosen) onChoose(choice.id)
   }
-  // Move the focus before the next key press, which belongs to the list.
+  // Move the focus to the list before the next key press.
   useLayoutEffect(() => {
     if (!isOpen) return undefined
     setQuery("")
@@ -257,7 +257,7 @@ const tabs = computed(() => {
   const shownMeta = meta.value
   const counts: Record<View, readonly [count: number | undefined, lacking: string]> = {
     files: [shownTree.value?.tree.files.length, "There are no files."],
-    // The number of snapshots says nothing about the number of changes.
+    // The number of changes is unknown, because only the number of snapshots is known.
     changes: [shownMeta?.snapshots === 0 ? 0 : undefined, "There is no snapshot to compare."],
     events: [shownMeta?.events, "No tool calls are recorded."],
     slices: [shownMeta?.slices, "There are no slices of a session."],
@@ -332,7 +332,7 @@ const SourceTitle = () => {
 const currentKey = "\u0000now"
 
 const Snapshots = () => {
-  // Other views choose snapshots themselves.
+  // The other views have their own choice of snapshots.
   if (snapshots.value.length === 0 || place.value.view !== "files") return null
   const chosen = snapshots.value.find(({ id }) => id === at.value)
   const label = chosen?.label ?? at.value ?? (meta.value?.kind === "workspace" ? "Now" : "This dump")
@@ -415,7 +415,7 @@ const Header = () => (
   </header>
 )
 
-/** The banner that the user has dismissed, until another one appears. */
+/** The text of the banner that the user has dismissed. A banner with another text is shown. */
 const dismissedProblems = signal("")
 
 const Banner = ({
@@ -493,7 +493,7 @@ const Footer = () => {
   const filesystem = shownTree.value?.filesystem
   const shownMeta = meta.value
   const created = filesystem?.created_at ?? shownMeta?.created_at
-  // The tag that names the session is shown as the title already.
+  // Omit the session id, because the title already shows it.
   const tags = Object.entries(shownMeta?.tags ?? {}).filter(([name]) => name !== "session_id")
   return (
     <footer class="footer">

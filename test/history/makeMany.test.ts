@@ -50,9 +50,9 @@ const ways: ReadonlyArray<readonly [name: string, way: (port: Backend) => MakeMa
   ]
 ]
 
-describe("what a restore stages, made many at once", () => {
+describe("a restore on a port that creates many entries in one request", () => {
   for (const [name, way] of ways) {
-    it.effect(`is the whole tree where the port makes ${name} of it`, () =>
+    it.effect(`restores the whole tree when the port creates ${name} of the entries`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const { restore, snapshot } = yield* Snapshots.Snapshots
@@ -75,7 +75,7 @@ describe("what a restore stages, made many at once", () => {
   }
 
   const full: Fault = { _tag: "DiskFull" }
-  it.effect("changes nothing where the port can make nothing more", () =>
+  it.effect("changes nothing when the disk of the port is full", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const { restore, snapshot } = yield* Snapshots.Snapshots

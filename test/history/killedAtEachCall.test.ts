@@ -1,6 +1,6 @@
 /**
- * Stops a process before each of its calls, for every operation that changes several files at once. The next opening of
- * the directory must find the whole old tree or the whole new one, without leftovers.
+ * Stops a process before each of its calls, for every operation that changes several files at once. The next process
+ * that opens the directory must find the whole old tree or the whole new one, without leftovers.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -21,7 +21,7 @@ import * as SnapshotStore from "../../src/history/SnapshotStore.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { hydrate } from "../../src/workspace/HostMount.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { bytesOf, file, link, look, p, plant, tree, type Tree, unlike } from "./exchanging.ts"
+import { bytesOf, file, link, look, p, plant, tree, type Tree, unlike } from "./transactionTrees.ts"
 import { opening, recordsOf, write } from "./records.ts"
 import * as Request from "../../src/port/Request.ts"
 
@@ -53,7 +53,7 @@ const watching = (port: Backend, visit: Effect.Effect<void>): Backend => {
 
 const version = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-/** Marks the atomic change. Everything before it is preparation. */
+/** Marks the atomic change. All calls before it are preparation. */
 interface Aim {
   <A, E, R>(change: Effect.Effect<A, E, R>): Effect.Effect<A, E, R>
 }
@@ -129,7 +129,7 @@ const ways: ReadonlyArray<Way> = [
   }
 ]
 
-/** The place of the changed filesystem within the root. */
+/** The directory of the changed filesystem within the root. */
 const places: ReadonlyArray<readonly [claim: string, inside: string, over: (fs: Algebra) => Effect.Effect<Algebra, unknown>]> =
   [
     ["", "", Effect.succeed],
@@ -142,7 +142,7 @@ const stops = soak ? Number.POSITIVE_INFINITY : 12
 const evenly = <A>(all: ReadonlyArray<A>, most: number): ReadonlyArray<A> =>
   all.length <= most ? all : Array.from({ length: most }, (_, i) => all[Math.floor((i * (all.length - 1)) / (most - 1))]!)
 
-describe("a process that ends in the middle of", () => {
+describe("a process that is killed in the middle of", () => {
   for (const { claim, run } of ways) {
     for (const [through, inside, over] of places) {
       it.live(`${claim}${through} leaves the old tree or the new one to the next process that opens the directory`, () =>

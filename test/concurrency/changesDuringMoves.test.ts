@@ -21,7 +21,7 @@ import { type Algebra, Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { capture, type Files } from "../../src/testing/Files.ts"
 import { bytesOf, host, memory, p, versionOf } from "../agent/changing.ts"
 import { v4a } from "../agent/patching.ts"
-import { type Act, away, backTo, disturbed, instead } from "./exchanging.ts"
+import { type Act, away, backTo, disturbed, instead } from "./moves.ts"
 
 type Work = readonly [tool: AnyDefinition, input: unknown]
 

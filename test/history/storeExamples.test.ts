@@ -1,6 +1,6 @@
 /**
- * The examples of the seed specifications for snapshots and archives, and their claims in prose. Each runs on every
- * kind of snapshot store, or every backend, for which it makes sense.
+ * The usual steps of a program with snapshots and archives: write, snapshot, change, restore. Each step runs on every kind
+ * of snapshot store, or on every backend, for which it makes sense.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -49,10 +49,7 @@ const way = (name: string, layer: Kept, isRun = true): Way => ({ name, layer, is
 
 const ways: ReadonlyArray<Way> = [
   way("in memory", Layer.provideMerge(Snapshots.layer, InMemory.layer())),
-  way(
-    "in memory where case does not distinguish",
-    Layer.provideMerge(Snapshots.layer, InMemory.layer({ caseInsensitive: true }))
-  ),
+  way("in memory that ignores case", Layer.provideMerge(Snapshots.layer, InMemory.layer({ caseInsensitive: true }))),
   way("on a host, by git", Layer.provideMerge(Snapshots.layer, host), hasGit),
   way("on a host, by archives", Layer.provideMerge(Snapshots.layerArchive, host)),
   way("in a subdirectory of a host", Layer.provideMerge(Snapshots.layer, inSubdirectory(host))),
@@ -64,7 +61,7 @@ const backends: ReadonlyArray<readonly [name: string, layer: Layer.Layer<Filesys
   ["host", host]
 ]
 
-describe("000, usage example: v1, v2, back to v1 drops tests.py, v2 brings it back", () => {
+describe("a rollback to the first of two snapshots removes a new file, and a rollback to the second restores it", () => {
   for (const { isRun, layer, name } of ways) {
     it.live.runIf(isRun)(name, () =>
       Effect.provide(
@@ -95,9 +92,9 @@ describe("000, usage example: v1, v2, back to v1 drops tests.py, v2 brings it ba
   }
 })
 
-describe("000, snapshots are values in a session", () => {
+describe("snapshots as values in a session", () => {
   for (const { isRun, layer, name } of ways) {
-    it.live.runIf(isRun)(`append, read all back, restore the last: ${name}`, () =>
+    it.live.runIf(isRun)(`are appended to a slice and read, and the last one is restored: ${name}`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* Filesystem
@@ -119,7 +116,7 @@ describe("000, snapshots are values in a session", () => {
       )
     )
 
-    it.live.runIf(isRun)(`SnapshotRestoreError for unknown and incompatible snapshots, without changes: ${name}`, () =>
+    it.live.runIf(isRun)(`fail with SnapshotRestoreError if they are unknown or incompatible, without changes: ${name}`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* Filesystem
@@ -142,7 +139,7 @@ describe("000, snapshots are values in a session", () => {
     )
   }
 
-  it.live.runIf(hasGit)("restore across session boundaries: another layer on the same git directory, as after a restart", () =>
+  it.live.runIf(hasGit)("are restored by another layer on the same git directory, as after a restart", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const root = join(top, "workspace")
@@ -166,8 +163,8 @@ describe("000, snapshots are values in a session", () => {
   )
 })
 
-describe("000, strategies", () => {
-  it.effect("the references in memory are mem-1, mem-2", () =>
+describe("the strategies of snapshots", () => {
+  it.effect("number snapshots in memory as mem-1 and mem-2", () =>
     Effect.provide(
       Effect.gen(function* () {
         const { snapshot } = yield* Snapshots.Snapshots
@@ -178,7 +175,7 @@ describe("000, strategies", () => {
   )
 
   it.live.runIf(hasGit)(
-    "the git repository is temporary, lies outside the workspace, ends with the layer and stores equal files once",
+    "use a temporary git repository outside of the workspace, which ends with the layer and stores equal files once",
     () =>
       Effect.gen(function* () {
         const root = yield* fastDirectory
@@ -215,7 +212,7 @@ describe("000, strategies", () => {
   )
 
   for (const { isRun, layer, name } of ways) {
-    it.live.runIf(isRun)(`a rollback also restores files that git would ignore: ${name}`, () =>
+    it.live.runIf(isRun)(`restore files that git would ignore: ${name}`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* Filesystem
@@ -238,9 +235,9 @@ describe("000, strategies", () => {
   }
 })
 
-describe("001", () => {
+describe("a snapshot of files", () => {
   for (const [name, layer] of backends) {
-    it.live(`test_snapshot_restore: original, modified, restored (${name})`, () =>
+    it.live(`restores the original content of a modified file (${name})`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* FileStore.FileStore
@@ -254,7 +251,7 @@ describe("001", () => {
       )
     )
 
-    it.live(`manual snapshot before risky operation (${name})`, () =>
+    it.live(`that the program takes before a risky operation can be restored (${name})`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const backend = yield* FileStore.FileStore
@@ -270,7 +267,7 @@ describe("001", () => {
   }
 
   for (const { isRun, layer, name } of ways) {
-    it.live.runIf(isRun)(`the same by a transaction: ${name}`, () =>
+    it.live.runIf(isRun)(`is restored by a transaction whose effect fails: ${name}`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* Filesystem
@@ -301,9 +298,9 @@ const storeOf = (fs: Algebra): Effect.Effect<SnapshotStore.Operations, SnapshotS
     Effect.provideService(SnapshotStore.make({ directory: join(top, "snapshots") }), Filesystem, fs)
   )
 
-describe("002", () => {
+describe("a filesystem in memory or on a host", () => {
   for (const [name, layer] of backends) {
-    it.live(`test_write_read (${name})`, () =>
+    it.live(`reads a written file (${name})`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* FileStore.FileStore
@@ -314,7 +311,7 @@ describe("002", () => {
       )
     )
 
-    it.live(`test_export_import: export count 1, modify, import, original (${name})`, () =>
+    it.live(`exports one file, and an import restores its original content (${name})`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* FileStore.FileStore
@@ -329,7 +326,7 @@ describe("002", () => {
       )
     )
 
-    it.live(`usage pattern: write, snapshot, break, delete tests/, rollback, content back (${name})`, () =>
+    it.live(`restores a changed file and a deleted directory by a rollback (${name})`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* FileStore.FileStore
@@ -345,7 +342,7 @@ describe("002", () => {
       )
     )
 
-    it.live(`test_filesystem_snapshot: s1, s2, roll back to each (${name})`, () =>
+    it.live(`rolls back to each of two snapshots (${name})`, () =>
       Effect.provide(
         Effect.gen(function* () {
           const fs = yield* FileStore.FileStore
@@ -372,7 +369,7 @@ describe("002", () => {
     )
   }
 
-  it.live("test_cross_backend_restore: memory to host, and on to memory", () =>
+  it.live("restores an archive of memory on a host, and an archive of the host in memory", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const memory = yield* another
@@ -397,7 +394,7 @@ describe("002", () => {
     })
   )
 
-  it.live("resuming with a different backend: the archive beside the session's file is restored by another store", () =>
+  it.live("resumes from the archive beside a session's file with another store on another backend", () =>
     Effect.gen(function* () {
       const target = yield* fastDirectory
       const before = yield* another

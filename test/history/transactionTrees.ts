@@ -1,4 +1,4 @@
-/** Trees as plain values, with helpers that plant and read them without the code under test. */
+/** Trees as plain values. Helpers write and read them on disk without the code under test. */
 import * as Arbitrary from "effect/Arbitrary"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -66,7 +66,7 @@ const pieces = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
   return out
 }
 
-/** Returns the goal of an exchange between two trees. Every second file comes as a stream. */
+/** Returns the goal of a transaction that turns one tree into another. Every second file comes as a stream. */
 export const goalOf = (before: Tree, after: Tree): TransactionGoal<never> => {
   let given = 0
   return {

@@ -1,6 +1,6 @@
 /**
- * Another program moves or exchanges a directory before every primitive call of a read. The read must return one consistent
- * tree, report what it skipped, or fail. It must never return a part silently.
+ * Another program moves or replaces a directory before every primitive call of a read. The read must return one
+ * consistent tree, report skipped files, or fail. It must never return a part silently.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Fs from "node:fs"
@@ -16,7 +16,7 @@ import type { Fault } from "../../src/model/FsError.ts"
 import { type Backend, portable } from "../../src/port/Backend.ts"
 import { type Files, plant } from "../../src/testing/Files.ts"
 import { host, memory, p } from "../agent/changing.ts"
-import { type Act, disturbed } from "./exchanging.ts"
+import { type Act, disturbed } from "./moves.ts"
 import { scoped, start } from "./workers.ts"
 
 const treeOf = (name: string): Files => ({

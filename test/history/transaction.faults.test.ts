@@ -11,7 +11,7 @@ import { runTransaction } from "../../src/history/transaction.ts"
 import type { Backend } from "../../src/port/Backend.ts"
 import { faulty, type Planned, renameless, type Step } from "../../src/testing/Faults.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { allKinds, goalOf, look, lookIn, plant, plantIn, type Tree, unlike } from "./exchanging.ts"
+import { allKinds, goalOf, look, lookIn, plant, plantIn, type Tree, unlike } from "./transactionTrees.ts"
 
 const every: ReadonlyArray<Step> = [
   "Stat",
@@ -47,7 +47,7 @@ const memory: Make = Effect.gen(function* () {
   return { ...inMemory, port, look: Effect.orDie(lookIn(port)) }
 })
 
-/** A memory in which every rename fails with EXDEV, so that everything is copied. */
+/** A filesystem in memory in which every rename fails with EXDEV, so that entries are copied. */
 const copied: Make = Effect.map(memory, (ground) => ({ ...ground, port: renameless(make(ground.port)).port }))
 
 const host: Make = Effect.gen(function* () {
@@ -82,7 +82,7 @@ const broken = (
       }
       const exit = yield* Fiber.await(fiber)
       const tree = yield* look
-      // An exchange may be complete when the interruption arrives, and still ends as interrupted.
+      // A transaction may be complete when the interruption arrives, and still ends as interrupted.
       const isNew = Exit.isSuccess(exit) || (planned.fault === "hang" && unlike(tree, after).length === 0)
       return { isNew, wrong: unlike(tree, isNew ? after : before) }
     })
@@ -90,20 +90,20 @@ const broken = (
 
 const ways: ReadonlyArray<readonly [claim: string, planned: Pick<Planned, "fault" | "when">]> = [
   ["fails", { fault: { _tag: "IoError", code: "EIO", detail: "planned" } }],
-  ["is done but says that it failed", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
+  ["reports a failure after it has succeeded", { fault: { _tag: "IoError", code: "EIO", detail: "planned" }, when: "after" }],
   ["is denied", { fault: { _tag: "AccessDenied", why: "permission" } }],
-  ["finds no space", { fault: { _tag: "DiskFull" } }],
+  ["fails with DiskFull", { fault: { _tag: "DiskFull" } }],
   ["dies", { fault: "die" }],
   ["is interrupted", { fault: "hang" }],
-  ["is interrupted when it has been done", { fault: "hang", when: "after" }]
+  ["is interrupted after it has succeeded", { fault: "hang", when: "after" }]
 ]
 
 for (const [name, ground, stride] of [
   ["in memory", memory, 1],
-  ["in memory where only copying moves", copied, process.env["FS_ALGEBRA_SOAK"] === undefined ? 3 : 1],
+  ["in memory without a rename", copied, process.env["FS_ALGEBRA_SOAK"] === undefined ? 3 : 1],
   ["on a host", host, process.env["FS_ALGEBRA_SOAK"] === undefined ? 5 : 1]
 ] as const) {
-  describe(`an exchange ${name}, when one step`, () => {
+  describe(`a change of many files ${name}, when one step`, () => {
     for (const [claim, planned] of ways) {
       it.live(
         `${claim}, leaves exactly the old tree or the new one, and no hidden names`,

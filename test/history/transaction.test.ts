@@ -35,7 +35,7 @@ import {
   tree,
   trees,
   unlike
-} from "./exchanging.ts"
+} from "./transactionTrees.ts"
 
 const runs = process.env["FS_ALGEBRA_SOAK"] === undefined ? 60 : 2000
 
@@ -46,7 +46,7 @@ const onHost = (before: Tree) =>
     return { root, port: yield* PosixHost.make({ root }) }
   })
 
-/** Returns the failure of an exchange, which must leave every entry unchanged, hidden or not. */
+/** Returns the failure of a transaction, which must leave every entry unchanged, hidden or not. */
 const refused = <E>(port: Backend, root: string, goal: TransactionGoal<E>) =>
   Effect.gen(function* () {
     const before = [look(root), identities(root)]
@@ -55,9 +55,9 @@ const refused = <E>(port: Backend, root: string, goal: TransactionGoal<E>) =>
     return failure
   })
 
-describe("an exchange", () => {
+describe("a change of one tree into another", () => {
   it.effect.prop(
-    "in memory turns any tree into any other",
+    "in memory works for any two trees",
     [trees, trees],
     ([before, after]) =>
       Effect.gen(function* () {
@@ -70,7 +70,7 @@ describe("an exchange", () => {
   )
 
   it.live.prop(
-    "on a host turns any tree into any other, and keeps the inodes of equal entries",
+    "on a host works for any two trees, and keeps the inodes of equal entries",
     [trees, trees],
     ([before, after]) =>
       Effect.scoped(
@@ -123,7 +123,7 @@ describe("an exchange", () => {
     )
   )
 
-  it.live("leaves entries alone that are in neither tree, such as FIFOs, files and hidden names of others", () =>
+  it.live("keeps entries that are in neither tree, such as FIFOs, files and hidden names of other programs", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const before = tree({ d: tree({ f: file("1") }), g: file("g") })
@@ -144,7 +144,7 @@ describe("an exchange", () => {
     )
   )
 
-  it.live("handles names that are no text", () =>
+  it.live("handles names that are not UTF-8", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* onHost(tree({}))
@@ -193,12 +193,12 @@ describe("a transaction fails and changes nothing for", () => {
   const after = tree({ d: file("flat"), f: file("content") })
 
   const contents: ReadonlyArray<readonly [claim: string, given: Uint8Array | Stream.Stream<Uint8Array>]> = [
-    ["bytes that are too few", bytesOf("conten")],
-    ["bytes that are too many", bytesOf("content!")],
-    ["bytes of the same number that are others", bytesOf("contenT")],
+    ["too few bytes", bytesOf("conten")],
+    ["too many bytes", bytesOf("content!")],
+    ["other bytes of the same number", bytesOf("contenT")],
     ["a stream that ends too early", Stream.make(bytesOf("con"), bytesOf("ten"))],
     ["a stream that never ends", Stream.forever(Stream.succeed(bytesOf("content")))],
-    ["a stream of others", Stream.make(bytesOf("con"), bytesOf("tent".toUpperCase()))],
+    ["a stream of other bytes", Stream.make(bytesOf("con"), bytesOf("tent".toUpperCase()))],
     ["an empty stream", Stream.empty]
   ]
   for (const [claim, given] of contents) {
@@ -215,7 +215,7 @@ describe("a transaction fails and changes nothing for", () => {
     )
   }
 
-  it.live("content that fails, with the failure of its source, at once or in the middle of the stream", () =>
+  it.live("content whose source fails, at once or in the middle of the stream, with the failure of the source", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* onHost(before)
@@ -231,14 +231,14 @@ describe("a transaction fails and changes nothing for", () => {
   )
 
   const stands: ReadonlyArray<readonly [claim: string, path: string, before: Tree, after: Tree]> = [
-    ["in the place of something new", "new", tree({}), tree({ new: file("1") })],
-    ["in a directory that goes", "d/x", tree({ d: tree({}) }), tree({})],
-    ["deep in a directory that goes", "d/e/x", tree({ d: tree({ e: tree({ f: file("") }) }) }), tree({ f: file("") })],
-    ["in a directory in whose place a file is to stand", "d/x", tree({ d: tree({}) }), tree({ d: file("") })],
-    ["in the place of a file", "f", tree({ f: file("1") }), tree({ f: file("2") })]
+    ["at the path of a new file", "new", tree({}), tree({ new: file("1") })],
+    ["in a directory that is removed", "d/x", tree({ d: tree({}) }), tree({})],
+    ["deep in a directory that is removed", "d/e/x", tree({ d: tree({ e: tree({ f: file("") }) }) }), tree({ f: file("") })],
+    ["in a directory that is replaced by a file", "d/x", tree({ d: tree({}) }), tree({ d: file("") })],
+    ["at the path of a replaced file", "f", tree({ f: file("1") }), tree({ f: file("2") })]
   ]
   for (const [claim, path, before, after] of stands) {
-    for (const what of ["a FIFO", "a file that no tree has"]) {
+    for (const what of ["a FIFO", "a file that is in neither tree"]) {
       it.live(`${what} ${claim}`, () =>
         Effect.scoped(
           Effect.gen(function* () {
@@ -303,7 +303,7 @@ const combinators: ReadonlyArray<readonly [name: string, (before: Tree) => Effec
       })
   ],
   [
-    "an overlay over it all",
+    "an overlay over the tree",
     (before) =>
       Effect.gen(function* () {
         const [upper, lower] = [yield* InMemory.make(), yield* InMemory.make()]
@@ -320,7 +320,7 @@ const combinators: ReadonlyArray<readonly [name: string, (before: Tree) => Effec
       })
   ],
   [
-    "a port that moves nothing out of its directory",
+    "a port that cannot move entries out of their directory",
     (before) =>
       Effect.gen(function* () {
         const port = yield* InMemory.make()
@@ -331,10 +331,10 @@ const combinators: ReadonlyArray<readonly [name: string, (before: Tree) => Effec
   ]
 ]
 
-describe("an exchange on combinators", () => {
+describe("a change of one tree into another, on combinators,", () => {
   for (const [name, prepare] of combinators) {
     it.effect.prop(
-      `turns any tree into any other on ${name}`,
+      `works for any two trees on ${name}`,
       [trees, trees],
       ([before, after]) =>
         Effect.gen(function* () {
@@ -357,7 +357,7 @@ describe("an exchange on combinators", () => {
   })
 
   it.effect.prop(
-    "turns any tree with a mount into any other, without hidden names on either side",
+    "works for any two trees with a mount, and leaves hidden names on neither side",
     [trees, trees, trees, trees],
     ([one, two, three, four]) =>
       Effect.gen(function* () {
@@ -386,7 +386,7 @@ describe("an exchange on combinators", () => {
     })
   )
 
-  it.effect("changes the case of names where case does not distinguish them", () =>
+  it.effect("changes the case of names in a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true })
       const before = tree({ File: file("1"), Dir: tree({ f: file("2") }), x: tree({ Y: link("a") }) })

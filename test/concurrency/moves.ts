@@ -1,4 +1,4 @@
-/** A filesystem that another program changes: its acts run before chosen primitive calls. */
+/** A filesystem that another program changes before chosen primitive calls. */
 import * as Effect from "effect/Effect"
 import { type Algebra, make } from "../../src/filesystem/Filesystem.ts"
 import type { Fault } from "../../src/model/FsError.ts"

@@ -18,7 +18,7 @@ import * as Transactions from "../../src/runtime/transactions.ts"
 import { faulty } from "../../src/testing/Faults.ts"
 import { failing, systemError } from "../backends/posixFailures.ts"
 import { fastDirectory } from "../backends/posixHost.ts"
-import { allKinds, file, goalOf, look, plant, tree, type Tree, unlike } from "./exchanging.ts"
+import { allKinds, file, goalOf, look, plant, tree, type Tree, unlike } from "./transactionTrees.ts"
 import type { Orders, Recovered } from "./killed.ts"
 import { type Kept, opening, openingWith, recordsDirectory, recordsOf, recovered, write } from "./records.ts"
 
@@ -29,7 +29,7 @@ const { after, before } = allKinds()
 
 const hidden = (root: string): ReadonlyArray<string> => Fs.readdirSync(root).filter((name) => name.startsWith(".~fsa-"))
 
-/** Copies the disk before each changing call of an exchange and after the last one. */
+/** Copies the disk before each changing call of a transaction and after the last call. */
 const moments = (before: Tree, after: Tree, visit: (copy: string, moment: number) => Effect.Effect<void>) =>
   Effect.gen(function* () {
     const top = yield* fastDirectory
@@ -96,11 +96,11 @@ const inRoot = <A, E>(use: (root: string) => Effect.Effect<A, E, Scope.Scope>) =
 
 describe("the disk of a process that ends before any of its calls", () => {
   for (const [claim, from, to] of [
-    ["there", before, after],
-    ["and back", after, before]
+    ["from one tree to another", before, after],
+    ["in the reverse direction", after, before]
   ] as const) {
     it.live(
-      `is the whole old tree or becomes the whole new one, with no hidden names, ${claim}`,
+      `is the whole old tree or becomes the whole new one, with no hidden names (${claim})`,
       () =>
         Effect.scoped(
           Effect.gen(function* () {
@@ -169,7 +169,7 @@ describe("the disk of a process that ends before any of its calls", () => {
   )
 })
 
-describe("recovery and changes that others made since", () => {
+describe("the recovery of a killed process, after other programs have changed files,", () => {
   const small = {
     before: tree({
       a: file("a"),
@@ -189,24 +189,24 @@ describe("recovery and changes that others made since", () => {
     })
   }
   const cases: ReadonlyArray<readonly [claim: string, change: (root: string) => void, expected: (tree: Tree) => Tree]> = [
-    ["nothing, and all is new", () => {}, (tree) => tree],
+    ["none were made, and the new tree is complete", () => {}, (tree) => tree],
     [
-      "a file that was to change has other content",
+      "a file that the transaction changes has other content",
       (root) => Fs.writeFileSync(join(root, "changed"), "mine"),
       (found) => ({ ...found, entries: { ...found.entries, changed: file("mine") } })
     ],
     [
-      "a file that was to change is gone",
+      "a file that the transaction changes is missing",
       (root) => Fs.rmSync(join(root, "removed")),
       ({ entries: { removed: _, ...entries }, mode }) => ({ mode, entries })
     ],
     [
-      "something stands where something new was to come",
+      "a directory has the path of a new directory",
       (root) => Fs.mkdirSync(join(root, "z")),
       (found) => ({ ...found, entries: { ...found.entries, z: tree({}) } })
     ],
     [
-      "a file was added deep in a directory that was to go",
+      "a file was added deep in a directory that the transaction removes",
       (root) => Fs.writeFileSync(join(root, "goes/e/mine"), "mine"),
       (found) => ({
         ...found,
@@ -214,12 +214,12 @@ describe("recovery and changes that others made since", () => {
       })
     ],
     [
-      "a file was edited in a directory in whose place a file was to stand",
+      "a file was edited in a directory that the transaction replaces by a file",
       (root) => Fs.writeFileSync(join(root, "turns/f"), "mine"),
       (found) => ({ ...found, entries: { ...found.entries, turns: tree({ f: file("mine") }) } })
     ],
     [
-      "a file that was to go has other content",
+      "a file that the transaction removes has other content",
       (root) => Fs.writeFileSync(join(root, "d/gone"), "mine"),
       (found) => ({
         ...found,
@@ -227,7 +227,7 @@ describe("recovery and changes that others made since", () => {
       })
     ],
     [
-      "a file of no concern was made",
+      "a file that the transaction does not touch was created",
       (root) => Fs.writeFileSync(join(root, "d/mine"), "mine"),
       (found) => ({
         ...found,
@@ -236,7 +236,7 @@ describe("recovery and changes that others made since", () => {
     ]
   ]
   for (const [claim, change, expected] of cases) {
-    it.live(`keeps what others did: ${claim}`, () =>
+    it.live(`keeps the changes of other programs: ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const [kept] = yield* killedAt(root, 1, small.before, small.after)
@@ -256,12 +256,12 @@ describe("recovery and changes that others made since", () => {
   }
 
   const displaced: ReadonlyArray<readonly [claim: string, instead: (path: string) => void]> = [
-    ["nothing stands", () => {}],
-    ["a file stands", (path) => Fs.writeFileSync(path, "mine")],
-    ["a link stands that leads to it", (path) => Fs.symlinkSync("mine", path)]
+    ["its path is free", () => {}],
+    ["a file has its path", (path) => Fs.writeFileSync(path, "mine")],
+    ["a link to it has its path", (path) => Fs.symlinkSync("mine", path)]
   ]
   for (const [claim, instead] of displaced) {
-    it.live(`waits for a directory that must receive an entry: ${claim} in its place`, () =>
+    it.live(`waits until a directory that must receive an entry is back: ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const from = tree({ a: file("1"), d: tree({ gone: file("1"), turns: tree({}) }) })
@@ -285,7 +285,7 @@ describe("recovery and changes that others made since", () => {
     )
   }
 
-  it.live("does not wait for a missing directory from which entries only had to be removed", () =>
+  it.live("does not need a missing directory from which it only had to remove entries", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         yield* left(root, 1, tree({ a: file("1"), d: tree({ f: file("1") }) }), tree({ a: file("2"), d: tree({}) }))
@@ -361,7 +361,7 @@ describe("untrusted records and leftovers", () => {
 
   const unfinished = (root: string) => Effect.map(killedAt(root, 1, from, to), ([kept]) => kept!)
 
-  it.live("the change of a process of unknown state stays, however old, and is reported", () =>
+  it.live("the unfinished change of a process of unknown state stays, however old, and is reported", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root), "0-1-2")
@@ -395,7 +395,7 @@ describe("untrusted records and leftovers", () => {
     )
   )
 
-  it.live("opening a root fails with the name of a process that keeps exchanging names in it", () =>
+  it.live("opening a root fails with the name of a process that keeps changing files in it", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root), Identity.self())
@@ -410,7 +410,7 @@ describe("untrusted records and leftovers", () => {
     )
   )
 
-  it.live("opening a root waits for a process that finishes its exchange", () =>
+  it.live("opening a root waits for a process that finishes its transaction", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         const file = write(root, yield* unfinished(root), Identity.self())
@@ -455,12 +455,12 @@ describe("untrusted records and leftovers", () => {
       }
     ],
     ["has other permission bits", (_, staging) => Fs.chmodSync(join(staging, "new/0"), 0o755)],
-    ["has other content in a directory", (_, staging) => Fs.writeFileSync(join(staging, "new/1/f"), "forged")],
-    ["has more in a directory", (_, staging) => Fs.writeFileSync(join(staging, "new/1/g"), "forged")],
-    ["is gone with its directory", (_, staging) => Fs.rmSync(staging, { recursive: true })]
+    ["is a directory with a changed file", (_, staging) => Fs.writeFileSync(join(staging, "new/1/f"), "forged")],
+    ["is a directory with an additional file", (_, staging) => Fs.writeFileSync(join(staging, "new/1/g"), "forged")],
+    ["is missing together with its directory", (_, staging) => Fs.rmSync(staging, { recursive: true })]
   ]
   for (const [claim, change] of changes) {
-    it.live(`a staged entry that ${claim} is not put in place, and nothing else changes`, () =>
+    it.live(`a staged entry that ${claim} is not published, and nothing else changes`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const [before, after] = [tree({ a: file("1") }), tree({ a: file("2"), d: tree({ f: file("3") }) })]
@@ -552,13 +552,13 @@ describe("untrusted records and leftovers", () => {
   )
 
   for (const [claim, where] of [
-    ["a directory of it", (root: string) => root],
-    ["what holds it", (root: string) => join(root, "..")]
+    ["a directory in that root", (root: string) => root],
+    ["the parent directory of that root", (root: string) => join(root, "..")]
   ] as const) {
     it.live(`an unfinished change in a root is finished when another process opens ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
-          const outer = claim === "a directory of it" ? join(root, "d") : where(root)
+          const outer = claim === "a directory in that root" ? join(root, "d") : where(root)
           const [before, after] = [tree({ d: tree({ a: file("1") }) }), tree({ d: tree({ a: file("2") }), b: file("3") })]
           yield* left(root, 1, before, after)
           assert.strictEqual(yield* recovered(outer), "finished")
@@ -585,25 +585,25 @@ describe("untrusted records and leftovers", () => {
   const bodyOf = (...lines: ReadonlyArray<unknown>): string => lines.map(line).join("") + end
   const bad: ReadonlyArray<readonly [claim: string, body: string]> = [
     ["is empty", ""],
-    ["has lost its end", bodyOf(region, step).slice(0, -4)],
-    ["has lost its last line", line(region) + line(step)],
-    ["is no JSON", "{ not JSON\n"],
+    ["is truncated within its last line", bodyOf(region, step).slice(0, -4)],
+    ["is truncated before its last line", line(region) + line(step)],
+    ["is not JSON", "{ not JSON\n"],
     ["names a path out of the root", bodyOf(region, { ...step, path: "../outside" })],
     ["names an absolute path", bodyOf(region, { ...step, path: "/etc/passwd" })],
-    ["names a path that climbs within", bodyOf(region, { ...step, path: "x/../../outside" })],
+    ["names a path that climbs above the root by inner segments", bodyOf(region, { ...step, path: "x/../../outside" })],
     ["names the root as a path", bodyOf(region, { ...step, path: "." })],
     ["names a region out of the root", bodyOf(region, { ...region, index: 1, path: ".." })],
-    ["names a region that is not there", bodyOf(region, { ...step, region: 1 })],
+    ["names a missing region", bodyOf(region, { ...step, region: 1 })],
     ["names another root", bodyOf(region, { ...step, root: 1 })],
     ["has no region", bodyOf(step)],
     ["has a slot that is a path", bodyOf(region, { ...step, slot: "../../outside" })],
-    ["has a slot that is no whole number", bodyOf(region, { ...step, slot: 0.5 })],
-    ["stages something without a digest", bodyOf(region, { ...step, digest: undefined })],
+    ["has a slot that is not an integer", bodyOf(region, { ...step, slot: 0.5 })],
+    ["stages an entry without a digest", bodyOf(region, { ...step, digest: undefined })],
     [
-      "has a mode with more than permissions",
+      "has a mode with more than permission bits",
       bodyOf(region, { _tag: "mode", root: 0, path: "a", kind: "file", was: 0, becomes: 0o4755, opens: false })
     ],
-    ["has a kind that is none", bodyOf(region, { ...step, next: "other" })]
+    ["has an unknown kind", bodyOf(region, { ...step, next: "other" })]
   ]
   for (const [claim, body] of bad) {
     it.live(`a record that ${claim} is moved aside, and nothing else changes`, () =>
@@ -727,7 +727,7 @@ const dice = (seed: number) => (): number => {
 // restoreKilled.test.ts also kills restores through the layer.
 const kills = soak ? 500 : 6
 
-describe("a process that is killed while it exchanges trees", () => {
+describe("a process that is killed while it replaces one tree by another", () => {
   it.live(
     `leaves one whole tree or the other after the next start, ${kills} times`,
     () =>
@@ -780,7 +780,7 @@ describe.runIf(isRoot)("a process of another user", () => {
   const nobody = 65534
   const give = (path: string): void => void execFileSync("chown", ["-hR", `${nobody}:${nobody}`, path])
 
-  it.live("exchanges its own read-only directories there and back, the root included", () =>
+  it.live("replaces its own read-only directories and restores them, the root included", () =>
     inRoot((root) =>
       Effect.promise(async () => {
         Fs.chmodSync(join(root, ".."), 0o755)
@@ -794,7 +794,7 @@ describe.runIf(isRoot)("a process of another user", () => {
     )
   )
 
-  it.live("gets AccessDenied for the directories of others, and changes nothing", () =>
+  it.live("gets AccessDenied for directories of other users, and changes nothing", () =>
     inRoot((root) =>
       Effect.promise(async () => {
         Fs.chmodSync(join(root, ".."), 0o755)

@@ -1,6 +1,6 @@
 /**
- * Another program moves or replaces a directory between the shell's reading of names and its stat of them. The read returns one
- * whole tree or fails; it never returns a part silently. Only removed entries are left out silently.
+ * Another program moves or replaces a directory after the shell has read its names and before the stat of these names.
+ * The read returns one complete tree or fails; only removed entries may be missing.
  */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
@@ -74,7 +74,7 @@ exit $e
 
   describe.skipIf(lacks !== undefined)(`a listing by ${shell.name} beside another program${lacks ?? ""}`, () => {
     for (let nth = 1; nth <= 2; nth++) {
-      live(`returns one whole tree when a directory is replaced at look ${nth} of a walk`, ({ beside, fs }) =>
+      live(`returns one whole tree when a directory is replaced before stat call ${nth} of a walk`, ({ beside, fs }) =>
         Effect.gen(function* () {
           beside(`{ [ $n != ${nth} ] || ${exchange}; }`)
           assert.deepStrictEqual(yield* walk("d")(fs), ["d/sub", "d/sub/3.txt"])
@@ -82,7 +82,7 @@ exit $e
       )
     }
 
-    live("contains a directory that was away only for a moment", ({ beside, fs }) =>
+    live("contains a directory that was moved away only for a moment", ({ beside, fs }) =>
       Effect.gen(function* () {
         const whole = yield* walk(".")(fs)
         for (let nth = 1; nth <= 3; nth++) {
@@ -121,22 +121,24 @@ exit $e
       })
     )
 
-    live("repeats few directories of a walk when a file of one of many is removed", ({ beside, fs, looks, root }) =>
-      Effect.gen(function* () {
-        for (let i = 0; i < 64; i++) {
-          Fs.mkdirSync(join(root, "new", `m${i}`))
-          Fs.writeFileSync(join(root, "new", `m${i}`, "f"), "")
-        }
-        const whole = yield* walk("new")(fs)
-        beside("{ [ $n != 2 ] || rm new/m7/f; }")
-        const left = whole.filter((path) => path !== "new/m7/f")
-        assert.deepStrictEqual(yield* walk("new")(fs), left)
-        assert.isAtMost(looks(), 4)
-        // The file is listed but never found, so the shell looks for it alone until it gives up.
-        beside("mv new/m9/f new/m9/g", "mv new/m9/g new/m9/f")
-        assert.deepStrictEqual(yield* walk("new")(fs), left)
-        assert.isAtMost(looks(), 32)
-      })
+    live(
+      "lists only a few directories again when a file is removed in one of many directories",
+      ({ beside, fs, looks, root }) =>
+        Effect.gen(function* () {
+          for (let i = 0; i < 64; i++) {
+            Fs.mkdirSync(join(root, "new", `m${i}`))
+            Fs.writeFileSync(join(root, "new", `m${i}`, "f"), "")
+          }
+          const whole = yield* walk("new")(fs)
+          beside("{ [ $n != 2 ] || rm new/m7/f; }")
+          const left = whole.filter((path) => path !== "new/m7/f")
+          assert.deepStrictEqual(yield* walk("new")(fs), left)
+          assert.isAtMost(looks(), 4)
+          // The file is listed but never found, so the shell looks for it alone until it gives up.
+          beside("mv new/m9/f new/m9/g", "mv new/m9/g new/m9/f")
+          assert.deepStrictEqual(yield* walk("new")(fs), left)
+          assert.isAtMost(looks(), 32)
+        })
     )
 
     live("treats a directory removed during a walk as empty", ({ beside, fs }) =>
@@ -146,7 +148,7 @@ exit $e
       })
     )
 
-    live("silently leaves out files that come and go all the time", ({ beside, fs, root }) =>
+    live("silently leaves out files that are created and removed all the time", ({ beside, fs, root }) =>
       Effect.gen(function* () {
         Fs.writeFileSync(join(root, "temporary-0"), "")
         beside("rm -f temporary-*", ": >temporary-$n")

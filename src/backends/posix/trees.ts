@@ -1,0 +1,79 @@
+/** Sends subtrees of a host directory to the search processes. */
+import type { FsPath } from "../../model/FsPath.ts"
+import { is as isFault } from "../../model/Fault.ts"
+import type { TreePlace } from "../../model/treeSearch.ts"
+import type { TreeReading, TreeSearcher, Visit } from "../../port/explorer.ts"
+import type { ProcessSearch, SearchProcesses } from "../../runtime/searchProcesses.ts"
+import { type Confined, hostPath, mayBeLossy } from "./place.ts"
+
+/** Returns the place of a directory on the host, if processes can enter it by its path. */
+const placeOf = (confined: Confined, path: FsPath): { readonly device: number; readonly inode: number } | undefined => {
+  try {
+    const place = confined.directory(path)
+    if (isFault(place)) return undefined
+    try {
+      return { device: place.stats.dev, inode: place.stats.ino }
+    } finally {
+      place.release()
+    }
+  } catch {
+    return undefined
+  }
+}
+
+export const makeTreeSearcher = <V extends Visit>(
+  confined: Confined,
+  processes: SearchProcesses,
+  refuseHardlinks: boolean,
+  pathOf: (visit: V) => FsPath,
+  onReading: () => void
+): {
+  readonly trees: TreeSearcher<V>
+  readonly hasReadings: () => boolean
+  readonly isBegun: () => boolean
+  readonly end: () => void
+} => {
+  let search: ProcessSearch | undefined
+  let identity: { readonly device: number; readonly inode: number } | undefined
+  let basePath: FsPath | undefined
+  let readings: Array<TreeReading<V>> = []
+
+  /** Asks for the path of the root each time, because the root may have been moved. */
+  const place = (): TreePlace | undefined => {
+    const top = confined.rootPath()
+    if (typeof top !== "string" || mayBeLossy(top) || identity === undefined) return undefined
+    const path = basePath === "." ? top : hostPath(top, basePath!)
+    return typeof path === "string" ? { path, ...identity, refuseHardlinks } : undefined
+  }
+  const addReading = (reading: TreeReading<V>): void => {
+    readings.push(reading)
+    onReading()
+  }
+
+  return {
+    trees: {
+      isWarm: processes.areWarm,
+      begin: (tree, base) => {
+        basePath = pathOf(base)
+        identity = placeOf(confined, basePath)
+        if (place() === undefined) return false
+        search = processes.begin(tree, refuseHardlinks)
+        return search !== undefined
+      },
+      room: () => search?.room() ?? 0,
+      send: (visits, paths, budget) => {
+        const at = place()
+        if (search === undefined || at === undefined) return addReading({ visits, report: undefined })
+        search.send({ place: at, directories: paths, budget, done: (report) => addReading({ visits, report }) })
+      },
+      take: () => {
+        const taken = readings
+        readings = []
+        return taken
+      }
+    },
+    isBegun: () => search !== undefined,
+    hasReadings: () => readings.length > 0,
+    end: () => search?.end()
+  }
+}

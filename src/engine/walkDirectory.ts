@@ -1,0 +1,194 @@
+/** A directory of a walk, and the report of a process about directories. */
+import * as Effect from "effect/Effect"
+import type { Kind } from "../model/Entry.ts"
+import type { Fault } from "../model/FsError.ts"
+import * as FsPathModule from "../model/FsPath.ts"
+import type { FsPath } from "../model/FsPath.ts"
+import type { Query } from "../model/search.ts"
+import { codes, states } from "../model/treeSearch.ts"
+import type { Child } from "../port/Backend.ts"
+import { type TreeReading, type Visit, walkSortKey } from "../port/explorer.ts"
+import { unpacked } from "../runtime/matching.ts"
+import type { FileFound } from "../runtime/packed.ts"
+import type * as Ignore from "./ignore.ts"
+import type * as Matcher from "./matcher.ts"
+import type { Relistings } from "./missing.ts"
+import { SkippedEntry } from "./skips.ts"
+
+export interface DirectoryState {
+  readonly path: FsPathModule.FsPath
+  readonly at: FsPathModule.FsPath
+  readonly depth: number
+  readonly addressable: boolean
+  readonly include: Matcher.State | undefined
+  readonly exclude: Matcher.State | undefined
+  readonly ignore: Ignore.Rules | undefined
+  /** True if a process decided about the parent, so that the states are not known here. */
+  readonly isForeign?: boolean
+}
+
+export class Directory implements Visit, DirectoryState {
+  readonly above: Directory | undefined
+  readonly segment: string
+  readonly path: FsPathModule.FsPath
+  readonly at: FsPathModule.FsPath
+  readonly depth: number
+  readonly addressable: boolean
+  include: Matcher.State | undefined
+  exclude: Matcher.State | undefined
+  ignore: Ignore.Rules | undefined
+  isForeign: boolean
+  /** Set once a process has decided about the entries. */
+  isDecided = false
+  /** Set once the directory must be read here, because it is unusual. */
+  isUnusual = false
+  sizes: ReadonlyMap<Child, number> | undefined
+  items: Array<unknown> = []
+  emittedItems = 0
+  fault: Fault | undefined
+  isRequested = false
+  isClassified = false
+  attempts = 0
+  listed: ReadonlyArray<Child> | undefined
+  relistings: Relistings | undefined
+  /**
+   * The number of subdirectories still to read and of files still to search. The backend keeps the directory open until
+   * it is 0.
+   */
+  uses = 0
+  previous: Directory | undefined
+  next: Directory | undefined
+
+  constructor(above: Directory | undefined, segment: string, way: DirectoryState) {
+    this.above = above
+    this.segment = segment
+    this.path = way.path
+    this.at = way.at
+    this.depth = way.depth
+    this.addressable = way.addressable
+    this.include = way.include
+    this.exclude = way.exclude
+    this.ignore = way.ignore
+    this.isForeign = way.isForeign === true
+  }
+}
+
+/** A result that a process has searched. `found` is set when the matches of its report are unpacked. */
+export interface SearchedFile {
+  readonly path: FsPath
+  found: FileFound
+  text?: string | undefined
+}
+
+/** The search of the contents of the results. */
+export interface ContentSearch<A> {
+  readonly query: Query
+  readonly makeFile: (directory: Directory, name: string) => A & SearchedFile
+  readonly makeUnreadable: (path: FsPath) => A
+}
+
+const kindNames: ReadonlyArray<Kind> = ["file", "directory", "symlink", "other"]
+
+interface Entries {
+  readonly names: ReadonlyArray<string>
+  readonly codes: Uint8Array
+}
+
+/** Adds the entries from `start` to `end`. Returns the subdirectories to enter. */
+const addEntries = <A>(
+  directory: Directory,
+  { codes: all, names }: Entries,
+  [start, end]: readonly [start: number, end: number],
+  answer: (directory: Directory, child: Child) => A,
+  content: ContentSearch<A> | undefined,
+  searched: Array<SearchedFile | undefined>
+): ReadonlyArray<Directory> => {
+  const { items } = directory
+  const below: Array<Directory> = []
+  const directories: Array<Child> = []
+  for (let i = start; i < end; i++) {
+    const name = names[i]!
+    const code = all[i]!
+    const kind = kindNames[code & codes.kind]!
+    if (kind === "directory") directories.push({ name, kind, addressable: true })
+    if (code & codes.isIgnored) {
+      const path = FsPathModule.join(directory.path, name)
+      items.push(new SkippedEntry(path, "ignored", walkSortKey(path, kind)))
+      continue
+    }
+    if (code & codes.isResult) {
+      if (content === undefined) items.push(answer(directory, { name, kind, addressable: true }))
+      else if (kind !== "file") items.push(content.makeUnreadable(FsPathModule.join(directory.path, name)))
+      else {
+        const file = content.makeFile(directory, name)
+        items.push(file)
+        searched.push(file)
+      }
+    }
+    if (code & codes.isEntered) {
+      const path = FsPathModule.join(directory.path, name)
+      const at = directory.at === directory.path ? path : FsPathModule.join(directory.at, name)
+      below.push(
+        new Directory(directory, name, {
+          path,
+          at,
+          depth: directory.depth + 1,
+          addressable: true,
+          include: undefined,
+          exclude: undefined,
+          ignore: undefined,
+          isForeign: true
+        })
+      )
+      items.push(below[below.length - 1])
+      directory.uses++
+    }
+  }
+  directory.listed = directories
+  return below
+}
+
+/**
+ * Adds the entries of a report to their directories. Calls `onDecided` for each directory with its subdirectories, each
+ * before them, and `onLeft` for each one that was not visited. The effect fills in the found matches.
+ */
+export const addReport = <A>(
+  { report, visits }: TreeReading<Directory>,
+  answer: (directory: Directory, child: Child) => A,
+  content: ContentSearch<A> | undefined,
+  onDecided: (directory: Directory, below: ReadonlyArray<Directory>) => void,
+  onLeft: (directory: Directory) => void
+): Effect.Effect<void> | undefined => {
+  const pending = visits.toReversed()
+  const searched: Array<SearchedFile | undefined> = []
+  const names = report === undefined || report.names === "" ? [] : report.names.split("/")
+  let entry = 0
+  for (let record = 0; pending.length > 0; record += 3) {
+    const directory = pending.pop()!
+    const state = report?.directories[record] ?? states.unusual
+    if (report === undefined || state !== states.decided) {
+      directory.isUnusual = state === states.unusual
+      for (let left = report?.directories[record + 2] ?? 0; left > 0; left--) searched.push(undefined)
+      onLeft(directory)
+      continue
+    }
+    directory.isDecided = true
+    const end = entry + report.directories[record + 1]!
+    const below = addEntries(directory, { names, codes: report.codes }, [entry, end], answer, content, searched)
+    entry = end
+    onDecided(directory, below)
+    for (let i = below.length - 1; i >= 0; i--) pending.push(below[i]!)
+  }
+  if (report?.matches === undefined) return undefined
+  return Effect.map(
+    unpacked(report.matches, (file) => searched[file]?.path ?? FsPathModule.root),
+    (all) => {
+      for (const [index, { found, text }] of all.entries()) {
+        const file = searched[index]
+        if (file === undefined) continue
+        file.found = found
+        file.text = text
+      }
+    }
+  )
+}

@@ -1,0 +1,306 @@
+/**
+ * A pool of processes that walk and search directories of the machine.
+ *
+ * Each process has two jobs at a time, so that it never waits for the next one. A process can be confined by its
+ * working directory, and a regular expression that backtracks without end can be stopped by ending its process. The
+ * processes start at the first use. They end when they have been idle, or when this process has ended in any way.
+ */
+import type { ChildProcess, SpawnOptions } from "node:child_process"
+import type * as Sea from "node:sea"
+import type { Socket } from "node:net"
+import type * as Os from "node:os"
+import { type Order, progressTicket, type TreePlace, type TreeReport, type TreeSearch } from "../model/treeSearch.ts"
+import { builtin, isNode, v8 } from "./node.ts"
+import { searchProgram, type SearchProgram } from "./searchProgram.ts"
+
+export interface SearchJob {
+  readonly place: TreePlace
+  readonly directories: ReadonlyArray<string>
+  readonly budget: number
+  /** Called once, never before `send` returns, with the report, or with nothing if the process has ended. */
+  readonly done: (report: TreeReport | undefined) => void
+}
+
+/** A search that uses the processes. */
+export interface ProcessSearch {
+  /** Returns the number of jobs to send now; 0 while no process has started, and for ever if none can. */
+  readonly room: () => number
+  readonly send: (job: SearchJob) => void
+  /** Withdraws all jobs, which then get no report. */
+  readonly end: () => void
+}
+
+export interface SearchProcesses {
+  /** True if the processes run already, so that the first job waits for no start. */
+  readonly areWarm: () => boolean
+  /** Starts the processes if necessary. Returns nothing if none can be started. */
+  readonly begin: (tree: TreeSearch, refuseHardlinks: boolean) => ProcessSearch | undefined
+  /** Ends all processes. */
+  readonly end: () => void
+}
+
+interface Pending {
+  readonly job: SearchJob
+  readonly search: RunningSearch
+}
+
+interface RunningSearch {
+  readonly number: number
+  readonly tree: TreeSearch
+  readonly refuseHardlinks: boolean
+  pending: number
+  isEnded: boolean
+  /** Set once a process ended during a job. The search then goes on without processes. */
+  isBroken: boolean
+}
+
+interface Slot {
+  readonly child: ChildProcess
+  /** The jobs that have been sent, by ticket, oldest first. */
+  readonly jobs: Map<number, Pending>
+  readonly searches: Set<number>
+  isReady: boolean
+  isEnded: boolean
+  quietTicks: number
+  timer: ReturnType<typeof setInterval> | undefined
+}
+
+const maxJobsPerProcess = 2
+const retryDelayMillis = 10_000
+const idleLifetimeMillis = 5000
+const tickMillis = 100
+/** Milliseconds without progress after which a process is ended, beyond the budget of a pattern for one file. */
+const graceMillis = 1000
+/** Milliseconds without progress for a search without such a budget. A disk may respond slowly. */
+const slowDiskMillis = 10_000
+/** Milliseconds without progress after the search has ended. */
+const withdrawnMillis = 300
+
+/** Returns false where a started `execPath` would not be Node, or where no process may be started. */
+const canStart = (): boolean => {
+  if (!isNode || process.platform !== "linux") return false
+  const { bun, deno, electron } = process.versions as Record<string, string | undefined>
+  if (bun !== undefined || deno !== undefined || electron !== undefined) return false
+  const permission = (process as { readonly permission?: { readonly has: (scope: string) => boolean } }).permission
+  if (permission !== undefined && !permission.has("child")) return false
+  return !((builtin<typeof Sea>("node:sea") as { readonly isSea?: () => boolean }).isSea?.() ?? false)
+}
+
+/** Collects the bytes of a stream into frames: four bytes of length, then a body. */
+const makeFrameReader = (onFrame: (body: Buffer) => void): ((bytes: Buffer) => void) => {
+  let parts: Array<Buffer> = []
+  let length = 0
+  let needed = 4
+  return (bytes) => {
+    parts.push(bytes)
+    length += bytes.length
+    while (length >= needed) {
+      const whole = parts.length === 1 ? parts[0]! : Buffer.concat(parts, length)
+      const end = 4 + whole.readUInt32LE()
+      parts = [whole]
+      if (length < end) {
+        needed = end
+        return
+      }
+      onFrame(whole.subarray(4, end))
+      parts = [whole.subarray(end)]
+      length -= end
+      needed = 4
+    }
+  }
+}
+
+type Spawn = (command: string, args: ReadonlyArray<string>, options: SpawnOptions) => ChildProcess
+
+const spawn: Spawn = (command, args, options) =>
+  builtin<{ readonly spawn: Spawn }>("node:child_process").spawn(command, args, options)
+
+export const make = (size: number, program: SearchProgram, start: Spawn = spawn): SearchProcesses => {
+  const { deserialize, serialize } = v8()
+  const slots: Array<Slot> = []
+  let nextSearch = 1
+  let nextTicket = progressTicket + 1
+  let idleTimer: ReturnType<typeof setTimeout> | undefined
+  /** The time before which no process is started, because a start has failed. */
+  let retryTime = 0
+
+  const delayStarts = (): void => {
+    retryTime = performance.now() + retryDelayMillis
+  }
+
+  const sendFrame = ({ child }: Slot, value: Buffer): void => {
+    const head = Buffer.allocUnsafe(4)
+    head.writeUInt32LE(value.length)
+    child.stdin!.cork()
+    child.stdin!.write(head)
+    child.stdin!.write(value)
+    child.stdin!.uncork()
+  }
+  const order = (slot: Slot, value: Order): void => sendFrame(slot, serialize(value))
+
+  const updateRef = ({ child, jobs }: Slot): void => {
+    for (const one of [child, child.stdin as Socket, child.stdout as Socket, child.stdio[3] as Socket]) {
+      if (jobs.size > 0) one.ref()
+      else one.unref()
+    }
+  }
+
+  const limitOf = ({ search: { isEnded, tree } }: Pending): number =>
+    isEnded
+      ? withdrawnMillis
+      : tree.query === undefined || tree.query.patternBudgetMillis === Number.POSITIVE_INFINITY
+        ? slowDiskMillis
+        : tree.query.patternBudgetMillis + graceMillis
+
+  /** Counts ticks and not time, because this process may have been too busy to receive a report. */
+  const watch = (slot: Slot): void => {
+    slot.quietTicks = 0
+    if (slot.timer !== undefined) return
+    slot.timer = setInterval(() => {
+      const [oldest] = slot.jobs.values()
+      if (oldest === undefined) {
+        clearInterval(slot.timer)
+        slot.timer = undefined
+      } else if (++slot.quietTicks * tickMillis > limitOf(oldest)) slot.child.kill("SIGKILL")
+    }, tickMillis).unref()
+  }
+
+  const endSlot = (slot: Slot): void => {
+    if (slot.isEnded) return
+    slot.isEnded = true
+    slots.splice(slots.indexOf(slot), 1)
+    clearInterval(slot.timer)
+    if (!slot.isReady) delayStarts()
+    const jobs = [...slot.jobs.values()]
+    slot.jobs.clear()
+    for (const { search } of jobs) {
+      search.isBroken = true
+      search.pending--
+    }
+    for (const { job, search } of jobs) if (!search.isEnded) job.done(undefined)
+  }
+
+  const receive = (slot: Slot, report: TreeReport): void => {
+    slot.isReady = true
+    slot.quietTicks = 0
+    const pending = slot.jobs.get(report.ticket)
+    if (pending === undefined) return
+    slot.jobs.delete(report.ticket)
+    pending.search.pending--
+    updateRef(slot)
+    if (!pending.search.isEnded) pending.job.done(report)
+    scheduleEnd()
+  }
+
+  const open = (): void => {
+    let child: ChildProcess
+    try {
+      child = start(process.execPath, program.args, { cwd: "/", env: {}, stdio: ["pipe", "pipe", "ignore", "pipe"] })
+    } catch {
+      return delayStarts()
+    }
+    const slot: Slot = {
+      child,
+      jobs: new Map(),
+      searches: new Set(),
+      isReady: false,
+      isEnded: false,
+      quietTicks: 0,
+      timer: undefined
+    }
+    slots.push(slot)
+    const end = (): void => endSlot(slot)
+    child.on("error", end)
+    child.on("exit", end)
+    // Without a free descriptor or memory, there is no process, and its streams are missing.
+    if (child.pid === undefined) return end()
+    for (const stream of [child.stdin!, child.stdout!, child.stdio[3]!]) stream.on("error", end)
+    child.stdout!.on(
+      "data",
+      makeFrameReader((body) => receive(slot, deserialize(body) as TreeReport))
+    )
+    if (program.text !== undefined) sendFrame(slot, Buffer.from(program.text))
+    updateRef(slot)
+  }
+
+  const endAll = (): void => {
+    for (const slot of slots.slice()) {
+      slots.splice(slots.indexOf(slot), 1)
+      slot.isReady = true
+      endSlot(slot)
+      slot.child.kill("SIGKILL")
+    }
+  }
+  const scheduleEnd = (): void => {
+    clearTimeout(idleTimer)
+    idleTimer = setTimeout(() => {
+      if (slots.every(({ jobs }) => jobs.size === 0)) endAll()
+    }, idleLifetimeMillis).unref()
+  }
+
+  const send = (search: RunningSearch, job: SearchJob): void => {
+    const ready = slots.filter(({ isReady }) => isReady)
+    const slot = ready.reduce((least, one) => (one.jobs.size < least.jobs.size ? one : least))
+    if (!slot.searches.has(search.number)) {
+      slot.searches.add(search.number)
+      order(slot, { _tag: "Begin", search: search.number, tree: search.tree, refuseHardlinks: search.refuseHardlinks })
+    }
+    const ticket = nextTicket++
+    slot.jobs.set(ticket, { job, search })
+    search.pending++
+    updateRef(slot)
+    if (slot.jobs.size === 1) watch(slot)
+    order(slot, {
+      _tag: "Visit",
+      search: search.number,
+      ticket,
+      place: job.place,
+      directories: job.directories.join("\n"),
+      budget: job.budget
+    })
+  }
+
+  return {
+    areWarm: () => slots.some(({ isReady }) => isReady),
+    begin: (tree, refuseHardlinks) => {
+      if (performance.now() > retryTime) for (let left = size - slots.length; left > 0; left--) open()
+      if (slots.length === 0) return undefined
+      scheduleEnd()
+      const search: RunningSearch = {
+        number: nextSearch++,
+        tree,
+        refuseHardlinks,
+        pending: 0,
+        isEnded: false,
+        isBroken: false
+      }
+      return {
+        room: () => {
+          if (search.isBroken) return 0
+          const ready = slots.filter(({ isReady }) => isReady).length
+          return Math.max(0, maxJobsPerProcess * ready - search.pending)
+        },
+        send: (job) => send(search, job),
+        end: () => {
+          search.isEnded = true
+          for (const slot of slots) {
+            slot.quietTicks = 0
+            if (slot.searches.delete(search.number)) order(slot, { _tag: "End", search: search.number })
+          }
+          scheduleEnd()
+        }
+      }
+    },
+    end: endAll
+  }
+}
+
+let shared: SearchProcesses | undefined
+
+/** Returns the processes of this program, or nothing where none can be started. */
+export const searchProcesses = (): SearchProcesses | undefined => {
+  if (shared !== undefined) return shared
+  const program = canStart() ? searchProgram() : undefined
+  if (program === undefined) return undefined
+  return (shared = make(Math.min(4, builtin<typeof Os>("node:os").availableParallelism()), program))
+}

@@ -1,0 +1,90 @@
+/** The pool of search processes, with programs that fail. */
+import { assert, describe, it } from "@effect/vitest"
+import type { ChildProcess } from "node:child_process"
+import type { TreeSearch } from "../../src/model/treeSearch.ts"
+import { make } from "../../src/runtime/searchProcesses.ts"
+
+const tree: TreeSearch = {
+  include: undefined,
+  exclude: undefined,
+  ignore: undefined,
+  kinds: ["file"],
+  maxDepth: Number.POSITIVE_INFINITY,
+  from: undefined,
+  basePath: ".",
+  query: undefined
+}
+
+const until = async (condition: () => boolean): Promise<void> => {
+  while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5))
+}
+
+const place = { path: "/", device: 0, inode: 0, refuseHardlinks: false }
+
+/** A program that says that it is ready, and then ends at its first job or keeps silent. */
+const program = (then: string) => ({
+  args: [
+    "-e",
+    `const body = require("node:v8").serialize({ ticket: 0 })
+    const head = Buffer.alloc(4)
+    head.writeUInt32LE(body.length)
+    require("node:fs").writeSync(1, Buffer.concat([head, body]))
+    ${then}`
+  ],
+  text: undefined
+})
+
+describe("the pool of search processes", () => {
+  it("gives no room, and starts nothing for a while, when its program ends at once", async () => {
+    const pool = make(1, { args: ["-e", "process.exit(1)"], text: undefined })
+    const search = pool.begin(tree, false)!
+    await until(() => pool.begin(tree, false) === undefined)
+    assert.strictEqual(search.room(), 0)
+    assert.isFalse(pool.areWarm())
+  })
+
+  it("starts no search when no process can be started", () => {
+    const pool = make(2, program(""), () => {
+      throw new Error("spawn EAGAIN")
+    })
+    assert.isUndefined(pool.begin(tree, false))
+  })
+
+  it("reports that a job was not done when its process ends, and gives that search no more room", async () => {
+    const pool = make(1, program('process.stdin.once("data", () => process.exit(1))'))
+    const search = pool.begin(tree, false)!
+    await until(() => search.room() > 0)
+    const report = await new Promise((done) => search.send({ place, directories: [""], budget: 1, done }))
+    assert.isUndefined(report)
+    assert.strictEqual(search.room(), 0)
+    pool.end()
+  })
+
+  it("ends a process that stays silent after its search has ended", async () => {
+    const children: Array<ChildProcess> = []
+    const pool = make(1, program("setInterval(() => {}, 1000)"), (command, args, options) => {
+      const child = process.getBuiltinModule("node:child_process").spawn(command, args, options)
+      children.push(child)
+      return child
+    })
+    const search = pool.begin(tree, false)!
+    await until(() => search.room() > 0)
+    let reports = 0
+    search.send({ place, directories: [""], budget: 1, done: () => reports++ })
+    search.end()
+    await until(() => children[0]!.signalCode === "SIGKILL")
+    assert.strictEqual(reports, 0)
+  })
+
+  it("ends its processes when they have been idle", { timeout: 60_000 }, async () => {
+    const children: Array<ChildProcess> = []
+    const pool = make(1, program("process.stdin.resume()"), (command, args, options) => {
+      const child = process.getBuiltinModule("node:child_process").spawn(command, args, options)
+      children.push(child)
+      return child
+    })
+    pool.begin(tree, false)!.end()
+    await until(() => children[0]!.exitCode !== null || children[0]!.signalCode !== null)
+    assert.isFalse(pool.areWarm())
+  })
+})
