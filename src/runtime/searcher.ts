@@ -87,9 +87,9 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   /** Bytes after which the faster of two methods is known. */
   const trialBytes = 2 ** 17
   const binaryCheckBytes = 8192
-  /** Contents searched together, and their bytes, which fit into a cache of the processor. */
+  /** Contents searched together, and their bytes: few enough that even a match in each line takes a few milliseconds. */
   const maxTogether = 1024
-  const maxTogetherBytes = 2 ** 17
+  const maxTogetherBytes = 2 ** 15
   /** The size in bytes at which an answer is sent; the other files are left to another job. */
   const maxAnswerBytes = 2 ** 22
   const maxStringLength = 2 ** 29 - 24
