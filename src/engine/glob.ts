@@ -1,16 +1,17 @@
 import { is as isFault, invalidArgument } from "../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
-import type { FileEntry, GlobMatch, GlobResult } from "../model/Entry.ts"
+import type { GlobMatch, GlobResult } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { Backend } from "../port/Backend.ts"
+import type { Backend, Child } from "../port/Backend.ts"
 import { walkSortKey } from "../port/explorer.ts"
 import * as Matcher from "./matcher.ts"
 import { checkCount, type GlobOptions, list, type PlanContext } from "./options.ts"
 import * as Skips from "./skips.ts"
 import { SkippedEntry } from "./skips.ts"
 import * as Walk from "./walk.ts"
+import type { Directory } from "./walkDirectory.ts"
 
 export interface GlobPlan {
   readonly walk: Walk.Plan
@@ -47,12 +48,17 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
 /** The cursor before every name, for a truncated result without matches. */
 const startCursor = "\u0001"
 
-const matchOf = ({ isFile, kind, path, sizeBytes }: FileEntry): GlobMatch =>
-  sizeBytes === undefined ? { path, kind, isFile } : { path, kind, isFile, sizeBytes }
+const matchOf = (directory: Directory, child: Child): GlobMatch => {
+  const { kind } = child
+  const path = FsPath.join(directory.path, child.name)
+  const isFile = kind === "file"
+  const { sizes } = directory
+  return sizes === undefined ? { path, kind, isFile } : { path, kind, isFile, sizeBytes: sizes.get(child) ?? 0 }
+}
 
-const findEntries = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<FileEntry | SkippedEntry, Fault> => {
+const findMatches = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<GlobMatch | SkippedEntry, Fault> => {
   const { after } = self
-  const all = Walk.search(port, base, self.walk)
+  const all = Walk.search(port, base, self.walk, matchOf)
   if (after === undefined) return all
   const fold = Walk.foldOf(port)
   return Stream.filter(
@@ -64,7 +70,7 @@ const findEntries = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Str
 export const stream = (port: Backend, base: Walk.Base, self: GlobPlan): Stream.Stream<GlobMatch, Fault> =>
   Stream.suspend(() => {
     const reportSkip = Skips.makeReporter(self.onSkip, self.after, Walk.foldOf(port))
-    return Stream.map(Walk.streamEntries(findEntries(port, base, self), reportSkip, self.maxMatches), matchOf)
+    return Walk.streamEntries(findMatches(port, base, self), reportSkip, self.maxMatches)
   })
 
 export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.Effect<GlobResult, Fault> =>
@@ -72,22 +78,22 @@ export const collect = (port: Backend, base: Walk.Base, self: GlobPlan): Effect.
     const limit = self.maxMatches ?? self.defaultMatches
     const skips = Skips.make(self.onSkip, self.after, Walk.foldOf(port))
     const matches: Array<GlobMatch> = []
-    let last: string | undefined
     let isTruncated = false
 
-    const take = (item: FileEntry | SkippedEntry): boolean => {
+    const take = (item: GlobMatch | SkippedEntry): boolean => {
       if (item instanceof SkippedEntry) skips.add(item.path, item.why, item.key)
       else if (matches.length === limit) isTruncated = true
-      else {
-        matches.push(matchOf(item))
-        last = walkSortKey(item.path, item.kind)
-      }
+      else matches.push(item)
       return !isTruncated
     }
-    return Effect.map(Skips.runUntilFull(findEntries(port, base, self), take), (): GlobResult => ({
-      matches,
-      truncated: isTruncated,
-      ...(isTruncated ? { next: last ?? self.after ?? startCursor } : {}),
-      skipped: skips.countUpTo(last, isTruncated)
-    }))
+    return Effect.map(Skips.runUntilFull(findMatches(port, base, self), take), (): GlobResult => {
+      const final = matches[matches.length - 1]
+      const last = final && walkSortKey(final.path, final.kind)
+      return {
+        matches,
+        truncated: isTruncated,
+        ...(isTruncated ? { next: last ?? self.after ?? startCursor } : {}),
+        skipped: skips.countUpTo(last, isTruncated)
+      }
+    })
   })

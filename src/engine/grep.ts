@@ -96,12 +96,14 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
   }
 }
 
-const matchesOf = function* (self: GrepPlan, { found, path, text }: Outcome, limit: number): Generator<GrepMatch, void> {
-  if (typeof found === "string") return
+const hasContext = (self: GrepPlan): boolean => self.before + self.contextAfter > 0
+
+const matchesOf = (self: GrepPlan, { found, text }: Outcome, limit: number): Iterable<GrepMatch> => {
+  if (typeof found === "string") return []
   const wantedMatches = found.length <= limit ? found : found.slice(0, limit)
-  const isBare = text === undefined || self.before + self.contextAfter === 0
-  for (const match of isBare ? wantedMatches : withContextLines(text, wantedMatches, self.before, self.contextAfter))
-    yield { path, ...match }
+  return text === undefined || !hasContext(self)
+    ? wantedMatches
+    : withContextLines(text, wantedMatches, self.before, self.contextAfter)
 }
 
 /** The number of matches in a chunk of a stream with context. Each match may have two thousand context lines. */
@@ -125,19 +127,11 @@ const collectWithoutContext = (
       if (left === 0) break
       if (typeof found === "string") reportSkipOf(skip, file)
       if (typeof found === "string" || found.length === 0) continue
-      if (file.isComplete === true) {
-        const wantedMatches = (found.length <= left ? found : found.slice(0, left)) as ReadonlyArray<GrepMatch>
-        left -= wantedMatches.length
-        // The matches of the only file of a batch are returned without a copy.
-        if (batch.length === 1) return wantedMatches
-        for (let i = 0; i < wantedMatches.length; i++) out.push(wantedMatches[i]!)
-        continue
-      }
-      const { path } = file
-      for (const { lineContent, lineNumber, matchEnd, matchStart } of found) {
-        if (left-- === 0) return out
-        out.push({ path, lineNumber, lineContent, matchStart, matchEnd })
-      }
+      const wantedMatches = found.length <= left ? found : found.slice(0, left)
+      left -= wantedMatches.length
+      // The matches of the only file of a batch are returned without a copy.
+      if (batch.length === 1) return wantedMatches
+      for (let i = 0; i < wantedMatches.length; i++) out.push(wantedMatches[i]!)
     }
     return out
   }
@@ -152,13 +146,12 @@ export const stream = (port: Backend, base: Base, self: GrepPlan): Stream.Stream
     if (limit === 0) return Stream.empty
     const skip = Skips.makeReporter(self.onSkip, self.after?.path, Walk.foldOf(port))
     const batches = outcomes(port, base, self, limit)
-    const matches =
-      self.before + self.contextAfter === 0
-        ? flattenBatches(Stream.map(batches, collectWithoutContext(skip, limit)))
-        : Stream.flatMap(flattenBatches(batches), (file) => {
-            reportSkipOf(skip, file)
-            return Stream.fromIterable(matchesOf(self, file, Number.POSITIVE_INFINITY), { chunkSize: matchesPerChunk })
-          })
+    const matches = !hasContext(self)
+      ? flattenBatches(Stream.map(batches, collectWithoutContext(skip, limit)))
+      : Stream.flatMap(flattenBatches(batches), (file) => {
+          reportSkipOf(skip, file)
+          return Stream.fromIterable(matchesOf(self, file, Number.POSITIVE_INFINITY), { chunkSize: matchesPerChunk })
+        })
     return limit === Number.POSITIVE_INFINITY ? matches : Stream.take(matches, limit)
   })
 
@@ -182,9 +175,7 @@ export const collect = (port: Backend, base: Base, self: GrepPlan): Effect.Effec
       if (isTruncated && fitting === 0) return false
       filesSearched++
       if (found.length > 0) filesMatched++
-      if (file.isComplete === true && self.before + self.contextAfter === 0) {
-        for (let i = 0; i < fitting; i++) matches.push(found[i] as GrepMatch)
-      } else for (const match of matchesOf(self, file, fitting)) matches.push(match)
+      for (const match of matchesOf(self, file, fitting)) matches.push(match)
       return !isTruncated
     }
     // Ask for one more match than fits, to detect truncation.

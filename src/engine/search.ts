@@ -17,12 +17,11 @@ import * as Stream from "effect/Stream"
 import type { GrepMatch } from "../model/Entry.ts"
 import { type Fault, located } from "../model/FsError.ts"
 import * as FsPath from "../model/FsPath.ts"
-import type { LineMatch, Query, SkipReason } from "../model/search.ts"
+import type { Query, SkipReason } from "../model/search.ts"
 import { type Backend, type Child, keyOf } from "../port/Backend.ts"
 import { performing } from "../port/Request.ts"
 import type { DirectoryFiles, Explorer as Explorer_, Searched } from "../port/explorer.ts"
-import { type ContentSearchResult, type Matched, Matching } from "../runtime/matching.ts"
-import type { FileFound } from "../runtime/packed.ts"
+import { type ContentSearchResult, type Matched, Matching, type Searchable } from "../runtime/matching.ts"
 import * as Eager from "./eager.ts"
 import type { Base, GrepPlan } from "./grep.ts"
 import type { Why } from "./options.ts"
@@ -80,18 +79,21 @@ export const runInOrder = <A, B, E>(
 
 export interface Outcome {
   readonly path: FsPath.FsPath
-  readonly found: ReadonlyArray<LineMatch> | Why | "gone"
-  readonly isComplete?: boolean
+  readonly found: ReadonlyArray<GrepMatch> | Why | "gone"
   readonly key?: string | undefined
   readonly text?: string | undefined
 }
 
-class Loaded {
+interface Located {
   readonly path: FsPath.FsPath
+}
+
+class Loaded {
+  readonly file: Located
   readonly bytes: Uint8Array
 
-  constructor(path: FsPath.FsPath, bytes: Uint8Array) {
-    this.path = path
+  constructor(file: Located, bytes: Uint8Array) {
+    this.file = file
     this.bytes = bytes
   }
 }
@@ -143,14 +145,15 @@ const load = (
   port: Backend,
   base: Base,
   self: GrepPlan,
-  path: FsPath.FsPath,
+  file: Located,
   maxImmediateBytes: number
 ): Effect.Effect<Loaded | Outcome | "large", Fault> => {
+  const { path } = file
   const at = resolvedPathOf(base, path)
   return Eager.catch(
     Eager.map(bytesOf(port, at, self, maxImmediateBytes), (bytes): Loaded | Outcome | "large" => {
       if (bytes === "large") return bytes
-      return typeof bytes === "string" ? { path, found: bytes } : new Loaded(path, bytes)
+      return typeof bytes === "string" ? { path, found: bytes } : new Loaded(file, bytes)
     }),
     (fault) =>
       fault._tag === "Unavailable"
@@ -161,8 +164,14 @@ const load = (
 
 const maxInlineSteps = 4_000_000
 
+/** Steps of a file below which its lines are not looked at one by one. */
+const maxRoughSteps = 2 ** 16
+
 const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, limit: number): number => {
   if (literal !== undefined) return bytes.length
+  // All lines together take no more steps than one line of their length.
+  const bound = steps(bytes.length)
+  if (bound <= maxRoughSteps) return bound
   let cost = 0
   for (let at = 0; cost <= limit;) {
     const lf = bytes.indexOf(10, at)
@@ -187,16 +196,49 @@ interface SearchTask {
   readonly query: Query
   /** Set once an expensive file was found. From then on, no time is spent on finding cheap files. */
   hasExpensiveFile: boolean
+  /** The time at which this search last let others run. */
+  resumedAt: number
 }
 
-const countInlineFiles = ({ hasExpensiveFile, plan }: SearchTask, files: ReadonlyArray<Loaded>): number => {
+const sliceMillis = 4
+
+/** Lets others run if this search has run for a while. Of several fibers of a search, one at a time goes on. */
+const takeTurn = (self: SearchTask): Effect.Effect<void> =>
+  Effect.suspend(() => {
+    const { resumedAt } = self
+    if (performance.now() - resumedAt < sliceMillis) return Effect.void
+    return Effect.flatMap(Effect.yieldNow, () => {
+      if (self.resumedAt === resumedAt) self.resumedAt = performance.now()
+      return takeTurn(self)
+    })
+  })
+
+/** Files above this size with more matches than this could take too long on this thread. */
+const maxInlineMatches = 2 ** 14
+
+const countInlineFiles = ({ hasExpensiveFile, plan, query }: SearchTask, files: ReadonlyArray<Loaded>): number => {
   if (hasExpensiveFile) return 0
+  const maxBytes = query.maxMatches > maxInlineMatches ? smallFileBytes : maxInlineSteps
   let left = maxInlineSteps
   for (let count = 0; count < files.length; count++) {
-    left -= costOf(plan.pattern, files[count]!.bytes, left)
-    if (left < 0) return count
+    const { bytes } = files[count]!
+    left -= costOf(plan.pattern, bytes, left)
+    if (left < 0 || bytes.length > maxBytes) return count
   }
   return files.length
+}
+
+/** The files and bytes that are copied for a worker at a time. */
+const maxWorkerFiles = 128
+const maxWorkerBytes = 2 ** 24
+
+const countWorkerFiles = (files: ReadonlyArray<Loaded>): number => {
+  let bytes = 0
+  for (let count = 0; count < files.length && count < maxWorkerFiles; count++) {
+    bytes += files[count]!.bytes.length
+    if (count > 0 && bytes > maxWorkerBytes) return count
+  }
+  return Math.min(files.length, maxWorkerFiles)
 }
 
 interface PartialResult<A> {
@@ -220,19 +262,29 @@ const recoverBatch = <A>(
 const searchInWorkers = (
   self: SearchTask,
   files: ReadonlyArray<Loaded>,
-  from: number
+  some: Searchable
 ): Effect.Effect<ReadonlyArray<Matched> | PartialResult<Matched>, Fault> =>
-  Effect.withFiber((fiber) => {
-    const contents = files.map(({ bytes }) => bytes)
-    return Effect.flatMap(
-      fiber.getRef(Matching).searchInWorkers(self.query, contents, from),
+  Effect.withFiber((fiber) =>
+    Effect.flatMap(
+      fiber.getRef(Matching).searchInWorkers(self.query, some),
       (answer): Effect.Effect<ReadonlyArray<Matched> | PartialResult<Matched>, Fault> => {
         if (!("_tag" in answer)) return Effect.succeed(answer)
-        const before = Effect.suspend(() => searchInWorkers(self, files.slice(0, answer.index), from))
-        return recoverBatch(self, files[answer.index]!.path, answer, before)
+        const before = files.slice(0, answer.index)
+        return recoverBatch(
+          self,
+          some.pathOf(answer.index),
+          answer,
+          Effect.suspend(() => searchInWorkers(self, before, searchableOf(before, some.from)))
+        )
       }
     )
-  })
+  )
+
+const searchableOf = (files: ReadonlyArray<Loaded>, from: number): Searchable => ({
+  contents: files.map(({ bytes }) => bytes),
+  from,
+  pathOf: (index) => files[index]!.file.path
+})
 
 const matchFiles = Effect.fnUntraced(function* (
   self: SearchTask,
@@ -240,24 +292,23 @@ const matchFiles = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Matched> | PartialResult<Matched>, Fault> {
   const { plan, query } = self
   const out: Array<Matched> = []
-  for (let left = files; left.length > 0;) {
+  while (out.length < files.length) {
+    yield* takeTurn(self)
+    const left = out.length === 0 ? files : files.slice(out.length)
     // Only the first file of a search can continue from a line, and it forms a batch of its own.
-    const from = firstLine(plan, left[0]!.path)
+    const from = plan.after === undefined ? 1 : firstLine(plan, left[0]!.file.path)
     const count = countInlineFiles(self, left)
-    const needsWorker = count === 0 && (plan.pattern.literal === undefined || left[0]!.bytes.length > smallFileBytes)
-    if (needsWorker && plan.pattern.literal === undefined) self.hasExpensiveFile = true
-    const some = left.slice(0, self.hasExpensiveFile ? left.length : Math.max(count, 1))
-    if (needsWorker) {
-      const answer = yield* searchInWorkers(self, some, from)
+    if (count === 0 && plan.pattern.literal === undefined) self.hasExpensiveFile = true
+    const some = left.slice(0, count === 0 ? countWorkerFiles(left) : count)
+    const searchable = searchableOf(some, from)
+    if (count === 0) {
+      const answer = yield* searchInWorkers(self, some, searchable)
       if (isPartial(answer)) return { done: [...out, ...answer.done], fault: answer.fault }
-      out.push(...answer)
+      for (const matched of answer) out.push(matched)
     } else {
       const { searchInline } = yield* Matching
-      const contents = some.map(({ bytes }) => bytes)
-      out.push(...searchInline(query, contents, from))
+      for (const matched of searchInline(query, searchable)) out.push(matched)
     }
-    left = left.slice(some.length)
-    if (left.length > 0) yield* Effect.yieldNow
   }
   return out
 })
@@ -272,7 +323,7 @@ const matchAll = (self: SearchTask, files: ReadonlyArray<Loaded | Outcome>): Eff
     const out: Array<Outcome> = []
     for (const file of files) {
       if (!(file instanceof Loaded)) out.push(file)
-      else if (next < done.length) out.push({ path: file.path, ...done[next++]! })
+      else if (next < done.length) out.push(outcomeOf(file.file, done[next++]!))
       else break
     }
     return isPartial(all) ? { done: out, fault: all.fault } : out
@@ -285,8 +336,8 @@ const loadAll = (
   { base, plan, port }: SearchTask,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>
 ): Effect.Effect<ReadonlyArray<Loaded | Outcome | "large">, Fault> => {
-  const one = (path: FsPath.FsPath) => load(port, base, plan, path, smallFileBytes)
-  const alone = () => Eager.forEach(files, (file) => (isSettled(file) ? Effect.succeed(file) : one(file.path)), concurrentReads)
+  const one = (file: Located) => load(port, base, plan, file, smallFileBytes)
+  const alone = () => Eager.forEach(files, (file) => (isSettled(file) ? Effect.succeed(file) : one(file)), concurrentReads)
   const perform = performing(port, "ReadMany")
   if (perform === undefined || files.length === 1) return alone()
   const paths = files.flatMap((file) => (isSettled(file) ? [] : [resolvedPathOf(base, file.path)]))
@@ -301,7 +352,7 @@ const loadAll = (
         (file) => {
           if (isSettled(file)) return Effect.succeed(file)
           const whole = wholes[next++]
-          return whole === undefined ? one(file.path) : Effect.succeed(new Loaded(file.path, whole.bytes))
+          return whole === undefined ? one(file) : Effect.succeed(new Loaded(file, whole.bytes))
         },
         concurrentReads
       )
@@ -309,8 +360,8 @@ const loadAll = (
   )
 }
 
-const whole = ({ base, plan, port }: SearchTask, path: FsPath.FsPath): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
-  Effect.map(load(port, base, plan, path, Number.POSITIVE_INFINITY), (file) => (file === "large" ? [] : [file]))
+const whole = ({ base, plan, port }: SearchTask, file: Located): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
+  Effect.map(load(port, base, plan, file, Number.POSITIVE_INFINITY), (file) => (file === "large" ? [] : [file]))
 
 /** Loads small files ahead and searches them together. Loads each large file alone and releases it before the next. */
 const searched = Effect.fnUntraced(function* (
@@ -328,10 +379,7 @@ const searched = Effect.fnUntraced(function* (
     const answer =
       isLarge && search !== undefined && file instanceof Candidate
         ? yield* searchInBackend(search, self, [file])
-        : yield* matchAll(
-            self,
-            isLarge ? yield* whole(self, file.path) : loaded.slice(at, end).filter((file) => file !== "large")
-          )
+        : yield* matchAll(self, isLarge ? yield* whole(self, file) : loaded.slice(at, end).filter((file) => file !== "large"))
     if (isPartial(answer)) return { done: [...out, ...answer.done], fault: answer.fault }
     out.push(...answer)
     at = end
@@ -359,9 +407,8 @@ class Candidate {
 class ProcessedFile implements Outcome {
   readonly #directory: Directory
   readonly #name: string
-  found: FileFound = []
+  found: ReadonlyArray<GrepMatch> | SkipReason = []
   text: string | undefined
-  readonly isComplete = true
 
   constructor(directory: Directory, name: string) {
     this.#directory = directory
@@ -378,12 +425,11 @@ const candidate = (directory: Directory, child: Child): Candidate => new Candida
 const skippedOutcome = ({ key, path, why }: SkippedEntry): Outcome => ({ path, found: why, key })
 
 class FoundFile implements Outcome {
-  readonly #file: Candidate
+  readonly #file: Located
   readonly found: ReadonlyArray<GrepMatch> | SkipReason
   readonly text: string | undefined
-  readonly isComplete = true
 
-  constructor(file: Candidate, { found, text }: Searched) {
+  constructor(file: Located, { found, text }: Searched) {
     this.#file = file
     this.found = found
     this.text = text
@@ -397,6 +443,9 @@ class FoundFile implements Outcome {
 type Batch = ReadonlyArray<Candidate | Outcome>
 
 const noMatches: Outcome = { path: FsPath.root, found: [] }
+
+const outcomeOf = (file: Located, searched: Searched): Outcome =>
+  searched.found.length === 0 ? noMatches : new FoundFile(file, searched)
 
 /** The number of files that this thread searches before the backend does. A worker thread takes longer to start. */
 const earlyFiles = 64
@@ -482,11 +531,28 @@ const searchInBackend = (
       batch.map((file) => {
         if (isSettled(file)) return file
         const searched = isFile(file) ? answer[next++]! : unreadable
-        return searched.found.length === 0 ? noMatches : new FoundFile(file, searched)
+        return outcomeOf(file, searched)
       })
     )
   })
 }
+
+/** Searches the bytes that a backend lends. */
+const searchLent = (
+  lend: NonNullable<Explorer_<Directory>["lend"]>,
+  self: SearchTask,
+  batch: Batch
+): Effect.Effect<BatchOutcomes, Fault> =>
+  Effect.flatMap(lend(filesOf(batch)), (contents) => {
+    let next = 0
+    const loaded = batch.map((file): Loaded | Outcome => {
+      if (isSettled(file)) return file
+      const content = isFile(file) ? contents[next++]! : "unreadable"
+      if (typeof content === "string") return new FoundFile(file, { found: content })
+      return content.length > self.query.maxBytes ? new FoundFile(file, { found: "tooLarge" }) : new Loaded(file, content)
+    })
+    return matchAll(self, loaded)
+  })
 
 const queryOf = (self: GrepPlan, limit: number): Query => ({
   pattern: self.question,
@@ -509,7 +575,8 @@ export const outcomes = (
   self: GrepPlan,
   limit: number
 ): Stream.Stream<ReadonlyArray<Outcome>, Fault> => {
-  const task: SearchTask = { port, base, plan: self, query: queryOf(self, limit), hasExpensiveFile: false }
+  const query = queryOf(self, limit)
+  const task: SearchTask = { port, base, plan: self, query, hasExpensiveFile: false, resumedAt: performance.now() }
   if (base.kind !== "directory")
     return emitUntilFault(Stream.fromEffect(Missing.searchSingle(base, port.stat(base.at), searched(task, [base]))))
   // A process does not know the line at which a search continues in its first file.
@@ -518,43 +585,53 @@ export const outcomes = (
   const first = self.after && fold(self.after.path)
   return Stream.unwrap(
     Effect.flatMap(Explorer.make(port, true), (explorer) => {
-      const { search } = explorer
-      const walker = new Walker<Candidate | Outcome>(port, explorer, walkPlan, base, candidate, search !== undefined, {
+      const { lend, search } = explorer
+      const holds = search !== undefined
+      const walker = new Walker<Candidate | Outcome>(port, explorer, walkPlan, base, candidate, holds, {
         query: task.query,
         makeFile: (directory, name) => new ProcessedFile(directory, name),
         makeUnreadable: (path) => ({ path, found: "unreadable" })
       })
       const done = (file: Candidate | Outcome): void => {
-        if (!isSettled(file)) walker.releaseFiles(file.directory, 1)
+        if (holds && !isSettled(file)) walker.releaseFiles(file.directory, 1)
       }
       const isWanted = (file: Candidate | Outcome | SkippedEntry): boolean => {
-        if (file instanceof SkippedEntry || first === undefined || FsPath.compare(fold(file.path), first) >= 0) return true
+        if (first === undefined || file instanceof SkippedEntry || FsPath.compare(fold(file.path), first) >= 0) return true
         done(file)
         return false
       }
       const next = Effect.map(walker.next, (files) =>
         files?.filter(isWanted).map((file) => (file instanceof SkippedEntry ? skippedOutcome(file) : file))
       )
+      const searchAgain = (files: ReadonlyArray<Candidate>): Effect.Effect<BatchOutcomes, Fault> =>
+        search !== undefined
+          ? // The backend may still hold the listed directory, even if its path now names another one.
+            searchInBackend(search, task, files)
+          : lend !== undefined
+            ? searchLent(lend, task, files)
+            : searched(task, files)
       let seen = 0
       const run = (batch: Batch): Effect.Effect<BatchOutcomes, Fault> => {
         if (batch.every(isSettled)) return Effect.succeed(batch as ReadonlyArray<Outcome>)
         const isEarly = seen < (explorer.trees === undefined ? earlyFiles : earlyFilesBesideProcesses)
         seen += batch.length
-        const answer = search === undefined || isEarly ? searched(task, batch, search) : searchInBackend(search, task, batch)
+        const answer =
+          search !== undefined && !isEarly
+            ? searchInBackend(search, task, batch)
+            : lend !== undefined
+              ? searchLent(lend, task, batch)
+              : searched(task, batch, search)
         const seeking: Missing.MissingFileSearch<Candidate, Outcome> = {
-          // The backend may still hold the listed directory, even if its path now names another one.
-          search: (files) => (search === undefined ? searched(task, files) : searchInBackend(search, task, files)),
+          search: searchAgain,
           determineFate: ({ child, directory }) => walker.became(directory, keyOf(child), "file"),
           fileAt: (index) => batch[index] as Candidate
         }
-        return Effect.tap(
-          Effect.flatMap(answer, (answer) => Missing.retryMissing(seeking, answer)),
-          () => Effect.sync(() => batch.forEach(done))
-        )
+        const settled = Effect.flatMap(answer, (answer) => Missing.retryMissing(seeking, answer))
+        return holds ? Effect.tap(settled, () => Effect.sync(() => batch.forEach(done))) : settled
       }
-      const largest = performing(port, "ReadMany") === undefined ? maxBatch : maxBulkBatch
-      const some = batches(self, next, search === undefined ? largest : maxBackendBatch)
-      const answers = runInOrder(some, run, search === undefined ? concurrentBatches : concurrentBackendBatches)
+      const largest =
+        holds || lend !== undefined ? maxBackendBatch : performing(port, "ReadMany") === undefined ? maxBatch : maxBulkBatch
+      const answers = runInOrder(batches(self, next, largest), run, holds ? concurrentBackendBatches : concurrentBatches)
       return Effect.map(answers, (answers) =>
         emitUntilFault(Explorer.streamBatches(Effect.map(answers, (answer) => answer && [answer])))
       )

@@ -182,7 +182,17 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   // For each directory, its places at the end of a row. A place that matches only one name is indexed by this name.
   const sorted = new WeakMap<Positions, LastPlaces>()
+  // A walk asks for many names of a directory in a row.
+  let latest: Positions | undefined
+  let latestPlaces: LastPlaces | undefined
   const lastPlacesOf = (positions: Positions): LastPlaces => {
+    if (positions !== latest) {
+      latest = positions
+      latestPlaces = findLastPlaces(positions)
+    }
+    return latestPlaces!
+  }
+  const findLastPlaces = (positions: Positions): LastPlaces => {
     const found = sorted.get(positions)
     if (found !== undefined) return found
     const ends: LastPlaces = { named: new Map(), others: [] }

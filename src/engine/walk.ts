@@ -153,8 +153,14 @@ const entryOf = (directory: Directory, child: Child): FileEntry => {
   return directory.sizes === undefined ? entry : { ...entry, sizeBytes: directory.sizes.get(child) ?? 0 }
 }
 
-export const search = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry | SkippedEntry, Fault> =>
-  Stream.unwrap(Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, entryOf).next)))
+/** Streams what `answerOf` makes of each entry found, and the skipped entries between them. */
+export const search = <A>(
+  port: Backend,
+  base: Base,
+  self: Plan,
+  answerOf: (directory: Directory, child: Child) => A
+): Stream.Stream<A | SkippedEntry, Fault> =>
+  Stream.unwrap(Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, answerOf).next)))
 
 /** Streams at most `limit` entries, and calls `skip` for each skipped entry before the last of them. */
 export const streamEntries = <A, E>(
@@ -174,7 +180,7 @@ export const streamEntries = <A, E>(
 
 export const walk = (port: Backend, base: Base, self: Plan): Stream.Stream<FileEntry, Fault> =>
   Stream.suspend(() =>
-    streamEntries(search(port, base, self.maxDepth === 0 ? { ...self, kinds: new Set() } : self), (path, why) =>
+    streamEntries(search(port, base, self.maxDepth === 0 ? { ...self, kinds: new Set() } : self, entryOf), (path, why) =>
       self.onSkip?.(path, why)
     )
   )

@@ -14,6 +14,7 @@ import type { FileStat } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Calls, Handle, WriteHow } from "../port/Backend.ts"
+import type { Explore } from "../port/explorer.ts"
 import * as Request from "../port/Request.ts"
 import type { Call } from "../port/Operation.ts"
 
@@ -153,9 +154,22 @@ export const around = (self: Backend): Backend => {
     size: (answer: A) => number
   ): Effect.Effect<Option.Option<A>, Fault> =>
     Effect.tap(asked, (answer) => (Option.isNone(answer) ? Effect.void : Metric.update(metric, size(answer.value))))
+  const { explore } = self
+  /** Counts the bytes that the backend lends to a search. */
+  const exploreCounted: Explore = (pathOf, searches) =>
+    Effect.map(explore!(pathOf, searches), (explorer) => {
+      const { lend } = explorer
+      if (lend === undefined) return explorer
+      const bytesOf = (content: Uint8Array | string): number => (typeof content === "string" ? 0 : content.length)
+      return {
+        ...explorer,
+        lend: (files) => Effect.tap(lend(files), (contents) => Metric.update(read, sum(contents, bytesOf)))
+      }
+    })
   return {
     ...self,
     calls,
+    explore: explore && exploreCounted,
     open: (path) => Effect.map(self.open(path), counting),
     write,
     perform: Request.override(self.perform, (perform) => ({

@@ -121,6 +121,16 @@ export interface Explorer<V extends Visit> {
         pathOf: (file: number) => FsPath
       ) => Effect.Effect<BatchSearchResult, Fault>)
     | undefined
+  /**
+   * Lends the contents of files, in order, so that the engine searches them without a copy. The bytes never change.
+   *
+   * Only for contents that are in memory in any case. The size of a file does not matter.
+   *
+   * @default the engine opens each file by its path
+   */
+  readonly lend?:
+    | ((files: ReadonlyArray<DirectoryFiles<V>>) => Effect.Effect<ReadonlyArray<Uint8Array | SkipReason>, Fault>)
+    | undefined
 }
 
 /**

@@ -6,15 +6,17 @@
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
-import type { Query } from "../model/search.ts"
-import { type BatchResult, inlineSearcher, shared } from "./workerPool.ts"
+import type { GrepMatch } from "../model/Entry.ts"
 import type { FsPath } from "../model/FsPath.ts"
+import type { Query, SkipReason } from "../model/search.ts"
+import { type BatchResult, inlineSearcher, shared } from "./workerPool.ts"
 import { isNode } from "./node.ts"
 import { type FileFound, found, type PackedMatches, startUnpacking, attachTexts } from "./packed.ts"
 import { scan } from "./scan.ts"
 
 export interface Matched {
-  readonly found: FileFound
+  /** The matches, each with the path of its content. */
+  readonly found: ReadonlyArray<GrepMatch> | SkipReason
   readonly text?: string | undefined
 }
 
@@ -23,14 +25,17 @@ export type ContentSearchResult =
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
+/** Contents to search. `from` is the first line to search in the first one, and `pathOf` gives the path of each. */
+export interface Searchable {
+  readonly contents: ReadonlyArray<Uint8Array>
+  readonly from: number
+  readonly pathOf: (index: number) => FsPath
+}
+
 export interface Matching {
-  /** Searches on this thread. `from` is the first line to search in the first content. */
-  readonly searchInline: (query: Query, contents: ReadonlyArray<Uint8Array>, from: number) => ReadonlyArray<Matched>
-  readonly searchInWorkers: (
-    query: Query,
-    contents: ReadonlyArray<Uint8Array>,
-    from: number
-  ) => Effect.Effect<ContentSearchResult>
+  /** Searches on this thread for a few milliseconds. Returns the results of the first contents, at least one. */
+  readonly searchInline: (query: Query, some: Searchable) => ReadonlyArray<Matched>
+  readonly searchInWorkers: (query: Query, some: Searchable) => Effect.Effect<ContentSearchResult>
 }
 
 /**
@@ -62,11 +67,14 @@ export const awaitJob = <A>(ask: (done: (answer: A) => void, onReleased: () => v
 
 const matchesPerSlice = 2 ** 15
 
-export const unpacked = (packed: PackedMatches, pathOf?: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> =>
+const matchedOf = (all: ReadonlyArray<FileFound>, { texts }: PackedMatches): ReadonlyArray<Matched> =>
+  attachTexts(all, texts) as ReadonlyArray<Matched>
+
+export const unpacked = (packed: PackedMatches, pathOf: (file: number) => FsPath): Effect.Effect<ReadonlyArray<Matched>> =>
   Effect.suspend(() => {
     const { all, step } = startUnpacking(packed, pathOf)
     const go: Effect.Effect<ReadonlyArray<Matched>> = Effect.suspend(() =>
-      step(matchesPerSlice) ? Effect.succeed(attachTexts(all, packed.texts)) : Effect.andThen(Effect.yieldNow, go)
+      step(matchesPerSlice) ? Effect.succeed(matchedOf(all, packed)) : Effect.andThen(Effect.yieldNow, go)
     )
     return go
   })
@@ -83,56 +91,85 @@ const isText = (bytes: Uint8Array): boolean => {
   }
 }
 
-export const searchWithoutNode: Matching["searchInline"] = (
-  { maxBytes, maxMatches: most, pattern: question, includesText: withText },
-  contents,
-  from
-) =>
-  contents.map((bytes, index): Matched => {
-    if (bytes.length > maxBytes) return { found: "tooLarge" }
-    if (bytes.subarray(0, 8192).includes(0)) return { found: "binary" }
-    const text = lossyDecoder.decode(bytes)
-    const found = scan(question, text, index === 0 ? from : 1, most)
-    if (found.length > 0 && !isText(bytes)) return { found: "binary" }
-    return withText && found.length > 0 ? { found, text } : { found }
+const sliceMillis = 4
+
+/** Returns the results of `next` until it returns none, or until a few milliseconds are over. */
+const untilDue = (next: () => boolean): void => {
+  const due = performance.now() + sliceMillis
+  while (next() && performance.now() < due);
+}
+
+const searchOne = (
+  { includesText, maxBytes, maxMatches, pattern }: Query,
+  bytes: Uint8Array,
+  from: number,
+  path: FsPath
+): Matched => {
+  if (bytes.length > maxBytes) return { found: "tooLarge" }
+  if (bytes.subarray(0, 8192).includes(0)) return { found: "binary" }
+  const text = lossyDecoder.decode(bytes)
+  const found = scan(pattern, text, from, maxMatches)
+  if (found.length > 0 && !isText(bytes)) return { found: "binary" }
+  const matches = found.map((match) => ({ path, ...match }))
+  return includesText && found.length > 0 ? { found: matches, text } : { found: matches }
+}
+
+export const searchWithoutNode: Matching["searchInline"] = (query, { contents, from, pathOf }) => {
+  const out: Array<Matched> = []
+  untilDue(() => {
+    const index = out.length
+    out.push(searchOne(query, contents[index]!, index === 0 ? from : 1, pathOf(index)))
+    return out.length < contents.length
   })
+  return out
+}
+
+const restOf = ({ contents, from, pathOf }: Searchable, done: number): Searchable =>
+  done === 0 ? { contents, from, pathOf } : { contents: contents.slice(done), from: 1, pathOf: (index) => pathOf(done + index) }
 
 /** Searches in workers. If an answer covers only the first contents, the other contents are sent again. */
-const searchByWorkers: Matching["searchInWorkers"] = (query, contents, from) =>
+const searchByWorkers: Matching["searchInWorkers"] = (query, some) =>
   Effect.scoped(
     Effect.flatMap(shared, (workers) => {
       const ask = (done: ReadonlyArray<Matched>): Effect.Effect<ContentSearchResult> => {
-        const batch = { contents: contents.slice(done.length), from: done.length === 0 ? from : 1 }
-        if (batch.contents.length === 0) return Effect.succeed(done)
+        const rest = restOf(some, done.length)
+        if (rest.contents.length === 0) return Effect.succeed(done)
         return Effect.flatMap(
           awaitJob<BatchResult>((answer, onReleased) =>
-            workers.search(query, batch, query.patternBudgetMillis, answer, onReleased)
+            workers.search(query, { contents: rest.contents, from: rest.from }, query.patternBudgetMillis, answer, onReleased)
           ),
           (answer): Effect.Effect<ContentSearchResult> =>
             "_tag" in answer
               ? Effect.succeed({ ...answer, index: done.length + answer.index })
-              : Effect.flatMap(unpacked(answer), (some) => ask([...done, ...some]))
+              : Effect.flatMap(unpacked(answer, rest.pathOf), (found) => ask([...done, ...found]))
         )
       }
       return ask([])
     })
   )
 
+/** Searches on this thread to the end, in slices. */
+const searchInSlices = (
+  query: Query,
+  some: Searchable,
+  done: ReadonlyArray<Matched> = []
+): Effect.Effect<ReadonlyArray<Matched>> =>
+  Effect.suspend(() => {
+    const all = [...done, ...searchWithoutNode(query, restOf(some, done.length))]
+    return all.length === some.contents.length
+      ? Effect.succeed(all)
+      : Effect.andThen(Effect.yieldNow, searchInSlices(query, some, all))
+  })
+
 const defaultSearch: Matching = {
-  searchInline: (query, contents, from) => {
-    if (!isNode) return searchWithoutNode(query, contents, from)
-    const out: Array<Matched> = []
-    while (out.length < contents.length) {
-      const rest = { contents: contents.slice(out.length), from: out.length === 0 ? from : 1 }
-      const search = inlineSearcher().begin(query, rest)
-      while (search.next());
-      const packed = search.answer()
-      out.push(...attachTexts(found(packed), packed.texts))
-    }
-    return out
+  searchInline: (query, some) => {
+    if (!isNode) return searchWithoutNode(query, some)
+    const search = inlineSearcher().begin(query, some)
+    untilDue(search.nextTogether)
+    const packed = search.answer()
+    return matchedOf(found(packed, some.pathOf), packed)
   },
-  searchInWorkers: (query, contents, from) =>
-    isNode ? searchByWorkers(query, contents, from) : Effect.sync(() => searchWithoutNode(query, contents, from))
+  searchInWorkers: (query, some) => (isNode ? searchByWorkers(query, some) : searchInSlices(query, some))
 }
 
 export const Matching: Context.Reference<Matching> = Context.Reference<Matching>("fs-algebra/Matching", {

@@ -84,8 +84,8 @@ export const startUnpacking = (packed: PackedMatches, pathOf?: (file: number) =>
   }
 }
 
-export const found = (packed: PackedMatches): Array<FileFound> => {
-  const { all, step } = startUnpacking(packed)
+export const found = (packed: PackedMatches, pathOf?: (file: number) => FsPath): Array<FileFound> => {
+  const { all, step } = startUnpacking(packed, pathOf)
   step(Number.POSITIVE_INFINITY)
   return all
 }

@@ -122,7 +122,7 @@ export const scan = (question: SearchPattern, text: string, from: number, limit:
   return found
 }
 
-export interface FoundWithContext extends LineMatch {
+interface ContextLines {
   readonly before: ReadonlyArray<string>
   readonly after: ReadonlyArray<string>
 }
@@ -152,12 +152,12 @@ const linesBelow = (text: string, at: number, limit: number): Array<string> => {
 }
 
 /** Yields the matches with their context lines, one at a time, because together they can be many times the text. */
-export const withContextLines = function* (
+export const withContextLines = function* <M extends LineMatch>(
   text: string,
-  found: Iterable<LineMatch>,
+  found: Iterable<M>,
   before: number,
   after: number
-): Generator<FoundWithContext, void> {
+): Generator<M & ContextLines, void> {
   const start = text.charCodeAt(0) === 0xfeff ? 1 : 0
   let line = start
   let lineNumber = 1

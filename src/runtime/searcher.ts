@@ -42,6 +42,8 @@ export interface Contents {
 export interface Search {
   /** Searches the next file. Returns false at the last file, if the answer is large enough, or without a descriptor. */
   readonly next: () => boolean
+  /** Searches the next contents, as many small ones at a time as are faster together. Returns false like `next`. */
+  readonly nextTogether: () => boolean
   /** Returns the number of files searched so far. */
   readonly done: () => number
   /** Returns the number of matches found so far. */
@@ -85,6 +87,9 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   /** The bytes that each of two methods searches before the faster one is chosen. */
   const trialBytes = 2 ** 17
   const binaryCheckBytes = 8192
+  /** Contents searched together, and their bytes: few enough that even a match in each line takes a few milliseconds. */
+  const maxTogether = 1024
+  const maxTogetherBytes = 2 ** 15
   /** The size in bytes at which an answer is sent; the other files are left to another job. */
   const maxAnswerBytes = 2 ** 22
   const maxStringLength = 2 ** 29 - 24
@@ -105,6 +110,8 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     readonly methods: Array<SearchMethod>
     readonly maxBytes: number
   }
+  /** Tests the candidates in the first `end` numbers. Returns false if no more are wanted. */
+  type TestCandidates = (triples: Int32Array, end: number, stop: number) => boolean
   interface SearchMethod {
     readonly multiLineRegex: RegExp | undefined
     bytes: number
@@ -186,8 +193,12 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     kernel.grow(bytes)
     memory = kernel.memory()
   }
-  const byteOrderMarkLength = (size: number): number =>
-    size >= 3 && memory[base] === 0xef && memory[base + 1] === 0xbb && memory[base + 2] === 0xbf ? 3 : 0
+  const byteOrderMarkLength = (size: number, start = 0): number => {
+    const at = base + start
+    return size >= 3 && memory[at] === 0xef && memory[at + 1] === 0xbb && memory[at + 2] === 0xbf ? 3 : 0
+  }
+  /** The starts of contents that are searched together, and the end of the last. */
+  const starts = new Int32Array(maxTogether + 1)
 
   const begin = (query: Query, batch: Batch): Search => {
     const prepared = preparedOf(query)
@@ -262,29 +273,44 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const contentEnd = (start: number, end: number, stop: number): number =>
       end < stop && end > start && memory[base + end - 1] === 13 ? end - 1 : end
 
-    const test = (triples: Int32Array, candidates: number, stop: number): void => {
-      const low = triples[1]!
-      const high = triples[candidates * 3 - 1]!
-      const ascii = isAscii(bytesOf(low, high))
-      const text =
-        ascii && high - low <= Math.min(maxDecodedBytes, candidates * 1024) && candidates > 2 ? latin1(low, high) : undefined
-      for (let i = 0; i < candidates * 3 && !isEnough(); i += 3) {
-        if (triples[i]! < from) continue
-        const start = triples[i + 1]!
-        const end = contentEnd(start, triples[i + 2]!, stop)
-        const line = text !== undefined ? text.slice(start - low, end - low) : ascii ? latin1(start, end) : utf8(start, end)
-        if (first(line)) addBytes(triples[i]!, start, end)
-      }
+    /** The candidates before `decodedUpTo` are decoded together if they are ASCII and close to each other. */
+    let decodedUpTo = 0
+    let decoded: string | undefined
+    let origin = 0
+    let areAscii = false
+    const decodeFrom = (triples: Int32Array, candidate: number, end: number): void => {
+      origin = triples[candidate + 1]!
+      decodedUpTo = candidate + 3
+      while (decodedUpTo < end && triples[decodedUpTo + 2]! - origin <= maxDecodedBytes) decodedUpTo += 3
+      const last = triples[decodedUpTo - 1]!
+      const count = (decodedUpTo - candidate) / 3
+      areAscii = isAscii(bytesOf(origin, last))
+      const isDense = count > 2 && last - origin <= Math.min(maxDecodedBytes, count * 1024)
+      decoded = areAscii && isDense ? latin1(origin, last) : undefined
     }
-    const candidates = (start: number, stop: number, line: number): void => {
-      for (let at = start, number = line; at < stop && !isEnough();) {
-        const found = kernel.lines(at, stop, number)
+    const testCandidate = (lineNumber: number, start: number, end: number): void => {
+      const line =
+        decoded !== undefined ? decoded.slice(start - origin, end - origin) : areAscii ? latin1(start, end) : utf8(start, end)
+      if (first(line)) addBytes(lineNumber, start, end)
+    }
+    const testAll: TestCandidates = (triples, end, stop) => {
+      for (let i = 0; i < end && !isEnough(); i += 3) {
+        if (triples[i]! < from) continue
+        if (i >= decodedUpTo) decodeFrom(triples, i, end)
+        const start = triples[i + 1]!
+        testCandidate(triples[i]!, start, contentEnd(start, triples[i + 2]!, stop))
+      }
+      return !isEnough()
+    }
+    const candidates = (start: number, stop: number, line: number, test: TestCandidates): void => {
+      for (let at = start, number = line; at < stop;) {
+        const found = kernel.lines(at, stop, number) * 3
         if (found === 0) return
         const triples = kernel.found()
-        test(triples, found, stop)
-        if (found * 3 < triples.length) return
-        number = triples[found * 3 - 3]! + 1
-        at = triples[found * 3 - 1]! + 1
+        decodedUpTo = 0
+        if (!test(triples, found, stop) || found < triples.length) return
+        number = triples[found - 3]! + 1
+        at = triples[found - 1]! + 1
       }
     }
 
@@ -351,7 +377,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     }
     const lines = (start: number, stop: number, line: number): void => {
       if (isEnough()) return
-      if (needles !== undefined) candidates(start, stop, line)
+      if (needles !== undefined) candidates(start, stop, line, testAll)
       else testAllLines(start, stop, line)
     }
 
@@ -365,17 +391,19 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       }
     }
 
+    const addWholeText = (start: number, end: number): void => {
+      if (!withText) return
+      texts.push(isAscii(bytesOf(start, end)) ? latin1(start, end) : utf8(start, end))
+      textLength += end - start
+    }
+
     const content = (size: number): number => {
       if (kernel.hasNul(0, Math.min(size, binaryCheckBytes))) return binary
       if (isWhole) searchWhole(size)
       else lines(byteOrderMarkLength(size), size, 1)
       if (count === 0) return 0
-      const all = bytesOf(0, size)
-      if (!isUtf8(all)) return binary
-      if (withText) {
-        texts.push(isAscii(all) ? latin1(0, size) : utf8(0, size))
-        textLength += size
-      }
+      if (!isUtf8(bytesOf(0, size))) return binary
+      addWholeText(0, size)
       return count
     }
 
@@ -448,6 +476,82 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       return size === pieceBytes ? searchLarge(bytes.length, read) : content(size)
     }
 
+    /** Copies contents one after another, each with a line feed, so that no line belongs to two. Returns their number. */
+    const gather = (contents: ReadonlyArray<Uint8Array>, before: number): number => {
+      let size = 0
+      let gathered = 0
+      for (; gathered < maxTogether && before + gathered < contents.length; gathered++) {
+        const bytes = contents[before + gathered]!
+        if (bytes.length > maxBytes || size + bytes.length >= maxTogetherBytes) break
+        starts[gathered] = size
+        memory.set(bytes, base + size)
+        size += bytes.length
+        memory[base + size++] = 10
+      }
+      starts[gathered] = size
+      return gathered
+    }
+    const markBinary = (before: number, gathered: number): void => {
+      if (!kernel.hasNul(0, starts[gathered]!)) return
+      for (let i = 0; i < gathered; i++) {
+        const end = starts[i + 1]! - 1
+        if (kernel.hasNul(starts[i]!, Math.min(starts[i]! + binaryCheckBytes, end))) files[before + i] = binary
+      }
+    }
+    /** Searches the contents that are in memory together: one pass over all, and then over the lines with a needle. */
+    const searchGathered = (before: number, gathered: number): void => {
+      const size = starts[gathered]!
+      markBinary(before, gathered)
+      let current = -1
+      let isWanted = false
+      let isAllText: boolean | undefined
+      let linesBefore = 0
+      let countedTo = 0
+      let bytesBefore = 0
+      let metaBefore = 0
+
+      const enter = (candidate: number): void => {
+        do current++
+        while (starts[current + 1]! <= candidate)
+        isWanted = files[before + current] !== binary
+        if (!isWanted) return
+        linesBefore += kernel.count(countedTo, starts[current]!)
+        countedTo = starts[current]!
+        bytesBefore = bytesLength
+        metaBefore = metaLength
+        count = 0
+      }
+      const leave = (): void => {
+        if (!isWanted || count === 0) return
+        const [start, end] = [starts[current]!, starts[current + 1]! - 1]
+        isAllText ??= isUtf8(bytesOf(0, size))
+        if (isAllText || isUtf8(bytesOf(start, end))) {
+          files[before + current] = count
+          addWholeText(start, end)
+        } else {
+          files[before + current] = binary
+          bytesLength = bytesBefore
+          metaLength = metaBefore
+        }
+      }
+      const testGathered: TestCandidates = (triples, end) => {
+        for (let i = 0; i < end; i += 3) {
+          const start = triples[i + 1]!
+          if (start >= starts[current + 1]!) {
+            leave()
+            enter(start)
+          }
+          if (!isWanted || isEnough()) continue
+          if (i >= decodedUpTo) decodeFrom(triples, i, end)
+          const content = start === starts[current] ? start + byteOrderMarkLength(triples[i + 2]! - start, start) : start
+          testCandidate(triples[i]! - linesBefore, content, contentEnd(content, triples[i + 2]!, starts[current + 1]! - 1))
+        }
+        return true
+      }
+      candidates(0, size, 1, testGathered)
+      leave()
+    }
+
     const codeOf = (error: unknown): unknown => (error as { readonly code?: unknown }).code
     const search = (path: string): number => {
       let file: number
@@ -479,35 +583,49 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       return bases[directory]!
     }
     const fileCount = (): number => ("contents" in batch ? batch.contents.length : names.length)
+    const isOver = (): boolean =>
+      done === fileCount() || isOutOfDescriptors || bytesLength + metaLength * 4 + textLength > maxAnswerBytes
+    const next = (): boolean => {
+      if (isOver()) return false
+      if (done === files.length) {
+        const larger = new Int32Array(files.length * 2)
+        larger.set(files)
+        files = larger
+      }
+      loadNeedles(prepared)
+      const usedBefore = bytesLength
+      const filledBefore = metaLength
+      count = 0
+      from = done === 0 && "from" in batch ? batch.from : 1
+      const found =
+        "contents" in batch
+          ? searchBytes(batch.contents[done]!)
+          : search("files" in batch ? names[done]! : `${at(batch)}/${names[done]!}`)
+      if (found < 0) {
+        bytesLength = usedBefore
+        metaLength = filledBefore
+      }
+      isOutOfDescriptors = found === noDescriptor
+      if (!isOutOfDescriptors) files[done++] = found
+      return !isOutOfDescriptors
+    }
+    const nextTogether = (): boolean => {
+      const isTogether = "contents" in batch && needles !== undefined && !isWhole && (done > 0 || batch.from === 1)
+      if (!isTogether || isOver()) return next()
+      const gathered = gather(batch.contents, done)
+      if (gathered < 2) return next()
+      loadNeedles(prepared)
+      from = 1
+      searchGathered(done, gathered)
+      done += gathered
+      return true
+    }
     return {
+      next,
+      nextTogether,
       done: () => done,
       matches: () => metaLength >> 2,
       hasGone: (from) => files.subarray(from, done).includes(gone),
-      next: () => {
-        if (done === fileCount() || isOutOfDescriptors || bytesLength + metaLength * 4 + textLength > maxAnswerBytes)
-          return false
-        if (done === files.length) {
-          const larger = new Int32Array(files.length * 2)
-          larger.set(files)
-          files = larger
-        }
-        loadNeedles(prepared)
-        const usedBefore = bytesLength
-        const filledBefore = metaLength
-        count = 0
-        from = done === 0 && "from" in batch ? batch.from : 1
-        const found =
-          "contents" in batch
-            ? searchBytes(batch.contents[done]!)
-            : search("files" in batch ? names[done]! : `${at(batch)}/${names[done]!}`)
-        if (found < 0) {
-          bytesLength = usedBefore
-          metaLength = filledBefore
-        }
-        isOutOfDescriptors = found === noDescriptor
-        if (!isOutOfDescriptors) files[done++] = found
-        return !isOutOfDescriptors
-      },
       answer: () => ({
         files: files.subarray(0, done),
         meta: meta.subarray(0, metaLength),

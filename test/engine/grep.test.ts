@@ -216,8 +216,11 @@ describe("grep", () => {
   it.effect("uses the Matching service if one is provided", () =>
     on({ "a.txt": "abc" }, (fs) =>
       Effect.gen(function* () {
-        const found = [[{ lineNumber: 7, lineContent: "from elsewhere", matchStart: 0, matchEnd: 4 }]]
-        const matching = { searchInline: () => [], searchInWorkers: () => Effect.succeed([{ found: found[0]! }]) }
+        const found = { lineNumber: 7, lineContent: "from elsewhere", matchStart: 0, matchEnd: 4 }
+        const matching: Matching = {
+          searchInline: () => [],
+          searchInWorkers: (_, { pathOf }) => Effect.succeed([{ found: [{ path: pathOf(0), ...found }] }])
+        }
         const { matches } = yield* Effect.provideService(fs.grep("(a|b)+"), Matching, matching)
         assert.strictEqual(matches[0]!.lineNumber, 7)
       })

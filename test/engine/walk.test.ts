@@ -21,6 +21,7 @@ const denied: Fault = { _tag: "AccessDenied", why: "permission" }
 const guarded = (fs: Filesystem.Algebra, closed: ReadonlyArray<string>, listed: Array<string>): Filesystem.Algebra => {
   const port: Backend = {
     ...fs.port,
+    explore: undefined,
     list: (path) =>
       Effect.suspend(() => {
         listed.push(path)

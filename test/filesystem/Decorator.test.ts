@@ -583,6 +583,17 @@ describe("traced", () => {
     )
   })
 
+  it.effect("counts the bytes that a search reads", () =>
+    observed(
+      Effect.gen(function* () {
+        const fs = traced(yield* memory({ tree: { a: "one\n", b: { c: "two\n", d: "" } } }))
+        assert.strictEqual((yield* fs.grep("two")).matches.length, 1)
+        assert.strictEqual(countOf(yield* metricsOf, "fs_algebra_read_bytes_total InMemory"), 8)
+      }),
+      recording()
+    )
+  )
+
   it.effect("keeps recording below other decorators", () => {
     const spans = recording()
     return observed(

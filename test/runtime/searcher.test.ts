@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { acrossLines } from "../../src/runtime/acrossLines.ts"
 import { type Found, scan } from "../../src/runtime/scan.ts"
 import type { Query } from "../../src/model/search.ts"
+import { found } from "../../src/runtime/packed.ts"
 import {
   batchOf,
   content,
@@ -63,6 +64,28 @@ const label = ({ needles, pattern: { flags, source } }: Query): string =>
 
 for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
   describe(`searcher, ${name}`, () => {
+    it("finds the same in contents that are searched together", () => {
+      const searcher = searcherWith(make())
+      const many = [...contents, large[0]!, ...contents.slice(0, 20)]
+      const asked = queries.filter(({ needles, pattern }) => needles !== undefined || pattern.literal !== undefined)
+      const variants: ReadonlyArray<readonly [options: Partial<Query>, from: number]> = [
+        [{}, 3],
+        [{ maxMatches: 2, maxBytes: 2000, includesText: true }, 1]
+      ]
+      for (const each of asked) {
+        for (const [options, from] of variants) {
+          const query = { ...each, ...options }
+          const search = searcher.begin(query, { contents: many, from })
+          while (search.nextTogether());
+          const packed = search.answer()
+          const wanted = many.map((bytes, i) => expected(bytes, query, i === 0 ? from : 1))
+          assert.deepStrictEqual(found(packed), wanted, label(query))
+          const texts = many.filter((_, i) => typeof wanted[i] !== "string" && wanted[i]!.length > 0).map(textOf)
+          assert.deepStrictEqual(packed.texts, query.includesText ? texts : undefined)
+        }
+      }
+    })
+
     const agree = (contents: ReadonlyArray<Uint8Array>, queries: ReadonlyArray<Query>, from: number): void =>
       holding(named(contents), (base) => {
         const searcher = searcherWith(make())

@@ -19,6 +19,7 @@ import { Buffer } from "../../runtime/buffer.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
 import * as Content from "./content.ts"
+import { makeExplore } from "./explorer.ts"
 import * as Children from "./hashTrie.ts"
 import {
   type Directory,
@@ -28,7 +29,8 @@ import {
   isFault,
   type Listener,
   type MemoryTree,
-  type Node
+  type Node,
+  sizeOf
 } from "./tree.ts"
 
 // Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks others nor
@@ -75,9 +77,6 @@ export const make = (options: { readonly caseInsensitive: boolean }): Watchers =
 const failNotFound = Effect.fail(notFound)
 const failNotADirectory = Effect.fail(notADirectory)
 const failDiskFull = Effect.fail(diskFull)
-
-const sizeOf = (node: Node): number =>
-  node.kind === "file" ? node.content.length : node.kind === "symlink" ? node.sizeBytes : 0
 
 const statOf = (node: Node, path: FsPath): FileStat => {
   const { createdAt, kind, mode, modifiedAt } = node
@@ -274,7 +273,8 @@ export const makeMemoryPort = (
           const removed = tree.removeTree(path, now(clock))
           return isFault(removed) ? Effect.fail(removed) : Effect.succeed(Option.some(removed))
         })
-    })
+    }),
+    explore: makeExplore(tree.get, !caseInsensitive)
   }
 }
 
@@ -309,7 +309,8 @@ const inOrder = (differences: Array<Difference>, caseInsensitive: boolean): Read
 
 const view = (captured: Captured, { caseInsensitive, relative, rules }: Options): Backend => {
   const top = topOf(captured)
-  const { handlers, list, open, readLink, stat } = makeReader((path) => find(top, caseInsensitive ? fold(path) : path))
+  const get = (path: FsPath): Node | undefined => find(top, caseInsensitive ? fold(path) : path)
+  const { handlers, list, open, readLink, stat } = makeReader(get)
   return {
     info: { name: "InMemory", root: "/", caseSensitive: !caseInsensitive, readOnly: true, confinement: "virtual" },
     stat,
@@ -323,7 +324,8 @@ const view = (captured: Captured, { caseInsensitive, relative, rules }: Options)
     attributes: { set: () => readOnly },
     rules: { ...rules, permits: () => false },
     locks: Locks.make({ caseSensitive: !caseInsensitive }),
-    perform: Request.handlers(handlers)
+    perform: Request.handlers(handlers),
+    explore: makeExplore(get, !caseInsensitive)
   }
 }
 

@@ -20,6 +20,7 @@ import { Limits, type LimitsShape } from "../../model/Limits.ts"
 import { make as makeSlice, replaceLatest, type Slice } from "../../model/Slice.ts"
 import type { SessionError } from "../../model/sessionError.ts"
 import type { Backend } from "../../port/Backend.ts"
+import type { Explore } from "../../port/explorer.ts"
 import * as Request from "../../port/Request.ts"
 import type { Cell, Slices } from "../../port/slices.ts"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -27,7 +28,7 @@ import * as Locks from "../../runtime/locks.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Content from "./content.ts"
 import * as Children from "./hashTrie.ts"
-import { type Captured, type Directory, isFault, type MemoryTree, type Node } from "./tree.ts"
+import { type Captured, type Directory, isFault, type MemoryTree, type Node, noChildren } from "./tree.ts"
 
 // Stores a whole tree as one item of a session's slice.
 //
@@ -133,7 +134,7 @@ class Builder {
     this.#folds = folds
     this.#limits = limits
     const place = { key: "", hash: 0, name: "", owner: this.#owner }
-    this.root = { kind: "directory", ...place, ...attributes, children: Children.empty, size: 0 }
+    this.root = { kind: "directory", ...place, ...attributes, ...noChildren }
     this.#directories.set(root, this.root)
   }
 
@@ -161,7 +162,7 @@ class Builder {
   }
 
   directory(path: string, attributes: EntryAttributes): string | undefined {
-    return this.#add(path, (place) => ({ kind: "directory", ...place, ...attributes, children: Children.empty, size: 0 }))
+    return this.#add(path, (place) => ({ kind: "directory", ...place, ...attributes, ...noChildren }))
   }
 
   file(path: string, attributes: EntryAttributes, content: Content.Content): string | undefined {
@@ -314,6 +315,23 @@ const persistChanges = (tree: MemoryTree, keep: () => void, findFault: () => Fau
   }
 }
 
+const guardExplore =
+  (explore: Explore, findFault: () => Fault | undefined): Explore =>
+  (pathOf, searches) =>
+    Effect.map(explore(pathOf, searches), (explorer) => ({
+      ...explorer,
+      take: () => {
+        const refused = findFault()
+        const readings = explorer.take()
+        return refused === undefined ? readings : readings.map(({ visit }) => ({ visit, children: refused }))
+      },
+      lend: (files) =>
+        Effect.suspend(() => {
+          const refused = findFault()
+          return refused === undefined ? explorer.lend!(files) : Effect.fail(refused)
+        })
+    }))
+
 const failWhile = (port: Backend, findFault: () => Fault | undefined): Backend => {
   const guardRead =
     <Args extends ReadonlyArray<unknown>, A, R>(read: (...args: Args) => Effect.Effect<A, Fault, R>) =>
@@ -321,9 +339,10 @@ const failWhile = (port: Backend, findFault: () => Fault | undefined): Backend =
       const refused = findFault()
       return refused === undefined ? read(...args) : Effect.fail(refused)
     }
-  const { history, links } = port
+  const { explore, history, links } = port
   return {
     ...port,
+    explore: explore && guardExplore(explore, findFault),
     stat: guardRead(port.stat),
     list: guardRead(port.list),
     open: guardRead(port.open),

@@ -13,6 +13,8 @@ import type * as DateTime from "effect/DateTime"
 import type { WatchEvent } from "../../model/Entry.ts"
 import type { Fault } from "../../model/FsError.ts"
 import { fold, type FsPath, isWithin, join, name, root } from "../../model/FsPath.ts"
+import type { Child } from "../../port/Backend.ts"
+import { inWalkOrder } from "../../port/explorer.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import * as Content from "./content.ts"
@@ -37,6 +39,8 @@ export interface Directory extends NodeFields {
   readonly kind: "directory"
   children: Children.Children<Node>
   size: number
+  /** The children in walk order since the last walk; dropped whenever a child is set or removed. */
+  ordered: ReadonlyArray<Child> | undefined
 }
 
 interface Link extends NodeFields {
@@ -97,6 +101,43 @@ export interface MemoryTree {
 export const isFault = <A extends object>(result: A | Fault): result is Fault => "_tag" in result
 
 const permissions = 0o7777
+
+export const sizeOf = (node: Node): number =>
+  node.kind === "file" ? node.content.length : node.kind === "symlink" ? node.sizeBytes : 0
+
+export const noChildren: Pick<Directory, "children" | "size" | "ordered"> = {
+  children: Children.empty,
+  size: 0,
+  ordered: undefined
+}
+
+/** A child as a walk sees it. It stays valid while its directory keeps it, so many walks share it. */
+class ListedNode implements Child {
+  readonly name: string
+  readonly kind: Node["kind"]
+  readonly addressable = true
+  readonly #node: Node
+
+  constructor(node: Node) {
+    this.name = node.name
+    this.kind = node.kind
+    this.#node = node
+  }
+
+  get sizeBytes(): number {
+    return sizeOf(this.#node)
+  }
+}
+
+/** Returns the children in walk order. They are sorted once until the directory changes. */
+export const inOrder = (self: Directory, caseSensitive: boolean): ReadonlyArray<Child> => {
+  if (self.ordered === undefined) {
+    const children: Array<Child> = []
+    Children.forEach(self.children, (node) => children.push(new ListedNode(node)))
+    self.ordered = inWalkOrder(children, caseSensitive)
+  }
+  return self.ordered
+}
 
 const childrenOf = (node: Node | undefined): Children.Children<Node> =>
   node?.kind === "directory" ? node.children : Children.empty
@@ -162,8 +203,7 @@ export const make = (options: {
     createdAt: options.now,
     modifiedAt: options.now,
     mode: 0o755,
-    children: Children.empty,
-    size: 0
+    ...noChildren
   }
 
   const keyOf = <Text extends string>(text: Text): Text => (folds ? fold(text) : text)
@@ -239,6 +279,7 @@ export const make = (options: {
 
   const putNode = <N extends Node>(holder: Directory, node: N): N => {
     holder.children = Children.set<Node>(holder.children, node, owner)
+    holder.ordered = undefined
     return node
   }
 
@@ -262,6 +303,7 @@ export const make = (options: {
   const detach = (holder: Directory, node: Node, now: DateTime.Utc): void => {
     holder.size--
     holder.modifiedAt = now
+    holder.ordered = undefined
     holder.children = holder.size === 0 ? Children.empty : Children.remove<Node>(holder.children, node, owner)
   }
 
@@ -303,7 +345,7 @@ export const make = (options: {
     const holder = parentForNew(path)
     if (isFault(holder)) return holder
     const times = { createdAt: now, modifiedAt: now }
-    insert(holder, { kind: "directory", ...named(path), ...times, mode: 0o755, children: Children.empty, size: 0 }, now)
+    insert(holder, { kind: "directory", ...named(path), ...times, mode: 0o755, ...noChildren }, now)
     emit("Created", path)
     return undefined
   }
@@ -419,7 +461,7 @@ export const make = (options: {
       else {
         if (existing !== undefined) detach(at, existing, now)
         const capturedDirectory = find(from, key.slice(0, end) as FsPath) as Directory
-        at = insert(at, { ...capturedDirectory, owner, children: Children.empty, size: 0 }, now)
+        at = insert(at, { ...capturedDirectory, owner, ...noChildren }, now)
       }
       start = end + 1
     }

@@ -1,0 +1,61 @@
+/**
+ * Explores a tree in memory for a walk: many directories per request, and the stored bytes of many files per call.
+ *
+ * Nothing is held between two requests. Each one finds the directories by their paths, so it sees the tree as it is then.
+ */
+import * as Effect from "effect/Effect"
+import { notADirectory, notFound } from "../../model/Fault.ts"
+import type { Fault } from "../../model/FsError.ts"
+import { fold, type FsPath } from "../../model/FsPath.ts"
+import type { SkipReason } from "../../model/search.ts"
+import type { Child } from "../../port/Backend.ts"
+import type { DirectoryFiles, DirectoryReading, Explore, Explorer, Visit } from "../../port/explorer.ts"
+import * as Content from "./content.ts"
+import * as Children from "./hashTrie.ts"
+import { inOrder, type MemoryTree, type Node } from "./tree.ts"
+
+/** Directories read at a time. Their entries are in memory anyway, but a walk that ends early reads few in vain. */
+const directoriesPerRequest = 64
+
+export const makeExplore =
+  (get: MemoryTree["get"], caseSensitive: boolean): Explore =>
+  <V extends Visit>(pathOf: (visit: V) => FsPath) => {
+    const childrenOf = (visit: V): ReadonlyArray<Child> | Fault => {
+      const node = get(pathOf(visit))
+      if (node === undefined) return notFound
+      return node.kind === "directory" ? inOrder(node, caseSensitive) : notADirectory
+    }
+
+    const lendFrom = ({ segments, visit }: DirectoryFiles<V>, out: Array<Uint8Array | SkipReason>): void => {
+      const directory = get(pathOf(visit))
+      for (const segment of segments) {
+        const key = caseSensitive ? segment : fold(segment)
+        const node = directory?.kind === "directory" ? Children.get<Node>(directory.children, key, 0, key.length) : undefined
+        out.push(node === undefined ? "gone" : node.kind === "file" ? Content.view(node.content) : "unreadable")
+      }
+    }
+
+    return Effect.sync((): Explorer<V> => {
+      let read: Array<DirectoryReading<V>> = []
+      return {
+        availableReads: () => (read.length === 0 ? directoriesPerRequest : 0),
+        read: (visits) => {
+          for (const visit of visits) read.push({ visit, children: childrenOf(visit) })
+        },
+        take: () => {
+          const taken = read
+          read = []
+          return taken
+        },
+        waitForReading: Effect.void,
+        keepOpen: () => {},
+        release: () => {},
+        lend: (files) =>
+          Effect.sync(() => {
+            const out: Array<Uint8Array | SkipReason> = []
+            for (const some of files) lendFrom(some, out)
+            return out
+          })
+      }
+    })
+  }

@@ -1,0 +1,207 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as Arbitrary from "effect/Arbitrary"
+import * as DateTime from "effect/DateTime"
+import * as Effect from "effect/Effect"
+import * as Exit from "effect/Exit"
+import * as Schema from "effect/Schema"
+import * as Scope from "effect/Scope"
+import * as Stream from "effect/Stream"
+import * as InMemory from "../../../src/backends/InMemory.ts"
+import * as MemoryPort from "../../../src/backends/memory/port.ts"
+import * as MemoryTree from "../../../src/backends/memory/tree.ts"
+import * as Filesystem from "../../../src/filesystem/Filesystem.ts"
+import { join } from "../../../src/model/FsPath.ts"
+import type { FsPath } from "../../../src/model/FsPath.ts"
+import { type Backend, portable } from "../../../src/port/Backend.ts"
+import { inWalkOrder, type Visit } from "../../../src/port/explorer.ts"
+import * as Session from "../../../src/workspace/Session.ts"
+import { content } from "../../runtime/searched.ts"
+import { runStep, Step } from "./memoryModel.ts"
+
+interface Place extends Visit {
+  readonly path: FsPath
+}
+
+const at = (path: string): Place => ({ above: undefined, segment: path, path: path as FsPath })
+
+const explored = (port: Backend) => port.explore!<Place>(({ path }) => path, true)
+
+/** Every directory and every file below the root, once by the explorer and once by the primitives. */
+const compareAll = Effect.fnUntraced(function* (port: Backend) {
+  const { caseSensitive } = port.info
+  const explorer = yield* explored(port)
+  const pending = [at(".")]
+  for (let visit = pending.pop(); visit !== undefined; visit = pending.pop()) {
+    explorer.read([visit])
+    const [reading] = explorer.take()
+    const listed = inWalkOrder(yield* port.list(visit.path), caseSensitive)
+    const children = reading!.children as typeof listed
+    assert.deepStrictEqual(
+      children.map(({ addressable, kind, name, sizeBytes }) => ({ name, kind, addressable, sizeBytes })),
+      listed as never
+    )
+    const [lent] = yield* explorer.lend!([{ visit, segments: ["none"] }])
+    assert.strictEqual(lent, "gone")
+    for (const { kind, name } of children) {
+      const path = join(visit.path, name)
+      if (kind === "directory") pending.push(at(path))
+      const [lent] = yield* explorer.lend!([{ visit, segments: [name] }])
+      const bytes = kind !== "file" ? "unreadable" : yield* Effect.flatMap(port.open(path), ({ read }) => read(0, 100))
+      assert.deepStrictEqual(lent, bytes)
+    }
+  }
+}, Effect.scoped)
+
+for (const caseInsensitive of [false, true]) {
+  const Moments = Arbitrary.array(
+    Arbitrary.all({
+      steps: Arbitrary.array(Step, { maxLength: 8 }),
+      restore: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: -3, maximum: 3 })))
+    }),
+    { maxLength: 6 }
+  )
+  it.effect.prop(
+    `a walk in memory sees each change, capture and restore${caseInsensitive ? ", ignoring case" : ""}`,
+    [Moments],
+    ([moments]) =>
+      Effect.gen(function* () {
+        const now = DateTime.makeUnsafe(0)
+        const listener: MemoryTree.Listener = { isActive: () => false, emit: () => {} }
+        const tree = MemoryTree.make({ now, caseInsensitive, listener })
+        const settings = { caseInsensitive, rules: {} }
+        const port = MemoryPort.makeMemoryPort(tree, MemoryPort.make({ caseInsensitive }), settings)
+        const history = MemoryPort.makeMemoryHistory(tree, settings)
+        const kept: Array<MemoryTree.Captured> = []
+        for (const { restore, steps } of moments) {
+          for (const step of steps) {
+            yield* Effect.ignore(runStep(port, step))
+            yield* compareAll(port)
+          }
+          const captured = yield* history.capture
+          kept.push(captured as MemoryTree.Captured)
+          const old = kept[restore]
+          if (old !== undefined && moments.length % 2 === 0) yield* history.restore(old, undefined)
+          else if (old !== undefined) yield* history.restore(old, ["a" as FsPath, "b/a" as FsPath])
+          yield* compareAll(port)
+        }
+        for (const captured of kept) yield* compareAll(history.view(captured))
+      }),
+    { arbitrary: { runs: 100 } }
+  )
+}
+
+const edges = [
+  "",
+  "\n",
+  "\r\n",
+  "foo",
+  "foo\r",
+  "foo\r\nfoo",
+  "\ufefffoo\nfoo\n",
+  "foo\0",
+  "x\n\nfoo\n",
+  `${"y".repeat(70_000)}\nfoo\n`
+]
+
+/** Directories of files with awkward contents: byte order marks, no last line feed, invalid and binary bytes. */
+const tree: InMemory.Tree = {
+  edges: Object.fromEntries(edges.map((text, i) => [`e${i}`, text])),
+  ...Object.fromEntries(
+    Array.from({ length: 12 }, (_, directory) => [
+      `d${directory}`,
+      Object.fromEntries(
+        Array.from({ length: 40 }, (_, file) => {
+          const seed = directory * 40 + file
+          return [`f${file}.txt`, content(seed, (seed * seed * 7) % 3000)]
+        })
+      )
+    ])
+  ),
+  link: { link: "edges" },
+  large: "foo bar\n".repeat(60_000)
+}
+
+describe("grep in memory", () => {
+  const patterns = [
+    "foo",
+    "fo+",
+    "bar$",
+    "^import .* from",
+    "return",
+    "[fx]oo?",
+    "a|b",
+    "\u00e9t\u00e9",
+    "nowhere",
+    "foo\\s+bar"
+  ]
+  const options: ReadonlyArray<Filesystem.GrepOptions> = [
+    {},
+    { ignoreCase: true },
+    { maxMatches: 7, context: 1 },
+    { maxMatches: 100_000, maxFileSize: 2000 },
+    { multiline: true, maxMatches: 100_000 }
+  ]
+
+  it.effect("gives the same matches, skips and cursors with and without lent contents", () =>
+    Effect.gen(function* () {
+      const port = yield* InMemory.make({ tree })
+      const [fast, derived] = [Filesystem.make(port), Filesystem.make(portable(port))]
+      for (const pattern of patterns) {
+        for (const option of options) {
+          const one = yield* fast.grep(pattern, option)
+          assert.deepStrictEqual(one, yield* derived.grep(pattern, option), `${pattern} ${JSON.stringify(option)}`)
+          if (one.next === undefined) continue
+          const after = { ...option, after: one.next }
+          assert.deepStrictEqual(yield* fast.grep(pattern, after), yield* derived.grep(pattern, after))
+        }
+      }
+    })
+  )
+
+  it.effect("names the file on which a pattern takes too long, after the matches of earlier files", () =>
+    Effect.gen(function* () {
+      const earlier = Object.fromEntries(Array.from({ length: 50 }, (_, i) => [`a${i}`, "aab\n"]))
+      const fs = Filesystem.make(yield* InMemory.make({ tree: { ...earlier, hostile: `${"a".repeat(40)}\n`, z: "aab\n" } }))
+      const found: Array<string> = []
+      const all = Stream.runForEach(fs.grepStream("^(a+)+b$"), ({ path }) => Effect.sync(() => found.push(path)))
+      const error = yield* Effect.flip(all)
+      assert.deepStrictEqual([error._tag, (error as { readonly path?: string }).path], ["Timeout", "hostile"])
+      assert.strictEqual(found.length, 50)
+    })
+  )
+
+  it.effect("skips a file that another fiber removed after its directory was listed", () =>
+    Effect.gen(function* () {
+      const fs = Filesystem.make(yield* InMemory.make({ tree: { a: "foo\n", b: "foo\n", c: { d: "foo\n" } } }))
+      const found: Array<string> = []
+      yield* Stream.runForEach(fs.globStream("**"), ({ path }) =>
+        Effect.andThen(
+          Effect.sync(() => found.push(path)),
+          path === "a" ? fs.delete("c", { recursive: true }) : Effect.void
+        )
+      )
+      assert.deepStrictEqual(found.slice(0, 2), ["a", "b"])
+      assert.deepStrictEqual((yield* fs.grep("foo")).matches.length, 2)
+    })
+  )
+})
+
+describe("a filesystem of a session that has ended", () => {
+  it.effect("refuses walks and searches like every other call", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const session = yield* Session.make()
+      const port = yield* Scope.provide(InMemory.makeSession(session, { tree: { a: "foo\n" } }), scope)
+      const fs = Filesystem.make(port)
+      assert.strictEqual((yield* fs.grep("foo")).matches.length, 1)
+      const explorer = yield* explored(port)
+      yield* Scope.close(scope, Exit.void)
+      const refused = yield* Effect.flip(port.list("." as FsPath))
+      explorer.read([at(".")])
+      assert.deepStrictEqual(explorer.take()[0]!.children, refused as never)
+      assert.deepStrictEqual(yield* Effect.flip(explorer.lend!([{ visit: at("."), segments: ["a"] }])), refused)
+      assert.strictEqual((yield* Effect.flip(fs.grep("foo")))._tag, "Unavailable")
+      assert.strictEqual((yield* Effect.flip(fs.glob("**")))._tag, "Unavailable")
+    }).pipe(Effect.scoped)
+  )
+})
