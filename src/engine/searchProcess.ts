@@ -235,7 +235,7 @@ class Running {
         records.push(states.unusual, 0, searched)
         continue
       }
-      left -= 1 + (below.entries >> 3) + (searched >> 1)
+      left -= 1 + (below.entries >> 3) + searched
       records.push(states.decided, out.codes.length - before.items, searched)
       for (let i = below.directories.length - 1; i >= 0; i--) pending.push(below.directories[i]!)
     }

@@ -34,8 +34,8 @@ const maxEmitted = 4096
  * From `nearAheadLimit` on, the walk reads only directories near the current one ahead. From `farAheadLimit` on, it
  * reads none ahead. 64 children count as one directory.
  */
-const nearAheadLimit = 4096
-const farAheadLimit = 8192
+const nearAheadLimit = 16384
+const farAheadLimit = 65536
 const nearWindow = 256
 const fullWindow = 512
 
@@ -53,7 +53,7 @@ const directoriesBeforeWarmProcesses = 24
 const directoriesBeforeColdProcesses = 128
 const maxDirectoriesPerJob = 64
 /** The budgets of jobs. The first jobs end early, so that all processes get directories. */
-const jobBudget = 160
+const jobBudget = 400
 const firstJobBudget = 16
 
 const ignoreFileNames: ReadonlyArray<Child> = [".gitignore", ".ignore"].map((name) => ({
