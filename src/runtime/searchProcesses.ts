@@ -10,7 +10,7 @@ import type * as Sea from "node:sea"
 import type { Socket } from "node:net"
 import type * as Os from "node:os"
 import { type Order, progressTicket, type TreePlace, type TreeReport, type TreeSearch } from "../model/treeSearch.ts"
-import { builtin, isNode, v8 } from "./node.ts"
+import { basename, builtin, isNode, v8 } from "./node.ts"
 import { searchProgram, type SearchProgram } from "./searchProgram.ts"
 
 export interface SearchJob {
@@ -26,6 +26,8 @@ export interface ProcessSearch {
   /** Returns the number of jobs to send now; 0 while no process has started, and for ever if none can. */
   readonly room: () => number
   readonly send: (job: SearchJob) => void
+  /** False once a process has ended during a job of this search, which then goes on without processes. */
+  readonly isUsable: () => boolean
   /** Withdraws all jobs, which then get no report. */
   readonly end: () => void
 }
@@ -69,8 +71,9 @@ const maxJobsPerProcess = 2
 const retryDelayMillis = 10_000
 const idleLifetimeMillis = 5000
 const tickMillis = 100
+const maxQuietTicks = 2
 /** Milliseconds without progress after which a process is ended, beyond the budget of a pattern for one file. */
-const graceMillis = 1000
+const graceMillis = 300
 /** Milliseconds without progress for a search without such a budget. A disk may respond slowly. */
 const slowDiskMillis = 10_000
 /** Milliseconds without progress after the search has ended. */
@@ -81,10 +84,21 @@ const canStart = (): boolean => {
   if (!isNode || process.platform !== "linux") return false
   const { bun, deno, electron } = process.versions as Record<string, string | undefined>
   if (bun !== undefined || deno !== undefined || electron !== undefined) return false
+  // Some programs contain Node and the application in one file, which would start the application again.
+  if (!/^node(?:js)?[-.\d]*$/.test(basename(process.execPath))) return false
   const permission = (process as { readonly permission?: { readonly has: (scope: string) => boolean } }).permission
   if (permission !== undefined && !permission.has("child")) return false
   return !((builtin<typeof Sea>("node:sea") as { readonly isSea?: () => boolean }).isSea?.() ?? false)
 }
+
+/** Returns a report that leaves all directories of a job. */
+const untouched = ({ directories }: SearchJob): TreeReport => ({
+  ticket: progressTicket,
+  directories: new Int32Array(3 * directories.length),
+  codes: new Uint8Array(0),
+  names: "",
+  matches: undefined
+})
 
 /** Collects the bytes of a stream into frames: four bytes of length, then a body. */
 const makeFrameReader = (onFrame: (body: Buffer) => void): ((bytes: Buffer) => void) => {
@@ -141,6 +155,9 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
     child.stdin!.write(value)
     child.stdin!.uncork()
   }
+  /** Tests whether a slot may get jobs. One that has been silent for a while may work on a pattern that never ends. */
+  const isResponsive = ({ isReady, quietTicks }: Slot): boolean => isReady && quietTicks <= maxQuietTicks
+
   const order = (slot: Slot, value: Order): void => sendFrame(slot, serialize(value))
 
   const updateRef = ({ child, jobs }: Slot): void => {
@@ -178,11 +195,10 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
     if (!slot.isReady) delayStarts()
     const jobs = [...slot.jobs.values()]
     slot.jobs.clear()
-    for (const { search } of jobs) {
-      search.isBroken = true
-      search.pending--
-    }
-    for (const { job, search } of jobs) if (!search.isEnded) job.done(undefined)
+    for (const { search } of jobs) search.pending--
+    // The process worked on the oldest job. The other jobs are not to blame, and their directories are sent again.
+    if (jobs[0] !== undefined) jobs[0].search.isBroken = true
+    for (const { job, search } of jobs) if (!search.isEnded) job.done(search.isBroken ? undefined : untouched(job))
   }
 
   const receive = (slot: Slot, report: TreeReport): void => {
@@ -230,7 +246,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
         child.kill("SIGKILL")
       }
     })
-    if (program.text !== undefined) sendFrame(slot, Buffer.from(program.text))
+    if (program.text !== undefined) sendFrame(slot, Buffer.from(program.text, "base64"))
     updateRef(slot)
   }
 
@@ -250,7 +266,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
   }
 
   const send = (search: RunningSearch, job: SearchJob): void => {
-    const [first, ...others] = slots.filter(({ isReady }) => isReady)
+    const [first, ...others] = slots.filter(isResponsive)
     const slot = others.reduce((least, one) => (one.jobs.size < least.jobs.size ? one : least), first!)
     if (!slot.searches.has(search.number)) {
       slot.searches.add(search.number)
@@ -289,14 +305,15 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
       return {
         room: () => {
           if (search.isBroken) return 0
-          const ready = slots.filter(({ isReady }) => isReady).length
-          return Math.max(0, maxJobsPerProcess * ready - search.pending)
+          return Math.max(0, maxJobsPerProcess * slots.filter(isResponsive).length - search.pending)
         },
+        isUsable: () => !search.isBroken,
         send: (job) => send(search, job),
         end: () => {
           search.isEnded = true
           for (const slot of slots) {
-            slot.quietTicks = 0
+            const [oldest] = slot.jobs.values()
+            if (oldest?.search === search) slot.quietTicks = 0
             if (slot.searches.delete(search.number)) order(slot, { _tag: "End", search: search.number })
           }
           scheduleEnd()

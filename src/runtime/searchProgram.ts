@@ -6,14 +6,17 @@
  */
 import { Fs } from "./node.ts"
 
-/** The arguments with which Node runs the program, and the text that the program's loader reads first. */
 export interface SearchProgram {
+  /** The arguments with which Node runs the program. */
   readonly args: ReadonlyArray<string>
+  /** The text that the program reads first: compressed by brotli, in base64. */
   readonly text: string | undefined
 }
 
 export const searchProgram = (): SearchProgram | undefined => {
-  const { pathname } = new URL("../engine/searchProcess.ts", import.meta.url)
-  const path = decodeURIComponent(pathname)
+  const here: unknown = import.meta.url
+  // A bundler of the sources may leave no address.
+  if (typeof here !== "string" || !here.startsWith("file:")) return undefined
+  const path = decodeURIComponent(new URL("../engine/searchProcess.ts", here).pathname)
   return Fs.existsSync(path) ? { args: ["--no-warnings", path], text: undefined } : undefined
 }

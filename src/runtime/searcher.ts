@@ -597,13 +597,18 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       const filledBefore = metaLength
       count = 0
       from = done === 0 && "from" in batch ? batch.from : 1
-      const found =
-        "contents" in batch
-          ? searchBytes(batch.contents[done]!)
-          : search("files" in batch ? names[done]! : `${at(batch)}/${names[done]!}`)
-      if (found < 0) {
-        bytesLength = usedBefore
-        metaLength = filledBefore
+      let found = unreadable
+      try {
+        found =
+          "contents" in batch
+            ? searchBytes(batch.contents[done]!)
+            : search("files" in batch ? names[done]! : `${at(batch)}/${names[done]!}`)
+      } finally {
+        // After an error too, the matches of this file must not be taken for those of the next one.
+        if (found < 0) {
+          bytesLength = usedBefore
+          metaLength = filledBefore
+        }
       }
       isOutOfDescriptors = found === noDescriptor
       if (!isOutOfDescriptors) files[done++] = found

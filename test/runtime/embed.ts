@@ -2,6 +2,7 @@
 import { writeFileSync } from "node:fs"
 import { join, resolve } from "node:path"
 import { pathToFileURL } from "node:url"
+import { brotliCompressSync } from "node:zlib"
 import { rolldown } from "rolldown"
 
 const embedWorkerProgram = async (directory: string, name: string): Promise<void> => {
@@ -21,7 +22,7 @@ const read = (size) => {
   }
   return bytes;
 };
-const text = read(read(4).readUInt32LE()).toString();
+const text = require("node:zlib").brotliDecompressSync(read(read(4).readUInt32LE())).toString();
 require("node:vm").runInThisContext(text, { filename: "fs-algebra-search.js" })(require);`
 
 const embedSearchProgram = async (directory: string): Promise<void> => {
@@ -31,7 +32,7 @@ const embedSearchProgram = async (directory: string): Promise<void> => {
   const [chunk, ...others] = output
   if (others.length > 0) throw new Error("the search program has several chunks")
   const text = `(function (require) {${chunk.code}\n})`
-  const program = { args: ["-e", loader], text }
+  const program = { args: ["-e", loader], text: brotliCompressSync(text).toString("base64") }
   writeFileSync(
     join(directory, "runtime/searchProgram.js"),
     `export const searchProgram = () => (${JSON.stringify(program)});\n`

@@ -76,6 +76,42 @@ describe("the pool of search processes", () => {
     assert.strictEqual(reports, 0)
   })
 
+  it("ends a silent process although other searches begin and end on it", async () => {
+    const children: Array<ChildProcess> = []
+    const pool = make(1, program("setInterval(() => {}, 1000)"), (command, args, options) => {
+      const child = process.getBuiltinModule("node:child_process").spawn(command, args, options)
+      children.push(child)
+      return child
+    })
+    const query = { patternBudgetMillis: 200 } as NonNullable<TreeSearch["query"]>
+    const search = pool.begin({ ...tree, query }, false)!
+    await until(() => search.room() > 0)
+    const report = new Promise((done) => search.send({ place, directories: [""], budget: 1, done }))
+    const timer = setInterval(() => pool.begin(tree, false)?.end(), 50)
+    try {
+      assert.isUndefined(await report)
+      assert.isFalse(search.isUsable())
+    } finally {
+      clearInterval(timer)
+      pool.end()
+    }
+  })
+
+  it("gives back the directories of other searches when the process of a pattern that never ends is killed", async () => {
+    const pool = make(1, program("setInterval(() => {}, 1000)"))
+    const query = { patternBudgetMillis: 200 } as NonNullable<TreeSearch["query"]>
+    const endless = pool.begin({ ...tree, query }, false)!
+    const other = pool.begin(tree, false)!
+    await until(() => other.room() > 0)
+    const ended = new Promise((done) => endless.send({ place, directories: [""], budget: 1, done }))
+    const report = new Promise<unknown>((done) => other.send({ place, directories: ["a", "b"], budget: 1, done }))
+    assert.isUndefined(await ended)
+    assert.deepInclude((await report) as object, { directories: new Int32Array(6), names: "" })
+    assert.isTrue(other.isUsable())
+    assert.isFalse(endless.isUsable())
+    pool.end()
+  })
+
   it("ends a process whose answer it cannot read, and reports that its jobs were not done", async () => {
     const pool = make(1, program('process.stdin.once("data", () => process.stdout.write(Buffer.from([1, 0, 0, 0, 7])))'))
     const search = pool.begin(tree, false)!

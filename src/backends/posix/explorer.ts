@@ -437,6 +437,8 @@ const makeHostExplorer = <V extends Visit>(
   const treeSearch = available && makeTreeSearcher(confined, available, refuseHardlinks, pathOf, () => wake?.())
 
   const waitForReport: Effect.Effect<void> = Effect.callback<void>((resume) => {
+    // A report may arrive between the last test and this call, because other fibers may run in between.
+    if (done.length + relistQueue.length > 0 || treeSearch?.hasReadings() === true) return resume(Effect.void)
     wake = () => {
       wake = undefined
       resume(Effect.void)

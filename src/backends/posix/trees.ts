@@ -1,13 +1,13 @@
 /** Sends subtrees of a host directory to the search processes. */
-import type { FsPath } from "../../model/FsPath.ts"
+import { type FsPath, root } from "../../model/FsPath.ts"
 import { is as isFault } from "../../model/Fault.ts"
 import type { TreePlace } from "../../model/treeSearch.ts"
 import type { TreeReading, TreeSearcher, Visit } from "../../port/explorer.ts"
 import type { ProcessSearch, SearchProcesses } from "../../runtime/searchProcesses.ts"
 import { type Confined, hostPath, mayBeLossy } from "./place.ts"
 
-/** Returns the place of a directory on the host, if processes can enter it by its path. */
-const placeOf = (confined: Confined, path: FsPath): { readonly device: number; readonly inode: number } | undefined => {
+/** Returns the identity of a directory, or `undefined` if it cannot be opened or the filesystem is closed. */
+const identityOf = (confined: Confined, path: FsPath): { readonly device: number; readonly inode: number } | undefined => {
   try {
     const place = confined.directory(path)
     if (isFault(place)) return undefined
@@ -40,6 +40,7 @@ export const makeTreeSearcher = <V extends Visit>(
 
   /** Asks for the path of the root each time, because the root may have been moved. */
   const place = (): TreePlace | undefined => {
+    if (identityOf(confined, root) === undefined) return undefined
     const top = confined.rootPath()
     if (typeof top !== "string" || mayBeLossy(top) || identity === undefined) return undefined
     const path = basePath === "." ? top : hostPath(top, basePath!)
@@ -55,7 +56,7 @@ export const makeTreeSearcher = <V extends Visit>(
       isWarm: processes.areWarm,
       begin: (tree, base) => {
         basePath = pathOf(base)
-        identity = placeOf(confined, basePath)
+        identity = identityOf(confined, basePath)
         if (place() === undefined) return false
         search = processes.begin(tree, refuseHardlinks)
         return search !== undefined
@@ -72,7 +73,7 @@ export const makeTreeSearcher = <V extends Visit>(
         return taken
       }
     },
-    isBegun: () => search !== undefined,
+    isBegun: () => search?.isUsable() === true,
     hasReadings: () => readings.length > 0,
     end: () => search?.end()
   }

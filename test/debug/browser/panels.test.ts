@@ -167,7 +167,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
           const [, found] = /(\d+) of 60 events/.exec(await page.locator(".bar-count").innerText()) ?? []
           return Math.abs(Number(found) - calls / 2)
         }).toBeLessThanOrEqual(1)
-        await page.getByTitle("Show all of the time").click()
+        await page.getByTitle("Show the whole time span").click()
         await page.getByText(`${calls} events`).waitFor()
       }))
   })
@@ -618,7 +618,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
           hash!,
           async (page) => {
             const empty = page.getByRole("status").filter({ hasText: title! })
-            await empty.getByText(title!).waitFor()
+            await empty.getByText(title!, { exact: true }).waitFor()
             await soon(() => empty.innerText()).toContain(hint!)
           },
           { url: bare.url }

@@ -36,8 +36,6 @@ const maxEndBytes = 64
 /** The smallest answer for which room is allocated in advance. */
 const minFirstBytes = 256 * 1024
 
-const noBytes: Buffer = Buffer.alloc(0)
-
 interface Answer {
   readonly bytes: Buffer
   readonly status: number
@@ -58,6 +56,7 @@ interface Answers {
  * With `refusesTrailingOutput`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
  */
 export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers => {
+  const noBytes: Buffer = Buffer.alloc(0)
   let end: Buffer | undefined
   /** The beginning of a large answer. Chunks that are copied at once are collected early. */
   let first = noBytes
@@ -65,7 +64,7 @@ export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers 
   let kept: Array<Uint8Array> = []
   let size = 0
   /** The last bytes of the output, which may contain the beginning of an end line. */
-  let tail: Buffer = Buffer.alloc(0)
+  let tail = noBytes
 
   const keep = (chunk: Uint8Array): void => {
     const room = maxBytes - size
@@ -95,7 +94,7 @@ export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers 
       first = expectedBytes < minFirstBytes ? noBytes : Buffer.allocUnsafeSlow(expectedBytes + maxEndBytes)
       kept = []
       size = 0
-      tail = Buffer.alloc(0)
+      tail = noBytes
     },
     take: (chunk) => {
       if (end === undefined) return "unasked"
