@@ -259,9 +259,8 @@ type EnterDirectory<E> = (draft: DirectoryDraft, children: ReadonlyArray<Scanned
 const maxListAttempts = 3
 
 /**
- * Lists again a directory that was not found. Another program may have renamed or replaced the directory for a moment.
- *
- * Returns `undefined` if the directory was removed.
+ * Lists a directory, with up to `maxListAttempts` attempts if it is not found. Another program may be renaming or replacing
+ * the directory. Returns `undefined` if the last attempt does not find it either.
  */
 const relistMissing = (
   port: Backend,

@@ -190,20 +190,22 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("runs in processes without environment, in no directory of the tree, and never more than the processors", () =>
-    Effect.gen(function* () {
-      yield* warmUp
-      const pids = processesOf(process.pid)
-      assert.isAbove(pids.length, 0)
-      assert.isAtMost(pids.length, 4)
-      for (const pid of pids) {
-        assert.strictEqual(Fs.readFileSync(`/proc/${pid}/environ`, "utf8"), "")
-        yield* Effect.promise(() => until(() => Fs.readlinkSync(`/proc/${pid}/cwd`) === "/"))
-      }
-    }).pipe(Effect.scoped)
+  it.live(
+    "runs in at most as many processes as there are processors, without environment variables, in no directory of the tree",
+    () =>
+      Effect.gen(function* () {
+        yield* warmUp
+        const pids = processesOf(process.pid)
+        assert.isAbove(pids.length, 0)
+        assert.isAtMost(pids.length, 4)
+        for (const pid of pids) {
+          assert.strictEqual(Fs.readFileSync(`/proc/${pid}/environ`, "utf8"), "")
+          yield* Effect.promise(() => until(() => Fs.readlinkSync(`/proc/${pid}/cwd`) === "/"))
+        }
+      }).pipe(Effect.scoped)
   )
 
-  it.live("names the file of a pattern that never ends, and ends the process that worked on it", () =>
+  it.live("reports the file on which a pattern backtracks without end, and terminates the process that searched it", () =>
     Effect.gen(function* () {
       yield* warmUp
       const root = freshRoot()
@@ -224,7 +226,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("ends the process of an interrupted search that never ends", () =>
+  it.live("terminates the process of an endless search when the search is interrupted", () =>
     Effect.gen(function* () {
       yield* warmUp
       const root = freshRoot()
@@ -243,7 +245,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("goes on when its processes are killed", () =>
+  it.live("completes when its processes are killed", () =>
     Effect.gen(function* () {
       yield* warmUp
       const root = freshRoot()
@@ -258,7 +260,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("follows a root that is moved, and finds nothing of a directory that takes its place", () =>
+  it.live("follows a root that is moved, and finds nothing in a directory that replaces it", () =>
     Effect.gen(function* () {
       yield* warmUp
       const root = freshRoot()
@@ -272,7 +274,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("leaves no process behind when its program is killed in the middle of a pattern that never ends", () =>
+  it.live("leaves no process behind when its program is killed during an endless search", () =>
     Effect.gen(function* () {
       const root = freshRoot()
       grow(root, 400)

@@ -50,7 +50,7 @@ export const directoryStates = { other: 0, otherNames: 1, same: 2 } as const
 
 export interface CompareReport {
   readonly _tag: "Compared"
-  /** The state of each directory. */
+  /** One value of `directoryStates` per directory, in the order of `CompareOrder.directories`. */
   readonly states: Uint8Array<ArrayBuffer>
 }
 
