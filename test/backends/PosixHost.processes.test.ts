@@ -1,4 +1,4 @@
-/** Searches of host trees that are so large that search processes take part. */
+/** Tests searches of host trees that are large enough for search processes. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -52,7 +52,7 @@ const parentOf = (pid: string): number => {
   }
 }
 
-/** Returns the search processes of a process. */
+/** Returns the ids of the search processes that a process started. */
 const processesOf = (parent: number): ReadonlyArray<string> =>
   Fs.readdirSync("/proc").filter(
     (pid) => /^\d+$/.test(pid) && commandLineOf(pid).includes("searchProcess") && parentOf(pid) === parent
@@ -62,7 +62,7 @@ const until = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-/** Waits until processes run, so that the next search uses them. */
+/** Waits until search processes are ready, so that the next search uses them. */
 const warmUp = Effect.gen(function* () {
   const root = freshRoot()
   grow(root, 300)
@@ -89,7 +89,7 @@ const names = [
   "lib"
 ]
 
-/** Grows a random tree with ignore files, links, and names that no path can express. */
+/** Creates a random tree with ignore files, links, and names that no path can express. */
 const growAtRandom = (root: string, next: () => number): void => {
   const directories = [""]
   for (let i = 0; i < 120; i++) {
@@ -128,7 +128,7 @@ const growAtRandom = (root: string, next: () => number): void => {
 }
 
 describe.runIf(canRun)("a search of a large tree by processes", () => {
-  it.live("gives the results, the order and the skipped entries of a search by the primitives", () =>
+  it.live("returns the same results, order and skipped entries as a search by the primitive operations", () =>
     Effect.gen(function* () {
       yield* warmUp
       for (let seed = 0; seed < runs(16); seed++) {

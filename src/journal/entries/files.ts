@@ -113,7 +113,7 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   isFinal: Schema.Boolean,
   /** The path of the file. Set at offset 0 only. */
   path: Schema.optionalKey(Schema.String),
-  /** How the write treats an existing file. Set at offset 0 only. @default "overwrite" */
+  /** The treatment of an existing file. Set at offset 0 only. @default "overwrite" */
   createMode: Schema.optionalKey(createMode),
   ...writeFields,
   /** Set at offset 0 only. */
