@@ -302,7 +302,7 @@ const failureTable: Table = {
     advice: "Make the pattern simpler or the search narrower, or search with literal set to true."
   }),
   IoError: ({ code, detail, path }, call) => ({
-    happened: `The operating system failed on ${quotePath(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
+    happened: `The operating system reported an error for ${quotePath(path)}: ${withoutRoot(detail, call)}${code === undefined ? "" : ` (${code})`}.`,
     advice: "Try again; if it fails once more, tell the user."
   }),
   NotText: ({ encoding, offset, path }, { tool }) => ({
@@ -320,7 +320,7 @@ const failureTable: Table = {
   Conflict: describeConflict,
   Unsupported: ({ feature }) => ({
     happened: `This filesystem does not support ${feature}.`,
-    advice: "Do it another way; another path does not help."
+    advice: "Complete the task without this feature; another path does not help."
   }),
   Unavailable: ({ detail, hint, operation }, call) =>
     operation === "exec" || operation === "eval"
@@ -346,7 +346,7 @@ const failureTable: Table = {
   }),
   SessionError: ({ detail }, call) => ({
     happened: `The session could not be changed or read: ${withoutRoot(detail, call)}.`,
-    advice: "Do it another way, or tell the user."
+    advice: "Complete the task without this call, or tell the user."
   }),
   Refused: ({ advice, happened }) => ({
     happened: truncate(happened, maxDetailLength),
@@ -364,7 +364,7 @@ const unknown = (failure: unknown, call: Call): FailureText => {
   const reason = typeof message === "string" && message.trim() !== "" ? message : "it gave no reason"
   return {
     happened: `${call.tool} failed: ${withoutRoot(reason, call)}.`,
-    advice: "Do it another way, or tell the user."
+    advice: "Complete the task without this call, or tell the user."
   }
 }
 

@@ -13,7 +13,7 @@ import { type HostRoot, type HostRoots, Recovery } from "../port/hostRoots.ts"
 import * as Transactions from "../runtime/transactions.ts"
 
 /**
- * The directory of a host filesystem, and the safety of its operations.
+ * The options of a filesystem in a directory of the host: root, durability and confinement.
  *
  * @since 0.1.0
  */

@@ -49,7 +49,13 @@ const containerUserOf = (directory: string): { readonly user?: string } => {
 /** Refuses --image and --rootfs for a layer without a container, which would ignore these flags. */
 export const withoutImageFlags = refusing(({ container: { image, rootfs } }) => {
   const flag = image !== undefined ? "--image" : rootfs !== undefined ? "--rootfs" : undefined
-  return flag && usage(`${flag} needs --backend container, or exec`, `Add --backend container, or leave out ${flag}.`)
+  return (
+    flag &&
+    usage(
+      `${flag} works only with --backend container, or with the command exec`,
+      `Add --backend container, or leave out ${flag}.`
+    )
+  )
 })
 
 const realPathIfExists = (path: string): string | undefined => {

@@ -17,7 +17,7 @@ const hasColors = (stream: NodeJS.WriteStream): boolean => {
   return stream.isTTY === true && env["TERM"] !== "dumb"
 }
 
-/** Returns the width of the terminal. Some terminals report 0 columns. */
+/** Returns the width of the terminal in columns. Returns 80 if the stream is not a terminal, or reports 0 columns. */
 const columnsOf = (stream: NodeJS.WriteStream): number => (stream.columns > 0 ? stream.columns : 80)
 
 let status = ""

@@ -1,6 +1,8 @@
 /**
- * Returns the number of the part in which a line begins. A line beyond the end belongs to the last part. `firstLines` contains
- * the number of each part's first line, counted from 1. If a line spans several parts, each later part repeats its number.
+ * Returns the index of the part that contains a line. A line beyond the end belongs to the last part.
+ *
+ * `firstLines` contains the line number at which each part begins, from 1. A line that is longer than a part occurs in it
+ * several times; the first occurrence counts.
  */
 export const partOfLine = (firstLines: ReadonlyArray<number>, line: number): number => {
   const exact = firstLines.indexOf(line)

@@ -247,8 +247,10 @@ const notBlank = function* (lines: ReadonlyArray<string>, first: number): Steps<
 }
 
 /**
- * Returns the lines of the file. For a large file, returns only the lines around the first occurrence of the longest
- * sought line or of a word of this line.
+ * Returns the lines of the file. For a large file, returns only the lines around an anchor.
+ *
+ * The anchor is the first occurrence of the longest sought line, else of one of its longest words, else the start of the
+ * file.
  */
 const linesOf = function* (text: string, sought: Sought): Steps<Lines> {
   if (text.length <= maxUnits && !hasMoreLines(text, maxLines)) {

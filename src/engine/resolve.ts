@@ -35,7 +35,7 @@ const maxSteps = 1024
 
 const escape: Fault = accessDenied("escape")
 const linkRefused: Fault = accessDenied("link")
-const inProgress: Fault = invalidPath("its link leads to a write in progress")
+const inProgress: Fault = invalidPath("a symbolic link on it leads to the temporary name of an unfinished write")
 const loop: Fault = invalidPath("its symbolic links form a loop, or there are too many of them")
 
 /**

@@ -447,7 +447,10 @@ const noMatches: Outcome = { path: FsPath.root, found: [] }
 const outcomeOf = (file: Located, searched: Searched): Outcome =>
   searched.found.length === 0 ? noMatches : new FoundFile(file, searched)
 
-/** The number of files that this thread searches before the backend does. A worker thread takes longer to start. */
+/**
+ * The number of files that this thread searches before the backend takes over. Starting a worker thread takes longer than
+ * searching these files.
+ */
 const earlyFiles = 64
 /** The number of files that this thread searches while the search processes start. */
 const earlyFilesBesideProcesses = 1024

@@ -1,12 +1,13 @@
 /**
- * The program of a search process: walks directories, decides about their names and searches their files.
+ * The program of a search process. It walks directories, matches their names against the patterns, and searches their
+ * files.
  *
- * The process works in the directory that it reads, so a bare name cannot lead outside. It enters a directory by its
- * absolute path and asks the system where the working directory is. If a component of the path was replaced by a link,
- * the answer is another path, and nothing is read.
+ * Each directory that the process reads is its working directory, so a name without a slash cannot lead outside. The
+ * process enters a directory with `chdir`, and then asks the system for the path of the working directory. If a component
+ * of the path was replaced by a link, the system returns a different path, and the process reads nothing.
  *
- * A directory that is unusual in any way is left to the parent process: it cannot be read, has gone, is large, or has
- * names that are not plain text. So this program needs no error handling of its own.
+ * The process leaves an unusual directory to its parent process. A directory is unusual if it cannot be read, is missing
+ * or large, or has names that are not plain text. So this program needs no error handling of its own.
  */
 import { acrossLines } from "../runtime/acrossLines.ts"
 import { code as kernelCode, makePlain, makeSimd } from "../runtime/kernel.ts"
@@ -30,7 +31,7 @@ import * as Matcher from "./matcher.ts"
 const { deserialize, serialize } = v8()
 const { isAscii, isUtf8 } = buffer()
 
-// Frames on standard input and output: four bytes of length, then a serialized value. All calls are synchronous.
+// Standard input and output carry frames: four bytes of length, then a serialized value. All calls are synchronous.
 
 const pause = new Int32Array(new SharedArrayBuffer(4))
 
@@ -93,7 +94,7 @@ const finish = <A>(steps: Generator<number, A, void>): A => {
 const limits = { maxPatternLength: Number.POSITIVE_INFINITY } as Parameters<typeof Matcher.compile>[2]["limits"]
 
 const compile = (patterns: ReadonlyArray<string>, options: Omit<Matcher.CompileOptions, "argument">): Matcher.Matcher =>
-  // The parent has compiled the same patterns.
+  // The patterns are valid, because the parent has compiled them already.
   Matcher.compile(patterns, { ...options, argument: "pattern" }, { limits, caseSensitive: true }) as Matcher.Matcher
 
 const levelOf = ({ bytes, names }: IgnoreFile): ReadonlyArray<Ignore.Level> => {
@@ -127,14 +128,17 @@ const readIgnoreFile = (name: string, refuseHardlinks: boolean, depth: number): 
   }
 }
 
-/** Larger directories are left to the parent, which reads them in slices. */
+/** The maximum number of entries of a directory. Larger directories are left to the parent, which reads them in slices. */
 const maxEntries = 4096
-/** The states of directories that are kept for the jobs below them. */
+/** The maximum number of directories whose states are kept for later jobs. */
 const maxStates = 8192
-/** Matches control characters, the sign for invalid bytes, and names of temporary files, in names that end with NUL and a digit. */
+/**
+ * Matches control characters, the replacement character for invalid bytes, and names of temporary files. The matched text
+ * contains names that are each followed by a NUL and a digit.
+ */
 const unusualNames = /[\x01-\x1f\x7f\ufffd]|(?:^|\0\d)\.~/
 const surrogates = /[\ud800-\udfff]/
-/** The bytes of matches, about, and the milliseconds after which a job ends. */
+/** The numbers of matches and of milliseconds after which a job ends. */
 const maxMatchCount = 4096
 const maxJobMillis = 12
 
@@ -143,11 +147,11 @@ interface Listing {
   readonly kinds: Uint8Array
 }
 
-/** Returns the entries of the working directory in walk order, or nothing if one of them is unusual. */
+/** Returns the entries of the working directory in walk order, or `undefined` if an entry is unusual. */
 const list = (): Listing | undefined => {
   const entries = Fs.readdirSync(".", { withFileTypes: true })
   if (entries.length > maxEntries) return undefined
-  // The kind travels with the name through the sort, behind a NUL, which no name contains and which sorts first.
+  // Append the kind to each name before the sort, after a NUL. No name contains a NUL, and it sorts first.
   const keys = entries.map((entry) =>
     entry.isFile()
       ? `${entry.name}\x000`
@@ -180,9 +184,9 @@ class Running {
   readonly #wanted: ReadonlyArray<boolean>
   readonly #prefix: string
   readonly #start: State
-  /** The states of directories that were left, without the rules of their own ignore files. */
+  /** The states of directories that a job did not visit, without the rules of their own ignore files. */
   readonly #left = new Map<string, State>()
-  /** The states of directories above those that other processes have left, with the rules of their own ignore files. */
+  /** The states of parent directories that other processes have visited, with the rules of their own ignore files. */
   readonly #above = new Map<string, State>()
 
   constructor(tree: TreeSearch, refuseHardlinks: boolean) {
@@ -314,7 +318,7 @@ class Running {
           }
         }
       }
-      // The names of all directories are needed to tell later whether one was moved.
+      // Report every directory, because the walk later checks whether a directory was moved.
       if (code === kind && !isDirectory) continue
       out.codes.push(code)
       out.names.push(name)
@@ -352,7 +356,7 @@ class Running {
     this.#left.set(path, state)
   }
 
-  /** Returns the state of a directory without its own ignore files, or nothing if a directory above it has changed. */
+  /** Returns the state of a directory without its own ignore files, or `undefined` if a directory above it has changed. */
   #stateBefore(top: string, path: string): State | undefined {
     if (path === "") return this.#start
     const slash = path.lastIndexOf("/")
@@ -369,10 +373,13 @@ class Running {
   }
 }
 
-/** The path of the working directory below the base, or nothing outside of it. */
+/** The path of the working directory relative to the base, or `undefined` if it is outside the base. */
 let here: string | undefined
 
-/** Returns the shortest way to a directory: the system takes longer for a path with more components. */
+/**
+ * Returns a short relative path to a child or a sibling of the working directory, and `undefined` for other directories. The
+ * system takes longer for a path with more components.
+ */
 const wayTo = (path: string): string | undefined => {
   if (here === undefined || path === "") return undefined
   const slash = path.lastIndexOf("/")
@@ -382,7 +389,7 @@ const wayTo = (path: string): string | undefined => {
   return undefined
 }
 
-/** Makes a directory the working directory. Returns false if the system says that it is elsewhere. */
+/** Makes a directory the working directory. Returns false if the working directory then has a different path. */
 const enter = (top: string, path: string): boolean => {
   const directory = path === "" ? top || "/" : `${top}/${path}`
   const way = wayTo(path) ?? directory
@@ -393,7 +400,7 @@ const enter = (top: string, path: string): boolean => {
   return true
 }
 
-/** Tests whether the base is still the directory that the parent has opened. */
+/** Tests whether the path still leads to the directory that the parent has opened. */
 const isSame = ({ device, inode, path }: TreePlace): boolean => {
   try {
     const stats = Fs.lstatSync(path)
@@ -410,8 +417,8 @@ const reportProgress = (): void => {
 }
 
 /**
- * Ends this process when the parent has ended, even while an expression backtracks without end. Only the parent holds
- * the other end of descriptor 3.
+ * Ends this process when the parent has ended, even while a regular expression backtracks without end. Only the parent
+ * has the other end of descriptor 3.
  */
 const watchParent = (): void => {
   const watch = `require("node:fs").readSync(3, new Uint8Array(1)); process.kill(process.pid, "SIGKILL")`
@@ -436,7 +443,7 @@ const serve = (): never => {
     else {
       nextProgress = performance.now() + progressMillis
       const report = all.get(order.search)!.visit(order)
-      // A process must not keep a directory from being unmounted.
+      // Leave the directory, because a working directory prevents the unmounting of its disk.
       process.chdir("/")
       here = undefined
       send(report)

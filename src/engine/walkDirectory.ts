@@ -1,4 +1,4 @@
-/** A directory of a walk, and the report of a process about directories. */
+/** The directories of a walk, and the function that adds the report of a search process to them. */
 import * as Effect from "effect/Effect"
 import type { Kind } from "../model/Entry.ts"
 import type { Fault } from "../model/FsError.ts"
@@ -23,7 +23,7 @@ export interface DirectoryState {
   readonly include: Matcher.State | undefined
   readonly exclude: Matcher.State | undefined
   readonly ignore: Ignore.Rules | undefined
-  /** True if a process read the parent directory. The states of the matchers are then not known in this program. */
+  /** True if a search process read the parent directory. This program then does not have the states of the matchers. */
   readonly isForeign?: boolean
 }
 
@@ -38,9 +38,9 @@ export class Directory implements Visit, DirectoryState {
   exclude: Matcher.State | undefined
   ignore: Ignore.Rules | undefined
   isForeign: boolean
-  /** True if a process has read the directory and decided which entries are results. */
+  /** True if a search process has read the directory and decided which entries are results. */
   isDecided = false
-  /** True if only this thread can read the directory, because a process found it unusual. */
+  /** True if this thread must read the directory, because a search process found it unusual. */
   isUnusual = false
   sizes: ReadonlyMap<Child, number> | undefined
   items: Array<unknown> = []
@@ -73,7 +73,7 @@ export class Directory implements Visit, DirectoryState {
   }
 }
 
-/** A file that a process has searched. `found` is set after the walk has added the report of the process. */
+/** A file that a search process has searched. `found` and `text` are set after the report has been added to the walk. */
 export interface SearchedFile {
   readonly path: FsPath
   found: FileFound
@@ -149,8 +149,8 @@ const addEntries = <A>(
 }
 
 /**
- * Adds the entries of a report to their directories. Calls `onDecided` for each directory with its subdirectories, each
- * before them, and `onLeft` for each one that was not visited. The effect fills in the found matches.
+ * Adds the entries of a report to their directories. Calls `onDecided` for each visited directory, before its
+ * subdirectories. Calls `onLeft` for each directory that was not visited. The returned effect adds the matches to the files.
  */
 export const addReport = <A>(
   { report, visits }: TreeReading<Directory>,

@@ -45,7 +45,10 @@ const fullWindow = 512
  */
 const minRequested = 48
 const busyThreshold = 96
-/** The largest listing that is kept, to be compared with a later listing of the same directory. */
+/**
+ * The maximum number of entries in a listing that the walk keeps, in order to compare it with a later listing of the
+ * directory.
+ */
 const maxKeptListing = 65_536
 
 /** The number of directories that this thread reads before processes take over: fewer if the processes run already. */

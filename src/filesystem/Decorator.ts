@@ -161,10 +161,10 @@ const toQuotaBound = (name: string, value = Number.POSITIVE_INFINITY): number =>
  * Limits the bytes and files of a filesystem. A change that exceeds a limit fails with DiskFull and leaves nothing
  * behind. A stream fails as soon as its bytes exceed the limit.
  *
- * The existing content is counted once, now. Afterwards every change through this filesystem is counted; for a replaced
- * file, the difference of the sizes. Existing content that already exceeds a limit stays, and may shrink.
+ * The effect counts the existing content once. Later changes through this filesystem are counted. A replaced file counts
+ * with the difference of its sizes. Existing content that already exceeds a limit stays, and may shrink.
  *
- * A limit that is negative or not a number throws a RangeError.
+ * If a limit is negative or NaN, the effect dies with a RangeError.
  *
  * @category combinators
  * @since 0.1.0

@@ -1,7 +1,8 @@
 /**
  * Captures the content of many files in threads.
  *
- * A file that a thread does not find as it was listed is left to the caller, who reads it again or fails.
+ * If a file is missing or its stamp differs from the listing, the thread skips the file. The caller then reads the file
+ * again or fails.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -13,24 +14,28 @@ import { type CaptureReport, type Place, stampLength } from "./threads/orders.ts
 
 const controlPattern = /[\u0000-\u001f\u007f]/
 
-/** Tests whether the segment is the name on the disk. A NUL begins the key of a name that is not text. */
+/**
+ * Tests whether a segment has no control characters, and so is the name on the disk. The key of a name that is not text
+ * begins with a NUL.
+ */
 export const isPlainSegment = (segment: string): boolean => !controlPattern.test(segment)
 
 export interface Listed {
   readonly segment: string
   readonly stamp: StampedChild
-  /** The id with which the file needs no object. */
+  /** The id of a content that is stored already. A file with this id needs no new object. */
   readonly knownId: string | undefined
 }
 
 export interface Captured {
   readonly id: string
-  /** The object as a pack holds it, with its CRC-32. Absent for a known id, and if objects are not wanted. */
+  /** The object in the format of a git pack. `undefined` if the id is `knownId`, or without `isEncoding`. */
   readonly encoded: Uint8Array | undefined
+  /** The CRC-32 of `encoded`. */
   readonly crc: number
 }
 
-/** A directory and files in it. `take` gets each file that was captured. */
+/** A directory and files in it. `take` receives each file that was captured. */
 export interface Source<F extends Listed> {
   readonly path: FsPath
   readonly files: ReadonlyArray<F>
@@ -42,7 +47,7 @@ interface Part<F extends Listed> extends Source<F> {
   readonly end: number
 }
 
-/** The work of one order: a few milliseconds, and little memory. */
+/** The limits of one order, so that it takes only a few milliseconds and little memory. */
 const [filesPerOrder, bytesPerOrder] = [64, 512 * 1024] as const
 
 const split = <F extends Listed>(sources: ReadonlyArray<Source<F>>): ReadonlyArray<ReadonlyArray<Part<F>>> => {
@@ -93,7 +98,7 @@ const captureParts = Effect.fnUntraced(function* <F extends Listed>(
   const lent: Array<Part<F>> = []
   let refusesHardlinks = false
   for (const part of parts) {
-    // Where a directory is gone, or no descriptor is free, the caller finds out more.
+    // A directory is skipped if it is missing, or if no descriptor is free. The caller then reads its files and reports why.
     const found = yield* Effect.exit(lend(part.path))
     if (!Exit.isSuccess(found)) continue
     const { base } = found.value
@@ -114,7 +119,7 @@ const captureParts = Effect.fnUntraced(function* <F extends Listed>(
   if (report?._tag === "Captured") deliver(lent, report)
 }, Effect.scoped)
 
-/** Captures the files of all sources, many at a time. `done` runs after each few of them. */
+/** Captures the files of all sources, with concurrent orders. `done` runs after each order. */
 export const capture = <F extends Listed>(
   sources: ReadonlyArray<Source<F>>,
   options: Options,

@@ -28,7 +28,8 @@ import { blobHasher, blobId, type DirectoryNode, type Node } from "./tree.ts"
 const maxPrefetchedFiles = 64
 
 /**
- * Wraps a port for a caller that reads `files` in this order. A file that the port does not return in a batch is read alone.
+ * Wraps a port for a caller that reads `files` in the given order. A file that the port does not return in a batch is read
+ * separately.
  */
 export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
   const perform = performing(port, "ReadMany")
@@ -83,7 +84,7 @@ export interface Scan {
 
 export interface ContentSink<E> {
   readonly file: (bytes: Uint8Array) => string
-  /** Takes a file that a thread has encoded as an object of a pack. Without this function threads only hash. */
+  /** Receives a file that a thread has encoded as an object of a git pack. Without this function, threads only hash. */
   readonly encoded?: ((captured: Captured) => void) | undefined
   /** Stores the content of a stream and returns its id. Returns `undefined` if the stream does not have `size` bytes. */
   readonly large: (size: number, bytes: Stream.Stream<Uint8Array, Fault>) => Effect.Effect<string | undefined, Fault | E>
@@ -102,7 +103,7 @@ export interface Census {
 export interface ScanOptions<E> {
   readonly previous?: Scan | undefined
   readonly sink?: ContentSink<E> | undefined
-  /** Reads files in these threads, if the port can lend directories. */
+  /** The threads that read files, if the port can lend directories. */
   readonly threads?: Threads | undefined
   /** Tests whether the sink still has the content with an id of the previous scan. @default always true */
   readonly hasContent?: ((id: string) => boolean) | undefined
@@ -152,9 +153,9 @@ interface DirectoryDraft {
   readonly before: StampedDirectory | undefined
   /** The stamp of the directory before it was listed. */
   readonly stamp: Stamp | undefined
-  /** The number of entries that it had. With fewer nodes, its stamp would not stand for all of them. */
+  /** The number of entries in the listing. If the tree contains fewer, the directory gets no stamp. */
   listedEntries: number
-  /** Set if the entries are those of `before`, so that the directory need not be listed. */
+  /** True if the entries are copied from `before`, so that the directory need not be listed. */
   isKnown: boolean
   readonly entries: Map<string, Node>
   readonly directories: Array<readonly [segment: string, draft: DirectoryDraft]>
@@ -259,9 +260,8 @@ type EnterDirectory<E> = (draft: DirectoryDraft, children: ReadonlyArray<Scanned
 const maxListAttempts = 3
 
 /**
- * Lists again a directory that was not found. Another program may have renamed or replaced the directory for a moment.
- *
- * Returns `undefined` if the directory was removed.
+ * Lists a directory, with up to `maxListAttempts` attempts if it is not found. Another program may be renaming or replacing
+ * the directory. Returns `undefined` if the last attempt does not find it either.
  */
 const relistMissing = (
   port: Backend,
@@ -296,7 +296,7 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   const explorer = yield* explore<WalkStep>((step) => step.draft.path)
   const pendingSteps: Array<WalkStep> = [{ above: undefined, segment: "", draft: top, unread: 0 }]
   let requestedCount = 0
-  /** Enters the directories below a known one. The known one is not open, so they are reached by their paths. */
+  /** Adds the unknown directories below a known directory. The known directory is not open, so they are opened by path. */
   const pushUnknown = (known: DirectoryDraft): void => {
     const pending = [known]
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -353,7 +353,7 @@ const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOpt
     const link: StampedNode = { kind: "symlink", target, ...(stamp && { stamp: stampOf(stamp) }) }
     here.entries.set(segment, link)
   })
-  /** Takes over the entries of directories that are as they were, down to those that are not. */
+  /** Copies the entries of unchanged directories from the previous scan. Stops at each directory that may have changed. */
   const takeOver = (top: DirectoryDraft): void => {
     const pending = [top]
     for (let here = pending.pop(); here !== undefined; here = pending.pop()) {
@@ -377,7 +377,7 @@ const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOpt
       }
     }
   }
-  /** Takes over a directory with everything below it, if all is as it was. */
+  /** Copies a directory with everything below it from the previous scan, if nothing changed. Returns false otherwise. */
   const takeWhole = (here: DirectoryDraft, segment: string, node: DirectoryNode): boolean => {
     const counts = excludes === undefined ? unchanged?.whole(node) : undefined
     if (counts === undefined) return false
@@ -506,7 +506,7 @@ const readUnread = Effect.fnUntraced(function* <E>(
   for (let left = maxReadings; unread.length > 0; left--) {
     const readings: Array<readonly [child: ScannedChild, read: Read]> = []
     const gone = new Set<string>()
-    // In the last attempts, read each file twice, because the stamp of a busy file may change although its content does not.
+    // In the last attempts, read each file twice. The stamp of a busy file may change although its content does not.
     const shouldReadTwice = left <= maxReadings / 2
     for (const child of unread) {
       const path = join(draft.path, child.segment)
@@ -528,7 +528,7 @@ const readUnread = Effect.fnUntraced(function* <E>(
     for (const child of unread) {
       const { segment, stamp } = child
       const found = read.get(segment)
-      // Without stamps, only a failed read shows that a file was removed.
+      // Without stamps, a removed file is detected only by its failed read.
       const then = now === undefined ? (gone.has(segment) ? undefined : child) : now.get(segment)
       if (then === undefined || then.kind !== "file") continue
       const isSteady =
@@ -554,7 +554,7 @@ const readUnread = Effect.fnUntraced(function* <E>(
   }
 })
 
-/** The number of files from which on threads are worth their start. */
+/** The minimum number of files for a read in threads. For fewer files, starting the threads takes too long. */
 const minThreadedFiles = 256
 
 interface ListedFile extends Listed {
@@ -564,7 +564,7 @@ interface ListedFile extends Listed {
 const isReadByThreads = ({ segment, sizeBytes, stamp }: ScannedChild): boolean =>
   stamp !== undefined && sizeBytes <= maxWholeFileBytes && isPlainSegment(segment)
 
-/** Reads files in threads. What they could not read as it was listed remains in `unread`. */
+/** Reads files in threads. Leaves a file in `unread` if no thread could read it, or if its stamp differs from the listing. */
 const readInThreads = <E>(
   port: Backend,
   unread: ReadonlyArray<DirectoryDraft>,
@@ -602,7 +602,7 @@ const readInThreads = <E>(
   })
 }
 
-/** Returns the stamp of a directory whose entries are all in the tree. */
+/** Returns the stamp of a directory, or `undefined` if the tree does not contain all its entries. */
 const wholeStampOf = ({ entries, listedEntries, stamp }: DirectoryDraft): Stamp | undefined =>
   entries.size === listedEntries ? stamp : undefined
 
@@ -631,7 +631,7 @@ const buildTree = Effect.fnUntraced(function* <E>(top: DirectoryDraft, sink: Con
   return builtDirectories.get(top)!
 })
 
-/** Builds one directory. `isSinkComplete` means that the sink still has the contents of every unchanged directory. */
+/** Builds one directory. `isSinkComplete` is true if the sink still has the contents of every unchanged directory. */
 const buildDirectory = <E>(draft: DirectoryDraft, sink: ContentSink<E>, isSinkComplete: boolean): DirectoryNode => {
   const { before, entries, mode } = draft
   const isKnown = sink.directory === undefined || (isSinkComplete && before?.id !== undefined)

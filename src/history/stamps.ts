@@ -1,4 +1,4 @@
-/** Stamps show whether an entry of a directory on the host has changed since it was scanned. */
+/** Stamps of entries on the host. A stamp shows whether an entry has changed since a scan. */
 import type { StampedChild } from "../port/history.ts"
 import type { DirectoryNode, FileNode, LinkNode } from "./tree.ts"
 
@@ -27,13 +27,13 @@ export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
 
 export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
 
-/** A directory with the stamp that it had before it was listed. Without a stamp it must be listed again. */
+/** A directory with the stamp from before its listing. A directory without a stamp must be listed again. */
 export type StampedDirectory = DirectoryNode & { readonly stamp?: Stamp | undefined }
 
-/** Returns the possible error, in milliseconds, of a disk's timestamps. It is two seconds if the times are whole seconds. */
+/** Returns the possible error of a disk's timestamps in milliseconds: two seconds if the times are whole seconds. */
 const clockDelayMillis = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
 
-/** Returns the time from which on a scan must have begun for the stamp to show every later change. */
+/** Returns the earliest start of a scan for which the stamp shows every later change, in milliseconds since 1970. */
 export const settledAt = (stamp: Stamp): number => Math.max(stamp.changed, stamp.modified) + clockDelayMillis(stamp)
 
 export const writeStamp = (stamps: Float64Array, at: number, stamp: Stamp | StampedChild): void => {

@@ -1,12 +1,13 @@
 /**
- * Finds the directories that are as an earlier scan has seen them, so that a scan need not list them again.
+ * Finds the directories that did not change since an earlier scan, so that a scan need not list them again.
  *
- * The time of a directory changes with every name in it. So a directory with its old stamp has its old names, and only
- * their stamps are compared, in threads. As for files, a stamp counts only if it is older than the earlier scan.
+ * The time of a directory changes when a name is added, removed or renamed in it. So a directory with the same stamp
+ * still has the same names, and threads compare only the stamps of these names. A stamp counts only if it is older than
+ * the earlier scan.
  *
- * The stamps are asked for by whole paths, in half the time of a path through a descriptor. Another process may lead such
- * a path elsewhere, but there it finds no entry with the same disk, inode and times: a directory has one name, and
- * moving an entry or giving it a second name changes its time. Nothing is read or listed by these paths.
+ * A stat by a whole path takes half the time of a stat through a descriptor. Another process may redirect such a path.
+ * But the path then leads to no entry with the same disk, inode and times. A directory has only one name, and moving or
+ * hard-linking an entry changes its time. These paths are only used for stats, never to read or list.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -26,16 +27,16 @@ export interface Counts {
 }
 
 export interface Unchanged {
-  /** Tests whether a directory itself has its stamp. */
+  /** Tests whether the stamp of the directory itself is unchanged. */
   readonly isSame: (directory: DirectoryNode) => boolean
-  /** Tests whether all names in a directory are as they were, and all its subdirectories have their stamps. */
+  /** Tests whether the stamps of the directory, of its files and links, and of its subdirectories are unchanged. */
   readonly isListed: (directory: DirectoryNode) => boolean
-  /** Counts what is below a directory, if all of it is as it was. */
+  /** Counts the entries below a directory if none of them changed; otherwise returns `undefined`. */
   readonly whole: (directory: DirectoryNode) => Counts | undefined
 }
 
 /**
- * The disks on which every change of a name changes the time of its directory: ext, XFS, Btrfs, F2FS, ZFS, tmpfs and
+ * The types of filesystems on which every change of a name changes the time of its directory: ext, XFS, Btrfs, F2FS, ZFS, tmpfs and
  * overlays.
  */
 const reliableDisks = new Set([0xef53, 0x58465342, 0x9123683e, 0xf2f52010, 0x2fc12fc1, 0x01021994, 0x794c7630])
@@ -48,10 +49,10 @@ const hasReliableTimes = (base: string): boolean => {
   }
 }
 
-/** Facts about a directory by itself. They never change, so they are computed once. */
+/** The data of a scanned directory that a comparison needs. A scanned tree never changes, so a summary is computed once. */
 interface Summary {
   readonly names: string
-  /** The stamps of the directory and of its names; absent if they cannot be compared. */
+  /** The stamps of the directory, its files and its links. `undefined` if one has no stamp, or a name that is not plain. */
   readonly stamps: Float64Array | undefined
   readonly settledAt: number
   readonly directories: ReadonlyArray<readonly [segment: string, directory: StampedDirectory]>
@@ -101,10 +102,10 @@ interface Comparison {
   readonly directories: ReadonlyArray<DirectoryNode>
 }
 
-/** Names in one order, which a thread compares in a few milliseconds. */
+/** The number of names in one order. A thread compares them in a few milliseconds. */
 const namesPerOrder = 1024
 
-/** The number of names from which on threads are faster than a walk. */
+/** The minimum number of files for a comparison in threads. For fewer files, a walk is as fast. */
 const minNames = 1000
 
 const directoriesPerYield = 1000
@@ -171,7 +172,7 @@ const judge = (visited: ReadonlyArray<Visited>, states: ReadonlyMap<DirectoryNod
   }
   const listed = new Set<DirectoryNode>()
   const wholes = new Map<DirectoryNode, Counts>()
-  // Each directory comes after those above it.
+  // Start with the last directory, because `visited` has each directory before its subdirectories.
   for (let at = visited.length - 1; at >= 0; at--) {
     const { directory } = visited[at]!
     if (states.get(directory) !== same) continue
@@ -193,7 +194,12 @@ const judge = (visited: ReadonlyArray<Visited>, states: ReadonlyMap<DirectoryNod
   return { isSame, isListed: (directory) => listed.has(directory), whole: (directory) => wholes.get(directory) }
 }
 
-/** Compares a tree with the disk. Returns `undefined` where a walk is as fast or the times of directories say nothing. */
+/**
+ * Compares a tree with the disk.
+ *
+ * Returns `undefined` for fewer than `minNames` files, because a walk is as fast. Also returns `undefined` on disks whose
+ * directory times do not show every change.
+ */
 export const findUnchanged = Effect.fnUntraced(function* (
   { lend, root: base }: DirectoryHistory,
   threads: Threads,

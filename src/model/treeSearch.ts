@@ -1,26 +1,26 @@
-/** The messages between a search and the processes that walk a tree, decide about its names and search its files. */
+/** The messages between a search and the processes that walk a tree, match its names and search its files. */
 import type { Kind } from "./Entry.ts"
 import type { PackedMatches, Query } from "./search.ts"
 
-/** An ignore file above the base of a search. `names` lead from its directory to the base. */
+/** An ignore file above the base of a search. `names` are the path segments from its directory to the base. */
 export interface IgnoreFile {
   readonly bytes: Uint8Array
   readonly names: ReadonlyArray<string>
 }
 
-/** A search as data. All names are compared with their case. */
+/** A search in a form that can be sent to a process. The search is case-sensitive for all names. */
 export interface TreeSearch {
   readonly include: { readonly patterns: ReadonlyArray<string>; readonly dialect: "path" | "fnmatch" | undefined } | undefined
-  /** Patterns with the rules of ignore files. */
+  /** The excluded patterns, which follow the rules of ignore files. */
   readonly exclude: ReadonlyArray<string> | undefined
   readonly ignore:
     | { readonly git: ReadonlyArray<IgnoreFile>; readonly own: ReadonlyArray<IgnoreFile>; readonly ignoresEverything: boolean }
     | undefined
   readonly kinds: ReadonlyArray<Kind>
   readonly maxDepth: number
-  /** Directories whose entries all sort before this path are not entered. */
+  /** The path from which results are needed. A directory whose entries all sort before this path is not entered. */
   readonly from: string | undefined
-  /** The path of the base, with which results begin. */
+  /** The path of the base, with which the paths of results begin. */
   readonly basePath: string
   readonly query: Query | undefined
 }
@@ -44,32 +44,33 @@ export type Order =
       readonly place: TreePlace
       /** Paths relative to the base, joined by "\n"; the base is "". */
       readonly directories: string
-      /** The work after which the job ends: about the number of directories, plus an eighth of their entries. */
+      /** The amount of work after which the job ends: the directories, an eighth of their entries, and the searched files. */
       readonly budget: number
     }
 
-/** Bits of an entry's code, above its kind: 0 file, 1 directory, 2 symlink, 3 other. */
+/** The bits of an entry's code. The two bits of `kind` are 0 for a file, 1 for a directory, 2 for a symlink, 3 for others. */
 export const codes = { kind: 3, isResult: 4, isEntered: 8, isIgnored: 16 } as const
 
-/** The state of a directory in a report: not visited, decided, or left to the caller because it is unusual. */
+/** The state of a directory in a report. `left`: not visited. `decided`: visited. `unusual`: the caller must read it. */
 export const states = { left: 0, decided: 1, unusual: 2 } as const
 
 /**
  * The answer to a job.
  *
- * The directories of the job and those entered below them follow in walk order, each before its subdirectories.
+ * The report contains the directories of the job and the entered directories below them, in walk order. Each directory
+ * comes before its subdirectories. Entries that are neither results, nor ignored, nor directories are omitted.
  */
 export interface TreeReport {
   readonly ticket: number
-  /** Per directory: its state, its number of entries, and its number of searched files. */
+  /** Three numbers per directory: its state, its number of reported entries, and its number of searched files. */
   readonly directories: Int32Array
-  /** The codes of all entries, in walk order per directory. */
+  /** The codes of all reported entries, in walk order per directory. */
   readonly codes: Uint8Array
-  /** The names of all entries, joined by "/". */
+  /** The names of all reported entries, joined by "/". */
   readonly names: string
   /** The results of all searched files. */
   readonly matches: PackedMatches | undefined
 }
 
-/** A report with this ticket says that the process works and has not finished its job. */
+/** The ticket of a report that shows progress. The process is still working on its job. */
 export const progressTicket = 0

@@ -22,7 +22,10 @@ const tryRead = (read: () => string): string | undefined => {
   }
 }
 
-/** Reads a value that will be cached. Throws if descriptors are exhausted. */
+/**
+ * Returns `undefined` if the read fails. Throws if descriptors are exhausted, because callers would cache this temporary
+ * failure.
+ */
 const readUnlessExhausted = (read: () => string): string | undefined => {
   try {
     return read()

@@ -1,9 +1,9 @@
 /**
  * A pool of processes that walk and search directories of the machine.
  *
- * Each process has two jobs at a time, so that it never waits for the next one. A process can be confined by its
- * working directory, and a regular expression that backtracks without end can be stopped by ending its process. The
- * processes start at the first use. They end when they have been idle, or when this process has ended in any way.
+ * Each process has two jobs at a time, so that it never waits for the next job. Unlike a thread, a process has its own
+ * working directory, which confines the search. Terminating the process stops a regular expression that backtracks
+ * without end. The processes start at the first use. They end after an idle period, or when this process ends.
  */
 import type { ChildProcess, SpawnOptions } from "node:child_process"
 import type * as Sea from "node:sea"
@@ -17,25 +17,28 @@ export interface SearchJob {
   readonly place: TreePlace
   readonly directories: ReadonlyArray<string>
   readonly budget: number
-  /** Called once, never before `send` returns, with the report, or with nothing if the process has ended. */
+  /**
+   * Receives the report, or `undefined` if the process ended before its report. Called at most once, and only after `send`
+   * has returned.
+   */
   readonly done: (report: TreeReport | undefined) => void
 }
 
 /** A search that uses the processes. */
 export interface ProcessSearch {
-  /** Returns the number of jobs to send now; 0 while no process has started, and for ever if none can. */
+  /** Returns the number of jobs that can be sent now. Returns 0 while no process is ready, and after a process has failed. */
   readonly room: () => number
   readonly send: (job: SearchJob) => void
   /** False once a process has ended during a job of this search, which then goes on without processes. */
   readonly isUsable: () => boolean
-  /** Withdraws all jobs, which then get no report. */
+  /** Cancels all jobs. Their `done` is then not called. */
   readonly end: () => void
 }
 
 export interface SearchProcesses {
-  /** True if the processes run already, so that the first job waits for no start. */
+  /** Tests whether a process is ready, so that the first job does not wait for a start. */
   readonly areWarm: () => boolean
-  /** Starts the processes if necessary. Returns nothing if none can be started. */
+  /** Starts the processes if necessary. Returns `undefined` if no process can be started. */
   readonly begin: (tree: TreeSearch, refuseHardlinks: boolean) => ProcessSearch | undefined
   /** Ends all processes. */
   readonly end: () => void
@@ -52,13 +55,13 @@ interface RunningSearch {
   readonly refuseHardlinks: boolean
   pending: number
   isEnded: boolean
-  /** Set once a process ended during a job. The search then goes on without processes. */
+  /** True after a process ended during a job of the search. The search then continues without processes. */
   isBroken: boolean
 }
 
 interface Slot {
   readonly child: ChildProcess
-  /** The jobs that have been sent, by ticket, oldest first. */
+  /** The pending jobs by ticket, oldest first. */
   readonly jobs: Map<number, Pending>
   readonly searches: Set<number>
   isReady: boolean
@@ -72,14 +75,14 @@ const retryDelayMillis = 10_000
 const idleLifetimeMillis = 5000
 const tickMillis = 100
 const maxQuietTicks = 2
-/** Milliseconds without progress after which a process is ended, beyond the budget of a pattern for one file. */
+/** Milliseconds without progress, in addition to the time budget of a pattern, after which a process is killed. */
 const graceMillis = 300
-/** Milliseconds without progress for a search without such a budget. A disk may respond slowly. */
+/** Milliseconds without progress after which a process is killed, without a time budget. A disk may respond slowly. */
 const slowDiskMillis = 10_000
-/** Milliseconds without progress after the search has ended. */
+/** Milliseconds without progress after which a process is killed if its search has ended. */
 const withdrawnMillis = 300
 
-/** Returns false where a started `execPath` would not be Node, or where no process may be started. */
+/** Tests whether `execPath` is Node on Linux, and this program may start processes. */
 const canStart = (): boolean => {
   if (!isNode || process.platform !== "linux") return false
   const { bun, deno, electron } = process.versions as Record<string, string | undefined>
@@ -100,7 +103,7 @@ const untouched = ({ directories }: SearchJob): TreeReport => ({
   matches: undefined
 })
 
-/** Collects the bytes of a stream into frames: four bytes of length, then a body. */
+/** Splits the bytes of a stream into frames: four bytes of length, then a body. */
 const makeFrameReader = (onFrame: (body: Buffer) => void): ((bytes: Buffer) => void) => {
   let parts: Array<Buffer> = []
   let length = 0
@@ -137,10 +140,10 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
   let nextSearch = 1
   let nextTicket = progressTicket + 1
   let idleTimer: ReturnType<typeof setTimeout> | undefined
-  /** The time before which no process is started, because a start has failed. */
+  /** The time until which no process is started, after a failed start. */
   let retryTime = 0
 
-  /** The user and groups of the processes. Processes of another user must not read for this one. */
+  /** The user and groups of the processes. If this process changes its user, processes of the old user must not read for it. */
   let identity = identityOf()
 
   const delayStarts = (): void => {
@@ -174,7 +177,10 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
         ? slowDiskMillis
         : tree.query.patternBudgetMillis + graceMillis
 
-  /** Counts ticks and not time, because this process may have been too busy to receive a report. */
+  /**
+   * Kills the process if it makes no progress. Counts ticks instead of time, because this process may be too busy to
+   * receive a report.
+   */
   const watch = (slot: Slot): void => {
     slot.quietTicks = 0
     if (slot.timer !== undefined) return
@@ -233,7 +239,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
     const end = (): void => endSlot(slot)
     child.on("error", end)
     child.on("exit", end)
-    // Without a free descriptor or memory, there is no process, and its streams are missing.
+    // If descriptors or memory are exhausted, the child has no pid and no streams.
     if (child.pid === undefined) return end()
     for (const stream of [child.stdin!, child.stdout!, child.stdio[3]!]) stream.on("error", end)
     const read = makeFrameReader((body) => receive(slot, deserialize(body) as TreeReport))
@@ -241,7 +247,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
       try {
         read(bytes)
       } catch {
-        // Another version of Node, installed since this process started, may write another format.
+        // A different version of Node, installed after this process started, may write a different format.
         end()
         child.kill("SIGKILL")
       }
@@ -326,7 +332,7 @@ export const make = (size: number, program: SearchProgram, start: Spawn = spawn)
 
 let shared: SearchProcesses | undefined
 
-/** Returns the processes of this program, or nothing where none can be started. */
+/** Returns the shared search processes of this program, or `undefined` if the platform does not allow them. */
 export const searchProcesses = (): SearchProcesses | undefined => {
   if (shared !== undefined) return shared
   const program = canStart() ? searchProgram() : undefined

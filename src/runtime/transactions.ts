@@ -165,12 +165,12 @@ export const markBroken = (file: string): string => {
   try {
     Fs.renameSync(file, kept)
   } catch {
-    // Another process was first, or the disk is read-only; in that case the record will be found again.
+    // Another process renamed the file first, or the disk is read-only. In the latter case the next call finds the file again.
   }
   return kept
 }
 
-/** Milliseconds after which an unfinished record is the leftover of a killed process. */
+/** The age in milliseconds from which an unfinished record counts as the leftover of a killed process. */
 const draftStaleAfter = 60 * 60 * 1000
 
 const sweepDraft = (file: string, now: number): void => {

@@ -1,8 +1,8 @@
 /**
  * Worker threads that list directories and search files with synchronous calls, in parallel on all cores.
  *
- * Each worker has two jobs at a time, so it never waits for a job. A regular expression can backtrack without end, and
- * only the end of its thread stops it. Workers start at their first use. They keep the program alive only while a job is
+ * Each worker has two jobs at a time, so it never waits for a job. A regular expression can backtrack without end; it can
+ * be stopped only by terminating the worker's thread. Workers start at their first use. They keep the program alive only while a job is
  * pending.
  */
 import * as Effect from "effect/Effect"

@@ -85,7 +85,10 @@ const holdBoth = <A, E, R>(
 
 /** Removes a snapshot. A failure is only logged, because a leftover snapshot only occupies space. */
 const forgetSnapshot = ({ snapshots }: SessionWithSnapshots, snapshot: FilesystemSnapshot): Effect.Effect<void> =>
-  Effect.ignoreCause(snapshots.forget(snapshot), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
+  Effect.ignoreCause(snapshots.forget(snapshot), {
+    log: "Warn",
+    message: `fs-algebra: cannot forget the unused snapshot ${snapshot.snapshotId}; it stays in the store`
+  })
 
 /** Takes a snapshot. If this is interrupted, removes the snapshot, because no caller knows its id. */
 const captureFilesystem = (

@@ -158,7 +158,10 @@ describe("a tool definition from another package", () => {
         const { run } = yield* start([section("kit", { tools: [failing(failure)] })])
         const result = yield* run.call("failing", {})
         assert.isFalse(result.success)
-        assert.strictEqual(result.message, "failing failed: newer than this. Do it another way, or tell the user.")
+        assert.strictEqual(
+          result.message,
+          "failing failed: newer than this. Complete the task without this call, or tell the user."
+        )
       }
       for (const failure of [undefined, null, "text", 1, { _tag: "Newer" }]) {
         const { run } = yield* start([section("kit", { tools: [failing(failure)] })])

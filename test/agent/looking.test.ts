@@ -43,12 +43,12 @@ describe("read_file", () => {
   it.effect.each([
     ["names no next page on the last one", { path: "a.txt", offset: 5 }, "   6 | f\n   7 | g\nlines 6-7 of 7"],
     [
-      "answers no lines past the end, but the total",
+      "returns no lines past the end, but the total",
       { path: "a.txt", offset: 7 },
       "there are no lines from offset 7: a.txt has 7 lines"
     ],
     [
-      "answers no lines far past the end",
+      "returns no lines far past the end",
       { path: "one", offset: 1e9 },
       "there are no lines from offset 1000000000: one has 1 line"
     ],
@@ -78,7 +78,7 @@ describe("read_file", () => {
   )
 
   it.effect.each([[{ path: "a", limit: 2001 }], [{ path: "a", limit: 1e15 }], [{ path: "a" }]])(
-    "answers at most 2,000 lines for %j",
+    "returns at most 2,000 lines for %j",
     ([input]) =>
       Effect.gen(function* () {
         const { value } = yield* call(readFile, input)
@@ -230,7 +230,7 @@ describe("read_file", () => {
     { arbitrary: { runs: 100 } }
   )
 
-  it.effect("answers pages that together are the text, byte for byte", () =>
+  it.effect("returns pages that, joined, equal the text byte for byte", () =>
     Effect.gen(function* () {
       const text = "a\r\n\r\nb\rc\n\nlast"
       let content = ""
@@ -300,7 +300,7 @@ describe("read_file", () => {
   )
 
   it.effect.prop(
-    "answers base64 windows that together are the file when the hints are followed",
+    "returns base64 windows that, joined, equal the file when the hints are followed",
     [int(0, 100), int(1, 70), int(1, 120)],
     ([size, limit, budget]) =>
       Effect.gen(function* () {
@@ -328,7 +328,7 @@ describe("read_file", () => {
     Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64")
   )
 
-  it.effect("answers an image as an image", () =>
+  it.effect("returns an image as an image", () =>
     Effect.gen(function* () {
       const session = memory()
       const result = yield* call(readFile, { path: "p" }, session)
@@ -340,7 +340,7 @@ describe("read_file", () => {
     }).pipe(withTree({ p: png }))
   )
 
-  it.effect("refuses an image over 5 MiB, and answers a part of an image as bytes only", () =>
+  it.effect("refuses an image over 5 MiB, and returns a part of an image as bytes only", () =>
     Effect.gen(function* () {
       const large = yield* call(readFile, { path: "large" })
       assert.isFalse(large.success)
@@ -432,7 +432,7 @@ describe("ls", () => {
 })
 
 describe("stat", () => {
-  it.effect("answers kind, size, times, mode and version", () =>
+  it.effect("returns kind, size, times, mode and version", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2024, 4, 6, 7, 8, 9, 10))
       yield* Effect.gen(function* () {

@@ -1,8 +1,9 @@
-/** Searches of host trees that are so large that search processes take part. */
+/** Tests searches of host trees that are large enough for search processes. */
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import * as Fiber from "effect/Fiber"
+import { MaxOpsBeforeYield } from "effect/Scheduler"
 import * as Stream from "effect/Stream"
 import { spawn } from "node:child_process"
 import * as Fs from "node:fs"
@@ -10,7 +11,10 @@ import { join } from "node:path"
 import * as PosixHost from "../../src/backends/PosixHost.ts"
 import { make } from "../../src/filesystem/Filesystem.ts"
 import { Limits, standard } from "../../src/model/Limits.ts"
+import * as FsPath from "../../src/model/FsPath.ts"
+import type { TreeSearch } from "../../src/model/treeSearch.ts"
 import { portable } from "../../src/port/Backend.ts"
+import type { Visit } from "../../src/port/explorer.ts"
 import { searchProcesses } from "../../src/runtime/searchProcesses.ts"
 import { inMemory } from "../scratch.ts"
 import { runs } from "../runs.ts"
@@ -18,6 +22,17 @@ import { pick, random } from "../differential/trees.ts"
 
 const canRun = process.platform === "linux" && Fs.existsSync("/proc/self/fd")
 if (!canRun) console.log("skipped: search processes need Linux with /proc")
+
+const everyFile: TreeSearch = {
+  include: undefined,
+  exclude: undefined,
+  ignore: undefined,
+  kinds: ["file"],
+  maxDepth: Number.POSITIVE_INFINITY,
+  from: undefined,
+  basePath: ".",
+  query: undefined
+}
 
 let number = 0
 const freshRoot = (): string => {
@@ -52,7 +67,7 @@ const parentOf = (pid: string): number => {
   }
 }
 
-/** Returns the search processes of a process. */
+/** Returns the ids of the search processes that a process started. */
 const processesOf = (parent: number): ReadonlyArray<string> =>
   Fs.readdirSync("/proc").filter(
     (pid) => /^\d+$/.test(pid) && commandLineOf(pid).includes("searchProcess") && parentOf(pid) === parent
@@ -62,7 +77,7 @@ const until = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-/** Waits until processes run, so that the next search uses them. */
+/** Waits until search processes are ready, so that the next search uses them. */
 const warmUp = Effect.gen(function* () {
   const root = freshRoot()
   grow(root, 300)
@@ -89,7 +104,7 @@ const names = [
   "lib"
 ]
 
-/** Grows a random tree with ignore files, links, and names that no path can express. */
+/** Creates a random tree with ignore files, links, and names that no path can express. */
 const growAtRandom = (root: string, next: () => number): void => {
   const directories = [""]
   for (let i = 0; i < 120; i++) {
@@ -128,7 +143,7 @@ const growAtRandom = (root: string, next: () => number): void => {
 }
 
 describe.runIf(canRun)("a search of a large tree by processes", () => {
-  it.live("gives the results, the order and the skipped entries of a search by the primitives", () =>
+  it.live("returns the same results, order and skipped entries as a search by the primitive operations", () =>
     Effect.gen(function* () {
       yield* warmUp
       for (let seed = 0; seed < runs(16); seed++) {
@@ -190,20 +205,22 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("runs in processes without environment, in no directory of the tree, and never more than the processors", () =>
-    Effect.gen(function* () {
-      yield* warmUp
-      const pids = processesOf(process.pid)
-      assert.isAbove(pids.length, 0)
-      assert.isAtMost(pids.length, 4)
-      for (const pid of pids) {
-        assert.strictEqual(Fs.readFileSync(`/proc/${pid}/environ`, "utf8"), "")
-        yield* Effect.promise(() => until(() => Fs.readlinkSync(`/proc/${pid}/cwd`) === "/"))
-      }
-    }).pipe(Effect.scoped)
+  it.live(
+    "runs in at most as many processes as there are processors, without environment variables, in no directory of the tree",
+    () =>
+      Effect.gen(function* () {
+        yield* warmUp
+        const pids = processesOf(process.pid)
+        assert.isAbove(pids.length, 0)
+        assert.isAtMost(pids.length, 4)
+        for (const pid of pids) {
+          assert.strictEqual(Fs.readFileSync(`/proc/${pid}/environ`, "utf8"), "")
+          yield* Effect.promise(() => until(() => Fs.readlinkSync(`/proc/${pid}/cwd`) === "/"))
+        }
+      }).pipe(Effect.scoped)
   )
 
-  it.live("names the file of a pattern that never ends, and ends the process that worked on it", () =>
+  it.live("reports the file on which a pattern backtracks without end, and terminates the process that searched it", () =>
     Effect.gen(function* () {
       yield* warmUp
       const root = freshRoot()
@@ -224,7 +241,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("ends the process of an interrupted search that never ends", () =>
+  it.live("terminates the process of an endless search when the search is interrupted", () =>
     Effect.gen(function* () {
       yield* warmUp
       const root = freshRoot()
@@ -243,7 +260,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("goes on when its processes are killed", () =>
+  it.live("completes when its processes are killed", () =>
     Effect.gen(function* () {
       yield* warmUp
       const root = freshRoot()
@@ -258,7 +275,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("follows a root that is moved, and finds nothing of a directory that takes its place", () =>
+  it.live("follows a root that is moved, and finds nothing in a directory that replaces it", () =>
     Effect.gen(function* () {
       yield* warmUp
       const root = freshRoot()
@@ -272,7 +289,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("leaves no process behind when its program is killed in the middle of a pattern that never ends", () =>
+  it.live("leaves no process behind when its program is killed during an endless search", () =>
     Effect.gen(function* () {
       const root = freshRoot()
       grow(root, 400)
@@ -285,5 +302,25 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
       child.kill("SIGKILL")
       yield* Effect.promise(() => until(() => pids.every((pid) => commandLineOf(pid) === "")))
     })
+  )
+
+  it.live("notices a report that arrives between the last look for reports and the wait for one", () =>
+    Effect.gen(function* () {
+      yield* warmUp
+      const root = freshRoot()
+      grow(root, 10)
+      const port = yield* Effect.orDie(PosixHost.make({ root }))
+      const { trees, waitForReading } = yield* port.explore!<Visit>(() => FsPath.root, false)
+      const base: Visit = { above: undefined, segment: "" }
+      assert.isTrue(trees!.begin(everyFile, base))
+      const send = Effect.sync(() => {
+        trees!.send([base], [""], 100)
+        // The report arrives in the meantime, and this thread receives it when the fiber yields.
+        const end = performance.now() + 200
+        while (performance.now() < end);
+      })
+      yield* Effect.provideService(Effect.andThen(send, waitForReading), MaxOpsBeforeYield, 1)
+      assert.strictEqual(trees!.take().length, 1)
+    }).pipe(Effect.scoped)
   )
 })

@@ -189,7 +189,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       assert.include(ran.err, said)
     })
   )
-  it.effect("prints no archive on a terminal", () =>
+  it.effect("refuses to write an archive to a terminal", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ f: "" })).run(["export", "-"], { isTerminal: true })
       assert.deepStrictEqual([ran.code, ran.out], [2, ""])

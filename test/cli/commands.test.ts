@@ -181,7 +181,7 @@ describe("cat", () => {
       })
     })
   )
-  it.effect("goes on with the other files when one is missing", () =>
+  it.effect("prints the other files when one is missing", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["cat", "nope", "README.md"])
       assert.strictEqual(ran.code, 3)
@@ -218,7 +218,7 @@ describe("write", () => {
       assert.strictEqual(yield* Effect.orDie(fs.readString("a/b.txt")), "hello")
     })
   )
-  it.effect("writes standard input without --text", () =>
+  it.effect("reads the content from standard input if --text is absent", () =>
     Effect.gen(function* () {
       const { fs, json } = yield* shell({})
       const answer = yield* json(["write", "in.bin"], { input: new Uint8Array([0, 255, 10]) })
@@ -382,7 +382,7 @@ describe("cp and mv", () => {
 })
 
 describe("glob", () => {
-  it.effect("prints each match once with --json, and ends with 1 when nothing matches", () =>
+  it.effect("prints each match once with --json, and exits with status 1 when nothing matches", () =>
     Effect.gen(function* () {
       const { run } = yield* shell(project)
       const ran = yield* run(["glob", "*.ts", "--json"])
@@ -397,7 +397,7 @@ describe("glob", () => {
       assert.strictEqual(ran.out, "README.md\nsrc/lib/util.ts\nsrc/main.ts\n")
     })
   )
-  it.effect("ends with 1 and prints nothing when nothing matches", () =>
+  it.effect("prints nothing and exits with status 1 when nothing matches", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["glob", "*.py"])
       assert.deepStrictEqual([ran.code, ran.out, ran.err], [1, "", ""])
@@ -494,7 +494,7 @@ describe("grep", () => {
       ])
     })
   )
-  it.effect("reports skipped files, and ends with 1 when nothing matches", () =>
+  it.effect("reports skipped files, and exits with status 1 when nothing matches", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ bin: new Uint8Array([0, 104, 105]), f: "text" })
       const ran = yield* run(["grep", "hi"])

@@ -96,7 +96,7 @@ describe("a flag without effect", () => {
       Effect.gen(function* () {
         const { code, err, out } = yield* ran(args)
         assert.deepStrictEqual([code, out], [2, ""])
-        assert.match(err, /--(image|rootfs) needs --backend container/)
+        assert.match(err, /--(image|rootfs) works only with --backend container/)
       })
   )
   it.effect("exec --timeout 0 is refused", () =>

@@ -619,7 +619,7 @@ describe("journal replay and undo", () => {
       }
       const [write] = yield* shown(here, "--path", "large.bin")
       const later = yield* here.run(["journal", "undo", "work", "--to", `${write!.position - 1}`])
-      assert.include(later.err, "nothing has changed: large.bin\n")
+      assert.include(later.err, "changed without the journal: large.bin\n")
       const { err } = yield* here.run(["journal", "undo", "work", "--to", "0", "--json"])
       assert.deepInclude((JSON.parse(err) as { error: object }).error, { _tag: "Conflict", paths: ["a.txt", "large.bin"] })
     })

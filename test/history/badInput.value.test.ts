@@ -308,7 +308,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     })
   )
 
-  it.live("with a few objects that refer to each other millions of times exceeds the budget at once", () =>
+  it.live("with 40 nested trees that expand to 2^40 files is refused, because it exceeds the budget of entries", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))

@@ -64,7 +64,7 @@ const fill = (root: string, word: string): void => {
 
 describe.runIf(hasGit)("two processes with one root and one store", () => {
   it.live(
-    "lose no snapshot and no content, with collections in between",
+    "lose no snapshot and no content when garbage is collected between snapshots",
     () =>
       Effect.gen(function* () {
         const here = yield* place
@@ -99,7 +99,7 @@ describe.runIf(hasGit)("two processes with one root and one store", () => {
   )
 
   it.live(
-    "that restore two snapshots concurrently leave one whole tree, or one restore reports its failure",
+    "that restore two snapshots concurrently leave the whole tree of one, or one restore reports its failure",
     () =>
       Effect.gen(function* () {
         const here = yield* place

@@ -326,7 +326,7 @@ describe("the history capability of a host directory", () => {
     })
   )
 
-  it.effect("ends with the filesystem", () =>
+  it.effect("fails with Unavailable after the scope of the filesystem closes", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const { listStamped: stamps } = historyOf(yield* Effect.scoped(PosixHost.make({ root })))

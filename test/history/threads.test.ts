@@ -44,7 +44,7 @@ const sowOddFiles = (root: string): void => {
 
 const historyOf = (port: Backend): DirectoryHistory => port.history as DirectoryHistory
 
-/** Returns the tree without ids of directories and without stamps, which a scan from scratch does not share. */
+/** Returns the tree without ids of directories and without stamps, because two scans may differ in these. */
 const plain = (node: Node): unknown =>
   node.kind === "directory"
     ? [node.mode, Object.fromEntries([...node.entries].map(([name, below]) => [name, plain(below)]).sort())]
@@ -59,7 +59,7 @@ const assertSame = (found: Scan, fresh: Scan): void => {
   assert.deepStrictEqual(counts(found), counts(fresh))
 }
 
-/** Returns the scan as if it had begun later, so that it trusts everything that it has seen. */
+/** Returns the scan with a later start, so that every stamp in it counts as settled. */
 const settled = (scan: Scan): Scan => ({ ...scan, began: scan.began + 3_600_000 })
 
 interface Listing {
@@ -67,7 +67,7 @@ interface Listing {
   readonly listed: Array<string>
 }
 
-/** Notes each directory that is listed. */
+/** Wraps the port so that `listed` receives the path of each directory that a scan lists. */
 const noting = (port: Backend): Listing => {
   const listed: Array<string> = []
   const history = historyOf(port)
@@ -87,9 +87,9 @@ const noting = (port: Backend): Listing => {
 }
 
 const changes: ReadonlyArray<readonly [name: string, listed: number, change: (root: string) => void]> = [
-  ["nothing", 1, () => {}],
+  ["no change", 1, () => {}],
   [
-    "a file of the same size and time",
+    "a change of a file that keeps its size and time",
     2,
     (root) => {
       const path = join(root, "top2/d2/f3.txt")
@@ -98,16 +98,20 @@ const changes: ReadonlyArray<readonly [name: string, listed: number, change: (ro
       Fs.utimesSync(path, atime, mtime)
     }
   ],
-  ["a new file", 3, (root) => Fs.writeFileSync(join(root, "top2/d2/new"), "new")],
-  ["a file that is gone", 3, (root) => Fs.rmSync(join(root, "top2/d2/f3.txt"))],
-  ["a name of a file", 3, (root) => Fs.renameSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d2/other"))],
-  ["a file in another directory", 4, (root) => Fs.renameSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d6/moved"))],
-  ["a mode of a file", 2, (root) => Fs.chmodSync(join(root, "top2/d2/f3.txt"), 0o600)],
-  ["a mode of a directory", 2, (root) => Fs.chmodSync(join(root, "top2/d2"), 0o700)],
-  ["a new empty directory", 3, (root) => Fs.mkdirSync(join(root, "top2/d2/new"))],
-  ["a directory that is gone", 2, (root) => Fs.rmSync(join(root, "top2/d2"), { recursive: true })],
+  ["the creation of a file", 3, (root) => Fs.writeFileSync(join(root, "top2/d2/new"), "new")],
+  ["the removal of a file", 3, (root) => Fs.rmSync(join(root, "top2/d2/f3.txt"))],
+  ["the renaming of a file", 3, (root) => Fs.renameSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d2/other"))],
   [
-    "a directory behind a link",
+    "the move of a file to another directory",
+    4,
+    (root) => Fs.renameSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d6/moved"))
+  ],
+  ["a change of the mode of a file", 2, (root) => Fs.chmodSync(join(root, "top2/d2/f3.txt"), 0o600)],
+  ["a change of the mode of a directory", 2, (root) => Fs.chmodSync(join(root, "top2/d2"), 0o700)],
+  ["the creation of an empty directory", 3, (root) => Fs.mkdirSync(join(root, "top2/d2/new"))],
+  ["the removal of a directory", 2, (root) => Fs.rmSync(join(root, "top2/d2"), { recursive: true })],
+  [
+    "the replacement of a directory by a link to it",
     2,
     (root) => {
       Fs.renameSync(join(root, "top2/d2"), join(root, "..", "outside", "d2"))
@@ -115,7 +119,7 @@ const changes: ReadonlyArray<readonly [name: string, listed: number, change: (ro
     }
   ],
   [
-    "a directory of the same content",
+    "the replacement of a directory by a copy",
     3,
     (root) => {
       Fs.cpSync(join(root, "top2/d2"), join(root, "copy"), { recursive: true, preserveTimestamps: true })
@@ -123,9 +127,9 @@ const changes: ReadonlyArray<readonly [name: string, listed: number, change: (ro
       Fs.renameSync(join(root, "copy"), join(root, "top2/d2"))
     }
   ],
-  ["a second name of a file", 3, (root) => Fs.linkSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d2/second"))],
+  ["the creation of a hard link", 3, (root) => Fs.linkSync(join(root, "top2/d2/f3.txt"), join(root, "top2/d2/second"))],
   [
-    "a target of a link",
+    "a change of the target of a symlink",
     3,
     (root) => {
       Fs.rmSync(join(root, "top1/odd/link"))
@@ -133,7 +137,7 @@ const changes: ReadonlyArray<readonly [name: string, listed: number, change: (ro
     }
   ],
   [
-    "a directory for a file",
+    "the replacement of a file by a directory",
     3,
     (root) => {
       Fs.rmSync(join(root, "top3/d3/f0.txt"))
@@ -143,7 +147,7 @@ const changes: ReadonlyArray<readonly [name: string, listed: number, change: (ro
 ]
 
 describe("a scan in threads", () => {
-  it.live("has the same contents as one without", () =>
+  it.live("returns the same tree as a scan without threads", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -154,24 +158,26 @@ describe("a scan in threads", () => {
   )
 
   for (const [name, most, change] of changes) {
-    it.live(`after ${name}, sees what a scan from scratch sees`, () =>
-      Effect.gen(function* () {
-        const { port, root } = yield* host()
-        sow(root)
-        sowOddFiles(root)
-        const threads = yield* Threads.shared
-        const previous = settled(yield* scan(port, { threads }))
-        change(root)
-        const { listed, port: noted } = noting(port)
-        assertSame(yield* scan(noted, { threads, previous }), yield* scan(port))
-        // The odd directory holds names that are compared only by listing it, and is listed with the one above.
-        const expected = listed.filter((path) => !path.startsWith("top1"))
-        assert.isAtMost(new Set(expected).size, most + 1, listed.join())
-      }).pipe(Effect.scoped)
+    it.live(
+      `after ${name} returns the same tree as a scan from scratch, and lists only the directories that may have changed`,
+      () =>
+        Effect.gen(function* () {
+          const { port, root } = yield* host()
+          sow(root)
+          sowOddFiles(root)
+          const threads = yield* Threads.shared
+          const previous = settled(yield* scan(port, { threads }))
+          change(root)
+          const { listed, port: noted } = noting(port)
+          assertSame(yield* scan(noted, { threads, previous }), yield* scan(port))
+          // `top1/odd` has names that can be compared only by listing it, so a scan always lists `top1/odd` and `top1`.
+          const expected = listed.filter((path) => !path.startsWith("top1"))
+          assert.isAtMost(new Set(expected).size, most + 1, listed.join())
+        }).pipe(Effect.scoped)
     )
   }
 
-  it.live("lists a directory again that was changed after the earlier scan had begun", () =>
+  it.live("lists every directory again whose stamp is not older than the earlier scan", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -183,7 +189,7 @@ describe("a scan in threads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("does not take over a directory with entries that the earlier scan left out", () =>
+  it.live("returns the same tree as a scan from scratch if the earlier scan left out some entries", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -197,7 +203,7 @@ describe("a scan in threads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("reads a file again that was changed after it was listed", () =>
+  it.live("reads a file again if it changed after the listing", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -215,7 +221,7 @@ describe("a scan in threads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("refuses files with several names where the host does", () =>
+  it.live("fails for a file with several hard links if the filesystem rejects hard links", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host({ hardlinks: "reject" })
       sow(root)
@@ -236,7 +242,7 @@ describe("a scan in threads", () => {
       parentPort.on("message", () => parentPort.postMessage({ _tag: "Failed", detail: "no" }))`
     ]
   ] as const) {
-    it.live(`is the same when threads ${name}`, () =>
+    it.live(`returns the same tree when the threads ${name}`, () =>
       Effect.gen(function* () {
         const { Worker } = process.getBuiltinModule("node:worker_threads")
         const { port, root } = yield* host()
@@ -260,7 +266,7 @@ describe("a scan in threads", () => {
 })
 
 describe("a snapshot taken in threads", () => {
-  it.live("is a sound repository, and is restored byte for byte", () =>
+  it.live("is stored in a valid git repository, and is restored byte for byte", () =>
     Effect.gen(function* () {
       const here = yield* place
       sow(here.root)
@@ -290,7 +296,7 @@ describe("a snapshot taken in threads", () => {
 })
 
 describe("a ZIP archive compressed in threads", () => {
-  it.live("has the same bytes as one compressed without", () =>
+  it.live("is valid for Python, stores a content that compression does not shorten, and imports to the same tree", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -321,7 +327,7 @@ for i in z.infolist():
     }).pipe(Effect.scoped)
   )
 
-  it.live("is refused for its first damaged entry, and changes nothing", () =>
+  it.live("with damaged entries is refused with the name of the first one, and changes nothing", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)

@@ -27,8 +27,9 @@ const resumed = (kind: Kind, others: ReadonlyArray<Kind>) =>
 
 const others = (kind: Kind, kinds: ReadonlyArray<Kind>) => kinds.filter((other) => other !== kind)
 
-describe("an agent that works, rolls back and dumps its session", () => {
-  for (const kind of here) it(`on ${kind.name}`, () => dumpOf(kind).then(() => undefined))
+describe("an agent", () => {
+  for (const kind of here)
+    it(`works, rolls back and dumps its session on ${kind.name}`, () => dumpOf(kind).then(() => undefined))
 })
 
 describe("a dump", () => {
@@ -40,8 +41,9 @@ describe("a dump", () => {
 })
 
 describePodman("with podman", () => {
-  describe("an agent that works, rolls back and dumps its session", () => {
-    for (const kind of inContainers) it(`in ${kind.name}`, () => dumpOf(kind).then(() => undefined))
+  describe("an agent", () => {
+    for (const kind of inContainers)
+      it(`works, rolls back and dumps its session in ${kind.name}`, () => dumpOf(kind).then(() => undefined))
   })
 
   describe("a dump", () => {

@@ -171,7 +171,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("keep their positions when another program takes one of their places", () =>
+    it.live("keep their positions when a message of another program takes one of their sequence numbers", () =>
       Effect.gen(function* () {
         const name = fresh()
         yield* open(name)

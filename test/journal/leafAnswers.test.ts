@@ -770,7 +770,7 @@ describe("daemons", () => {
     )
   )
 
-  it.effect("whose start is interrupted leave none of them running", () =>
+  it.effect("are all stopped when their start is interrupted", () =>
     journaled(
       Effect.gen(function* () {
         const all = Daemon.all([
@@ -786,7 +786,7 @@ describe("daemons", () => {
     )
   )
 
-  it.effect("all stop in reverse even if one fails, and the first failure is reported", () =>
+  it.effect("are all stopped in reverse order even if one fails, and the first failure is reported", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []

@@ -53,7 +53,7 @@ const visit = (here: Here, fs: Effect.Success<ReturnType<typeof memory>>, option
   )
 
 describe("a leaf's checkpoint", () => {
-  it.effect("lets the next leaf start behind it instead of reading the whole journal", () =>
+  it.effect("lets the next leaf start after it instead of reading the whole journal", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -204,7 +204,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is made beside the checkpoints of another installation", () =>
+  it.effect("is appended even if a leaf of another installation appends checkpoints too", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -235,7 +235,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is found behind forged checkpoints", () =>
+  it.effect("is found although forged checkpoints follow it", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })

@@ -1,4 +1,4 @@
-/** The pool of search processes, with programs that fail. */
+/** Tests the pool of search processes with programs that fail or send wrong data. */
 import { assert, describe, it } from "@effect/vitest"
 import type { ChildProcess } from "node:child_process"
 import type { TreeSearch } from "../../src/model/treeSearch.ts"
@@ -21,7 +21,7 @@ const until = async (condition: () => boolean): Promise<void> => {
 
 const place = { path: "/", device: 0, inode: 0, refuseHardlinks: false }
 
-/** A program that says that it is ready, and then ends at its first job or keeps silent. */
+/** Makes a program that reports that it is ready, and then runs the code `then`. */
 const program = (then: string) => ({
   args: [
     "-e",
@@ -35,7 +35,7 @@ const program = (then: string) => ({
 })
 
 describe("the pool of search processes", () => {
-  it("gives no room, and starts nothing for a while, when its program ends at once", async () => {
+  it("accepts no job, and starts no process for a while, when its program ends at once", async () => {
     const pool = make(1, { args: ["-e", "process.exit(1)"], text: undefined })
     const search = pool.begin(tree, false)!
     await until(() => pool.begin(tree, false) === undefined)
@@ -43,14 +43,14 @@ describe("the pool of search processes", () => {
     assert.isFalse(pool.areWarm())
   })
 
-  it("starts no search when no process can be started", () => {
+  it("refuses a search when no process can be started", () => {
     const pool = make(2, program(""), () => {
       throw new Error("spawn EAGAIN")
     })
     assert.isUndefined(pool.begin(tree, false))
   })
 
-  it("reports that a job was not done when its process ends, and gives that search no more room", async () => {
+  it("reports an unfinished job when its process ends, and accepts no more jobs of the search", async () => {
     const pool = make(1, program('process.stdin.once("data", () => process.exit(1))'))
     const search = pool.begin(tree, false)!
     await until(() => search.room() > 0)
@@ -60,7 +60,7 @@ describe("the pool of search processes", () => {
     pool.end()
   })
 
-  it("ends a process that stays silent after its search has ended", async () => {
+  it("kills a process that does not respond after its search has ended", async () => {
     const children: Array<ChildProcess> = []
     const pool = make(1, program("setInterval(() => {}, 1000)"), (command, args, options) => {
       const child = process.getBuiltinModule("node:child_process").spawn(command, args, options)
@@ -112,7 +112,7 @@ describe("the pool of search processes", () => {
     pool.end()
   })
 
-  it("ends a process whose answer it cannot read, and reports that its jobs were not done", async () => {
+  it("stops a process whose report is malformed, and reports its unfinished jobs", async () => {
     const pool = make(1, program('process.stdin.once("data", () => process.stdout.write(Buffer.from([1, 0, 0, 0, 7])))'))
     const search = pool.begin(tree, false)!
     await until(() => search.room() > 0)
@@ -120,7 +120,7 @@ describe("the pool of search processes", () => {
     assert.isFalse(pool.areWarm())
   })
 
-  it.runIf(process.geteuid?.() === 0)("uses no process of another user", async () => {
+  it.runIf(process.geteuid?.() === 0)("ends its processes when the program changes its user or group", async () => {
     const pool = make(1, program("process.stdin.resume()"))
     const search = pool.begin(tree, false)!
     await until(() => search.room() > 0)
@@ -135,7 +135,7 @@ describe("the pool of search processes", () => {
     }
   })
 
-  it("ends its processes when they have been idle", { timeout: 60_000 }, async () => {
+  it("ends its processes after an idle period", { timeout: 60_000 }, async () => {
     const children: Array<ChildProcess> = []
     const pool = make(1, program("process.stdin.resume()"), (command, args, options) => {
       const child = process.getBuiltinModule("node:child_process").spawn(command, args, options)

@@ -62,6 +62,36 @@ const named = (all: ReadonlyArray<Uint8Array>) => Object.fromEntries(all.map((by
 const label = ({ needles, pattern: { flags, source } }: Query): string =>
   `/${source}/${flags}${needles === undefined ? "" : ` with ${JSON.stringify(needles.texts)}`}`
 
+describe("a searcher after an error in a file", () => {
+  it("does not give the matches of that file to the next one", () =>
+    holding({ poison: `foo of the poison\n${"\n".repeat(mebibyte)}`, innocent: "foo of the innocent\n" }, (base) => {
+      let open = ""
+      const calls = {
+        ...fs,
+        openSync: (path: string, flags: number) => {
+          open = path
+          return fs.openSync(path, flags)
+        },
+        readSync: (file: number, bytes: NodeJS.ArrayBufferView, offset: number, length: number, at: number) => {
+          if (open.endsWith("poison") && at > 0) throw new RangeError("Maximum call stack size exceeded")
+          return fs.readSync(file, bytes, offset, length, at)
+        }
+      } as unknown as typeof fs
+      const files = [join(base, "poison")]
+      const search = searcherWith(kernels["WebAssembly"]!(), undefined, calls).begin(query(question("foo")), {
+        files,
+        refuseHardlinks: false
+      })
+      assert.throws(() => search.next(), "Maximum call stack size exceeded")
+      files.length = search.done()
+      files.push(join(base, "innocent"))
+      search.next()
+      assert.deepStrictEqual(found(search.answer()), [
+        [{ lineNumber: 1, lineContent: "foo of the innocent", matchStart: 0, matchEnd: 3 }]
+      ])
+    }))
+})
+
 for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
   describe(`searcher, ${name}`, () => {
     it("finds the same in contents that are searched together", () => {

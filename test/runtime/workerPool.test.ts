@@ -110,7 +110,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
       })
     })
 
-    it("does not answer a withdrawn question, and answers the questions behind it", async () => {
+    it("does not answer a cancelled request, and answers the requests after it", async () => {
       const workers = make(1, begin)
       await using(workers, { a: "foo" }, async (base) => {
         const withdrawn: Array<number> = []
@@ -130,7 +130,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
       })
     })
 
-    it("fails only the search whose expression cannot run", async () => {
+    it("fails only the search whose pattern cannot run", async () => {
       const workers = make(1, begin)
       await using(workers, { a: "foo" }, async (base) => {
         const answer = await search(workers, query(question("(")), batchOf(base, ["a"]))
@@ -139,7 +139,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
       })
     })
 
-    it("answers or fails every waiting question when it ends, and later questions too", async () => {
+    it("answers or fails every pending request when it is closed, and fails later requests", async () => {
       const workers = make(1, begin)
       await using(workers, { a: "foo" }, async (base) => {
         const waiting = [
@@ -158,7 +158,7 @@ for (const [name, begin] of Object.entries({ "with workers": start, "without wor
 }
 
 describe("the worker pool", () => {
-  it("names the file of an expression that exceeds its budget, and answers the other questions", async () => {
+  it("reports the file on which a pattern exceeds its time budget, and completes the other searches", async () => {
     const workers = make(2, start)
     await using(workers, { a: "aaa", b: evil, c: "foo" }, async (base) => {
       const [overrun, ...others] = await Promise.all([
@@ -181,7 +181,7 @@ describe("the worker pool", () => {
     })
   })
 
-  it("frees its worker when an endless search is withdrawn", async () => {
+  it("frees the worker of an endless search that is cancelled", async () => {
     let seen: Int32Array | undefined
     const workers = make(1, (program, shared) => start(program, (seen ??= shared)))
     await using(workers, { b: evil, c: "foo" }, async (base) => {
@@ -194,7 +194,7 @@ describe("the worker pool", () => {
     })
   })
 
-  it("reports the end of a withdrawn question once, when no thread works on it any more", async () => {
+  it("reports the end of a cancelled request once, when no thread works on it any more", async () => {
     let seen: Int32Array | undefined
     const workers = make(1, (program, shared) => start(program, (seen ??= shared)))
     await using(workers, { a: "foo", b: evil }, async (base) => {
@@ -287,7 +287,7 @@ describe("the worker pool", () => {
     }
   )
 
-  it("lets a program with idle workers or a withdrawn search end by itself", () => {
+  it("lets a program with idle workers or a cancelled search exit by itself", () => {
     const base = mkdtempSync(join(tmpdir(), "fs-algebra-workers-"))
     try {
       writeFileSync(join(base, "a"), "foo")

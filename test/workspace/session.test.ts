@@ -117,7 +117,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("must have valid file names", () =>
+  it.effect("must have names that are valid as file names", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       for (const [what, name] of bad) {

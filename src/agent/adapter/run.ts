@@ -65,14 +65,11 @@ const noSuchTool = (name: string, known: ReadonlyArray<string>): Refused => {
 }
 
 const wrongSession: Refused = refused(
-  "The tool belongs to another session than this call, so it was not run.",
+  "The tool belongs to a different session, so the call was not run.",
   "Call the tools of your own session."
 )
 
-const runIsOver: Refused = refused(
-  "The run that this call belongs to has ended.",
-  "Call no more tools; answer with what you know."
-)
+const runIsOver: Refused = refused("The run of this call has ended.", "Call no more tools; answer with what you know.")
 
 const budgetIsSpent = (limit: number): Refused =>
   refused(`The budget of ${limit} for tool results is used up.`, "Call no more tools; answer with what you know.")

@@ -58,7 +58,7 @@ export interface Invocation {
 export type ToolKind = Pick<AnyDefinition, "name" | "does" | "past">
 
 /**
- * A rule for tools. Each optional part applies to every call.
+ * A rule for tools and their calls. Every property except `name` is optional; an omitted one changes nothing.
  *
  * @since 0.1.0
  */
@@ -66,13 +66,16 @@ export interface Policy {
   readonly name: string
   /** Returns the filesystem for the tools, made from `self`. Every `guard` wraps the result. */
   readonly filesystem?: ((self: Algebra, memory: Memory) => Algebra) | undefined
-  /** Returns a filesystem that guards some operations of `self`. `self` is the result of all `filesystem` parts. */
+  /** Returns a filesystem that guards some operations of `self`. `self` is the result of all `filesystem` properties. */
   readonly guard?: ((self: Algebra, memory: Memory, tool: ToolKind) => Algebra) | undefined
   /** Replaces services of the tools that would bypass the policy. `view` is the filesystem of the tools. */
   readonly services?: ((services: Context.Context<never>, view: Algebra) => Context.Context<never>) | undefined
   /** Refuses the call by failing, or allows it. */
   readonly before?: ((invocation: Invocation) => Effect.Effect<void, Refused>) | undefined
-  /** The position of `before` among the policies. @default between the first and the last, the newest policy first */
+  /**
+   * When `before` runs: before or after that of the other policies. @default after `first` and before `last`, the newest policy
+   * first
+   */
   readonly asked?: "first" | "last" | undefined
   /** Wraps the handler. A failed call succeeds with a result whose `success` is false. */
   readonly around?:

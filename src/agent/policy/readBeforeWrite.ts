@@ -283,7 +283,7 @@ const onlyCreates = ({ params, tool }: Invocation, { access }: Touch): boolean =
   return tool === "write_file" && (params["mode"] ?? "create") === "create"
 }
 
-/** Returns the advice to read a file, or other advice if a read does not count in the next call. */
+/** Returns `advice`. If the memory is discarded after the call, returns advice to ask the user instead. */
 const adviseReading = ({ isKept }: Memory, advice: string): string =>
   isKept
     ? advice

@@ -296,7 +296,7 @@ const describeEdits = (files: ReadonlyArray<EditedFile>): ReadonlyArray<string> 
 export const editFile = define({
   name: "edit_file",
   description:
-    "Replace old_string by new_string in a file, or make several edits in one or more files, all or none. Line endings and encoding do not change.",
+    "Replace old_string by new_string in a file, or make several edits in one or more files, all or none. Line endings and encoding are kept.",
   parameters: Schema.Struct({
     path: Schema.optionalKey(path),
     old_string: Schema.optionalKey(oldString),

@@ -250,8 +250,7 @@ const start = Effect.fnUntraced(function* (
 })
 
 /**
- * Creates the manager. It removes an ended container completely before the next container starts, and when the scope
- * closes.
+ * Creates the manager. The manager removes a container completely before it starts the next one, and when the scope closes.
  */
 export const make = (engine: Engine, how: StartOptions): Effect.Effect<ContainerManager, never, Scope.Scope> =>
   Effect.map(Effect.scope, (scope) => {

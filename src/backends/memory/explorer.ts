@@ -1,7 +1,7 @@
 /**
- * Explores a tree in memory for a walk: many directories per request, and the stored bytes of many files per call.
+ * Explores a tree in memory for a walk. One request reads many directories, and one call returns the bytes of many files.
  *
- * Nothing is held between two requests. Each one finds the directories by their paths, so it sees the tree as it is then.
+ * Each request looks up its directories by path, and so sees the tree at the time of the request.
  */
 import * as Effect from "effect/Effect"
 import { notADirectory, notFound } from "../../model/Fault.ts"
@@ -14,7 +14,7 @@ import * as Content from "./content.ts"
 import * as Children from "./hashTrie.ts"
 import { inOrder, type MemoryTree, type Node } from "./tree.ts"
 
-/** Directories read at a time. Their entries are in memory anyway, but a walk that ends early reads few in vain. */
+/** The number of directories per request. A small number wastes little work if the walk ends early. */
 const directoriesPerRequest = 64
 
 export const makeExplore =

@@ -111,7 +111,7 @@ export const noChildren: Pick<Directory, "children" | "size" | "ordered"> = {
   ordered: undefined
 }
 
-/** A child as a walk sees it. It stays valid while its directory keeps it, so many walks share it. */
+/** An entry in the form that walks use. It reads the size from the node, so walks share it until its directory changes. */
 class ListedNode implements Child {
   readonly name: string
   readonly kind: Node["kind"]

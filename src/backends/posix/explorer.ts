@@ -79,7 +79,7 @@ const lendOrFault = <V extends Visit>(lend: LendDirectory<V>, visit: V): ReturnT
   }
 }
 
-/** Borrows the directories of as many files as possible. Borrows nothing if no descriptor is free. */
+/** Borrows the directories of the files from `start` on. Stops after `maxBorrowed` directories, or when no descriptor is free. */
 const borrow = <V extends Visit>(lend: LendDirectory<V>, items: ReadonlyArray<Item<V>>, start: number): SearchPart => {
   const bases: Array<string> = []
   const counts: Array<number> = []

@@ -6,7 +6,7 @@ import type { TreeReading, TreeSearcher, Visit } from "../../port/explorer.ts"
 import type { ProcessSearch, SearchProcesses } from "../../runtime/searchProcesses.ts"
 import { type Confined, hostPath, mayBeLossy } from "./place.ts"
 
-/** Returns the identity of a directory, or `undefined` if it cannot be opened or the filesystem is closed. */
+/** Returns the device and inode of a directory, or `undefined` if it cannot be opened or the filesystem is closed. */
 const identityOf = (confined: Confined, path: FsPath): { readonly device: number; readonly inode: number } | undefined => {
   try {
     const place = confined.directory(path)
@@ -38,7 +38,7 @@ export const makeTreeSearcher = <V extends Visit>(
   let basePath: FsPath | undefined
   let readings: Array<TreeReading<V>> = []
 
-  /** Asks for the path of the root each time, because the root may have been moved. */
+  /** Returns the place of the search. Determines the path of the root at each call, because the root may have been moved. */
   const place = (): TreePlace | undefined => {
     if (identityOf(confined, root) === undefined) return undefined
     const top = confined.rootPath()

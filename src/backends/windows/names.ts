@@ -45,7 +45,8 @@ export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"
   if (name === "") return invalidPath("it has an empty name")
   if (!name.isWellFormed()) return invalidPath("it contains a lone surrogate, which no file name can hold")
   if (device.test(stem.exec(name)![0])) return invalidPath("a name in it is reserved by Windows for a device")
-  if (name.includes(":")) return invalidPath("a name in it has a colon, which Windows uses for streams of files and for drives")
+  if (name.includes(":"))
+    return invalidPath("a name in it has a colon, which Windows reserves for drives and alternate data streams")
   if (forbidden.test(name)) return invalidPath("a name in it has a character that Windows does not permit")
   if (name.endsWith(".") || name.endsWith(" "))
     return invalidPath("a name in it ends in a dot or a space, which Windows removes")
@@ -214,7 +215,10 @@ interface NativeOptions {
    * Windows.
    */
   readonly useLongPaths: boolean
-  /** True for the path of a new directory, which has a lower limit without the prefix. @default false */
+  /**
+   * True for the path of a directory to create. Without the prefix `\\?\`, Windows limits such a path to 247 UTF-16 units
+   * instead of 259. @default false
+   */
   readonly makesDirectory?: boolean | undefined
 }
 

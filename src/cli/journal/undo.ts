@@ -121,7 +121,7 @@ const complaintOf = (conflict: Conflict, paths: ReadonlyArray<string>): Complain
   const { _tag, actual, expected, operation, path } = conflict
   return new Complaint({
     error: { _tag, operation, path, expected, ...(actual !== undefined && { actual }), paths: all },
-    message: `these paths were changed without the journal, so nothing has changed: ${some}${rest}`,
+    message: `undo changed nothing, because these paths were changed without the journal: ${some}${rest}`,
     hint: "Move the current files away, or undo only other paths with --path.",
     code: exitCodeOf("Conflict")
   })

@@ -18,7 +18,7 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 
 export const readOnly = accessDenied("readOnly")
 
-const inProgress: Fault = invalidPath("it belongs to a write in progress")
+const inProgress: Fault = invalidPath("it is the temporary name of an unfinished write")
 
 export type ErrorTags = ReadonlySet<string>
 

@@ -329,7 +329,10 @@ export const make = (strategy: Strategy, port: Backend): Operations => {
   })
 
   const forgetQuietly = (kept: StoredSnapshot): Effect.Effect<void> =>
-    Effect.ignore(strategy.forget(kept), { log: "Warn", message: "fs-algebra: a snapshot could not be forgotten" })
+    Effect.ignore(strategy.forget(kept), {
+      log: "Warn",
+      message: `fs-algebra: cannot forget the temporary snapshot ${kept.snapshot.snapshotId}; it stays in the store`
+    })
 
   const viewOf = (kept: StoredSnapshot): Effect.Effect<Algebra, Problem> => Effect.map(strategy.view(kept), makeAlgebra)
 

@@ -285,8 +285,9 @@ export interface Strategy {
   readonly restore: (kept: StoredSnapshot, options: StrategyRestoreOptions) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly diff: (from: StoredSnapshot, to: StoredSnapshot | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly view: (kept: StoredSnapshot) => Effect.Effect<Backend, Problem>
-  /** Returns the captured tree. `now` returns the current tree, and its caller must hold the lock on the whole filesystem. */
+  /** Returns the tree of a snapshot. */
   readonly tree: (kept: StoredSnapshot) => Effect.Effect<DirectoryNode, Problem>
+  /** Returns the current tree. The caller must hold the lock on the whole filesystem. */
   readonly now: Effect.Effect<DirectoryNode, Problem>
   readonly forget: (kept: StoredSnapshot) => Effect.Effect<void, Problem>
   readonly stats: Effect.Effect<Stats, Problem>

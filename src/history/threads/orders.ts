@@ -1,13 +1,13 @@
-/** The orders that threads carry out, and what they report. */
+/** The messages between the program and its threads: orders and reports. */
 
 /** The fields of a stamp, in this order: size, permission bits, mtimeMs, ctimeMs and inode. */
 export const stampLength = 5
 
 /** Files of one directory. */
 export interface Place {
-  /** A path of the directory through which no other process can lead a name elsewhere. */
+  /** A path to the directory that stays valid if another process moves or replaces the directory. */
   readonly base: string
-  /** The names, joined by "/". */
+  /** The names of the files, joined by "/". */
   readonly names: string
 }
 
@@ -16,10 +16,10 @@ export interface CaptureOrder {
   readonly places: ReadonlyArray<Place>
   /** The stamps that the files must have before and after they are read. */
   readonly stamps: Float64Array
-  /** The id with which a file needs no object, or "". */
+  /** For each file, the id of a content that is stored already, or "". A file with this id needs no new object. */
   readonly knownIds: ReadonlyArray<string>
   readonly refusesHardlinks: boolean
-  /** Encodes the objects; otherwise the files are only hashed. */
+  /** True to encode the objects. If false, the files are only hashed. */
   readonly isEncoding: boolean
 }
 
@@ -27,8 +27,9 @@ export interface CaptureReport {
   readonly _tag: "Captured"
   /** The id of each file, or "" for a file that could not be opened or has another stamp. */
   readonly ids: ReadonlyArray<string>
-  /** The end of each object in `bytes`: the same as the one before for a file without an object. */
+  /** The end of each object in `bytes`. For a file without an object, it equals the end of the previous object. */
   readonly ends: Uint32Array<ArrayBuffer>
+  /** The CRC-32 of each object. */
   readonly crcs: Uint32Array<ArrayBuffer>
   readonly bytes: Uint8Array<ArrayBuffer>
 }
@@ -37,36 +38,39 @@ export interface CompareOrder {
   readonly _tag: "Compare"
   /** The path of the root. */
   readonly base: string
-  /** The disk of the root. Entries of other disks count as changed. */
+  /** The device number of the root. Entries on other devices count as changed. */
   readonly device: number
-  /** A directory in each element: its path and the names in it, joined by line feeds. */
+  /** One text per directory: its path and the names of its files and links, joined by line feeds. */
   readonly directories: ReadonlyArray<string>
-  /** The stamps of each directory and of its names. The size of a directory is not compared. */
+  /** For each directory its stamp, then the stamps of its names. The size of a directory is not compared. */
   readonly stamps: Float64Array
 }
 
-/** A directory has another stamp, or only names with other stamps, or everything is the same. */
+/**
+ * The result of a comparison. `other`: the stamp of the directory differs. `otherNames`: only the stamp of a name in it
+ * differs. `same`: all stamps are equal.
+ */
 export const directoryStates = { other: 0, otherNames: 1, same: 2 } as const
 
 export interface CompareReport {
   readonly _tag: "Compared"
-  /** The state of each directory. */
+  /** One value of `directoryStates` per directory, in the order of `CompareOrder.directories`. */
   readonly states: Uint8Array<ArrayBuffer>
 }
 
 export interface DeflateOrder {
   readonly _tag: "Deflate"
   readonly level: number
-  /** The smallest content that is compressed. */
+  /** The size of the smallest content that is compressed. */
   readonly minBytes: number
-  /** Contents one after another, with the end of each. */
+  /** The concatenated contents. `ends` contains the end of each. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly ends: Uint32Array
 }
 
 export interface DeflateReport {
   readonly _tag: "Deflated"
-  /** The compressed contents, with the end of each. A content that would not be shorter is as it was. */
+  /** The concatenated results. `ends` contains the end of each. A content that compression does not shorten is unchanged. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly ends: Uint32Array<ArrayBuffer>
   /** The CRC-32 of each content. */
@@ -75,18 +79,20 @@ export interface DeflateReport {
 
 export interface InflateOrder {
   readonly _tag: "Inflate"
-  /** Compressed contents one after another, with the end of each. */
+  /** The concatenated contents, compressed or not. `ends` contains the end of each. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly ends: Uint32Array
-  /** The size and CRC-32 of each content, and whether it is compressed. */
+  /** The size of each content without compression. */
   readonly sizes: Uint32Array
+  /** The CRC-32 of each content without compression. */
   readonly crcs: Uint32Array
+  /** For each content 1 if it is compressed, else 0. */
   readonly isDeflated: Uint8Array
 }
 
 export interface InflateReport {
   readonly _tag: "Inflated"
-  /** The id of each content, or "" for one that is not as recorded. */
+  /** The id of each content, or "" for a content with a wrong size or CRC-32. */
   readonly ids: ReadonlyArray<string>
 }
 

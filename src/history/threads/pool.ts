@@ -1,9 +1,9 @@
 /**
  * Threads that read, hash and compress many files with synchronous calls, in parallel on all cores.
  *
- * An order takes a few milliseconds, so none is withdrawn. Threads start at the first order and keep the program alive
- * only while an order is pending. A thread that ends loses its orders: they have no report, and the caller does the work
- * in another way.
+ * An order takes only a few milliseconds, so orders cannot be cancelled. Threads start at the first order, and keep the
+ * program alive only while an order is pending. If a thread ends, its pending orders get no report, and their callers do
+ * the work without threads.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -17,8 +17,10 @@ export interface Threads {
   /** The number of orders that keep all threads busy. */
   readonly concurrency: number
   /**
-   * Carries out an order, whose `bytes` it takes away, uninterruptibly, because descriptors of its paths must stay open meanwhile. Returns
-   * `undefined` if no thread could do it.
+   * Runs an order in a thread. Transfers `bytes` of the order to the thread, so the caller cannot use them afterwards.
+   *
+   * The effect is uninterruptible, because the descriptors behind the order's paths must stay open until the thread has
+   * finished. Returns `undefined` if no thread completed the order.
    */
   readonly run: (order: Order) => Effect.Effect<Report | undefined>
 }
@@ -37,7 +39,7 @@ const startThread: StartThread = (program) => {
 
 const ordersPerThread = 2
 
-/** The number of threads in a row that end before their first report after which no more are started. */
+/** The number of failures in a row after which no more threads are started. A report resets the count. */
 const maxFailures = 3
 
 interface Pool extends Threads {
@@ -110,7 +112,7 @@ const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").avai
 
 const idleLifetimeMillis = 5000
 
-/** The threads of the program. They end `idleLifetimeMillis` after their last user has released them. */
+/** The shared threads of the program. They end `idleLifetimeMillis` after the last scope that uses them has closed. */
 export const shared: Effect.Effect<Threads, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {

@@ -1,8 +1,8 @@
 /**
  * Builds the program of a thread from the sources of the functions that it runs.
  *
- * The build of the package replaces this module by the finished text, because a bundler may rename or wrap the
- * functions and break their sources.
+ * The build of the package replaces this module by the finished program text. A bundler may rename or wrap the functions,
+ * and then their sources would not run.
  */
 import { makeEncoder } from "../git/encoder.ts"
 import { directoryStates } from "./orders.ts"

@@ -1,7 +1,7 @@
 /**
- * The work of a thread for snapshots and archives: it reads, hashes and packs files, finds out which directories are
- * unchanged, and deflates and inflates contents. All code is in one function without outside references, so that its
- * source can run in a worker.
+ * The work of a thread for snapshots and archives. The thread reads, hashes and packs files, compares directories with
+ * their stamps, and compresses and decompresses contents. All code is in one function without references to other code,
+ * so that its source can run in a worker.
  */
 import type * as NodeCrypto from "node:crypto"
 import type * as Fs from "node:fs"
@@ -35,7 +35,7 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
   const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
   const flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY
   const fields = 5
-  /** The bytes before the content, for the header that is hashed with it. */
+  /** The number of bytes reserved before the content, for the header of the git object. */
   const room = 32
   let buffer = Buffer.allocUnsafeSlow(room + 2 ** 18)
 
@@ -82,7 +82,7 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
     return content.length
   }
 
-  /** Reads a file into the buffer, behind the room for a header. Returns its size, or -1 unless it has its stamp. */
+  /** Reads a file into the buffer after the reserved bytes. Returns the size, or -1 if the read fails or the stamp differs. */
   const read = (path: string, stamps: Float64Array, at: number, refusesHardlinks: boolean): number => {
     let descriptor: number
     try {
@@ -139,7 +139,7 @@ export const work = ({ crypto, encoder, fs, is, port, zlib }: Tools): void => {
         }
         ends[index] = out.length()
       }
-      // A file that was changed while it was read has another stamp now.
+      // Compare the stamps again, because a file may have changed while it was read.
       for (const [at, name] of all.entries()) {
         const index = first + at
         if (ids[index] !== "" && !hasFileStamp(lstat(`${base}/${name}`), stamps, fields * index)) ids[index] = ""

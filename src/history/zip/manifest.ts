@@ -157,8 +157,8 @@ export const plainComment = "fs-algebra: plain"
 export const maxManifestBytes = 1024 * 1024
 
 /**
- * Tests whether the bytes are a manifest of this library, in any version. A `manifest.json` of another program does not have
- * these two fields.
+ * Tests whether the bytes are a manifest of this library, in any version. A manifest of this library has the fields
+ * `file_count` and `total_bytes`; a `manifest.json` of another program does not.
  */
 export const isManifest = (bytes: Uint8Array): boolean => {
   try {

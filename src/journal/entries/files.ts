@@ -102,7 +102,7 @@ export class FileWrite extends Schema.TaggedClass<FileWrite>("fs-algebra/FileWri
 
 /**
  * A part of a content that is too large for one entry. All parts of one write have the same correlation id. The part at offset
- * 0 has the path and the mode. The file changes only after the last part has been written.
+ * 0 has `path` and `createMode`. The file changes only after the last part has been written.
  *
  * @since 0.1.0
  */
@@ -111,14 +111,14 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   offset: nonNegativeInt,
   data: Content,
   isFinal: Schema.Boolean,
-  /** The path, at offset 0 only. */
+  /** The path of the file. Set at offset 0 only. */
   path: Schema.optionalKey(Schema.String),
-  /** The mode, at offset 0 only. @default "overwrite" */
+  /** The treatment of an existing file. Set at offset 0 only. @default "overwrite" */
   createMode: Schema.optionalKey(createMode),
   ...writeFields,
   /** Set at offset 0 only. */
   ...links,
-  /** Whether the write is cancelled. The leaf then drops the parts so far and sends no answer. Requires `isFinal`. */
+  /** True to cancel the write: the leaf discards the parts that it has received and sends no answer. Requires `isFinal`. */
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
 

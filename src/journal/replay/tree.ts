@@ -23,7 +23,10 @@ interface BuildContext {
   readonly base: Backend | undefined
 }
 
-/** Reads contents of the beginning from the base. A missing file reads as empty, because a recorded append created it. */
+/**
+ * Reads file contents of the tree before the first entry, from the backend `base`. Returns no bytes for a missing file,
+ * because a recorded append created it.
+ */
 const readFromBase =
   (base: Backend): Source["beginning"] =>
   (path) =>

@@ -52,8 +52,8 @@ export interface Change {
 }
 
 /**
- * The state of a path. `unknown` means that the path has an entry, but the journal does not tell which. `mode` is the
- * permission bits, if the journal knows them.
+ * The state of a path. `unknown` means that the path has an entry, but the journal does not tell its kind or content. `mode`
+ * contains the permission bits, if the journal tells them.
  *
  * @since 0.1.0
  */

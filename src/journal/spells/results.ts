@@ -252,7 +252,7 @@ export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect
       correlationId: invocation.correlationId,
       spell: invocation.spell,
       faultKind: "IoError",
-      message: `${invocation.spell}: ${recorded.entry._tag} is not an answer to its request`
+      message: `${invocation.spell}: the journal contains an answer of an unexpected kind, ${recorded.entry._tag}`
     })
   ]
   return nextEntries(context, spellCall, recorded) ?? Effect.sync(unexpectedAnswer)

@@ -99,7 +99,10 @@ interface ComposedLine {
   readonly chain: Chain
 }
 
-/** Returns a line and its chain. `entry` is JSON. `more` is the number of entries of the same group that follow. */
+/**
+ * Composes the line of an entry, and returns the line with its hash. `chain` is the hash of the previous line, or `undefined`
+ * in a journal that is not chained. `entry` is JSON. `more` is the number of entries of the same group that follow.
+ */
 export const composeLine = (position: number, at: number, more: number, entry: string, chain: Chain): ComposedLine => {
   const group = more === 0 ? "" : `"more":${more},`
   const body = `{"v":${version},"pos":${position},"at":${at},${group}"entry":${entry}`

@@ -116,7 +116,7 @@ describe("nameFault", () => {
 
   it("accepts the names of our temporary files", () => assert.isUndefined(TemporaryNames.withNameSync(nameFault)))
 
-  it("accepts a short name that the program itself gives", () => {
+  it("accepts a short (8.3) name in a path that the program itself provides", () => {
     assert.isUndefined(nameFault("RUNNER~1", "take"))
     assert.strictEqual(nameFault("NUL", "take")?._tag, "InvalidPath")
   })

@@ -1,8 +1,8 @@
 /**
  * Copies a tree inside the container, so that its contents do not pass through the engine.
  *
- * The copy is built under a hidden name beside the new one, compared with the original, and renamed. Anything unusual is
- * declined, and the engine then copies entry by entry.
+ * The copy is built under a hidden name next to the target, compared with the original, and renamed to the target. If an
+ * entry is unusual or a command fails, the result is empty, and the engine copies entry by entry.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -18,7 +18,7 @@ import { changed } from "./operations.ts"
 import type { Reply } from "./session.ts"
 import { isFault, kindOf, nameOf, type ShellRoot } from "./shellRoot.ts"
 
-/** Paths are Latin-1, one character per byte. */
+/** An entry of a tree in the container. Its path is decoded as Latin-1, one character per byte. */
 interface Entry {
   /** The path below the copied directory, with a leading slash; empty for the directory itself. */
   readonly below: string
@@ -31,7 +31,7 @@ interface Entry {
 const maxSurveyBytes = 64 * 1024 * 1024
 
 const isOrdinary = (below: string, mode: number): boolean =>
-  // Names of this form may be hidden, and the engine decides about them.
+  // A name that begins with ".~fsa-" may be a hidden temporary name. Only the engine can decide about such a name.
   !below.includes("/.~fsa-") && !below.includes("//") && (kindOf(mode) === "symlink" || (mode & 0o7000) === 0)
 
 const entryOf = (top: string, record: string): Entry | undefined => {
@@ -44,7 +44,7 @@ const entryOf = (top: string, record: string): Entry | undefined => {
   return { below, kind, bits: mode & 0o777, links: Number(links), sizeBytes: Number(size) }
 }
 
-/** Returns the entries of a tree, each directory before its contents, or `undefined` if one is unusual. */
+/** Returns the entries of a tree, each directory before its contents. Returns `undefined` if an entry is unusual. */
 const entriesOf = (top: string, { errors, output, status }: Reply): ReadonlyArray<Entry> | undefined => {
   if (status !== 0 || errors.trim() !== "" || output.length >= maxSurveyBytes) return undefined
   const records = output.toString("latin1").split("//\n")
@@ -79,7 +79,7 @@ const compare = (entries: ReadonlyArray<Entry>, copies: ReadonlyArray<Entry>): T
   return { files: copies.length - directories, directories, bytes }
 }
 
-// The commands. Each request is small enough that others wait only briefly.
+// The commands of a copy. Each request is small, so that other requests wait only briefly.
 
 const maxArguments = 1024
 const maxArgumentBytes = 96 * 1024
@@ -92,7 +92,7 @@ interface Step {
   readonly sizeBytes: number
 }
 
-/** Divides steps into groups of limited size. A single larger step is a group of its own. */
+/** Divides steps into groups of limited size. A step that exceeds the limit forms a separate group. */
 const groupsOf = (steps: ReadonlyArray<Step>): ReadonlyArray<ReadonlyArray<Step>> => {
   const groups: Array<Array<Step>> = []
   let [bytes, length] = [0, 0]
@@ -111,8 +111,8 @@ const groupsOf = (steps: ReadonlyArray<Step>): ReadonlyArray<ReadonlyArray<Step>
 }
 
 /**
- * Returns the arguments of `bulk_copy` for all files and symlinks. A file with several names has a call of its own,
- * because some tools would keep the names together in the copy.
+ * Returns the arguments of `bulk_copy` for all files and symlinks. A file with several hard links has a separate call,
+ * because some tools would otherwise reproduce the hard links in the copy.
  */
 const copyCalls = (from: string, to: string, entries: ReadonlyArray<Entry>): ReadonlyArray<Step> => {
   const inside = new Map<string, Array<Step>>()
@@ -134,10 +134,10 @@ const copyCalls = (from: string, to: string, entries: ReadonlyArray<Entry>): Rea
   return calls
 }
 
-/** The mode that `mkdir` gives with the shell's umask. */
+/** The mode of a directory that `mkdir` creates with the shell's umask. */
 const usualBits = 0o755
 
-/** Returns the arguments of `chmod` for the directories with other modes, the deepest first. */
+/** Returns the arguments of `chmod` for the directories whose mode is not `usualBits`, the deepest first. */
 const modeCalls = (to: string, entries: ReadonlyArray<Entry>): ReadonlyArray<Step> =>
   entries
     .filter(({ bits, kind }) => kind === "directory" && bits !== usualBits)
@@ -156,7 +156,7 @@ const copyTo = Effect.fnUntraced(function* (
     Effect.map(place.sendRequest({ call: "bulk_survey", arguments: [name, String(maxSurveyBytes)], repeats: true }), (reply) =>
       entriesOf(textOf(name), reply)
     )
-  /** Runs one command for each step, or one for all steps of a request. Returns false if a command failed. */
+  /** Runs `command` with the steps of each group, joined by `separator`. Returns false if a command failed. */
   const run = Effect.fnUntraced(function* (command: string, steps: ReadonlyArray<Step>, separator: string) {
     for (const group of groupsOf(steps)) {
       const input = Buffer.from(group.map(({ argument }) => argument).join(separator), "latin1")
@@ -190,7 +190,7 @@ const copyTo = Effect.fnUntraced(function* (
   return copies && compare(entries, copies)
 })
 
-/** The shell may have been replaced, and a tool that it started may still run for a moment. */
+/** The retries of the removal. After a restart of the shell, a tool of the old shell may still write for a moment. */
 const removalRetries = { times: 4, schedule: Schedule.spaced("1 second") } as const
 
 const isAnswered = ({ _tag }: Fault): boolean => _tag !== "Unavailable" && _tag !== "Timeout"
@@ -206,7 +206,7 @@ export const copyTree =
           ? Effect.succeedNone
           : Effect.matchEffect(changed(place, "rename", [temporary, to], ["0"]), {
               onSuccess: () => Effect.succeedSome(copied),
-              // The copy step by step reports the reason.
+              // The engine then copies entry by entry, and reports the reason.
               onFailure: (fault) => (isAnswered(fault) ? Effect.succeedNone : Effect.fail(fault))
             })
       )

@@ -24,11 +24,11 @@ import { errorMessages, faultOf, isFault, kindOf, nameOf, type ShellRoot, succee
 // Reads files in the container.
 //
 // The content of a small file arrives together with its stat and is kept in memory. A process inside the container
-// keeps a large file open. So all its pieces belong to one file, even if its name changes.
+// keeps a large file open. So all pieces come from the same file, even if another program renames or replaces it.
 
 const maxAnswerBytes = 1024 * 1024
 
-/** Bytes of a piece of a large file, so that other requests wait only briefly. */
+/** The size of one piece of a large file, in bytes. Small pieces keep other requests from waiting long. */
 const pieceBytes = 4 * 1024 * 1024
 
 export const requestRead = (

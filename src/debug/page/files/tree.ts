@@ -120,8 +120,8 @@ export interface Found {
 }
 
 /**
- * Returns the characters of a text as a bit set. If the bits of a word are not all set for a text, the text cannot match the
- * word.
+ * Returns a bit set of the low five bits of each character. A text can match a word only if its set contains all bits of the
+ * word's set.
  */
 const letterBits = (lower: string): number => {
   let bits = 0
