@@ -6,30 +6,36 @@ import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
 import * as Logger from "effect/Logger"
 import { realpathSync, statSync } from "node:fs"
+import * as NodeModule from "node:module"
 import { basename, join, resolve } from "node:path"
 import { fileURLToPath } from "node:url"
 import { makeFlow } from "../agent/mcp/stdio.ts"
 import { type EarlyTools, earlyTools, instructions } from "../agent/mcp/guide.ts"
 import { serve } from "../agent/mcp/serve.ts"
 import * as Limits from "../model/Limits.ts"
-import { isInside, resolvePath } from "../runtime/openRoots.ts"
+import { isInside, leadsInto, resolvePath } from "../runtime/openRoots.ts"
 import { describeWideRoot } from "../runtime/wideRoots.ts"
 import { Complaint, ended, exitCodeOf } from "./exit.ts"
 import type { McpArguments } from "./mcpArgs.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 
+/** Returns the directories of Node's compile cache: that of bin.ts, and that of NODE_COMPILE_CACHE, which Node uses instead. */
+const listCodeDirectories = (stateDirectory: string | undefined): ReadonlyArray<string> =>
+  [stateDirectory && join(stateDirectory, "fs-algebra"), NodeModule.getCompileCacheDir()].filter((path) => path !== undefined)
+
 /**
  * Returns a description of a directory that is not served unless the user insists, such as a home directory. Returns `undefined`
- * for other directories. Node runs the code in the compile cache without a check, so no agent may write there. The symlinks of
- * `real` must be resolved.
+ * for other directories. Node runs the code in the compile cache without a check, so no agent may write there or replace a
+ * symlink on the way. The symlinks of `real` must be resolved.
  */
 const describeRefusedRoot = (real: string, stateDirectory: string | undefined): string | undefined => {
-  const own = stateDirectory === undefined ? undefined : resolvePath(join(stateDirectory, "fs-algebra"))
+  const holdsCode = (path: string): boolean => {
+    const resolved = resolvePath(path)
+    return leadsInto(path, [real]) || (resolved !== undefined && isInside(resolved, real))
+  }
   return (
     describeWideRoot(real) ??
-    (own !== undefined && (isInside(real, own) || isInside(own, real))
-      ? "a directory with code that fs-algebra runs"
-      : undefined)
+    (listCodeDirectories(stateDirectory).some(holdsCode) ? "a directory with code that fs-algebra runs" : undefined)
   )
 }
 

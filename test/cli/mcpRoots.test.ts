@@ -261,6 +261,53 @@ describe("the directory of the compile cache", () => {
       assert.include(said.err, "a directory with code that fs-algebra runs")
     })
   )
+
+  it.live("also refuses a root with a link on the way to it, because an agent could replace the link", () =>
+    Effect.gen(function* () {
+      const { add, env, top } = yield* machine
+      const [app, hop] = [add("app"), add("hop")]
+      Fs.mkdirSync(join(top, "elsewhere"))
+      Fs.symlinkSync(join(top, "elsewhere"), join(app, "st"))
+      Fs.symlinkSync(join(hop, "back"), join(top, "st"))
+      Fs.symlinkSync(join(top, "elsewhere"), join(hop, "back"))
+      for (const [place, state] of [
+        [app, join(app, "st")],
+        [hop, join(top, "st")]
+      ] as const) {
+        const { status, stderr, stdout } = spawnSync(process.execPath, [bin, "mcp", "--root", place], {
+          cwd: top,
+          env: { ...env, XDG_STATE_HOME: state },
+          input: "",
+          encoding: "utf8"
+        })
+        assert.deepStrictEqual([status, stdout], [5, ""], stderr)
+        assert.include(stderr, "a directory with code that fs-algebra runs")
+      }
+    })
+  )
+
+  it.live("is the one of NODE_COMPILE_CACHE if Node already uses that one", () =>
+    Effect.gen(function* () {
+      const { add, env, home, top } = yield* machine
+      const app = add("app")
+      Fs.mkdirSync(join(app, "cache"))
+      Fs.mkdirSync(join(top, "elsewhere"))
+      Fs.symlinkSync(join(top, "elsewhere"), join(app, "link"))
+      for (const cache of [join(app, "cache"), join(app, "link")]) {
+        const within = { ...env, NODE_COMPILE_CACHE: cache }
+        const ran = (...args: ReadonlyArray<string>) =>
+          spawnSync(process.execPath, [bin, "mcp", ...args], { cwd: top, env: within, input: "", encoding: "utf8" })
+        const { status, stderr, stdout } = ran("--root", app)
+        assert.deepStrictEqual([status, stdout], [5, ""], stderr)
+        assert.include(stderr, "a directory with code that fs-algebra runs")
+        assert.strictEqual(ran("--root", app, "--any-root").status, 0)
+        assert.strictEqual(ran("--root", add("lib")).status, 0)
+        const { client, said } = yield* connected({ cwd: home, env: within, roots: () => [root(app), root(add("lib"))] })
+        assert.include((yield* read(client, "src/who.txt")).text, "lib")
+        assert.include(said.err, "a directory with code that fs-algebra runs")
+      }
+    })
+  )
 })
 
 describe("home directories and the whole machine", () => {

@@ -11,6 +11,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { traced } from "../../src/filesystem/Decorator.ts"
 import { decorate, Filesystem, make } from "../../src/filesystem/Filesystem.ts"
 import * as Journal from "../../src/journal/Journal.ts"
+import * as MemoryStore from "../../src/journal/store/memoryStore.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import type { Fault } from "../../src/model/FsError.ts"
 import { around, type Backend, type Commit } from "../../src/port/Backend.ts"
@@ -197,6 +198,61 @@ describe("Journal.record", () => {
         yield* recorded.delete("a")
         yield* recorded.delete("b")
       }
+    })
+  )
+
+  it.effect("passes every entry to an `append` that replaces that of the journal, before or after the recording begins", () =>
+    Effect.gen(function* () {
+      for (const isEarly of [true, false]) {
+        const journal = yield* makeJournal
+        const { append } = journal
+        const passed: Array<string> = []
+        const replace = () =>
+          Object.assign(journal, {
+            append: (entry: Journal.Entry) => Effect.suspend(() => (passed.push(entry._tag), append(entry)))
+          })
+        if (isEarly) replace()
+        const recorded = yield* record(journal, yield* another())
+        if (!isEarly) replace()
+        yield* recorded.write("a", "one")
+        yield* recorded.write("a", "two")
+        yield* recorded.mkdir("d")
+        assert.lengthOf(passed, 6)
+        assert.deepStrictEqual(
+          passed,
+          (yield* entriesOf(journal)).map(({ _tag }) => _tag)
+        )
+      }
+    })
+  )
+
+  it.effect("keeps the contents of all entries if a store tries to transfer the bytes of one", () =>
+    Effect.gen(function* () {
+      const store = MemoryStore.make<Journal.Entry>()
+      const tryTransfer = ({ buffer }: Uint8Array): void => {
+        try {
+          structuredClone(buffer, { transfer: [buffer as ArrayBuffer] })
+        } catch {}
+      }
+      const journal = Journal.make<Journal.Entry>({
+        ...store,
+        append: (added, at) =>
+          Effect.tap(store.append(added, at), () =>
+            Effect.sync(() => {
+              for (const entry of added) {
+                if (entry._tag === "FileWrite" && entry.path === "b") tryTransfer(entry.content as Uint8Array)
+              }
+            })
+          )
+      })
+      const recorded = yield* record(journal, yield* another())
+      yield* recorded.write("a", "one")
+      yield* recorded.write("b", "two")
+      yield* recorded.write("c", "three")
+      const contents = (yield* entriesOf(journal)).flatMap((entry) =>
+        entry._tag === "FileWrite" ? [new TextDecoder().decode(entry.content as Uint8Array)] : []
+      )
+      assert.deepStrictEqual(contents, ["one", "two", "three"])
     })
   )
 

@@ -3,6 +3,7 @@ import * as Exit from "effect/Exit"
 import * as Schema from "effect/Schema"
 import * as Eager from "../../engine/eager.ts"
 import { isBytes } from "../../model/realms.ts"
+import { isNode, workerThreads } from "../../runtime/node.ts"
 import type { ContentStore, Recorded } from "../model.ts"
 import { JournalError } from "../errors.ts"
 import type { Decode } from "./pages.ts"
@@ -21,6 +22,15 @@ const slabSize = 65_536
 let slab = new Uint8Array(0)
 let used = 0
 
+/** Stops a store from transferring the bytes of one entry to another thread, which would empty other entries too. */
+const preventTransfer = (buffer: ArrayBuffer): void => {
+  try {
+    if (isNode) workerThreads().markAsUntransferable(buffer)
+  } catch {
+    // A runtime such as workerd has modules of Node, but no threads.
+  }
+}
+
 /**
  * Copies small bytes for an entry. Copies share large arrays, because a separate array costs ten times as much as filling it, and Node's
  * pool has only 8 KiB. Readers get copies of their own.
@@ -31,6 +41,7 @@ export const keepBytes = (bytes: Uint8Array): Uint8Array => {
   if (used + length > slab.length) {
     slab = new Uint8Array(slabSize)
     used = 0
+    preventTransfer(slab.buffer)
   }
   const copy = new Uint8Array(slab.buffer, used, length)
   copy.set(bytes)

@@ -33,14 +33,18 @@ export const make = <E>(): Store<E> => {
 
 const pageSize = 512
 
-const ownAppends = new WeakMap<object, unknown>()
+type Append<E> = Scrivener<E>["append"]
+
+const ownAppends = new WeakMap<object, { readonly append: unknown; readonly ownAppend: unknown }>()
 
 /**
  * Returns the append for entries that belong to the journal: nobody else has the entry or its bytes, which are at most 4 KiB. Such an
- * entry is stored without a copy. A journal that replaces `append` keeps its own, which copies.
+ * entry is stored without a copy. If `append` of the journal has been replaced, the replacement gets the entry.
  */
-export const ownAppendOf = <E>(journal: Scrivener<E>): Scrivener<E>["append"] =>
-  (ownAppends.get(journal) as Scrivener<E>["append"] | undefined) ?? journal.append
+export const ownAppendOf = <E>(journal: Scrivener<E>): Append<E> => {
+  const original = ownAppends.get(journal)
+  return (entry) => (original?.append === journal.append ? (original.ownAppend as Append<E>)(entry) : journal.append(entry))
+}
 
 const clampToStart = (after: number): number => Math.max(0, after)
 
@@ -89,8 +93,8 @@ export const makeReading = <E>(store: Store<E>): Scrivener<E> => {
     contents: store.contents,
     bytes: (content) => (isBytes(content) ? Effect.sync(() => new Uint8Array(content)) : store.contents.get(content))
   }
-  const ownAppend: Scrivener<E>["append"] = (entry) =>
+  const ownAppend: Append<E> = (entry) =>
     Effect.withFiber((fiber) => store.append([entry], fiber.getRef(Clock.Clock).currentTimeMillisUnsafe()))
-  ownAppends.set(self, ownAppend)
+  ownAppends.set(self, { append: self.append, ownAppend })
   return self
 }

@@ -1,12 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
+import * as Option from "effect/Option"
 import { execFileSync } from "node:child_process"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { copyTree } from "../../../src/backends/container/shell/copy.ts"
 import * as Port from "../../../src/backends/container/shell/port.ts"
 import { makeSession, type Session } from "../../../src/backends/container/shell/session.ts"
 import { make } from "../../../src/filesystem/Filesystem.ts"
+import type { ShellRoot } from "../../../src/backends/container/shell/shellRoot.ts"
+import type { FsPath } from "../../../src/model/FsPath.ts"
 import { portable } from "../../../src/port/Backend.ts"
 import { directory, type Kind, missing, shells, start } from "./shells.ts"
 
@@ -143,6 +147,8 @@ for (const kind of shells) {
         "fewer files",
         "case $1 in ./src) printf '41ed 2 40 ./src//\\n' ;; *) printf '41ed 2 40 %s//\\n81a4 1 1 %s/1//\\n' \"$1\" \"$1\" ;; esac"
       ],
+      // A copy of a large file by one program has no output, so it would look like a shell that has stopped.
+      ["a file of more than 64 MiB", 'printf "41ed 2 40 $1//\\n81a4 1 67108865 $1/1//\\n"'],
       ["an endless list", "yes '41ed 2 40 ./src//' | head -c 70000000"],
       ["nothing", ":"]
     ] as const) {
@@ -157,6 +163,20 @@ for (const kind of shells) {
         })
       )
     }
+
+    it.live("is made step by step if the list of the tree has more than 4 MiB", () =>
+      Effect.gen(function* () {
+        const { asked, fs, root } = yield* ground(
+          kind,
+          `bulk_survey() { echo "41ed 2 40 $1//"; yes "81a4 1 1 $1/${"a".repeat(250)}//" | head -n 20000 | head -c "$2"; }`
+        )
+        Fs.mkdirSync(join(root, "src"))
+        Fs.writeFileSync(join(root, "src/1"), "1")
+        assert.deepStrictEqual(yield* fs.copy("src", "copy"), { files: 1, directories: 1, bytes: 1 })
+        isCopy(root, "copy")
+        assert.notInclude(asked, "bulk_taken")
+      })
+    )
 
     it.live("leaves nothing when it is interrupted, and when the shell is killed", () =>
       Effect.gen(function* () {
@@ -180,3 +200,41 @@ for (const kind of shells) {
     )
   })
 }
+
+describe("a copy of a tree with many entries", () => {
+  for (const [what, mode] of [
+    ["files", "81a4"],
+    ["directories", "41c0"]
+  ] as const) {
+    it.live(`lets other fibers run while it reads the list of ${what}, makes the commands, and compares the copy`, () =>
+      Effect.gen(function* () {
+        const records = Array.from({ length: 30_000 }, (_, i) => `${mode} 1 1 TOP/${i}//\n`).join("")
+        const listOf = (top: string) => Buffer.from(`41c0 2 4096 TOP//\n${records}`.replaceAll("TOP", top))
+        let turns = 0
+        let turnsAtAnswer = 0
+        const waits: Array<readonly [call: string, turns: number]> = []
+        const place: ShellRoot = {
+          directory: "/",
+          sendRequest: ({ arguments: [first], call }) =>
+            Effect.sync(() => {
+              waits.push([call === "bulk_taken" ? String(first) : call, turns - turnsAtAnswer])
+              const output = call === "bulk_survey" ? listOf(Buffer.from(first as Uint8Array).toString()) : Buffer.alloc(0)
+              turnsAtAnswer = turns
+              return { status: 0, errors: "", output }
+            })
+        }
+        const others = yield* Effect.forkChild(
+          Effect.forever(Effect.andThen(Effect.yieldNow, () => Effect.sync(() => void turns++))),
+          { startImmediately: true }
+        )
+        const copied = yield* copyTree(place)({ _tag: "CopyTree", path: "a" as FsPath, to: "b" as FsPath })
+        yield* Fiber.interrupt(others)
+        assert.isTrue(Option.isSome(copied))
+        const firstWaitFor = (call: string): number => waits.find(([made]) => made === call)?.[1] ?? 0
+        // The last request is the rename, after the comparison.
+        assert.isAtLeast(waits.at(-1)![1], 5)
+        for (const call of ["mkdir --", what === "files" ? "bulk_copy" : "chmod"]) assert.isAtLeast(firstWaitFor(call), 5, call)
+      })
+    )
+  }
+})

@@ -13,6 +13,7 @@ import type { Fault } from "../../../model/FsError.ts"
 import { type FsPath, join, parent } from "../../../model/FsPath.ts"
 import type { Handlers } from "../../../port/Request.ts"
 import { isUtf8 } from "../../../runtime/node.ts"
+import { runInSlices, type Steps } from "../../../runtime/steps.ts"
 import * as TemporaryNames from "../../../runtime/temporaryNames.ts"
 import { changed } from "./operations.ts"
 import type { Reply } from "./session.ts"
@@ -28,7 +29,14 @@ interface Entry {
   readonly sizeBytes: number
 }
 
-const maxSurveyBytes = 64 * 1024 * 1024
+const maxSurveyBytes = 4 * 1024 * 1024
+
+/** Returns the most bytes for the list of the copy. It is longer than that of the original, because each path begins with another name. */
+const maxCopySurveyBytesOf = (entries: ReadonlyArray<Entry>, to: Uint8Array): number =>
+  Math.min(64 * 1024 * 1024, maxSurveyBytes + entries.length * to.length)
+
+/** The work for one entry, in units of runInSlices. */
+const unitsPerEntry = 128
 
 const isOrdinary = (below: string, mode: number): boolean =>
   // A name that begins with ".~fsa-" may be a hidden temporary name. Only the engine can decide about such a name.
@@ -45,15 +53,21 @@ const entryOf = (top: string, record: string): Entry | undefined => {
 }
 
 /** Returns the entries of a tree, each directory before its contents. Returns `undefined` if an entry is unusual. */
-const entriesOf = (top: string, { errors, output, status }: Reply): ReadonlyArray<Entry> | undefined => {
-  if (status !== 0 || errors.trim() !== "" || output.length >= maxSurveyBytes) return undefined
-  const records = output.toString("latin1").split("//\n")
-  if (records.pop() !== "") return undefined
+const entriesOf = function* (
+  top: string,
+  { errors, output, status }: Reply,
+  maxOutputBytes: number
+): Steps<ReadonlyArray<Entry> | undefined> {
+  if (status !== 0 || errors.trim() !== "" || output.length >= maxOutputBytes) return undefined
+  const text = output.toString("latin1")
   const directories = new Set<string>()
   const entries: Array<Entry> = []
-  for (const record of records) {
-    const entry = entryOf(top, record)
+  for (let at = 0; at < text.length;) {
+    yield unitsPerEntry
+    const end = text.indexOf("//\n", at)
+    const entry = end === -1 ? undefined : entryOf(top, text.slice(at, end))
     if (entry === undefined) return undefined
+    at = end + 3
     const { below, kind } = entry
     const isInOrder = below === "" ? entries.length === 0 && kind === "directory" : directories.has(parentOf(below))
     if (!isInOrder) return undefined
@@ -71,11 +85,20 @@ const isSame = (entry: Entry, copy: Entry | undefined): boolean =>
   (entry.kind === "symlink" || copy.bits === entry.bits) &&
   (entry.kind === "directory" || copy.links === 1)
 
-const compare = (entries: ReadonlyArray<Entry>, copies: ReadonlyArray<Entry>): TransferResult | undefined => {
-  const byPath = new Map(copies.map((copy) => [copy.below, copy]))
-  if (copies.length !== entries.length || !entries.every((entry) => isSame(entry, byPath.get(entry.below)))) return undefined
-  const directories = copies.filter(({ kind }) => kind === "directory").length
-  const bytes = copies.reduce((sum, { kind, sizeBytes }) => sum + (kind === "file" ? sizeBytes : 0), 0)
+const compare = function* (entries: ReadonlyArray<Entry>, copies: ReadonlyArray<Entry>): Steps<TransferResult | undefined> {
+  if (copies.length !== entries.length) return undefined
+  const byPath = new Map<string, Entry>()
+  let [directories, bytes] = [0, 0]
+  for (const copy of copies) {
+    yield unitsPerEntry
+    byPath.set(copy.below, copy)
+    if (copy.kind === "directory") directories++
+    else if (copy.kind === "file") bytes += copy.sizeBytes
+  }
+  for (const entry of entries) {
+    yield unitsPerEntry
+    if (!isSame(entry, byPath.get(entry.below))) return undefined
+  }
   return { files: copies.length - directories, directories, bytes }
 }
 
@@ -114,7 +137,7 @@ const groupsOf = (steps: ReadonlyArray<Step>): ReadonlyArray<ReadonlyArray<Step>
  * Returns the arguments of `bulk_copy` for all files and symlinks. A file with several hard links has a separate call,
  * because some tools would otherwise reproduce the hard links in the copy.
  */
-const copyCalls = (from: string, to: string, entries: ReadonlyArray<Entry>): ReadonlyArray<Step> => {
+const copyCalls = function* (from: string, to: string, entries: ReadonlyArray<Entry>): Steps<ReadonlyArray<Step>> {
   const inside = new Map<string, Array<Step>>()
   const calls: Array<Step> = []
   const callOf = (directory: string, steps: ReadonlyArray<Step>): Step => ({
@@ -122,6 +145,7 @@ const copyCalls = (from: string, to: string, entries: ReadonlyArray<Entry>): Rea
     sizeBytes: steps.reduce((sum, { sizeBytes }) => sum + sizeBytes, 0)
   })
   for (const { below, kind, links, sizeBytes } of entries) {
+    yield unitsPerEntry
     if (kind === "directory") continue
     const directory = parentOf(below)
     const step = { argument: quoted(from + below), sizeBytes }
@@ -130,19 +154,30 @@ const copyCalls = (from: string, to: string, entries: ReadonlyArray<Entry>): Rea
     else if (siblings === undefined) inside.set(directory, [step])
     else siblings.push(step)
   }
-  for (const [directory, steps] of inside) calls.push(...groupsOf(steps).map((group) => callOf(directory, group)))
+  for (const [directory, steps] of inside) {
+    for (const group of groupsOf(steps)) {
+      calls.push(callOf(directory, group))
+      yield group.length * unitsPerEntry
+    }
+  }
   return calls
 }
 
 /** The mode of a directory that `mkdir` creates with the shell's umask. */
 const usualBits = 0o755
 
-/** Returns the arguments of `chmod` for the directories whose mode is not `usualBits`, the deepest first. */
-const modeCalls = (to: string, entries: ReadonlyArray<Entry>): ReadonlyArray<Step> =>
-  entries
-    .filter(({ bits, kind }) => kind === "directory" && bits !== usualBits)
-    .reverse()
-    .map(({ below, bits }) => ({ argument: `${bits.toString(8)} ${quoted(to + below)}`, sizeBytes: 0 }))
+/** Returns an argument for each entry. */
+const argumentsOf = function* (
+  entries: ReadonlyArray<Entry>,
+  argumentOf: (entry: Entry) => string
+): Steps<ReadonlyArray<Step>> {
+  const steps: Array<Step> = []
+  for (const entry of entries) {
+    yield unitsPerEntry
+    steps.push({ argument: argumentOf(entry), sizeBytes: 0 })
+  }
+  return steps
+}
 
 const copyTo = Effect.fnUntraced(function* (
   place: ShellRoot,
@@ -152,13 +187,14 @@ const copyTo = Effect.fnUntraced(function* (
   const textOf = (name: Uint8Array): string => Buffer.from(name).toString("latin1")
   const [source, target] = [textOf(from), textOf(to)]
 
-  const survey = (name: Uint8Array) =>
-    Effect.map(place.sendRequest({ call: "bulk_survey", arguments: [name, String(maxSurveyBytes)], repeats: true }), (reply) =>
-      entriesOf(textOf(name), reply)
+  const survey = (name: Uint8Array, maxOutputBytes: number) =>
+    Effect.flatMap(
+      place.sendRequest({ call: "bulk_survey", arguments: [name, String(maxOutputBytes)], repeats: true }),
+      (reply) => runInSlices(() => entriesOf(textOf(name), reply, maxOutputBytes))
     )
-  /** Runs `command` with the steps of each group, joined by `separator`. Returns false if a command failed. */
-  const run = Effect.fnUntraced(function* (command: string, steps: ReadonlyArray<Step>, separator: string) {
-    for (const group of groupsOf(steps)) {
+  /** Runs one command for each step, or one for all steps of a request. Returns false if a command failed. */
+  const run = Effect.fnUntraced(function* (command: string, steps: () => Steps<ReadonlyArray<Step>>, separator: string) {
+    for (const group of groupsOf(yield* runInSlices(steps))) {
       const input = Buffer.from(group.map(({ argument }) => argument).join(separator), "latin1")
       const { errors, status } = yield* place.sendRequest({
         call: "bulk_taken",
@@ -171,23 +207,26 @@ const copyTo = Effect.fnUntraced(function* (
     return true
   })
 
-  const entries = yield* survey(from)
-  if (entries === undefined) return undefined
+  const entries = yield* survey(from, maxSurveyBytes)
+  // The copy of a large file by one program has no output, so the session could take the shell for a stopped one.
+  if (entries === undefined || entries.some(({ kind, sizeBytes }) => kind === "file" && sizeBytes > maxBytes)) return undefined
   if (entries.some(({ kind }) => kind === "symlink")) {
     const { output, status } = yield* place.sendRequest({ call: "bulk_targets", arguments: [from], repeats: true })
     if (status !== 0 || !isUtf8(output)) return undefined
   }
   const directories = entries.filter(({ kind }) => kind === "directory")
+  // Deepest first, because a mode may forbid a change inside.
+  const unusualDirectories = directories.filter(({ bits }) => bits !== usualBits).reverse()
   const isCopied =
+    (yield* run("mkdir --", () => argumentsOf(directories, ({ below }) => quoted(target + below)), " ")) &&
+    (yield* run("bulk_copy", () => copyCalls(source, target, entries), " || return\nbulk_copy ")) &&
     (yield* run(
-      "mkdir --",
-      directories.map(({ below }) => ({ argument: quoted(target + below), sizeBytes: 0 })),
-      " "
-    )) &&
-    (yield* run("bulk_copy", copyCalls(source, target, entries), " || return\nbulk_copy ")) &&
-    (yield* run("chmod", modeCalls(target, entries), " || return\nchmod "))
-  const copies = isCopied ? yield* survey(to) : undefined
-  return copies && compare(entries, copies)
+      "chmod",
+      () => argumentsOf(unusualDirectories, ({ below, bits }) => `${bits.toString(8)} ${quoted(target + below)}`),
+      " || return\nchmod "
+    ))
+  const copies = isCopied ? yield* survey(to, maxCopySurveyBytesOf(entries, to)) : undefined
+  return copies && (yield* runInSlices(() => compare(entries, copies)))
 })
 
 /** The retries of the removal. After a restart of the shell, a tool of the old shell may still write for a moment. */
