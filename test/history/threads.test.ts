@@ -12,6 +12,7 @@ import { type Scan, scan } from "../../src/history/scan.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Threads from "../../src/history/threads/pool.ts"
 import type { DirectoryNode, Node } from "../../src/history/tree.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import { host, p } from "../backends/posixHost.ts"
 import { inGit, place } from "./support.ts"
 
@@ -67,23 +68,28 @@ interface Listing {
   readonly listed: Array<string>
 }
 
-/** Notes each directory that is listed. */
-const noting = (port: Backend): Listing => {
-  const listed: Array<string> = []
+/** Calls `before` with the path of each directory before it is listed. */
+const reading = (port: Backend, before: (path: string) => void): Backend => {
   const history = historyOf(port)
   const explore: NonNullable<DirectoryHistory["explore"]> = (pathOf) =>
     Effect.map(history.explore!(pathOf), (explorer) => ({
       ...explorer,
       read: (visits) => {
-        for (const visit of visits) listed.push(pathOf(visit))
+        for (const visit of visits) before(pathOf(visit))
         explorer.read(visits)
       }
     }))
   const listStamped: DirectoryHistory["listStamped"] = (path) => {
-    listed.push(path)
+    before(path)
     return history.listStamped(path)
   }
-  return { port: { ...port, history: { ...history, explore, listStamped } }, listed }
+  return { ...port, history: { ...history, explore, listStamped } }
+}
+
+/** Notes each directory that is listed. */
+const noting = (port: Backend): Listing => {
+  const listed: Array<string> = []
+  return { port: reading(port, (path) => void listed.push(path)), listed }
 }
 
 const changes: ReadonlyArray<readonly [name: string, listed: number, change: (root: string) => void]> = [
@@ -182,6 +188,101 @@ describe("a scan in threads", () => {
       assert.strictEqual(new Set(listed).size, 1 + 4 + directories)
     }).pipe(Effect.scoped)
   )
+
+  for (const [name, filler] of [
+    ["of few directories", 0],
+    ["of many directories", 300]
+  ] as const) {
+    it.live(`lists only the root again in an unchanged tree ${name}`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        sow(root)
+        for (let d = 0; d < filler; d++) Fs.mkdirSync(join(root, "many", `${d % 9}`, `${d}`, "empty"), { recursive: true })
+        const threads = yield* Threads.shared
+        const fresh = yield* scan(port, { threads })
+        const { listed, port: noted } = noting(port)
+        assertSame(yield* scan(noted, { threads, previous: settled(fresh) }), fresh)
+        assert.deepStrictEqual(listed, ["."])
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("lists a directory again whose name led to another one for a moment", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      const at = (path: string) => join(root, "top0", path)
+      Fs.mkdirSync(at("now/below"), { recursive: true })
+      Fs.writeFileSync(at("now/below/precious"), "v1")
+      Fs.mkdirSync(at("other/below"), { recursive: true })
+      const threads = yield* Threads.shared
+      const first = settled(yield* scan(port, { threads }))
+      Fs.writeFileSync(at("now/below/precious"), "v2")
+      let isSwapped = false
+      const swapped = reading(port, (path) => {
+        if (path !== "top0/now/below" || isSwapped) return
+        isSwapped = true
+        Fs.renameSync(at("now"), at("before"))
+        Fs.renameSync(at("other"), at("now"))
+      })
+      const second = settled(yield* scan(swapped, { threads, previous: first }))
+      assert.isTrue(isSwapped)
+      Fs.renameSync(at("now"), at("other"))
+      Fs.renameSync(at("before"), at("now"))
+      assertSame(yield* scan(port, { threads, previous: second }), yield* scan(port))
+    }).pipe(Effect.scoped)
+  )
+
+  for (const [name, other] of [
+    ["another disk", { device: -1 }],
+    ["another directory", { inode: -1 }]
+  ] as const) {
+    it.live(`lists a directory again over which ${name} was mounted for a moment`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        sow(root)
+        const threads = yield* Threads.shared
+        const history = historyOf(port)
+        // The host reads an empty directory through the mount, and the times of the one below do not change.
+        const explore: NonNullable<DirectoryHistory["explore"]> = (pathOf) =>
+          Effect.map(history.explore!(pathOf), (explorer) => ({
+            ...explorer,
+            take: () =>
+              explorer
+                .take()
+                .map((found) =>
+                  pathOf(found.visit) === "top2/d2"
+                    ? { ...found, children: [], ...(found.self && { self: { ...found.self, ...other } }) }
+                    : found
+                )
+          }))
+        const first = settled(yield* scan({ ...port, history: { ...history, explore } }, { threads }))
+        assert.strictEqual(first.files, (directories - 1) * filesEach)
+        assertSame(yield* scan(port, { threads, previous: first }), yield* scan(port))
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  for (const [name, extra] of [
+    ["small", 0],
+    ["large", 600]
+  ] as const) {
+    it.live(`sees the leftover of a writer that was at work in a ${name} directory before`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        sow(root)
+        for (let f = 0; f < extra; f++) Fs.writeFileSync(join(root, "top2/d2", `${"long".repeat(20)}${f}`), "")
+        const name = TemporaryNames.make()
+        Fs.writeFileSync(join(root, "top2/d2", name), "unfinished")
+        const threads = yield* Threads.shared
+        const first = settled(yield* scan(port, { threads }))
+        TemporaryNames.forget(name)
+        const second = yield* scan(port, { threads, previous: first })
+        assert.strictEqual(second.files, first.files + 1)
+        assertSame(second, yield* scan(port))
+      }).pipe(Effect.scoped)
+    )
+  }
 
   it.live("does not take over a directory with entries that the earlier scan left out", () =>
     Effect.gen(function* () {
