@@ -18,7 +18,7 @@ import type { DirectoryReading, Visit } from "../port/explorer.ts"
 import type { DirectoryHistory, StampedChild } from "../port/history.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { capture, type Captured, isPlainSegment, type Listed, type Source } from "./capture.ts"
-import { isSameStamp, settledAt, type Stamp, type StampedDirectory, type StampedNode, stampOf } from "./stamps.ts"
+import { isSameStamp, listedStamp, settledAt, type Stamp, type StampedDirectory, type StampedNode, stampOf } from "./stamps.ts"
 import { findUnchanged, type Unchanged } from "./unchanged.ts"
 import type { Threads } from "./threads/pool.ts"
 import { blobHasher, blobId, type DirectoryNode, type Node } from "./tree.ts"
@@ -151,8 +151,10 @@ interface DirectoryDraft {
   readonly path: FsPath
   readonly mode: number | undefined
   readonly before: StampedDirectory | undefined
-  /** The stamp of the directory before it was listed. */
-  readonly stamp: Stamp | undefined
+  /** The stamp with which the directory was found. */
+  readonly foundStamp: Stamp | undefined
+  /** The stamp for the entries. Absent until it is certain that the listed directory is the one that was found. */
+  stamp: Stamp | undefined
   /** The number of entries in the listing. If the tree contains fewer, the directory gets no stamp. */
   listedEntries: number
   /** True if the entries are copied from `before`, so that the directory need not be listed. */
@@ -226,7 +228,8 @@ const draftOf = (
   path,
   mode: mode === undefined ? undefined : mode & 0o777,
   before: before?.kind === "directory" ? before : undefined,
-  stamp: stamp && stampOf(stamp),
+  foundStamp: stamp && stampOf(stamp),
+  stamp: undefined,
   listedEntries: 0,
   isKnown: false,
   entries: new Map(),
@@ -296,6 +299,7 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   const explorer = yield* explore<WalkStep>((step) => step.draft.path)
   const pendingSteps: Array<WalkStep> = [{ above: undefined, segment: "", draft: top, unread: 0 }]
   let requestedCount = 0
+  let device: number | undefined
   /** Adds the unknown directories below a known directory. The known directory is not open, so they are opened by path. */
   const pushUnknown = (known: DirectoryDraft): void => {
     const pending = [known]
@@ -306,7 +310,7 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
       }
     }
   }
-  const handleReading = Effect.fnUntraced(function* ({ children, visit }: DirectoryReading<WalkStep>) {
+  const handleReading = Effect.fnUntraced(function* ({ children, self, visit }: DirectoryReading<WalkStep>) {
     requestedCount--
     const { above, draft } = visit
     if (above !== undefined && --above.unread === 0) explorer.release(above)
@@ -317,6 +321,8 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
       draft.isGone = true
       return
     }
+    if (draft === top) device = self?.device
+    draft.stamp = listedStamp(draft.foundStamp, self, device)
     yield* enter(draft, found)
     for (const [segment, below] of draft.directories) {
       if (below.isKnown) pushUnknown(below)
@@ -360,6 +366,7 @@ const walkTree = Effect.fnUntraced(function* <E>(port: Backend, options: ScanOpt
       const { before, entries, path } = here
       if (before === undefined || unchanged?.isListed(before) !== true) continue
       here.isKnown = true
+      here.stamp = here.foundStamp
       here.listedEntries = before.entries.size
       for (const [segment, node] of before.entries) {
         if (excludes?.(join(path, segment)) === true) continue

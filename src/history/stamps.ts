@@ -1,5 +1,5 @@
 /** Stamps of entries on the host. A stamp shows whether an entry has changed since a scan. */
-import type { StampedChild } from "../port/history.ts"
+import type { ListedDirectory, StampedChild } from "../port/history.ts"
 import type { DirectoryNode, FileNode, LinkNode } from "./tree.ts"
 
 export interface Stamp {
@@ -24,6 +24,19 @@ export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
   a.changed === b.changed &&
   a.inode === b.inode &&
   a.mode === b.mode
+
+/**
+ * Returns the stamp with which a directory was found, if that directory was listed and is on the disk `device`. After its
+ * parent was listed, a mount or a rename may have led its name to another directory for a moment.
+ */
+export const listedStamp = (
+  found: Stamp | undefined,
+  listed: ListedDirectory | undefined,
+  device: number | undefined
+): Stamp | undefined =>
+  found !== undefined && listed?.device === device && listed !== undefined && isSameStamp(found, { ...listed, sizeBytes: 0 })
+    ? found
+    : undefined
 
 export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
 

@@ -18,7 +18,7 @@ import { settledAt, type Stamp, type StampedDirectory, type StampedNode, writeSt
 import type { Threads } from "./threads/pool.ts"
 import { type CompareOrder, directoryStates, stampLength } from "./threads/orders.ts"
 import { isPlainSegment } from "./capture.ts"
-import type { DirectoryNode } from "./tree.ts"
+import type { DirectoryNode, Node } from "./tree.ts"
 
 export interface Counts {
   readonly files: number
@@ -51,55 +51,34 @@ const hasReliableTimes = (base: string): boolean => {
 
 /** The data of a scanned directory that a comparison needs. A scanned tree never changes, so a summary is computed once. */
 interface Summary {
-  readonly names: string
-  /** The stamps of the directory, its files and its links. `undefined` if one has no stamp, or a name that is not plain. */
-  readonly stamps: Float64Array | undefined
-  readonly settledAt: number
-  readonly directories: ReadonlyArray<readonly [segment: string, directory: StampedDirectory]>
-  readonly counts: Counts
+  /** True if the directory and all its entries have stamps, and all names are plain text. */
+  canCompare: boolean
+  settledAt: number
+  readonly directories: Array<readonly [segment: string, directory: StampedDirectory]>
+  files: number
+  bytes: number
 }
 
 const summaries = new WeakMap<DirectoryNode, Summary>()
 
-const summarize = (directory: StampedDirectory): Summary => {
-  const names: Array<string> = []
-  const stamps: Array<Stamp | undefined> = [directory.stamp]
-  const directories: Array<readonly [string, StampedDirectory]> = []
-  let bytes = 0
-  for (const [segment, node] of directory.entries) {
-    if (node.kind === "directory") {
-      directories.push([segment, node])
-      continue
-    }
-    const { stamp } = node as StampedNode
-    names.push(segment)
-    stamps.push(stamp)
-    bytes += node.kind === "file" ? node.sizeBytes : (stamp?.sizeBytes ?? 0)
-  }
-  const known = stamps.filter((stamp) => stamp !== undefined)
-  const canCompare = known.length === stamps.length && names.every(isPlainSegment)
-  const written = canCompare ? new Float64Array(stampLength * stamps.length) : undefined
-  if (written !== undefined) for (const [index, stamp] of known.entries()) writeStamp(written, stampLength * index, stamp)
-  return {
-    names: names.join("\n"),
-    stamps: written,
-    settledAt: known.reduce((latest, stamp) => Math.max(latest, settledAt(stamp)), 0),
-    directories,
-    counts: { files: names.length, bytes, directories: directories.length }
-  }
-}
+const emptySummary = ({ stamp }: StampedDirectory): Summary => ({
+  canCompare: stamp !== undefined,
+  settledAt: stamp === undefined ? 0 : settledAt(stamp),
+  directories: [],
+  files: 0,
+  bytes: 0
+})
 
-const summaryOf = (directory: DirectoryNode): Summary => {
-  const known = summaries.get(directory)
-  if (known !== undefined) return known
-  const made = summarize(directory)
-  summaries.set(directory, made)
-  return made
-}
-
-interface Comparison {
-  readonly order: CompareOrder
-  readonly directories: ReadonlyArray<DirectoryNode>
+const addTo = (summary: Summary, segment: string, node: Node): void => {
+  if (node.kind === "directory") {
+    summary.directories.push([segment, node])
+    return
+  }
+  const { stamp } = node as StampedNode
+  summary.files++
+  summary.bytes += node.kind === "file" ? node.sizeBytes : (stamp?.sizeBytes ?? 0)
+  if (stamp === undefined || !isPlainSegment(segment)) summary.canCompare = false
+  else summary.settledAt = Math.max(summary.settledAt, settledAt(stamp))
 }
 
 /** The number of names in one order. A thread compares them in a few milliseconds. */
@@ -108,60 +87,88 @@ const namesPerOrder = 1024
 /** The minimum number of files for a comparison in threads. For fewer files, a walk is as fast. */
 const minNames = 1000
 
-const directoriesPerYield = 1000
+/** The names and directories between two yields to other fibers. */
+const namesPerYield = 5000
 
 interface Visited {
   readonly directory: DirectoryNode
   readonly path: string
+  readonly summary: Summary
 }
 
 const visit = Effect.fnUntraced(function* (tree: DirectoryNode) {
   const visited: Array<Visited> = []
-  const pending: Array<Visited> = [{ directory: tree, path: "" }]
+  const pending: Array<Pick<Visited, "directory" | "path">> = [{ directory: tree, path: "" }]
+  let count = 0
   for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-    if (visited.push(next) % directoriesPerYield === 0) yield* Effect.yieldNow
-    const { path } = next
-    for (const [segment, directory] of summaryOf(next.directory).directories) {
+    const { directory, path } = next
+    let summary = summaries.get(directory)
+    if (summary === undefined) {
+      summary = emptySummary(directory)
+      for (const [segment, node] of directory.entries) {
+        addTo(summary, segment, node)
+        if (++count % namesPerYield === 0) yield* Effect.yieldNow
+      }
+      summaries.set(directory, summary)
+    }
+    visited.push({ directory, path, summary })
+    for (const [segment, directory] of summary.directories) {
       if (isPlainSegment(segment)) pending.push({ directory, path: path === "" ? segment : `${path}/${segment}` })
+      if (++count % namesPerYield === 0) yield* Effect.yieldNow
     }
   }
   return visited
 })
 
-const comparisonsOf = (
+interface Comparison {
+  readonly order: CompareOrder
+  /** The directories in the order. One with many names is in several orders. */
+  readonly directories: ReadonlyArray<DirectoryNode>
+}
+
+/** Makes the orders one after another, so that only those that are sent are in memory. */
+const comparisonsOf = function* (
   visited: ReadonlyArray<Visited>,
   began: number,
   target: Pick<CompareOrder, "base" | "device">
-): ReadonlyArray<Comparison> => {
-  const comparisons: Array<Comparison> = []
+): Generator<Comparison> {
   let texts: Array<string> = []
   let directories: Array<DirectoryNode> = []
-  let stamps: Array<Float64Array> = []
-  let length = 0
-  const close = (): void => {
-    const all = new Float64Array(length)
-    let at = 0
-    for (const some of stamps) {
-      all.set(some, at)
-      at += some.length
-    }
-    comparisons.push({ order: { _tag: "Compare", ...target, directories: texts, stamps: all }, directories })
+  let stamps: Array<Stamp> = []
+  const take = (): Comparison => {
+    const all = new Float64Array(stampLength * stamps.length)
+    for (const [index, stamp] of stamps.entries()) writeStamp(all, stampLength * index, stamp)
+    const order: CompareOrder = { _tag: "Compare", ...target, directories: texts, stamps: all }
+    const taken = { order, directories }
     texts = []
     directories = []
     stamps = []
-    length = 0
+    return taken
   }
-  for (const { directory, path } of visited) {
-    const summary = summaryOf(directory)
-    if (path === "" || summary.stamps === undefined || summary.settledAt >= began) continue
-    texts.push(summary.names === "" ? path : `${path}\n${summary.names}`)
-    directories.push(directory)
-    stamps.push(summary.stamps)
-    length += summary.stamps.length
-    if (length >= stampLength * namesPerOrder) close()
+  for (const { directory, path, summary } of visited) {
+    const { stamp } = directory as StampedDirectory
+    if (path === "" || stamp === undefined || !summary.canCompare || summary.settledAt >= began) continue
+    let names = [path]
+    const add = (): void => {
+      texts.push(names.join("\n"))
+      directories.push(directory)
+      names = [path]
+    }
+    stamps.push(stamp)
+    for (const [segment, node] of directory.entries) {
+      if (node.kind === "directory") continue
+      if (stamps.length >= namesPerOrder && names.length > 1) {
+        add()
+        yield take()
+        stamps.push(stamp)
+      }
+      names.push(segment)
+      stamps.push((node as StampedNode).stamp!)
+    }
+    add()
+    if (stamps.length >= namesPerOrder) yield take()
   }
-  if (length > 0) close()
-  return comparisons
+  if (stamps.length > 0) yield take()
 }
 
 const judge = (visited: ReadonlyArray<Visited>, states: ReadonlyMap<DirectoryNode, number>): Unchanged => {
@@ -174,12 +181,12 @@ const judge = (visited: ReadonlyArray<Visited>, states: ReadonlyMap<DirectoryNod
   const wholes = new Map<DirectoryNode, Counts>()
   // Start with the last directory, because `visited` has each directory before its subdirectories.
   for (let at = visited.length - 1; at >= 0; at--) {
-    const { directory } = visited[at]!
+    const { directory, summary } = visited[at]!
     if (states.get(directory) !== same) continue
-    const { counts, directories } = summaryOf(directory)
+    const { bytes, directories, files } = summary
     if (!directories.every(([, below]) => isSame(below))) continue
     listed.add(directory)
-    let whole: Counts | undefined = counts
+    let whole: Counts | undefined = { files, bytes, directories: directories.length }
     for (const [, below] of directories) {
       const more = wholes.get(below)
       whole = whole &&
@@ -211,14 +218,21 @@ export const findUnchanged = Effect.fnUntraced(function* (
   const { device } = lent.value
   const visited = yield* visit(tree)
   const states = new Map<DirectoryNode, number>()
-  yield* Effect.forEach(
-    comparisonsOf(visited, began, { base, device }),
-    ({ directories, order }) =>
-      Effect.map(threads.run(order), (report) => {
-        if (report?._tag !== "Compared") return
-        for (const [index, directory] of directories.entries()) states.set(directory, report.states[index]!)
-      }),
-    { concurrency: threads.concurrency, discard: true }
+  const comparisons = comparisonsOf(visited, began, { base, device })
+  const send = Effect.gen(function* () {
+    for (let next = comparisons.next(); next.done !== true; next = comparisons.next()) {
+      const { directories, order } = next.value
+      const report = yield* threads.run(order)
+      for (const [index, directory] of directories.entries()) {
+        const state = report?._tag === "Compared" ? report.states[index]! : directoryStates.other
+        states.set(directory, Math.min(state, states.get(directory) ?? state))
+      }
+      yield* Effect.yieldNow
+    }
+  })
+  yield* Effect.all(
+    Array.from({ length: threads.concurrency }, () => send),
+    { concurrency: "unbounded", discard: true }
   )
   return judge(visited, states)
 }, Effect.scoped)

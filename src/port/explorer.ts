@@ -13,6 +13,7 @@ import { compare, fold, type FsPath } from "../model/FsPath.ts"
 import type { Query, SkipReason } from "../model/search.ts"
 import type { TreeReport, TreeSearch } from "../model/treeSearch.ts"
 import type { Child } from "./Backend.ts"
+import type { ListedDirectory } from "./history.ts"
 
 // The order of whole paths in every result: a directory comes directly before its contents.
 
@@ -45,6 +46,8 @@ export interface Visit {
 export interface DirectoryReading<V extends Visit> {
   readonly visit: V
   readonly children: ReadonlyArray<Child> | Fault
+  /** The directory that was listed, if the explorer reads stamps and left out no entry. */
+  readonly self?: ListedDirectory | undefined
 }
 
 export interface DirectoryFiles<V extends Visit> {

@@ -45,7 +45,10 @@ export interface DirectoryHistory {
   readonly root: string
   /** Lists a directory with the stamps of its entries. Fails with NotFound or NotADirectory. */
   readonly listStamped: (path: FsPath) => Effect.Effect<ReadonlyArray<StampedChild>, Fault>
-  /** Reads many directories ahead, if this is faster. Each child is a `StampedChild`; their order is arbitrary. */
+  /**
+   * Reads many directories ahead, if this is faster. Each child is a `StampedChild`; their order is arbitrary. A reading
+   * has `self` if it contains all entries of the directory.
+   */
   readonly explore?:
     | (<V extends Visit>(pathOf: (visit: V) => FsPath) => Effect.Effect<Explorer<V>, never, Scope.Scope>)
     | undefined
@@ -62,6 +65,16 @@ export interface LentDirectory {
   readonly device: number
   /** Files with several names must not be read. */
   readonly refusesHardlinks: boolean
+}
+
+/** A directory as it was directly before it was listed, read through the descriptor by which it was listed. */
+export interface ListedDirectory {
+  readonly device: number
+  /** POSIX permission bits. */
+  readonly mode: number
+  readonly modified: number
+  readonly changed: number
+  readonly inode: number
 }
 
 export interface StampedChild extends Child {

@@ -14,14 +14,17 @@ export interface Listing {
    * bytes.
    */
   readonly mayBeLossy: boolean
-  /** Five numbers per name, if requested: size, mode, mtimeMs, ctimeMs, inode. The size of a missing entry is NaN. */
+  /**
+   * Five numbers for the directory as it was before it was listed, then five per name, if requested: size, mode, mtimeMs,
+   * ctimeMs, inode. The directory has its disk instead of a size. The size of a missing entry is NaN.
+   */
   readonly stats?: Float64Array<ArrayBuffer> | undefined
 }
 
 export type Lister = (directory: string, withStats?: boolean) => Listing | string
 
 export const makeLister = (
-  fs: Pick<typeof Fs, "openSync" | "readdirSync" | "readlinkSync" | "lstatSync" | "closeSync" | "constants">
+  fs: Pick<typeof Fs, "openSync" | "readdirSync" | "readlinkSync" | "lstatSync" | "fstatSync" | "closeSync" | "constants">
 ): Lister => {
   const openFlags = 0o10000000 | fs.constants.O_DIRECTORY | fs.constants.O_NOFOLLOW
 
@@ -64,20 +67,30 @@ export const makeLister = (
     // Without `/proc/self`, the path with `self` is used, which the system resolves at each call.
   }
 
-  const addStats = (found: Listing, base: string): Listing => {
-    if (found.kinds.length === 0 || found.mayBeLossy) return found
-    const names = found.names.split("/")
+  const listingWithStats = (descriptor: number, base: string): Listing => {
+    const self = fs.fstatSync(descriptor)
+    const found = listing(fs.readdirSync(base, { withFileTypes: true }))
+    if (found.mayBeLossy) return found
+    const names = found.kinds.length === 0 ? [] : found.names.split("/")
     const kinds = new Uint8Array(names.length)
-    const stats = new Float64Array(5 * names.length)
+    const stats = new Float64Array(5 * (names.length + 1))
+    const put = (at: number, { ctimeMs, ino, mode, mtimeMs }: Fs.Stats, first: number): void => {
+      stats[at] = first
+      stats[at + 1] = mode
+      stats[at + 2] = mtimeMs
+      stats[at + 3] = ctimeMs
+      stats[at + 4] = ino
+    }
+    put(0, self, self.dev)
     for (let i = 0; i < names.length; i++) {
+      const at = 5 * (i + 1)
       const one = fs.lstatSync(`${base}/${names[i]}`, lstatOptions)
-      stats[5 * i] = one === undefined ? Number.NaN : one.size
-      if (one === undefined) continue
+      if (one === undefined) {
+        stats[at] = Number.NaN
+        continue
+      }
       kinds[i] = one.isFile() ? 0 : one.isDirectory() ? 1 : one.isSymbolicLink() ? 2 : 3
-      stats[5 * i + 1] = one.mode
-      stats[5 * i + 2] = one.mtimeMs
-      stats[5 * i + 3] = one.ctimeMs
-      stats[5 * i + 4] = one.ino
+      put(at, one, one.size)
     }
     return { names: found.names, kinds, mayBeLossy: false, stats }
   }
@@ -87,8 +100,7 @@ export const makeLister = (
       const descriptor = fs.openSync(directory, openFlags)
       try {
         const base = `/proc/${self}/fd/${descriptor}`
-        const found = listing(fs.readdirSync(base, { withFileTypes: true }))
-        return withStats === true ? addStats(found, base) : found
+        return withStats === true ? listingWithStats(descriptor, base) : listing(fs.readdirSync(base, { withFileTypes: true }))
       } finally {
         fs.closeSync(descriptor)
       }

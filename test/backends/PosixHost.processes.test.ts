@@ -319,7 +319,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
         const end = performance.now() + 200
         while (performance.now() < end);
       })
-      yield* Effect.provideService(Effect.andThen(send, waitForReading), MaxOpsBeforeYield, 1)
+      yield* Effect.provideService(Effect.andThen(send, waitForReading), MaxOpsBeforeYield, 2)
       assert.strictEqual(trees!.take().length, 1)
     }).pipe(Effect.scoped)
   )

@@ -1,17 +1,27 @@
 import { assert, describe, it } from "@effect/vitest"
 import * as Effect from "effect/Effect"
+import * as Fiber from "effect/Fiber"
 import { execFileSync } from "node:child_process"
 import { randomBytes } from "node:crypto"
+import { EventEmitter } from "node:events"
 import * as Fs from "node:fs"
 import { join } from "node:path"
+import { crc32 } from "node:zlib"
 import type { Backend } from "../../src/port/Backend.ts"
 import type { DirectoryHistory } from "../../src/port/history.ts"
 import * as Archive from "../../src/history/Archive.ts"
 import { make as makeAlgebra } from "../../src/filesystem/Filesystem.ts"
 import { type Scan, scan } from "../../src/history/scan.ts"
+import * as Limits from "../../src/model/Limits.ts"
 import * as Snapshots from "../../src/history/Snapshots.ts"
 import * as Threads from "../../src/history/threads/pool.ts"
-import type { DirectoryNode, Node } from "../../src/history/tree.ts"
+import type { Order } from "../../src/history/threads/orders.ts"
+import { blobId, type DirectoryNode, type Node } from "../../src/history/tree.ts"
+import type { StampedDirectory } from "../../src/history/stamps.ts"
+import { findUnchanged } from "../../src/history/unchanged.ts"
+import { read as readZip } from "../../src/history/zip/reader.ts"
+import type { Source } from "../../src/history/zip/spool.ts"
+import * as TemporaryNames from "../../src/runtime/temporaryNames.ts"
 import { host, p } from "../backends/posixHost.ts"
 import { inGit, place } from "./support.ts"
 
@@ -67,23 +77,28 @@ interface Listing {
   readonly listed: Array<string>
 }
 
-/** Wraps the port so that `listed` receives the path of each directory that a scan lists. */
-const noting = (port: Backend): Listing => {
-  const listed: Array<string> = []
+/** Calls `before` with the path of each directory before it is listed. */
+const reading = (port: Backend, before: (path: string) => void): Backend => {
   const history = historyOf(port)
   const explore: NonNullable<DirectoryHistory["explore"]> = (pathOf) =>
     Effect.map(history.explore!(pathOf), (explorer) => ({
       ...explorer,
       read: (visits) => {
-        for (const visit of visits) listed.push(pathOf(visit))
+        for (const visit of visits) before(pathOf(visit))
         explorer.read(visits)
       }
     }))
   const listStamped: DirectoryHistory["listStamped"] = (path) => {
-    listed.push(path)
+    before(path)
     return history.listStamped(path)
   }
-  return { port: { ...port, history: { ...history, explore, listStamped } }, listed }
+  return { ...port, history: { ...history, explore, listStamped } }
+}
+
+/** Notes each directory that is listed. */
+const noting = (port: Backend): Listing => {
+  const listed: Array<string> = []
+  return { port: reading(port, (path) => void listed.push(path)), listed }
 }
 
 const changes: ReadonlyArray<readonly [name: string, listed: number, change: (root: string) => void]> = [
@@ -189,7 +204,102 @@ describe("a scan in threads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("returns the same tree as a scan from scratch if the earlier scan left out some entries", () =>
+  for (const [name, filler] of [
+    ["of few directories", 0],
+    ["of many directories", 300]
+  ] as const) {
+    it.live(`lists only the root again in an unchanged tree ${name}`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        sow(root)
+        for (let d = 0; d < filler; d++) Fs.mkdirSync(join(root, "many", `${d % 9}`, `${d}`, "empty"), { recursive: true })
+        const threads = yield* Threads.shared
+        const fresh = yield* scan(port, { threads })
+        const { listed, port: noted } = noting(port)
+        assertSame(yield* scan(noted, { threads, previous: settled(fresh) }), fresh)
+        assert.deepStrictEqual(listed, ["."])
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("lists a directory again whose name led to another one for a moment", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      sow(root)
+      const at = (path: string) => join(root, "top0", path)
+      Fs.mkdirSync(at("now/below"), { recursive: true })
+      Fs.writeFileSync(at("now/below/precious"), "v1")
+      Fs.mkdirSync(at("other/below"), { recursive: true })
+      const threads = yield* Threads.shared
+      const first = settled(yield* scan(port, { threads }))
+      Fs.writeFileSync(at("now/below/precious"), "v2")
+      let isSwapped = false
+      const swapped = reading(port, (path) => {
+        if (path !== "top0/now/below" || isSwapped) return
+        isSwapped = true
+        Fs.renameSync(at("now"), at("before"))
+        Fs.renameSync(at("other"), at("now"))
+      })
+      const second = settled(yield* scan(swapped, { threads, previous: first }))
+      assert.isTrue(isSwapped)
+      Fs.renameSync(at("now"), at("other"))
+      Fs.renameSync(at("before"), at("now"))
+      assertSame(yield* scan(port, { threads, previous: second }), yield* scan(port))
+    }).pipe(Effect.scoped)
+  )
+
+  for (const [name, other] of [
+    ["another disk", { device: -1 }],
+    ["another directory", { inode: -1 }]
+  ] as const) {
+    it.live(`lists a directory again over which ${name} was mounted for a moment`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        sow(root)
+        const threads = yield* Threads.shared
+        const history = historyOf(port)
+        // The host reads an empty directory through the mount, and the times of the one below do not change.
+        const explore: NonNullable<DirectoryHistory["explore"]> = (pathOf) =>
+          Effect.map(history.explore!(pathOf), (explorer) => ({
+            ...explorer,
+            take: () =>
+              explorer
+                .take()
+                .map((found) =>
+                  pathOf(found.visit) === "top2/d2"
+                    ? { ...found, children: [], ...(found.self && { self: { ...found.self, ...other } }) }
+                    : found
+                )
+          }))
+        const first = settled(yield* scan({ ...port, history: { ...history, explore } }, { threads }))
+        assert.strictEqual(first.files, (directories - 1) * filesEach)
+        assertSame(yield* scan(port, { threads, previous: first }), yield* scan(port))
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  for (const [name, extra] of [
+    ["small", 0],
+    ["large", 600]
+  ] as const) {
+    it.live(`sees the leftover of a writer that was at work in a ${name} directory before`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        sow(root)
+        for (let f = 0; f < extra; f++) Fs.writeFileSync(join(root, "top2/d2", `${"long".repeat(20)}${f}`), "")
+        const name = TemporaryNames.make()
+        Fs.writeFileSync(join(root, "top2/d2", name), "unfinished")
+        const threads = yield* Threads.shared
+        const first = settled(yield* scan(port, { threads }))
+        TemporaryNames.forget(name)
+        const second = yield* scan(port, { threads, previous: first })
+        assert.strictEqual(second.files, first.files + 1)
+        assertSame(second, yield* scan(port))
+      }).pipe(Effect.scoped)
+    )
+  }
+
+  it.live("does not take over a directory with entries that the earlier scan left out", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -263,6 +373,110 @@ describe("a scan in threads", () => {
       }).pipe(Effect.scoped)
     )
   }
+})
+
+describe("the comparison of a tree with the disk", () => {
+  it.live("splits a directory of many names into small orders, and lets other fibers run before", () =>
+    Effect.gen(function* () {
+      const { root: base } = yield* host()
+      const stamp = { sizeBytes: 1, mode: 0o644, modified: 1, changed: 1, inode: 1 }
+      const names = Array.from({ length: 20_000 }, (_, f) => `f${f}`)
+      const files = names.map((name) => [name, { kind: "file", id: "", sizeBytes: 1, stamp }] as const)
+      const large: StampedDirectory = { kind: "directory", entries: new Map(files), stamp }
+      const tree: DirectoryNode = { kind: "directory", entries: new Map([["large", large]]) }
+      let turns = 0
+      let turnsBeforeFirst: number | undefined
+      const sent: Array<string> = []
+      const run = (changed: string): Threads.Threads["run"] =>
+        Effect.fnUntraced(function* (order) {
+          turnsBeforeFirst ??= turns
+          assert(order._tag === "Compare")
+          assert.isAtMost(order.stamps.length, 5 * 2000)
+          yield* Effect.yieldNow
+          const found = order.directories.flatMap((text) => text.split("\n").slice(1))
+          sent.push(...found)
+          const state = found.includes(changed) ? 1 : 2
+          return { _tag: "Compared", states: new Uint8Array(order.directories.length).fill(state) }
+        })
+      const compare = (changed: string) =>
+        findUnchanged(
+          { ...history, root: base, lend: () => Effect.succeed({ base, device: 1, refusesHardlinks: false }) },
+          { concurrency: 2, run: run(changed) },
+          { began: 1e9, files: names.length, tree }
+        )
+      const history = { _tag: "Directory", listStamped: () => Effect.succeed([]) } as const
+      yield* Effect.forkScoped(Effect.forever(Effect.sync(() => turns++)))
+      const same = yield* compare("")
+      assert.isAtLeast(turnsBeforeFirst!, 3)
+      assert.deepStrictEqual(sent.sort(), names.toSorted())
+      assert.deepStrictEqual(same!.whole(large), { files: names.length, bytes: names.length, directories: 0 })
+      for (const changed of ["f0", "f9999", "f19999"]) {
+        const other = yield* compare(changed)
+        assert.isFalse(other!.isListed(large), changed)
+        assert.isTrue(other!.isSame(large), changed)
+      }
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("finds the one changed file in a directory of many names", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      Fs.mkdirSync(join(root, "large/below"), { recursive: true })
+      for (let f = 0; f < 2500; f++) Fs.writeFileSync(join(root, "large", `f${f}`), "old")
+      const threads = yield* Threads.shared
+      const first = settled(yield* scan(port, { threads }))
+      const { listed, port: noted } = noting(port)
+      assertSame(yield* scan(noted, { threads, previous: first }), first)
+      assert.deepStrictEqual(listed, ["."])
+      Fs.writeFileSync(join(root, "large/f1200"), "new")
+      assertSame(yield* scan(port, { threads, previous: first }), yield* scan(port))
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a thread", () => {
+  const order = (content: string): Order => {
+    const bytes = new TextEncoder().encode(content)
+    const [ends, crcs] = [Uint32Array.of(bytes.length), Uint32Array.of(crc32(bytes))]
+    return { _tag: "Inflate", bytes, ends, sizes: ends, crcs, isDeflated: Uint8Array.of(0) }
+  }
+  const pool = (start?: Threads.StartThread) =>
+    Effect.acquireRelease(
+      Effect.sync(() => Threads.make(1, start)),
+      ({ end }) => Effect.sync(end)
+    )
+
+  it.live("carries out the orders after one that cannot be sent", () =>
+    Effect.gen(function* () {
+      const threads = yield* pool()
+      const unsendable = { ...order("a"), extra: () => {} }
+      assert.isUndefined(yield* threads.run(unsendable))
+      assert.deepStrictEqual(yield* threads.run(order("b")), { _tag: "Inflated", ids: [blobId(Buffer.from("b"))] })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("loses all its orders when a report cannot be received", () =>
+    Effect.gen(function* () {
+      class Worker extends EventEmitter {
+        postMessage(): void {}
+        ref(): void {}
+        unref(): void {}
+        terminate(): void {
+          this.emit("message", { _tag: "Inflated", ids: ["of another order"] })
+          this.emit("exit", 1)
+        }
+      }
+      const worker = new Worker()
+      const threads = yield* pool(() => worker as never)
+      const runs = yield* Effect.forkChild(
+        Effect.all([threads.run(order("a")), threads.run(order("b"))], { concurrency: "unbounded" }),
+        { startImmediately: true }
+      )
+      worker.emit("messageerror", new Error("no memory"))
+      worker.terminate()
+      assert.deepStrictEqual(yield* Fiber.join(runs), [undefined, undefined])
+    }).pipe(Effect.scoped)
+  )
 })
 
 describe("a snapshot taken in threads", () => {
@@ -342,6 +556,29 @@ for i in z.infolist():
       assert.strictEqual(error._tag, "ArchiveError")
       assert.include(error.message, "top1/odd/random")
       assertSame(yield* scan(port), before)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("is checked as it was read, though its source reads into the same memory again", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      for (let f = 0; f < 400; f++) Fs.writeFileSync(join(root, `f${f}`), randomBytes(2048))
+      const whole = yield* Archive.exportBytesOf(makeAlgebra(port))
+      const memory = Buffer.alloc(whole.length)
+      const source: Source = {
+        size: whole.length,
+        read: (offset, length) =>
+          Effect.sync(() => {
+            memory.fill(0)
+            memory.set(whole.subarray(offset, offset + length))
+            return memory.subarray(0, length)
+          })
+      }
+      const { tree } = yield* readZip(source, { limits: Limits.standard, policy: undefined })
+      for (const [name, node] of tree.entries) {
+        assert(node.kind === "file")
+        assert.strictEqual(node.id, blobId(Fs.readFileSync(join(root, name))))
+      }
     }).pipe(Effect.scoped)
   )
 })

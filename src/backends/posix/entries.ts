@@ -5,7 +5,7 @@ import type { Fault } from "../../model/FsError.ts"
 import { type FsPath, parent, root } from "../../model/FsPath.ts"
 import { isBytes } from "../../model/realms.ts"
 import type { Child } from "../../port/Backend.ts"
-import type { DirectoryHistory, StampedChild } from "../../port/history.ts"
+import type { DirectoryHistory, ListedDirectory, StampedChild } from "../../port/history.ts"
 import type { Listing } from "../../runtime/lister.ts"
 import { Fs } from "../../runtime/node.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
@@ -220,29 +220,43 @@ const stamped = (name: string, stats: Fs.Stats): StampedChild => {
   }
 }
 
-export const stampsOfListing = ({ kinds: codes, names, stats }: Listing): ReadonlyArray<StampedChild> => {
-  if (codes.length === 0 || stats === undefined) return []
-  const out: Array<StampedChild> = []
-  const all = names.split("/")
-  const isPlain = isPlainText(names)
-  for (let i = 0; i < all.length; i++) {
-    const size = stats[5 * i]!
-    if (Number.isNaN(size)) continue
-    const kind = kinds[codes[i]!]!
-    const stampData = {
-      kind,
-      sizeBytes: kind === "file" || kind === "symlink" ? size : 0,
-      mode: stats[5 * i + 1]! & permissionBits,
-      modified: stats[5 * i + 2]!,
-      changed: stats[5 * i + 3]!,
-      inode: stats[5 * i + 4]!
-    }
-    out.push(isPlain ? { name: all[i]!, addressable: true, ...stampData } : { ...childOf(all[i]!, kind), ...stampData })
-  }
-  return out
+/** The entries of a directory with their stamps, and the directory itself if no entry was left out. */
+export interface StampedEntries {
+  readonly children: ReadonlyArray<StampedChild>
+  readonly self: ListedDirectory | undefined
 }
 
-export const stampsOf = (place: HostDirectory, children: ReadonlyArray<Child>): ReadonlyArray<StampedChild> => {
+const listedDirectory = ({ ctimeMs, dev, ino, mode, mtimeMs }: Fs.Stats): ListedDirectory => ({
+  device: dev,
+  mode: mode & permissionBits,
+  modified: mtimeMs,
+  changed: ctimeMs,
+  inode: ino
+})
+
+export const stampsOfListing = ({ kinds: codes, names, stats }: Listing): StampedEntries => {
+  const children: Array<StampedChild> = []
+  if (stats === undefined) return { children, self: undefined }
+  const timesAt = (at: number) => ({
+    mode: stats[at + 1]! & permissionBits,
+    modified: stats[at + 2]!,
+    changed: stats[at + 3]!,
+    inode: stats[at + 4]!
+  })
+  const all = codes.length === 0 ? [] : names.split("/")
+  const isPlain = isPlainText(names)
+  for (let i = 0; i < all.length; i++) {
+    const at = 5 * (i + 1)
+    const size = stats[at]!
+    if (Number.isNaN(size)) continue
+    const kind = kinds[codes[i]!]!
+    const stampData = { kind, sizeBytes: kind === "file" || kind === "symlink" ? size : 0, ...timesAt(at) }
+    children.push(isPlain ? { name: all[i]!, addressable: true, ...stampData } : { ...childOf(all[i]!, kind), ...stampData })
+  }
+  return { children, self: children.length === all.length ? { device: stats[0]!, ...timesAt(0) } : undefined }
+}
+
+const stampsOf = (place: HostDirectory, children: ReadonlyArray<Child>): ReadonlyArray<StampedChild> => {
   const out: Array<StampedChild> = []
   for (const { addressable, name, key = name } of children) {
     const stats = TemporaryNames.isInProgress(name) ? undefined : lstatEntry(place.at(key))
@@ -252,9 +266,17 @@ export const stampsOf = (place: HostDirectory, children: ReadonlyArray<Child>): 
 }
 
 /** Lists names without kinds, because the later stat of each entry returns the kind. */
-export const listNamesSync = (place: HostDirectory): ReadonlyArray<Child> => {
+const listNamesSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const names = Fs.readdirSync(place.directory)
   return names.some(mayBeLossy) ? listSync(place) : names.map((name) => childOf(name, "other"))
+}
+
+/** Reads the stamps of a small directory. */
+export const readStampsSync = (place: HostDirectory): StampedEntries => {
+  const self = listedDirectory(place.stats)
+  const found = listNamesSync(place)
+  const children = stampsOf(place, found)
+  return { children, self: children.length === found.length ? self : undefined }
 }
 
 const readNow = (confined: Confined, path: FsPath): ReadonlyArray<StampedChild> | undefined | Fault => {
@@ -262,34 +284,27 @@ const readNow = (confined: Confined, path: FsPath): ReadonlyArray<StampedChild> 
   if (isFault(place)) return place
   try {
     if (!isSmall(place)) return undefined
-    const stamps = stampsOf(place, listNamesSync(place))
-    return place.isReadReliable() ? stamps : undefined
+    const { children } = readStampsSync(place)
+    return place.isReadReliable() ? children : undefined
   } finally {
     place.release()
   }
 }
 
-export const readStamps = (place: HostDirectory): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
-  Effect.flatMap(children(place), (found) => {
-    const out: Array<ReadonlyArray<StampedChild>> = []
-    const next = (from: number): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
-      Effect.flatMap(
-        attempt(() => stampsOf(place, found.slice(from, from + entriesPerSlice))),
-        (stamps) => {
-          out.push(stamps)
-          return from + entriesPerSlice < found.length
-            ? Effect.andThen(
-                Effect.yieldNow,
-                Effect.suspend(() => next(from + entriesPerSlice))
-              )
-            : Effect.succeed(out.flat())
-        }
-      )
-    return next(0)
-  })
+export const readStamps = Effect.fnUntraced(function* (place: HostDirectory): Effect.fn.Return<StampedEntries, Fault> {
+  const self = yield* attempt(() => listedDirectory(place.stats))
+  const found = yield* children(place)
+  const out: Array<ReadonlyArray<StampedChild>> = []
+  for (let from = 0; from < found.length; from += entriesPerSlice) {
+    if (from > 0) yield* Effect.yieldNow
+    out.push(yield* attempt(() => stampsOf(place, found.slice(from, from + entriesPerSlice))))
+  }
+  const stamps = out.flat()
+  return { children: stamps, self: stamps.length === found.length ? self : undefined }
+})
 
 const readStampsInSlices = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
-  withDirectory(confined, path, readStamps)
+  withDirectory(confined, path, (place) => Effect.map(readStamps(place), ({ children }) => children))
 
 export const stamps = (confined: Confined, path: FsPath): Effect.Effect<ReadonlyArray<StampedChild>, Fault> =>
   Effect.matchEffect(

@@ -31,7 +31,7 @@ import type { Listing } from "../../runtime/lister.ts"
 import type { SearchProcesses } from "../../runtime/searchProcesses.ts"
 import { awaitJob, unpacked } from "../../runtime/matching.ts"
 import { Fs } from "../../runtime/node.ts"
-import { children, isSmall, listNamesSync, listSync, readStamps, removeLeftover, stampsOf, stampsOfListing } from "./entries.ts"
+import { children, isSmall, listSync, readStamps, readStampsSync, removeLeftover, stampsOfListing } from "./entries.ts"
 import { attempt, isExhausted, onExhausted, releaseReserves } from "./errors.ts"
 import { faultOf } from "../../runtime/host.ts"
 import { is as isFault, notFound } from "../../model/Fault.ts"
@@ -248,6 +248,8 @@ const isPlain = (answer: Listing | string): answer is Listing =>
   !answer.mayBeLossy &&
   !(answer.names.includes(".~") && answer.names.split("/").some(isTemporaryName))
 
+type Reading = Omit<DirectoryReading<Visit>, "visit" | "children"> & { readonly children: ReadonlyArray<Child> }
+
 interface Means {
   readonly workers: WorkerPool | undefined
   /** Returns the processes that search subtrees, or nothing where none can be started. */
@@ -342,14 +344,14 @@ const makeHostExplorer = <V extends Visit>(
     }
   }
 
-  const readNow = (visit: V): ReadonlyArray<Child> | undefined => {
+  const readNow = (visit: V): Reading | undefined => {
     const borrowed = borrow(visit, true)
     if (borrowed === undefined) return undefined
     try {
       if (!isSmall(borrowed.place)) return undefined
-      if (stamps) return stampsOf(borrowed.place, listNamesSync(borrowed.place))
+      if (stamps) return readStampsSync(borrowed.place)
       const children = listSync(borrowed.place)
-      return children.some(({ name }) => isTemporaryName(name)) ? undefined : inWalkOrder(children, caseSensitive)
+      return children.some(({ name }) => isTemporaryName(name)) ? undefined : { children: inWalkOrder(children, caseSensitive) }
     } catch {
       return undefined
     } finally {
@@ -357,10 +359,10 @@ const makeHostExplorer = <V extends Visit>(
     }
   }
 
-  const addReading = (visit: V, children: ReadonlyArray<Child> | undefined): void => {
+  const addReading = (visit: V, reading: Reading | undefined): void => {
     requestedCount--
-    if (children === undefined) relistQueue.push(visit)
-    else done.push({ visit, children })
+    if (reading === undefined) relistQueue.push(visit)
+    else done.push({ visit, ...reading })
   }
 
   const sendJob = (workers: WorkerPool, visits: ReadonlyArray<V>): void => {
@@ -390,7 +392,8 @@ const makeHostExplorer = <V extends Visit>(
       (answers) => {
         for (const [index, visit] of sent.entries()) {
           const answer = answers[index]!
-          addReading(visit, !isPlain(answer) ? undefined : stamps ? stampsOfListing(answer) : childrenOf(answer, caseSensitive))
+          if (!isPlain(answer)) addReading(visit, undefined)
+          else addReading(visit, stamps ? stampsOfListing(answer) : { children: childrenOf(answer, caseSensitive) })
         }
         wake?.()
       },
@@ -404,16 +407,16 @@ const makeHostExplorer = <V extends Visit>(
     withdrawals.add(withdraw)
   }
 
-  const listIn = (place: HostDirectory): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+  const listIn = (place: HostDirectory): Effect.Effect<Reading, Fault> =>
     stamps
       ? readStamps(place)
-      : Effect.map(children(place), (found) =>
+      : Effect.map(children(place), (found) => ({
           // If the directory was moved elsewhere meanwhile, it may be outside the root, so nothing in it is removed.
-          sweeps && place.isSame() ? found.filter(({ name }) => !removeLeftover(place, name)) : found
-        )
+          children: sweeps && place.isSame() ? found.filter(({ name }) => !removeLeftover(place, name)) : found
+        }))
 
   /** Lists a directory through its parent as it was read. Its path may lead to another directory by now. */
-  const listAgain = (visit: V, left = maxAttempts): Effect.Effect<ReadonlyArray<Child>, Fault> =>
+  const listAgain = (visit: V, left = maxAttempts): Effect.Effect<Reading, Fault> =>
     Effect.flatten(
       Effect.acquireUseRelease(
         attempt(() => lendDirectory(visit, true)),
@@ -429,7 +432,8 @@ const makeHostExplorer = <V extends Visit>(
 
   const readAgain = (visit: V): Effect.Effect<void> =>
     Effect.match(listAgain(visit), {
-      onSuccess: (children) => void done.push({ visit, children: stamps ? children : inWalkOrder(children, caseSensitive) }),
+      onSuccess: ({ children, self }) =>
+        void done.push({ visit, children: stamps ? children : inWalkOrder(children, caseSensitive), self }),
       onFailure: (children) => void done.push({ visit, children })
     })
 
@@ -499,7 +503,7 @@ const makeHostExplorer = <V extends Visit>(
     relist: (visit) =>
       Effect.flatMap(
         attempt(() => held.get(visit)?.place.isSame() === false),
-        (isMoved) => (isMoved ? Effect.fail(notFound) : listAgain(visit))
+        (isMoved) => (isMoved ? Effect.fail(notFound) : Effect.map(listAgain(visit), ({ children }) => children))
       )
   }
   /** Waits for the workers before descriptors are closed, because the system reuses their numbers at once. */

@@ -67,6 +67,11 @@ export const make = (size: number, start: StartThread = startThread): Pool => {
         if (slot.pending.length === 0) slot.worker.unref()
         settle?.(report._tag === "Failed" ? undefined : report)
       })
+      // The report is lost, and those after it would go to the wrong orders. The end of the thread settles them all.
+      slot.worker.on("messageerror", () => {
+        slot.worker.removeAllListeners("message")
+        void slot.worker.terminate()
+      })
       slot.worker.on("error", () => remove(slot))
       slot.worker.on("exit", () => remove(slot))
       slot.worker.unref()
@@ -89,9 +94,13 @@ export const make = (size: number, start: StartThread = startThread): Pool => {
         Effect.callback<Report | undefined>((resume) => {
           const slot = leastBusy()
           if (slot === undefined) return resume(Effect.succeed(undefined))
+          try {
+            slot.worker.postMessage(order, "bytes" in order ? [order.bytes.buffer] : [])
+          } catch {
+            return resume(Effect.succeed(undefined))
+          }
           slot.pending.push((report) => resume(Effect.succeed(report)))
           slot.worker.ref()
-          slot.worker.postMessage(order, "bytes" in order ? [order.bytes.buffer] : [])
         })
       ),
     end: () => {

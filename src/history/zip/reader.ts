@@ -220,7 +220,8 @@ const makeContentChecker = Effect.fnUntraced(function* (
   return {
     add: (entry, packed) =>
       Effect.suspend(() => {
-        batch.push([entry, packed.slice()])
+        // The `slice` of a Buffer would be a view.
+        batch.push([entry, new Uint8Array(packed)])
         bytes += packed.length + entry.size
         if (batch.length < entriesPerOrder && bytes < bytesPerOrder) return Effect.void
         return running.length < threads.concurrency ? sendIn : Effect.andThen(awaitFirst, sendIn)
