@@ -310,17 +310,20 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
       const root = freshRoot()
       grow(root, 10)
       const port = yield* Effect.orDie(PosixHost.make({ root }))
-      const { trees, waitForReading } = yield* port.explore!<Visit>(() => FsPath.root, false)
-      const base: Visit = { above: undefined, segment: "" }
-      assert.isTrue(trees!.begin(everyFile, base))
-      const send = Effect.sync(() => {
-        trees!.send([base], [""], 100)
-        // The report arrives in the meantime, and this thread receives it when the fiber yields.
-        const end = performance.now() + 200
-        while (performance.now() < end);
-      })
-      yield* Effect.provideService(Effect.andThen(send, waitForReading), MaxOpsBeforeYield, 2)
-      assert.strictEqual(trees!.take().length, 1)
+      // With one of these numbers, the fiber yields exactly between the two.
+      for (const operations of [3, 4, 5, 6, 7, 8]) {
+        const { trees, waitForReading } = yield* port.explore!<Visit>(() => FsPath.root, false)
+        const base: Visit = { above: undefined, segment: "" }
+        assert.isTrue(trees!.begin(everyFile, base))
+        const send = Effect.sync(() => {
+          trees!.send([base], [""], 100)
+          // The report arrives in the meantime, and this thread receives it when the fiber yields.
+          const end = performance.now() + 200
+          while (performance.now() < end);
+        })
+        yield* Effect.provideService(Effect.andThen(send, waitForReading), MaxOpsBeforeYield, operations)
+        assert.strictEqual(trees!.take().length, 1)
+      }
     }).pipe(Effect.scoped)
   )
 })
