@@ -96,7 +96,7 @@ const parts: { readonly [T in Tag]: readonly [happened: string, advice: string] 
   LimitExceeded: ["50000 is more than 48000", "48,000"],
   InvalidArgument: ["old_string", "Give more of the surrounding text"],
   Conflict: ["b".repeat(64), "read_file"],
-  Unsupported: ["symbolic links", "another way"],
+  Unsupported: ["symbolic links", "Complete the task without"],
   Unavailable: ["container has stopped", "tell the user"],
   SnapshotError: ["git is not installed", "install git"],
   SnapshotRestoreError: ["of another root", "snapshots"],

@@ -434,7 +434,7 @@ describe("the virtual filesystem of a session", () => {
   it.live("its tools refuse calls in a run of another session, without effect", () =>
     Effect.gen(function* () {
       const { isThere, result } = yield* Tools.anotherSessionIsRefused
-      fails(result, "another session")
+      fails(result, "a different session")
       assert.isFalse(isThere)
     })
   )
