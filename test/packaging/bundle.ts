@@ -50,12 +50,15 @@ const lookedUp = "\0looked-up/"
 
 /**
  * Looks up modules of Node instead of importing them. An import reads every property, and some properties load further modules:
- * node:util and node:fs take as long to import as a tenth of the start. `bin.js` must run on Nodes that cannot look up.
+ * node:util and node:fs take as long to import as a tenth of the start. `bin.js` must run on Nodes that cannot look up. The runtime
+ * of rolldown imports node:module itself, and must not depend on a chunk that depends on it.
  */
 const lookUpBuiltins = (program: string): Plugin => ({
   name: "look-up-builtins",
   resolveId: (id, importer) =>
-    id.startsWith("node:") && importer !== program ? { id: lookedUp + id, moduleSideEffects: false } : undefined,
+    id.startsWith("node:") && id !== "node:module" && importer !== program
+      ? { id: lookedUp + id, moduleSideEffects: false }
+      : undefined,
   load: (id) => {
     if (!id.startsWith(lookedUp)) return undefined
     const name = id.slice(lookedUp.length)
