@@ -33,7 +33,7 @@ it.live.skipIf(process.platform === "win32")(
           env: { PATH: process.env["PATH"], XDG_STATE_HOME: nowhere, HOME: nowhere, TMPDIR: nowhere }
         })
         assert.notStrictEqual(status, 0)
-        assert.include(stderr, "nothing was changed, because the record of the change cannot be written")
+        assert.include(stderr, "nothing was changed, because the record of the transaction cannot be written")
         assert.include(stderr, "XDG_STATE_HOME")
         assert.deepStrictEqual(look(root), found)
         assert.isFalse(Fs.readdirSync(root).some((name) => name.startsWith(".~fsa-")))
