@@ -23,7 +23,7 @@ export interface McpServeInput {
   readonly readBeforeWrite: boolean
   readonly structured: boolean
   /**
-   * Whether to offer snapshots. `undefined`: if snapshots are possible and the chosen tools include them. `true`: always, and
+   * True to offer snapshots. `undefined`: if snapshots are possible and the chosen tools include them. `true`: always, and
    * fail if snapshots are impossible. `false`: never.
    */
   readonly snapshots: boolean | undefined

@@ -13,6 +13,7 @@ import { acrossLines } from "../runtime/acrossLines.ts"
 import { code as kernelCode, makePlain, makeSimd } from "../runtime/kernel.ts"
 import { buffer, Fs, v8, workerThreads } from "../runtime/node.ts"
 import { scan } from "../runtime/scan.ts"
+import { runAtOnce } from "../runtime/units.ts"
 import { makeSearcher, type Search } from "../runtime/searcher.ts"
 import {
   codes,
@@ -84,13 +85,6 @@ interface State {
   readonly ignore: Ignore.Rules | undefined
 }
 
-const finish = <A>(steps: Generator<number, A, void>): A => {
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done === true) return value
-  }
-}
-
 const limits = { maxPatternLength: Number.POSITIVE_INFINITY } as Parameters<typeof Matcher.compile>[2]["limits"]
 
 const compile = (patterns: ReadonlyArray<string>, options: Omit<Matcher.CompileOptions, "argument">): Matcher.Matcher =>
@@ -98,7 +92,7 @@ const compile = (patterns: ReadonlyArray<string>, options: Omit<Matcher.CompileO
   Matcher.compile(patterns, { ...options, argument: "pattern" }, { limits, caseSensitive: true }) as Matcher.Matcher
 
 const levelOf = ({ bytes, names }: IgnoreFile): ReadonlyArray<Ignore.Level> => {
-  const file = finish(Ignore.parseSteps(bytes, true))
+  const file = runAtOnce(Ignore.parseSteps(bytes, true))
   let rules: Ignore.Rules = {
     git: [{ file, positions: file.rows.start, depth: 0 }],
     own: [],
@@ -118,7 +112,7 @@ const readIgnoreFile = (name: string, refuseHardlinks: boolean, depth: number): 
     try {
       const stats = Fs.fstatSync(descriptor)
       if (!stats.isFile() || stats.size > Ignore.maxFileBytes || (refuseHardlinks && stats.nlink > 1)) return []
-      const file = finish(Ignore.parseSteps(Fs.readFileSync(descriptor), true))
+      const file = runAtOnce(Ignore.parseSteps(Fs.readFileSync(descriptor), true))
       return file.rows.start.length === 0 ? [] : [{ file, positions: file.rows.start, depth }]
     } finally {
       Fs.closeSync(descriptor)

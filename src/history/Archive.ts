@@ -83,7 +83,7 @@ export interface ExportOptions {
    * Globs of paths to skip with everything below them. A glob with `!` includes paths again. Later globs win. @default nothing
    */
   readonly exclude?: string | ReadonlyArray<string> | undefined
-  /** Whether to fail with ArchiveError at an entry that every import would reject, instead of skipping it. @default false */
+  /** True to fail with ArchiveError at an entry that every import would reject, instead of skipping it. @default false */
   readonly strict?: boolean | undefined
   /**
    * The function that receives each entry that is skipped because an import would reject it. It is called before the first

@@ -234,7 +234,7 @@ export interface RequestsOptions {
    * 65,536
    */
   readonly chunkSize?: number | undefined
-  /** Whether the leaf supports the `Extended` entries in addition to the basic thirteen. @default false */
+  /** True if the leaf supports the `Extended` entries in addition to the basic thirteen. @default false */
   readonly extended?: boolean | undefined
 }
 
@@ -249,7 +249,7 @@ export interface Options extends RequestsOptions {
    * @default 1,048,576
    */
   readonly streamingThreshold?: number | undefined
-  /** Whether the leaf's filesystem distinguishes "a" from "A". @default true */
+  /** True if the leaf's filesystem distinguishes "a" from "A". @default true */
   readonly caseSensitive?: boolean | undefined
   /** The backend's name in messages. @default "Branch" */
   readonly name?: string | undefined

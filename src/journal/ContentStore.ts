@@ -20,7 +20,7 @@ export type {
  * @since 0.1.0
  */
 export interface DirectoryOptions {
-  /** Whether `put` waits until the content is on disk, and not only in the memory of the system. @default false */
+  /** True if `put` waits until the content is on disk, and not only in the memory of the system. @default false */
   readonly fsync?: boolean | undefined
 }
 

@@ -89,16 +89,16 @@ export interface FileOptions {
   readonly path: string
   /** The directory of the contents larger than 4 KiB. @default the path with ".contents" */
   readonly contents?: string | undefined
-  /** Whether an append waits until its entries are on disk, so that they survive a loss of power. @default false */
+  /** True if an append waits until its entries are on disk, so that they survive a loss of power. @default false */
   readonly fsync?: boolean | undefined
   /**
-   * Whether each line contains a SHA-256 of the line and of the line before it. Then changes to the file can be detected,
+   * True if each line contains a SHA-256 of the line and of the line before it. Then changes to the file can be detected,
    * except for lines that were cut off at its end. An existing journal keeps its format. `true` fails with `invalid` if the
    * existing journal is not chained. @default false
    */
   readonly chained?: boolean | undefined
   /**
-   * Whether to open the file for reading only, while another process writes it. New entries appear when that process appends
+   * True to open the file for reading only, while another process writes it. New entries appear when that process appends
    * them. Appends fail with `readOnly`. @default false
    */
   readonly readOnly?: boolean | undefined

@@ -62,7 +62,7 @@ export interface TreeOptions {
    * @default the state that the entries reveal (`previous`, `removed`)
    */
   readonly base?: Algebra | undefined
-  /** Whether names that differ only in case are the same. Only used without a base. @default false */
+  /** True if names that differ only in case are the same. Only used without a base. @default false */
   readonly caseInsensitive?: boolean | undefined
 }
 
@@ -148,7 +148,7 @@ export interface DriftOptions {
   /** The paths to compare, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
   /**
-   * Whether to report entries that the journal has never touched. If the journal knows the whole directory, such an entry is
+   * True to report entries that the journal has never touched. If the journal knows the whole directory, such an entry is
    * expected to be absent. Otherwise the expected state is `unknown`, because the entry may be older than the journal. @default
    * false
    */
@@ -180,7 +180,7 @@ export interface UndoOptions {
   readonly to: number
   /** The paths to restore, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** Whether to return the changes without making them. @default false */
+  /** True to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
 }
 

@@ -97,7 +97,7 @@ export interface CallerOptions {
  */
 export interface Options extends CallerOptions {
   /**
-   * Whether the leaf accepts FileEdit, so that an edit is one step. Otherwise an edit is a read followed by a write. @default
+   * True if the leaf accepts FileEdit, so that an edit is one step. Otherwise an edit is a read followed by a write. @default
    * false
    */
   readonly extended?: boolean | undefined

@@ -31,7 +31,6 @@ export interface TreePlace {
   readonly path: string
   readonly device: number
   readonly inode: number
-  readonly refuseHardlinks: boolean
 }
 
 export type Order =

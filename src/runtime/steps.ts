@@ -8,7 +8,7 @@
 import * as Effect from "effect/Effect"
 import { type Steps, unitsPerSlice } from "./units.ts"
 
-export { maxUnitsPerStep, type Steps, unitsPerItem } from "./units.ts"
+export { maxUnitsPerStep, runAtOnce, type Steps, unitsPerItem } from "./units.ts"
 
 export const runInSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
   Effect.suspend(() => {
@@ -23,13 +23,6 @@ export const runInSlices = <A>(steps: () => Steps<A>): Effect.Effect<A> =>
     })
     return next
   })
-
-export const runAtOnce = <A>(steps: Steps<A>): A => {
-  for (;;) {
-    const { done, value } = steps.next()
-    if (done === true) return value
-  }
-}
 
 /**
  * A builder for text. It joins pieces in groups, because joining a million pieces at the end would block for too long.

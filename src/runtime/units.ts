@@ -14,3 +14,10 @@ export const unitsPerSlice = 2 ** 18
 
 /** The work for one line, match or list element, in units. */
 export const unitsPerItem = 16
+
+export const runAtOnce = <A>(steps: Steps<A>): A => {
+  for (;;) {
+    const { done, value } = steps.next()
+    if (done === true) return value
+  }
+}

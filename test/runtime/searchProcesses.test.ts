@@ -19,7 +19,7 @@ const until = async (condition: () => boolean): Promise<void> => {
   while (!condition()) await new Promise((resolve) => setTimeout(resolve, 5))
 }
 
-const place = { path: "/", device: 0, inode: 0, refuseHardlinks: false }
+const place = { path: "/", device: 0, inode: 0 }
 
 /** Makes a program that reports that it is ready, and then runs the code `then`. */
 const program = (then: string) => ({

@@ -44,7 +44,7 @@ export const makeTreeSearcher = <V extends Visit>(
     const top = confined.rootPath()
     if (typeof top !== "string" || mayBeLossy(top) || identity === undefined) return undefined
     const path = basePath === "." ? top : hostPath(top, basePath!)
-    return typeof path === "string" ? { path, ...identity, refuseHardlinks } : undefined
+    return typeof path === "string" ? { path, ...identity } : undefined
   }
   const addReading = (reading: TreeReading<V>): void => {
     readings.push(reading)

@@ -46,7 +46,7 @@ export interface SizeMismatch {
 }
 
 export interface PackOptions {
-  /** Whether `finish` waits until the data is on the disk. @default true */
+  /** True if `finish` waits until the data is on the disk. @default true */
   readonly isDurable?: boolean | undefined
   /** The smallest offset that the index stores in 64 bits. @default 2 GiB */
   readonly wideFrom?: number | undefined

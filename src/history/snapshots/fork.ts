@@ -34,7 +34,7 @@ export interface MergeOptions {
    * @default "fail"
    */
   readonly conflicts?: "fail" | "ours" | "theirs" | undefined
-  /** Whether to return the changes without making them. @default false */
+  /** True to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
 }
 

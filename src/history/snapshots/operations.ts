@@ -36,7 +36,7 @@ export interface SnapshotOptions {
 /** Snapshot options that include an internal one for transactions. */
 export interface TransactionSnapshotOptions extends SnapshotOptions {
   /**
-   * Whether the snapshot belongs to a running transaction. `list` and retention ignore such a snapshot, and `forget` removes
+   * True if the snapshot belongs to a running transaction. `list` and retention ignore such a snapshot, and `forget` removes
    * it.
    *
    * @default false
@@ -56,16 +56,16 @@ export interface RestoreOptions {
    * @default the whole tree
    */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** Whether to return the changes without making them. @default false */
+  /** True to return the changes without making them. @default false */
   readonly dryRun?: boolean | undefined
   /**
-   * Whether to take a snapshot of the current tree first. This snapshot stays if the restore fails, and is removed if the
+   * True to take a snapshot of the current tree first. This snapshot stays if the restore fails, and is removed if the
    * restore changes nothing.
    *
    * @default false
    */
   readonly safety?: boolean | undefined
-  /** Whether to scan the tree again after the restore, and to fail if the tree differs from the snapshot. @default false */
+  /** True to scan the tree again after the restore, and to fail if the tree differs from the snapshot. @default false */
   readonly verify?: boolean | undefined
 }
 

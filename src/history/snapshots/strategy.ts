@@ -63,7 +63,7 @@ export interface Retention {
  * @since 0.1.0
  */
 export interface LayerOptions {
-  /** Whether a `.git` at the root is captured and restored like other entries. @default "include" */
+  /** True if a `.git` at the root is captured and restored like other entries. @default "include" */
   readonly git?: "include" | "exclude" | undefined
   /**
    * The largest number of files. A larger tree fails with SnapshotError `budget` before anything is written. An archive counts
@@ -79,7 +79,7 @@ export interface LayerOptions {
    * @default 64 GiB; of archives Limits.maxArchiveBytes
    */
   readonly maxBytes?: number | undefined
-  /** Whether the root may be the root of a disk, a home directory, or a directory that contains one. @default false */
+  /** True if the root may be the root of a disk, a home directory, or a directory that contains one. @default false */
   readonly anyRoot?: boolean | undefined
   readonly retention?: Retention | undefined
   /** The function that receives the progress of captures and restores. Only for git. */
@@ -238,7 +238,7 @@ export interface StoredSnapshot {
   readonly previous?: string | undefined
   /** The number of FIFOs, sockets and devices. They were not captured. */
   readonly skipped?: number | undefined
-  /** Whether the snapshot excludes a `.git` at the root. A restore then keeps the current `.git`. */
+  /** True if the snapshot excludes a `.git` at the root. A restore then keeps the current `.git`. */
   readonly excludesGit?: boolean | undefined
 }
 
@@ -246,7 +246,7 @@ export interface TakeOptions {
   /** A snapshot that must not expire yet. */
   readonly spared?: StoredSnapshot | undefined
   /**
-   * Whether the snapshot belongs to a running transaction. `list` and retention ignore such a snapshot, and `forget` removes
+   * True if the snapshot belongs to a running transaction. `list` and retention ignore such a snapshot, and `forget` removes
    * it.
    */
   readonly isPassing?: boolean | undefined

@@ -249,7 +249,7 @@ const identityOf = ({ device, inode, path }: HostRoot): Transactions.Root => ({ 
 export interface Record {
   readonly id: string
   /**
-   * Whether a record is written. It is written if the transaction changes a disk, on which a later process could find
+   * True if a record is written. It is written if the transaction changes a disk, on which a later process could find
    * leftovers.
    */
   readonly isRecorded: boolean

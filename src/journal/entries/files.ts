@@ -71,7 +71,7 @@ const writeFields = {
   ifMatch: Schema.optionalKey(Schema.NullOr(Schema.String)),
   /** @default true */
   createParents: Schema.optionalKey(Schema.Boolean),
-  /** Whether the answer includes the version. @default false */
+  /** True if the answer includes the version. @default false */
   version: Schema.optionalKey(Schema.Boolean)
 }
 
@@ -131,7 +131,7 @@ export class FileList extends Schema.TaggedClass<FileList>("fs-algebra/FileList"
   ...requestFields,
   /** A glob relative to the path, as `Filesystem.glob` takes it. */
   pattern: Schema.optionalKey(Schema.String),
-  /** Whether to list everything below the directory, with paths relative to `path`. @default false */
+  /** True to list everything below the directory, with paths relative to `path`. @default false */
   recursive: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -155,7 +155,7 @@ export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileD
 export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat")("FileStat", {
   ...requestFields,
   /**
-   * Whether to also answer the metadata of each component of the path, even if the path itself is missing. Requires `links:
+   * True to also answer the metadata of each component of the path, even if the path itself is missing. Requires `links:
    * "leave"`. @default false
    */
   way: Schema.optionalKey(Schema.Boolean)
@@ -447,7 +447,7 @@ export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs
     /** POSIX permission bits. */
     mode: Schema.optionalKey(Schema.Int),
     modified: Schema.optionalKey(Schema.DateTimeUtc),
-    /** Whether the bits come from the original of a copy. A leaf sets them only with `preservePermissions`. @default false */
+    /** True if the bits come from the original of a copy. A leaf sets them only with `preservePermissions`. @default false */
     isCopy: Schema.optionalKey(Schema.Boolean)
   }
 ) {}

@@ -12,9 +12,9 @@ const trueByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.s
 const falseByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
 const commonSettings = {
-  /** Whether writes are allowed. If not, they fail with AccessDenied. @default true */
+  /** True if writes are allowed. If not, they fail with AccessDenied. @default true */
   allowWrite: trueByDefault,
-  /** Whether deletions are allowed. Replacing a file counts as writing. @default true */
+  /** True if deletions are allowed. Replacing a file counts as writing. @default true */
   allowDelete: trueByDefault,
   /** The size of a chunk in bytes. @default 65,536 */
   chunkSize: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)).pipe(Schema.withDecodingDefaultKey(Effect.succeed(65_536))),
@@ -44,11 +44,11 @@ export const PosixFS = Schema.Struct({
   rootPath: posixRoot,
   ...commonSettings,
   /**
-   * Whether FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads
+   * True if FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads
    * the target of the link. @default true
    */
   followSymlinks: trueByDefault,
-  /** Whether a copy keeps permission bits. @default false */
+  /** True if a copy keeps permission bits. @default false */
   preservePermissions: falseByDefault
 })
 /** @since 0.1.0 */
@@ -63,7 +63,7 @@ export const WindowsFS = Schema.Struct({
   /** The root directory, as `C:\directory` or `\\server\share\directory`. The leaf never accesses entries outside the root. */
   rootPath: windowsRoot,
   ...commonSettings,
-  /** Whether paths may have more than 260 characters. @default true */
+  /** True if paths may have more than 260 characters. @default true */
   useLongPaths: trueByDefault
 })
 /** @since 0.1.0 */
@@ -76,9 +76,9 @@ export type WindowsFS = typeof WindowsFS.Type
  */
 export const MockFS = Schema.Struct({
   ...commonSettings,
-  /** Whether FileStat follows a symlink, as in `PosixFS`. @default true */
+  /** True if FileStat follows a symlink, as in `PosixFS`. @default true */
   followSymlinks: trueByDefault,
-  /** Whether names that differ only in case are the same, as on Windows. @default false */
+  /** True if names that differ only in case are the same, as on Windows. @default false */
   caseInsensitive: falseByDefault
 })
 /** @since 0.1.0 */
@@ -94,10 +94,10 @@ export interface LeafOptions {
   readonly name?: string | undefined
   /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all */
   readonly prefix?: string | undefined
-  /** Whether writes are allowed. If not, they are answered with AccessDenied. @default true */
+  /** True if writes are allowed. If not, they are answered with AccessDenied. @default true */
   readonly allowWrite?: boolean | undefined
   /**
-   * Whether deletions are allowed. If not, they are answered with AccessDenied. A move also needs `allowWrite`. Replacing a
+   * True if deletions are allowed. If not, they are answered with AccessDenied. A move also needs `allowWrite`. Replacing a
    * file needs only `allowWrite`. @default true
    */
   readonly allowDelete?: boolean | undefined
@@ -106,12 +106,12 @@ export interface LeafOptions {
   /** The largest size, in bytes, of a content that is sent as one entry. @default 1,048,576 */
   readonly streamingThreshold?: number | undefined
   /**
-   * Whether FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the target of the
+   * True if FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the target of the
    * link. @default as the filesystem has it: true
    */
   readonly followSymlinks?: boolean | undefined
   /**
-   * Whether a copy through a branch keeps its permission bits. Needs `extended`. @default false, unless the filesystem's layer
+   * True if a copy through a branch keeps its permission bits. Needs `extended`. @default false, unless the filesystem's layer
    * sets it
    */
   readonly preservePermissions?: boolean | undefined
@@ -136,7 +136,7 @@ export interface LeafOptions {
    */
   readonly resume?: "reads" | "all" | undefined
   /**
-   * Whether the leaf supports the `Extended` entries. It then answers complete errors, metadata and versions, and records the
+   * True if the leaf supports the `Extended` entries. It then answers complete errors, metadata and versions, and records the
    * existing state before each change. @default false
    */
   readonly extended?: boolean | undefined

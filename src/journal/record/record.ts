@@ -141,12 +141,12 @@ const readLink =
  */
 export interface RecordOptions {
   /**
-   * Whether reads are recorded too, for `Replay.double`: stat, list, open and each read. Turns accelerations off. @default
+   * True if reads are recorded too, for `Replay.double`: stat, list, open and each read. Turns accelerations off. @default
    * false
    */
   readonly reads?: boolean | undefined
   /**
-   * Whether an answer includes the data that the change removed. `Replay` reads the former state from this data, and
+   * True if an answer includes the data that the change removed. `Replay` reads the former state from this data, and
    * `Replay.undo` restores it.
    *
    * @default true

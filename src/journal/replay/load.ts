@@ -227,7 +227,7 @@ interface LoadOptions {
   readonly caseSensitive: boolean
   /** @default the end */
   readonly position?: number | undefined
-  /** Whether to read the entries after the position too, because they may reveal the state before it. */
+  /** True to read the entries after the position too, because they may reveal the state before it. */
   readonly includesLaterEntries: boolean
 }
 

@@ -167,7 +167,7 @@ const listDirectory = {
     path: Schema.optionalKey(path),
     /** A glob relative to the path. @default everything */
     pattern: Schema.optionalKey(Schema.String),
-    /** Whether to list everything below the directory, with paths relative to `path`. @default false */
+    /** True to list everything below the directory, with paths relative to `path`. @default false */
     recursive: Schema.optionalKey(Schema.Boolean)
   }),
   /** `files` contains all entries that are not directories. */
@@ -180,7 +180,7 @@ const deleteFile = {
     path,
     /** @default false */
     recursive: Schema.optionalKey(Schema.Boolean),
-    /** Whether a missing entry is a success. @default false */
+    /** True if a missing entry is a success. @default false */
     allow_missing: Schema.optionalKey(Schema.Boolean)
   }),
   /** `deleted` is the number of files, links and other entries, without directories. */
@@ -193,7 +193,7 @@ const editFile = {
     path,
     old_string: Schema.optionalKey(wellFormed),
     new_string: Schema.optionalKey(wellFormed),
-    /** Whether to replace every occurrence. If not, the text must occur exactly once. @default false */
+    /** True to replace every occurrence. If not, the text must occur exactly once. @default false */
     replace_all: Schema.optionalKey(Schema.Boolean),
     /** Several edits instead of the three fields above. The text of each edit is searched for in the original text. */
     edits: Schema.optionalKey(Schema.Array(Change))
