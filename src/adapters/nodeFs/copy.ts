@@ -22,6 +22,9 @@ const join = (directory: string, name: string): string => `${directory.replace(/
 const failCopy = (code: string, title: string, os: Code, why: string, path: string): Effect.Effect<never, Failure> =>
   Effect.fail(fsError(code, title, "cp", os, why, path))
 
+const refuseDirectory = (from: string) =>
+  failCopy("ERR_FS_EISDIR", "Path is a directory", "EISDIR", `${from} is a directory (not copied)`, from)
+
 export const makeCopy = (core: Core) => {
   const { fs, openFiles } = core
 
@@ -59,9 +62,11 @@ export const makeCopy = (core: Core) => {
   ): Effect.fn.Return<void, Failure> {
     if (!(yield* isWanted(options, from, to))) return
     const source = yield* naming(core.require(from, options.dereference === true), { syscall: "lstat", path: from })
-    const target = yield* core.lookUp(to, false)
-    const { stat } = target
     const isDirectory = source.stat.isDirectory
+    const looked = yield* Effect.exit(naming(core.lookUp(to, false), { syscall: "lstat", path: to }))
+    if (looked._tag === "Failure" && isDirectory && options.recursive !== true) return yield* refuseDirectory(from)
+    const target = yield* looked
+    const { stat } = target
     const invalid = (why: string, path: string) => failCopy("ERR_FS_CP_EINVAL", "Invalid src or dest", "EINVAL", why, path)
     if (source.path === target.path) return yield* invalid("src and dest cannot be the same", to)
     if (isDirectory && stat !== undefined && !stat.isDirectory) {
@@ -72,14 +77,11 @@ export const makeCopy = (core: Core) => {
       const why = `cannot overwrite directory ${to} with non-directory ${from}`
       return yield* failCopy("ERR_FS_CP_NON_DIR_TO_DIR", "Cannot overwrite directory with non-directory", "ENOTDIR", why, to)
     }
+    if (isDirectory && options.recursive !== true) return yield* refuseDirectory(from)
     if (isDirectory && FsPath.isWithin(source.path, target.path)) {
       return yield* invalid(`cannot copy ${from} to a subdirectory of self ${to}`, to)
     }
-    if (isDirectory) {
-      if (options.recursive === true) return yield* copyInto(source, target, from, to, options)
-      const why = `${from} is a directory (not copied)`
-      return yield* failCopy("ERR_FS_EISDIR", "Path is a directory", "EISDIR", why, from)
-    }
+    if (isDirectory) return yield* copyInto(source, target, from, to, options)
     if (source.stat.kind === "symlink" && stat !== undefined && stat.kind !== "symlink") {
       const call = { syscall: "symlink", path: yield* fs.readLink(source.path), dest: to }
       return yield* refuse("EEXIST", call)

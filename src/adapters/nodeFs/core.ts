@@ -70,6 +70,11 @@ export interface Core {
   readonly require: (path: string, follow: boolean, actions?: ReadonlyArray<Action>) => Effect.Effect<Entry, Failure>
   /** Finds an entry that the call may create, and fails if its parent is missing. */
   readonly lookUpCreatable: (path: string, follow: boolean, actions?: ReadonlyArray<Action>) => Effect.Effect<Resolved, Failure>
+  /**
+   * Finds the entry that a call creates, renames or removes, and fails if its parent is missing. A slash at the end does
+   * not follow a symlink; the caller checks it.
+   */
+  readonly lookUpName: (path: string, actions: ReadonlyArray<Action>) => Effect.Effect<Resolved, Failure>
   /** Sets the mode of a new entry, without the bits that the backend's own mode lacks. */
   readonly applyMode: (path: FsPath.FsPath, mode: number) => Effect.Effect<void, FsError>
 }
@@ -143,6 +148,7 @@ export const make = (fs: Algebra): Core => {
     isWritable: (path) => bridge.isPermitted("write", path),
     lookUp,
     lookUpCreatable,
+    lookUpName: (path, actions) => lookUpCreatable(path === "" ? path : path.replace(/(?<=[^/])\/+$/, ""), false, actions),
     require: (path, follow, actions) =>
       Effect.flatMap(lookUp(path, follow, actions), ({ path, stat }) =>
         stat === undefined ? refuse("ENOENT") : Effect.succeed({ path, stat })

@@ -319,7 +319,7 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
   }
 
   const writeAll = (descriptor: Descriptor, bytes: Uint8Array): Effect.Effect<void, Failure> =>
-    Effect.asVoid(writeFrom(descriptor, bytes, undefined))
+    bytes.length === 0 ? Effect.void : Effect.asVoid(writeFrom(descriptor, bytes, undefined))
 
   const writeWhole = (at: string, flags: OpenFlags, mode: number, bytes: Uint8Array): Effect.Effect<void, Failure> =>
     Effect.flatMap(prepare(at, flags), ({ path, stat }): Effect.Effect<void, Failure> => {
@@ -363,13 +363,12 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
 
   const copyFileTo = Effect.fnUntraced(function* (from: string, to: string, mode: number): Effect.fn.Return<void, Failure> {
     const source = yield* core.require(from, true)
-    if (source.stat.isDirectory) return yield* refuse("EISDIR")
-    if (!source.stat.isFile) return yield* refuse("ENXIO")
     if (/[^/]\/+$/.test(to)) return yield* refuse("EISDIR")
     const isExclusive = (mode & constants.COPYFILE_EXCL) !== 0
     const target = yield* core.lookUpCreatable(to, !isExclusive)
     if (target.stat !== undefined && isExclusive) return yield* refuse("EEXIST")
-    if (target.stat?.isDirectory === true) return yield* refuse("EISDIR")
+    if (target.stat?.isDirectory === true || source.stat.isDirectory) return yield* refuse("EISDIR")
+    if (!source.stat.isFile) return yield* refuse("ENXIO")
     if ((mode & constants.COPYFILE_FICLONE_FORCE) !== 0) return yield* refuse("ENOTSUP")
     if (target.path === source.path) return
     const open = openFiles.at(target.path)
@@ -379,6 +378,7 @@ export const makeDescriptorCalls = (core: Core, entries: Pick<EntryCalls, "chmod
     }
     const { content } = yield* fs.readBytes(source.path)
     yield* usingFile(to, toFlags("w"), defaultFileMode, "write", (descriptor) => writeAll(descriptor, content))
+    if (core.hasAttributes && source.stat.mode !== undefined) yield* fs.setAttributes(target.path, { mode: source.stat.mode })
   })
 
   const copyFile = (from: unknown, to: unknown, mode: unknown = 0) => {

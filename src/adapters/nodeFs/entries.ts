@@ -3,7 +3,7 @@ import * as Clock from "effect/Clock"
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
 import * as Random from "effect/Random"
-import { deleteActions, moveActions } from "../../filesystem/operations/call.ts"
+import { createActions, deleteActions, moveActions } from "../../filesystem/operations/call.ts"
 import type { FileEntry } from "../../model/Entry.ts"
 import * as FsPath from "../../model/FsPath.ts"
 import type { Buffer } from "../../runtime/buffer.ts"
@@ -55,11 +55,13 @@ const randomSuffix: Effect.Effect<string> = Effect.gen(function* () {
   return text
 })
 
+const endsWithDots = (path: string): boolean => /(?:^|\/)\.\.?\/*$/.test(path)
+
 const joinShown = (directory: string, name: string): string =>
   directory.endsWith("/") ? directory + name : `${directory}/${name}`
 
 export const makeEntryCalls = (core: Core) => {
-  const { fs, lookUp, lookUpCreatable, openFiles } = core
+  const { fs, lookUp, lookUpName, openFiles } = core
 
   const stat = (syscall: "stat" | "lstat") => (path: unknown, options?: unknown) => {
     const at = toPath(path)
@@ -154,12 +156,13 @@ export const makeEntryCalls = (core: Core) => {
       const isLast = !/[^/]/.test(at.slice(end))
       const found = yield* lookUp(prefix, true)
       if (found.stat?.isDirectory === true) continue
-      if (found.stat !== undefined) return yield* refuse(isLast ? "EEXIST" : "ENOTDIR")
+      if (found.stat !== undefined) return yield* refuse(isLast && end === at.length ? "EEXIST" : "ENOTDIR")
       if ((yield* lookUp(prefix, false)).stat !== undefined) return yield* refuse("ENOENT")
       yield* Effect.catch(makeDirectory(found.path, mode), (failure) =>
         "_tag" in failure && failure._tag === "AlreadyExists" ? Effect.void : Effect.fail(failure)
       )
-      first ??= prefix
+      // Node returns all but the last of several slashes.
+      first ??= isLast ? at : at.slice(0, end + /^\/+/.exec(at.slice(end))![0].length - 1)
     }
     return first
   })
@@ -172,7 +175,7 @@ export const makeEntryCalls = (core: Core) => {
     if (given.recursive === true) {
       return named("mkdir", at === "" ? refuse("ENOENT") : makeDirectories(at, mode), at)
     }
-    const made = Effect.flatMap(lookUpCreatable(at, false), ({ path, stat }) =>
+    const made = Effect.flatMap(lookUpName(at, createActions), ({ path, stat }) =>
       stat === undefined ? makeDirectory(path, mode) : refuse("EEXIST")
     )
     return named("mkdir", Effect.as(made, undefined), at)
@@ -182,7 +185,7 @@ export const makeEntryCalls = (core: Core) => {
     const base = toPath(prefix, "prefix")
     const { encoding } = toOptions(options)
     const attempt = Effect.flatMap(randomSuffix, (suffix) =>
-      Effect.flatMap(lookUpCreatable(base + suffix, false), ({ path, stat }) =>
+      Effect.flatMap(lookUpName(base + suffix, createActions), ({ path, stat }) =>
         stat === undefined ? Effect.as(makeDirectory(path, 0o700), base + suffix) : refuse("EEXIST")
       )
     )
@@ -233,9 +236,10 @@ export const makeEntryCalls = (core: Core) => {
   const symlink = (target: unknown, path: unknown) => {
     const to = toPath(target, "target")
     const at = toPath(path)
-    const made = Effect.flatMap(lookUpCreatable(at, false), ({ path, stat }) =>
-      stat !== undefined ? refuse("EEXIST") : to === "" ? refuse("ENOENT") : fs.symlink(path, to)
-    )
+    const made = Effect.flatMap(lookUpName(at, createActions), ({ path, stat }) => {
+      if (stat !== undefined) return refuse("EEXIST")
+      return to === "" || at.endsWith("/") ? refuse("ENOENT") : fs.symlink(path, to)
+    })
     // Linux reports that a filesystem has no links as EPERM.
     const withoutLinks = Effect.catch(made, (failure) =>
       "_tag" in failure && failure._tag === "Unsupported" ? refuse("EPERM") : Effect.fail(failure)
@@ -260,9 +264,11 @@ export const makeEntryCalls = (core: Core) => {
   }
 
   const renameEntry = Effect.fnUntraced(function* (from: string, to: string): Effect.fn.Return<void, Failure> {
-    const source = yield* lookUp(from, false, moveActions)
-    const target = yield* lookUpCreatable(to, false, moveActions)
+    const source = yield* lookUpName(from, moveActions)
+    const target = yield* lookUpName(to, moveActions)
+    if (endsWithDots(from) || endsWithDots(to)) return yield* refuse("EBUSY")
     if (source.stat === undefined) return yield* refuse("ENOENT")
+    if (!source.stat.isDirectory && (from.endsWith("/") || to.endsWith("/"))) return yield* refuse("ENOTDIR")
     if (source.path === target.path) return
     if (source.path === FsPath.root || target.path === FsPath.root) return yield* refuse("EBUSY")
     if (FsPath.isWithin(source.path, target.path)) return yield* refuse(source.stat.isDirectory ? "EINVAL" : "ENOTDIR")
@@ -271,7 +277,6 @@ export const makeEntryCalls = (core: Core) => {
       if (target.stat !== undefined && !target.stat.isDirectory) return yield* refuse("ENOTDIR")
     } else {
       if (target.stat?.isDirectory === true) return yield* refuse("EISDIR")
-      if (to.endsWith("/")) return yield* refuse("ENOTDIR")
     }
     yield* fs.move(source.path, target.path, { overwrite: true })
     openFiles.moved(source.path, target.path)
@@ -288,9 +293,10 @@ export const makeEntryCalls = (core: Core) => {
 
   const unlink = (path: unknown) => {
     const at = toPath(path)
-    const removed = Effect.flatMap(core.require(at, false, deleteActions), ({ path, stat }) =>
-      stat.isDirectory ? refuse("EISDIR") : remove(path, false)
-    )
+    const removed = Effect.flatMap(lookUpName(at, deleteActions), ({ path, stat }) => {
+      if (stat === undefined) return refuse("ENOENT")
+      return stat.isDirectory ? refuse("EISDIR") : at.endsWith("/") ? refuse("ENOTDIR") : remove(path, false)
+    })
     return named("unlink", removed, at)
   }
 
@@ -303,15 +309,22 @@ export const makeEntryCalls = (core: Core) => {
         ? Effect.fail(fsError("ERR_FS_EISDIR", "Path is a directory", "rm", "EISDIR", "is a directory", at))
         : remove(path, recursive === true)
     })
-    return named("lstat", removed, at)
+    const isIgnored = (failure: Failure) =>
+      "code" in failure && force === true && (failure.code === "ENOENT" || (failure.code === "ENOTDIR" && recursive === true))
+    return named(
+      "lstat",
+      Effect.catch(removed, (failure) => (isIgnored(failure) ? Effect.void : Effect.fail(failure))),
+      at
+    )
   }
 
   const rmdir = (path: unknown, options?: unknown): Effect.Effect<void, Error> => {
     const at = toPath(path)
     if (toOptions<RmOptions>(options).recursive === true) return rm(at, { recursive: true, force: true })
-    const removed = Effect.flatMap(core.require(at, false, deleteActions), ({ path, stat }) =>
-      stat.isDirectory ? remove(path, false) : refuse("ENOTDIR")
-    )
+    const removed = Effect.flatMap(lookUpName(at, deleteActions), ({ path, stat }) => {
+      if (stat === undefined) return refuse("ENOENT")
+      return stat.isDirectory ? (/(?:^|\/)\.\/*$/.test(at) ? refuse("EINVAL") : remove(path, false)) : refuse("ENOTDIR")
+    })
     return named("rmdir", removed, at)
   }
 

@@ -251,7 +251,12 @@ export const make = (fs: Algebra): OpenFiles => {
         if (used.length === 0) return Effect.succeed(false)
         const changed = used.some((file) => file.isDirty)
         // A file that is about to be removed must still be readable through its descriptors.
-        const settleFile = locked((file: OpenFile) => (file.bytes === undefined ? Effect.asVoid(pin(file)) : publishNow(file)))
+        const settleFile = locked((file: OpenFile) =>
+          Effect.andThen(
+            file.bytes === undefined ? Effect.asVoid(pin(file)) : publishNow(file),
+            Effect.ignore(Effect.map(fs.stat(file.path), (stat) => void (file.stat = stat)))
+          )
+        )
         return Effect.as(Effect.forEach(used, settleFile, { discard: true }), changed)
       }),
     moved: (from, to) => {
