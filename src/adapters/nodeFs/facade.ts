@@ -35,6 +35,8 @@ const rootLinks = (fs: Algebra): Algebra =>
 
 const later = (run: () => void): void => (isNode ? process.nextTick(run) : queueMicrotask(run))
 
+const isAborted = (signal: AbortSignal | undefined): boolean => signal?.aborted === true
+
 const abortError = (signal: AbortSignal): Error =>
   Object.assign(new Error("The operation was aborted", { cause: signal.reason }), { name: "AbortError", code: "ABORT_ERR" })
 
@@ -53,9 +55,10 @@ export const build = Effect.fnUntraced(function* (
   const runSyncExit = Effect.runSyncExitWith(context)
 
   const run: Run = async (effect, signal) => {
+    if (isAborted(signal)) throw abortError(signal!)
     const exit = await runExit(effect, { signal })
     if (Exit.isSuccess(exit)) return exit.value
-    throw signal?.aborted === true ? abortError(signal) : Cause.squash(exit.cause)
+    throw isAborted(signal) ? abortError(signal!) : Cause.squash(exit.cause)
   }
 
   /** Tests whether a call did not end at once. Interrupts it in this case. */
@@ -69,7 +72,9 @@ export const build = Effect.fnUntraced(function* (
   /** Runs a call at once. A backend that does not answer at once gets no call at all, so that no change comes later. */
   const runSync = (name: string, effect: Effect.Effect<unknown, Error>, path: unknown): unknown => {
     const call = { syscall: syscalls[name] ?? name, ...(typeof path === "string" ? { path } : undefined) }
-    if (isAsync(runSyncExit(core.fs.exists(".")))) throw errnoError("ENOSYS", call)
+    // Backends outside of this process may read at once, but never write at once.
+    if (core.fs.port.info.confinement !== "virtual" || isAsync(runSyncExit(core.fs.exists("."))))
+      throw errnoError("ENOSYS", call)
     const exit = runSyncExit(effect)
     if (Exit.isSuccess(exit)) return exit.value
     if (isAsync(exit)) throw errnoError("ENOSYS", call)
@@ -172,8 +177,11 @@ export const build = Effect.fnUntraced(function* (
       run(all.writeFile(handleOf(file) ?? file, await collect(data, options), options), toSignal([options])),
     appendFile: async (file: unknown, data: unknown, options?: unknown) =>
       run(all.appendFile(handleOf(file) ?? file, data, options), toSignal([options])),
-    watch: (path: unknown, options?: unknown) =>
-      Stream.toAsyncIterableWith(watchChanges(core, toPath(path, "filename"), toOptions(options)), context)
+    watch: (path: unknown, options?: unknown) => {
+      const changes = watchChanges(core, toPath(path, "filename"), toOptions(options))
+      const signal = toSignal([options])
+      return Stream.toAsyncIterableWith(signal === undefined ? changes : Stream.merge(changes, failOnAbort(signal)), context)
+    }
   })
 
   return {
@@ -194,6 +202,16 @@ export const build = Effect.fnUntraced(function* (
     Stats
   }
 })
+
+const failOnAbort = (signal: AbortSignal): Stream.Stream<never, Error> =>
+  Stream.fromEffect(
+    Effect.callback<never, Error>((resume) => {
+      const abort = () => resume(Effect.fail(abortError(signal)))
+      if (signal.aborted) abort()
+      else signal.addEventListener("abort", abort, { once: true })
+      return Effect.sync(() => signal.removeEventListener("abort", abort))
+    })
+  )
 
 const toSignal = (args: ReadonlyArray<unknown>): AbortSignal | undefined => {
   for (const value of args) {

@@ -26,6 +26,8 @@ type Streams = (path: unknown, options: StreamOptions) => unknown
 
 const closedError = (syscall: string): Error => Object.assign(new Error("file closed"), { code: "EBADF", syscall })
 
+const isClosedAlready = (error: Error): boolean => "code" in error && error.code === "EBADF"
+
 /** A file handle of `promises.open`. */
 export class FileHandle {
   readonly #calls: DescriptorCalls
@@ -53,7 +55,9 @@ export class FileHandle {
   async close(): Promise<void> {
     const fd = this.#fd
     this.#fd = -1
-    if (fd !== -1) await this.#run(this.#calls.close(fd))
+    if (fd === -1) return
+    // A stream of this handle may have closed the descriptor.
+    await this.#run(Effect.catchIf(this.#calls.close(fd), isClosedAlready, () => Effect.void))
   }
   async read(buffer?: unknown, ...rest: ReadonlyArray<unknown>) {
     const isOptions = typeof buffer === "object" && buffer !== null && !ArrayBuffer.isView(buffer)
