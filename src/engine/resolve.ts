@@ -240,3 +240,18 @@ export const withResolvedPath = <A, R>(
             })
           : Effect.fail(fault)
       )
+
+/** Returns the path of an existing entry with the names that its directories list. A name that is not listed is unchanged. */
+export const storedSpelling = Effect.fnUntraced(function* (
+  port: Backend,
+  path: FsPath.FsPath
+): Effect.fn.Return<FsPath.FsPath, Fault> {
+  if (port.info.caseSensitive) return path
+  let stored = FsPath.root
+  for (const segment of FsPath.segments(path)) {
+    const names = (yield* port.list(stored)).map(({ name }) => name)
+    const name = names.includes(segment) ? segment : names.find((name) => FsPath.fold(name) === FsPath.fold(segment))
+    stored = FsPath.join(stored, name ?? segment)
+  }
+  return stored
+})

@@ -51,6 +51,7 @@ import type {
   Unsupported,
   WriteError
 } from "../model/FsError.ts"
+import type { FsPath } from "../model/FsPath.ts"
 import type { Backend, Locks } from "../port/Backend.ts"
 import { make as makeLocks } from "../runtime/locks.ts"
 import * as Caller from "./operations/call.ts"
@@ -300,6 +301,26 @@ export interface Algebra {
    * ```
    */
   readonly stat: (path: string) => Effect.Effect<FileStat, StatError>
+  /**
+   * Returns the metadata of an entry. If the path is a symlink, describes the symlink itself.
+   * @example
+   * ```ts
+   * yield* fs.symlink("today.md", "notes/todo.md")
+   * const { kind } = yield* fs.lstat("today.md")
+   * kind // => "symlink"
+   * ```
+   */
+  readonly lstat: (path: string) => Effect.Effect<FileStat, StatError>
+  /**
+   * Returns the path of an existing entry with all symlinks resolved. On a case-insensitive filesystem, the names have
+   * the case in which they are stored.
+   * @example
+   * ```ts
+   * yield* fs.symlink("today.md", "notes/todo.md")
+   * yield* fs.realPath("today.md") // => "notes/todo.md"
+   * ```
+   */
+  readonly realPath: (path: string) => Effect.Effect<FsPath, StatError>
   /**
    * Returns the entries of a directory, by default of the root, sorted by name.
    * @example

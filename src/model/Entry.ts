@@ -34,7 +34,12 @@ export const FileStat = Schema.Struct({
    * True if the path itself is a symlink. With `symlinks: "report"` the kind is "symlink"; otherwise the other fields
    * describe the target.
    */
-  isSymlink: Schema.optionalKey(Schema.Boolean)
+  isSymlink: Schema.optionalKey(Schema.Boolean),
+  /**
+   * Equal for two paths exactly if both paths lead to the same entry at this moment, for example through a hard link. The
+   * format is not specified. Absent if the backend cannot identify entries, and in answers from a journal.
+   */
+  identity: Schema.optionalKey(Schema.String)
 })
 /**
  * The metadata of one path: kind, size in bytes, times.

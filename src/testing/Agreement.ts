@@ -94,6 +94,10 @@ const runLook = (fs: Algebra, via: Extract<Command, { _tag: "Look" }>["via"], pa
   switch (via) {
     case "stat":
       return Effect.map(fs.stat(path), ({ kind, sizeBytes }) => ({ kind, sizeBytes }))
+    case "lstat":
+      return Effect.map(fs.lstat(path), ({ kind }) => kind)
+    case "realPath":
+      return fs.realPath(path)
     case "list":
       return Effect.map(fs.list(path), (all) => all.map(({ kind, name }) => `${name} ${kind}`))
     case "exists":

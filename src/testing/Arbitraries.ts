@@ -152,8 +152,8 @@ const look = (links: boolean) =>
     _tag: Arbitrary.Constant("Look"),
     via: oneOf(
       links
-        ? (["exists", "stat", "list", "readString", "glob", "grep", "readLink"] as const)
-        : (["exists", "stat", "list", "readString", "glob", "grep"] as const)
+        ? (["exists", "stat", "lstat", "realPath", "list", "readString", "glob", "grep", "readLink"] as const)
+        : (["exists", "stat", "lstat", "realPath", "list", "readString", "glob", "grep"] as const)
     ),
     path: input
   })

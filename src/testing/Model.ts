@@ -212,7 +212,7 @@ export type Command =
   | { readonly _tag: "Symlink"; readonly path: string; readonly target: string }
   | {
       readonly _tag: "Look"
-      readonly via: "exists" | "stat" | "list" | "readString" | "readLink" | Search
+      readonly via: "exists" | "stat" | "lstat" | "realPath" | "list" | "readString" | "readLink" | Search
       readonly path: string
     }
   | { readonly _tag: "Walk" }
@@ -439,7 +439,7 @@ const search = (self: Model, via: Search, names: Names, node: Node): Outcome => 
 }
 
 const look = (self: Model, via: Extract<Command, { _tag: "Look" }>["via"], names: Names): Outcome => {
-  const found = resolvePlace(self, names, via === "readLink")
+  const found = resolvePlace(self, names, via === "readLink" || via === "lstat")
   if (isOutcome(found)) return via === "exists" ? success(false) : found
   const { node } = found
   if (via === "exists") return success(node !== undefined)
@@ -447,6 +447,10 @@ const look = (self: Model, via: Extract<Command, { _tag: "Look" }>["via"], names
   switch (via) {
     case "stat":
       return success({ kind: kindOf(node), sizeBytes: sizeOf(node) })
+    case "lstat":
+      return success(kindOf(node))
+    case "realPath":
+      return success(found.names.length === 0 ? "." : found.names.join("/"))
     case "list":
       return node.kind === "directory"
         ? success([...node.entries.values()].map((entry) => `${entry.name} ${kindOf(entry.node)}`).sort(FsPath.compare))

@@ -47,6 +47,8 @@ const pathCall = (operation: string, needs: ReadonlyArray<Ability>, run: PathCal
 /** The calls that only read. `exists` is excluded, because it never fails for a path. */
 export const readingCalls: ReadonlyArray<PathCall> = [
   pathCall("stat", [], (fs, path) => fs.stat(path)),
+  pathCall("lstat", [], (fs, path) => fs.lstat(path)),
+  pathCall("realPath", [], (fs, path) => fs.realPath(path)),
   pathCall("list", [], (fs, path) => fs.list(path)),
   pathCall("walk", [], (fs, path) => Stream.runCollect(fs.walk(path))),
   pathCall("glob", [], (fs, path) => fs.glob("*", { path })),

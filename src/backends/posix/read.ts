@@ -161,7 +161,15 @@ const toTime = (millis: number): DateTime.Utc =>
   DateTime.makeUnsafe(Math.max(-maxTimeMillis, Math.min(maxTimeMillis, Math.floor(millis))))
 
 /** Creates a stat. Times are milliseconds since 1970; `mode` is absent if the disk has none. */
-export const statOf = (path: FsPath, kind: Kind, size: number, born: number, modified: number, mode?: number): FileStat => ({
+export const statOf = (
+  path: FsPath,
+  kind: Kind,
+  size: number,
+  born: number,
+  modified: number,
+  mode?: number,
+  identity?: string
+): FileStat => ({
   path,
   kind,
   isFile: kind === "file",
@@ -171,11 +179,16 @@ export const statOf = (path: FsPath, kind: Kind, size: number, born: number, mod
   ...(born > 0 ? { createdAt: toTime(born) } : undefined),
   modifiedAt: toTime(modified),
   ...(mode === undefined ? undefined : { mode: mode & permissionBits }),
-  ...(kind === "symlink" ? { isSymlink: true } : undefined)
+  ...(kind === "symlink" ? { isSymlink: true } : undefined),
+  ...(identity === undefined ? undefined : { identity })
 })
 
+/** Returns the device and inode. Returns `undefined` if the inode is unknown, or too large to be exact as a number. */
+export const identityOf = ({ dev, ino }: Pick<Fs.Stats, "dev" | "ino">): string | undefined =>
+  ino !== 0 && Number.isSafeInteger(ino) ? `${dev}:${ino}` : undefined
+
 export const toStat = (path: FsPath, stats: Fs.Stats): FileStat =>
-  statOf(path, kindOf(stats), stats.size, stats.birthtimeMs, stats.mtimeMs, stats.mode)
+  statOf(path, kindOf(stats), stats.size, stats.birthtimeMs, stats.mtimeMs, stats.mode, identityOf(stats))
 
 export const inParent = <A>(
   confined: Confined,

@@ -39,7 +39,15 @@ export const kindOf = (stats: Kinds): Kind =>
  * lists.
  */
 export const toStat = (path: FsPath, stats: WindowsStats): FileStat =>
-  statOf(path, kindOf(stats), Number(stats.size), Number(stats.birthtimeMs), Number(stats.mtimeMs))
+  statOf(
+    path,
+    kindOf(stats),
+    Number(stats.size),
+    Number(stats.birthtimeMs),
+    Number(stats.mtimeMs),
+    undefined,
+    stats.ino === 0n ? undefined : `${stats.dev}:${stats.ino}`
+  )
 
 export const stat = (walker: Walker, path: FsPath): FileStat | undefined | Fault => {
   const found = path === root ? walker.directory(root) : inspectPath(walker, path)

@@ -149,7 +149,6 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
     failPlatform: failure,
     fs,
     lookUp: look,
-    lookUpLink: lookAtLink,
     isPermitted: may,
     port,
     runStep: step
@@ -226,16 +225,7 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
         return options?.writable === true && !isWritable(stat) ? Effect.andThen(reading, failDenied(path, "write")) : reading
       }),
     stat: (path) => answer("stat", path, Effect.map(fs.stat(path), infoOf)),
-    lstat: (path) =>
-      answer(
-        "lstat",
-        path,
-        Effect.flatMap(lookAtLink("lstat", path), ({ stat }) =>
-          stat === undefined
-            ? Effect.fail(new FsErrorModule.NotFound({ operation: "lstat", path }))
-            : Effect.succeed(infoOf(stat))
-        )
-      ),
+    lstat: (path) => answer("lstat", path, Effect.map(fs.lstat(path), infoOf)),
     readDirectory: (path, options) =>
       options?.recursive === true
         ? listRecursively(path)
@@ -255,7 +245,7 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
       answer(
         "realPath",
         path,
-        Effect.map(resolveEntry("realPath", path), ({ path }) => (path === FsPath.root ? "/" : `/${path}`))
+        Effect.map(fs.realPath(path), (path) => (path === FsPath.root ? "/" : `/${path}`))
       ),
     watch: (path, options) =>
       Stream.unwrap(

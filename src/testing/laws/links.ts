@@ -184,6 +184,33 @@ const followingLaws: ReadonlyArray<Law> = [
     for (const entry of entries) yield* has(entry, { kind: "symlink", isFile: false, isDirectory: false, addressable: true })
     yield* equal(paths(entries), ["ld", "lf"])
   }),
+  following.answers("lstat of a link describes the link", (fs) => fs.lstat("lf"), {
+    kind: "symlink",
+    isFile: false,
+    isDirectory: false,
+    isSymlink: true
+  }),
+  following.answers("lstat of a broken link describes the link", (fs) => fs.lstat("dangling"), { kind: "symlink" }),
+  following.answers("lstat follows the links above its path", (fs) => fs.lstat("ld/f"), { kind: "file", sizeBytes: 5 }),
+  linked("C-39", { ...outsideLinkTree, self: link("self") }).law("lstat of a link does not follow it", function* (fs) {
+    for (const path of ["out", "absolute", "d/deep", "self"]) yield* has(yield* fs.lstat(path), { kind: "symlink" })
+    yield* fails(fs.lstat("self/x"), "InvalidPath")
+  }),
+  following.law("realPath resolves every link", function* (fs) {
+    for (const path of ["lf", "ld/f", "d/up", "ld/up", "d/f"]) yield* equal(yield* fs.realPath(path), "d/f", path)
+    yield* equal(yield* fs.realPath("ld"), "d")
+  }),
+  following.refuses("realPath of a broken link is NotFound", (fs) => fs.realPath("dangling"), "NotFound"),
+  linked("C-39", { a: link("b"), b: link("a") }).refuses(
+    "realPath of a loop is InvalidPath",
+    (fs) => fs.realPath("a"),
+    "InvalidPath"
+  ),
+  following.law("a link and its target have the same identity", function* (fs) {
+    const { identity } = yield* fs.stat("d/f")
+    for (const path of ["lf", "ld/f", "d/up"]) yield* equal((yield* fs.stat(path)).identity, identity, path)
+    if (identity !== undefined) yield* holds((yield* fs.lstat("lf")).identity !== identity, "a link is not its target")
+  }),
   following.answers("exists follows links", (fs) => Effect.all([fs.exists("lf"), fs.exists("ld/f")]), [true, true]),
   following.answers("exists returns false for a broken link", (fs) => fs.exists("dangling"), false),
   following.refuses("reading a broken link is NotFound", (fs) => fs.readString("dangling"), "NotFound"),
@@ -312,7 +339,7 @@ const escapingLaws: ReadonlyArray<Law> = [
       `no call follows the link ${path} to the outside`,
       function* (fs) {
         const able = abilities(fs, yield* Bench)
-        const acting = new Set(["readLink", "delete", "copy", "move", "symlink"])
+        const acting = new Set(["lstat", "readLink", "delete", "copy", "move", "symlink"])
         for (const call of supportedCalls([...readingCalls, ...changingCalls], able)) {
           if (!acting.has(call.operation)) yield* fails(call.run(fs, path), "AccessDenied", { why: "escape" })
           yield* fails(call.run(fs, `${path}/x`), "AccessDenied", { why: "escape" })

@@ -161,6 +161,7 @@ export const pathLaws: ReadonlyArray<Law> = [
     ["A", "B", "a", "b"]
   ),
   caseInsensitive("C-41", { "Dir/A.txt": "x" }).answers("a name is found in any case", (fs) => fs.readString("dIR/a.TXT"), "x"),
+  anyCase.answers("realPath returns the stored case of a name", (fs) => Effect.map(fs.realPath("a.TXT"), String), "A.txt"),
   anyCase.refuses(
     "creating an existing name in another case is AlreadyExists",
     (fs) => fs.write("a.txt", "y", { mode: "create" }),

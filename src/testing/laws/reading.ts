@@ -341,6 +341,22 @@ export const lookingLaws: ReadonlyArray<Law> = [
     sizeBytes: 0
   }),
   service("S0-28", exampleTree).refuses("stat of nothing is NotFound", statOf("missing"), "NotFound"),
+  service("S0-08", exampleTree).law("lstat of a path without links equals stat", function* (fs) {
+    for (const path of [".", "file", "dir"]) yield* equal(yield* fs.lstat(path), yield* fs.stat(path), path)
+  }),
+  service("S0-28", exampleTree).refuses("lstat of nothing is NotFound", (fs) => fs.lstat("missing"), "NotFound"),
+  service("S0-08", { "a/f": "x" }).law("realPath of a path without links is the path in normal form", function* (fs) {
+    yield* equal(yield* fs.realPath("."), ".")
+    yield* equal(yield* fs.realPath("./a//f"), "a/f")
+  }),
+  service("S0-28", exampleTree).refuses("realPath of nothing is NotFound", (fs) => fs.realPath("missing"), "NotFound"),
+  service("semantics: -", exampleTree).refuses("realPath below a file is NotFound", (fs) => fs.realPath("file/x"), "NotFound"),
+  service("S0-08", { a: "x", b: "x", "d/a": "x" }).law("files have different identities", function* (fs) {
+    const all = yield* Effect.forEach(["a", "b", "d/a", "d", "."], (path) => fs.stat(path))
+    const identities = all.flatMap(({ identity }) => (identity === undefined ? [] : [identity]))
+    yield* equal(new Set(identities).size, identities.length)
+    yield* equal((yield* fs.stat("./d//a")).identity, all[2]!.identity)
+  }),
   service("semantics: -", exampleTree).refuses("stat below a file is NotFound", statOf("file/x"), "NotFound"),
   writing("C-44").law("times have milliseconds, and overwriting does not set them back", function* (fs) {
     yield* fs.write("a", "1")

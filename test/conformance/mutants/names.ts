@@ -237,6 +237,28 @@ const abilities: ReadonlyArray<Mutant> = [
       Effect.tap(result, () => Effect.ignore(self.setAttributes(operation === "copy" ? second : path, { mode: 0o644 })))
     )
   ),
+  call("lstat follows the link", "lstat", (_, self) => (path: string) => self.stat(path)),
+  call(
+    "lstat refuses a broken link",
+    "lstat",
+    (original, self) => (path: string) => Effect.andThen(self.stat(path), original(path))
+  ),
+  answer("lstat tells no size", "lstat", (stat) => ({ ...stat, sizeBytes: 0 })),
+  call(
+    "lstat does not follow links above",
+    "lstat",
+    (original, self) => (path: string) =>
+      path.includes("/")
+        ? Effect.andThen(self.lstat(path.slice(0, path.indexOf("/"))), (stat: any) =>
+            stat.kind === "symlink" ? Effect.succeed(stat) : original(path)
+          )
+        : original(path)
+  ),
+  call("realPath returns its argument", "realPath", (original) => (path: string) => Effect.as(original(path), path)),
+  outcome("realPath never fails", "realPath", (result, _, [path]) => Effect.orElseSucceed(result, () => path)),
+  outcome("lstat never fails", "lstat", (result, _, [path]) => Effect.orElseSucceed(result, () => ({ path, kind: "file" }))),
+  answer("all entries have one identity", "stat", (stat) => ({ ...stat, identity: "1" })),
+  answer("identities depend on the given path", "stat", (stat, [path]) => ({ ...stat, identity: path })),
   outcome("links are Unsupported", "symlink", (result) => Effect.ignore(result)),
   outcome("what is no link reads as one", "readLink", (result) => Effect.orElseSucceed(result, () => ""))
 ]
