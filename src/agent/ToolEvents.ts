@@ -1,5 +1,5 @@
 /**
- * Events about the calls of tools. They hold the sizes of contents, never the contents.
+ * The events of tool calls. An event contains the sizes of contents, never the contents.
  *
  * @since 0.1.0
  */
@@ -53,8 +53,7 @@ export const ToolEvents: Context.Reference<(event: ToolInvoked) => Effect.Effect
 >("fs-algebra/ToolEvents", { defaultValue: () => () => Effect.void })
 
 /**
- * The calls of tools in a session, oldest first. The log collects the events that a run publishes. A rollback does not remove
- * them.
+ * The calls of tools in a session, oldest first. The log collects the events that a run publishes. A rollback keeps all events.
  *
  * @since 0.1.0
  */

@@ -85,7 +85,7 @@ const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
 const fourKitTools: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
 const toolsOfBothKits: ReadonlySet<string> = new Set(["read_file", "write_file"])
 
-/** Returns the advice to list a directory. The advice must name a tool of the kit in use, and the two kits share names. */
+/** Returns the advice to list a directory. Names a tool only if the call shows which of the two kits the model has. */
 const adviseListing = ({ tool }: Call, directory: string): string =>
   fourKitTools.has(tool)
     ? `Call list_directory with ${quotePath(directory)} to see its entries.`
@@ -356,9 +356,7 @@ const failureTable: Table = {
 
 const endWithFullStop = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
 
-/**
- * Describes a failure with an unknown tag. A tool written for another version of this package, or without types, may fail so.
- */
+/** Describes a failure with an unknown tag, from an untyped tool or a tool for another version of this package. */
 const unknown = (failure: unknown, call: Call): FailureText => {
   const { message } = Object(failure) as { readonly message?: unknown }
   const reason = typeof message === "string" && message.trim() !== "" ? message : "it gave no reason"

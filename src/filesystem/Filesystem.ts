@@ -112,8 +112,8 @@ export interface VersionedResult {
 }
 
 /**
- * A call whose result type has a version only if the option `version: true` is given. So the compiler prevents an
- * absent version as `ifMatch`.
+ * A call whose result type has a version only if the option `version: true` is given. The compiler therefore rejects an absent
+ * version as `ifMatch`.
  *
  * @since 0.1.0
  */
@@ -248,7 +248,7 @@ export interface TransferOptions {
 }
 
 /**
- * The attributes for `setAttributes`; absent ones stay unchanged.
+ * The attributes for `setAttributes`. Absent attributes stay unchanged.
  *
  * @since 0.1.0
  */
@@ -259,7 +259,7 @@ export interface AttributeValues {
 }
 
 /**
- * The operations of a filesystem. Programs call them; combinators take and return an `Algebra`.
+ * The operations of a filesystem, which programs call. Combinators take and return an `Algebra`.
  *
  * The example of each operation begins with the two files of this example.
  *
@@ -278,7 +278,7 @@ export interface Algebra {
   readonly root: string
   readonly readOnly: boolean
   readonly name: string
-  /** The port, for combinators and capabilities; programs do not need it. */
+  /** The port of the backend, which combinators and capabilities use. Programs do not need the port. */
   readonly port: Backend
 
   /**
@@ -538,7 +538,7 @@ export interface Algebra {
 /**
  * The service key for programs: `yield* Filesystem.Filesystem`.
  *
- * The key is a class, because a structural type would accept any service with more operations by accident.
+ * The key is a class, because a structural type would also accept any other service that has these operations.
  *
  * @category services
  * @since 0.1.0
@@ -560,10 +560,10 @@ export class Filesystem extends Context.Service<Filesystem, Algebra>()("fs-algeb
 export const make: (backend: Backend) => Algebra = deriveAlgebra
 
 /**
- * Creates locks for a backend that has none of its own.
+ * Creates locks for a backend without its own locks.
  *
- * Writes to one path run one after another, in order of arrival, while other paths proceed. A lock on a directory waits
- * for all paths below the directory. Create the locks once per backend, as its `locks`.
+ * Writes to one path run one after another, in order of arrival, while other paths proceed. A lock on a directory waits for all
+ * paths below the directory. Create the locks once per backend, as its `locks`.
  *
  * @category constructors
  * @since 0.1.0
@@ -583,8 +583,8 @@ export const layer = <E, R>(backend: Effect.Effect<Backend, E, R>): Layer.Layer<
   Layer.effect(Filesystem, Effect.map(backend, make))
 
 /**
- * Returns a function that applies a decorator to the Filesystem of a layer. The decorator returns an `Algebra` or an
- * effect of one. Other services of the layer are unchanged.
+ * Returns a function that applies a decorator to the Filesystem of a layer. The decorator returns an `Algebra`, or an effect
+ * that succeeds with one. Other services of the layer are unchanged.
  *
  * @example
  * ```ts

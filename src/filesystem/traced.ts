@@ -155,7 +155,7 @@ export const around = (self: Backend): Backend => {
   ): Effect.Effect<Option.Option<A>, Fault> =>
     Effect.tap(asked, (answer) => (Option.isNone(answer) ? Effect.void : Metric.update(metric, size(answer.value))))
   const { explore } = self
-  /** Counts the bytes that the backend lends to a search. */
+  /** Counts the bytes of file contents that the backend passes to a search. */
   const exploreCounted: Explore = (pathOf, searches) =>
     Effect.map(explore!(pathOf, searches), (explorer) => {
       const { lend } = explorer

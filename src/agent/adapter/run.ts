@@ -179,8 +179,8 @@ const withoutOtherChanges = <A, E, R>(
 ): Effect.Effect<A, E, R> => checkpoint.exclusively(withExclusiveLock(filesystem.port, call))
 
 /**
- * Returns the wrapper of the calls of one run. With `isElsewhere` the wrapper takes no locks, because the other program needs
- * the files and cannot wait for our locks.
+ * Returns a function that wraps the calls of one run. If `isElsewhere` is true, another program does the work of a call. The
+ * wrapper then takes no locks, because the other program needs the files during the call.
  */
 const checkpointCalls = ({ checkpoint, keep = 100 }: RunOptions): ((isElsewhere: boolean) => Around) => {
   if (checkpoint === undefined) return () => withoutCheckpoint

@@ -113,7 +113,7 @@ const appendText = <V>(result: ToolResult<V>, text: string) =>
 
 const sessionStart = "this session's first change"
 
-/** Makes the policy. `undo` returns how to restore the snapshot with the given id, as the end of a sentence. */
+/** Makes the policy. `undo` returns the end of a sentence that tells how to restore the snapshot with the given id. */
 export const automatic = (undo: (shortId: string) => string): Layer.Layer<never> => {
   const states = new WeakMap<object, State>()
   const stateOf = (session: object): State => {

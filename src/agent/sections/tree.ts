@@ -64,7 +64,7 @@ const keyPattern = /^[a-z][a-z0-9_.-]{0,63}$/
 
 const maxTitleLength = 200
 
-/** Matches a title without characters that would end the line of the heading. */
+/** The pattern of a title without characters that would end the line of the heading. */
 const titlePattern = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u
 
 const isKey = (key: unknown): boolean => typeof key === "string" && keyPattern.test(key)

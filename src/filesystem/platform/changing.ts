@@ -191,7 +191,7 @@ export const makeCopy = ({
     if (stat.isDirectory !== found.isDirectory)
       return yield* failInvalidTarget(to, "a file cannot replace a directory, nor a directory a file")
     if (stat.isDirectory) return yield* mergeDirectory(source, target.path, copyOptions)
-    // Node replaces a symlink by a symlink, whatever `overwrite` says, but never a file.
+    // Node replaces a symlink by a symlink even without `overwrite`, but never replaces a file by a symlink.
     if (stat.kind === "symlink" && found.kind !== "symlink") {
       return yield* Effect.fail(new FsErrorModule.AlreadyExists({ operation, path: to }))
     }
@@ -222,7 +222,7 @@ type ChangeMethods = Pick<
   | "writeFile"
 >
 
-/** The write modes of the service that equal an open flag. All other flags need a handle. */
+/** The write modes of the service, by the equivalent open flag. All other flags need a handle. */
 const writeModeByFlag: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | "append" } = {
   w: "overwrite",
   "w+": "overwrite",

@@ -117,10 +117,10 @@ const codeOf = (cause: unknown): string | undefined =>
   typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
 
 /**
- * Converts an error to a fault. `wrongKind` is the meaning of a BadResource without a code.
+ * Converts an error to a fault. `wrongKind` is the fault for a BadResource without a code.
  *
- * The message may contain paths of the underlying filesystem. So the fault does not contain it, except in `cause`, for
- * the debug log.
+ * The message may contain paths of the underlying filesystem. The fault therefore contains the message only in `cause`, for the
+ * debug log.
  */
 export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Fault = notAFile): Fault => {
   const { reason } = error

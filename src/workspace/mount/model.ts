@@ -48,15 +48,15 @@ export interface HostMount {
    */
   readonly mountPath?: string | ReadonlyArray<string> | undefined
   /**
-   * The globs of the files to copy, as for `Filesystem.glob`, relative to the source. For a source that is a file, they match
+   * The globs of the files to copy, as for `Filesystem.glob`, relative to the source. If the source is a file, the globs match
    * its name. Blank globs are ignored, and ambiguous globs are rejected.
    *
    * @default everything
    */
   readonly include?: ReadonlyArray<string> | undefined
   /**
-   * The globs of the files to exclude, as the `exclude` of a glob. They take precedence over `include`. If links are followed,
-   * the target of each link is checked too.
+   * The globs of the files to exclude, as for `exclude` of `Filesystem.glob`. A file that matches both `include` and `exclude`
+   * is excluded. If links are followed, the target of each link is checked too.
    *
    * @default nothing
    */

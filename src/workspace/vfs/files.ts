@@ -1,6 +1,6 @@
 /**
- * The facts about the files of a VfsState. They are an immutable map that shares its structure with earlier versions. So the
- * cost of a write does not depend on the number of files. The sorted list for the session is computed on first access.
+ * The facts about the files of a VfsState, as an immutable map that shares its structure with earlier versions. The cost of a
+ * write therefore does not depend on the number of files. The sorted list for the session is computed on first access.
  */
 import type * as DateTime from "effect/DateTime"
 import * as HashMap from "effect/HashMap"
@@ -80,8 +80,8 @@ const Value = Schema.Struct({
 export type VirtualFileSystem = typeof Value.Type
 
 /**
- * The slice that describes the files of the filesystem. It is empty while the filesystem has no directory. A change of the
- * slice changes no file, and the next change of a file overwrites the slice.
+ * The slice that describes the files of the filesystem. The slice is empty while the filesystem has no directory. A change of
+ * the slice changes no file, and the next change of a file overwrites the slice.
  *
  * @since 0.1.0
  */
