@@ -30,10 +30,10 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
    * tools, and `vfs` the four tools of VfsToolkit. @default "all"
    */
   readonly tools?: "all" | "seven" | "vfs" | ReadonlyArray<string> | undefined
-  /** True to offer only tools that change nothing, and to make the filesystem refuse all changes. @default false */
+  /** True if the server offers only tools that change nothing, and the filesystem refuses all changes. @default false */
   readonly readOnly?: boolean | undefined
   /**
-   * True to send the value of each result as structured content too, with its schema. Many clients then show a model only the
+   * True if each result also contains its value as structured content, with a schema. Many clients then show a model only the
    * structured content, which therefore includes the message. Text and structured content both count against the budget.
    * @default false
    */

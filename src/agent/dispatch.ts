@@ -255,7 +255,7 @@ const refuseMissingServices = <A, E, R>(tool: string, handled: Effect.Effect<A, 
       : Effect.fail(
           refused(
             `${tool} could not run: the service ${JSON.stringify(service)} is not provided.`,
-            "Go on without it and tell the user."
+            "Go on without this tool, and tell the user."
           )
         )
   })

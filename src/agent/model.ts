@@ -298,7 +298,7 @@ export interface McpOptions extends RunOptions {
   readonly name?: string | undefined
   /** The version of the server. @default "0.1.0" */
   readonly version?: string | undefined
-  /** True to send values as structured content, as `McpServer.Options` describes. @default false */
+  /** True if results contain structured content, as `McpServer.Options` describes. @default false */
   readonly structured?: boolean | undefined
 }
 

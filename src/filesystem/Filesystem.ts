@@ -97,7 +97,7 @@ export interface Precondition {
  * @since 0.1.0
  */
 export interface Versioned {
-  /** True to return the content version. The call then computes a hash of the whole file. @default false */
+  /** True if the result contains the content version. The call then computes a hash of the whole file. @default false */
   readonly version?: boolean | undefined
 }
 
@@ -209,7 +209,7 @@ export interface StreamOptions {
  * @since 0.1.0
  */
 export interface EditOptions extends Precondition, Versioned {
-  /** True to return the result without making the change. @default false */
+  /** True if the call returns the result without making the change. @default false */
   readonly dryRun?: boolean | undefined
 }
 
@@ -219,7 +219,7 @@ export interface EditOptions extends Precondition, Versioned {
  * @since 0.1.0
  */
 export interface DeleteOptions extends Precondition {
-  /** True to delete a directory with everything in it. @default false */
+  /** True if the call may delete a directory with everything in it. @default false */
   readonly recursive?: boolean | undefined
   /** The result for a missing path: `fail` fails with NotFound, `ignore` returns a count of 0. @default "fail" */
   readonly missing?: "fail" | "ignore" | undefined

@@ -221,7 +221,7 @@ const locksOf = (outer: Backend, inner: Backend, { toInnerPath, isInside, isPinn
   ])
 
 const rootMountFault: Fault = accessDenied("root")
-const noSpaceFault: Fault = ioError("there is no space left for the directory to mount on", "ENOSPC")
+const noSpaceFault: Fault = ioError("there is no space left to create the mount point", "ENOSPC")
 
 const mountErrorTags: Caller.ErrorTags = new Set([...Caller.errorTags.stat, "NotADirectory", "AlreadyExists"])
 

@@ -23,7 +23,7 @@ const calls = Metric.counter("fs_algebra_calls_total", {
   incremental: true
 })
 const errors = Metric.counter("fs_algebra_errors_total", {
-  description: "Calls that failed, by the error's tag; Interrupt and Defect where there was no error",
+  description: "Failed calls, by the tag of the error; by Interrupt or Defect if there was no error",
   incremental: true
 })
 const readBytes = Metric.counter("fs_algebra_read_bytes_total", {
@@ -35,7 +35,7 @@ const writtenBytes = Metric.counter("fs_algebra_written_bytes_total", {
   incremental: true
 })
 const duration = Metric.histogram("fs_algebra_call_duration_ms", {
-  description: "Milliseconds from the beginning of a call to its end; of a stream, to its end",
+  description: "The duration of each call, or of each stream until its end, in milliseconds",
   boundaries: Metric.exponentialBoundaries({ start: 0.01, factor: 4, count: 12 })
 })
 

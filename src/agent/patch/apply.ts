@@ -367,7 +367,7 @@ const ambiguous = (hunkContext: Where, places: ReadonlyArray<number>, anchor?: s
   const remedy = "Give more lines of context"
   return refuseHunk(
     hunkContext,
-    `${what} both at line ${at}, and the hunk does not say which one it means`,
+    `${what} both at line ${at}, and the hunk does not say which place is meant`,
     `Nothing was changed. ${remedy}${hunkContext.patch.form === "v4a" ? ", or add an @@ line that quotes a unique line above the right place" : ", or the right line number in @@"}.`
   )
 }

@@ -312,7 +312,7 @@ const gitHeaders: ReadonlyArray<Header> = [
 ]
 
 const unsupportedLines: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
-  [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one side"],
+  [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one parent"],
   [/^\*{15}$/, "belongs to a context diff; send a unified diff"],
   [/^(?:GIT binary patch|Binary files .* differ)$/, binaryFault()]
 ]
@@ -472,7 +472,7 @@ const add: Section = (lines, at, to) => {
     else if (line.startsWith("\\") && content.length > 0) content.push({ ...content.pop()!, lacksNewline: true })
     else if (!isBlank(line)) return refuseLine(next + 1, `must begin with +, like every line of an added file: ${quoted(line)}`)
     else if (lines[next + 1]?.startsWith("+") === true)
-      return refuseLine(next + 1, "is empty; begin every line of a new file with +, even an empty one")
+      return refuseLine(next + 1, "is empty; begin every line of a new file with +, even an empty line")
   }
   const hunks = content.length === 0 ? [] : [{ patchLine: at + 2, lines: content, anchors: [], isAtEnd: false }]
   const fault = hunks.length === 0 ? undefined : misformed(hunks[0]!)

@@ -99,7 +99,7 @@ const removesDirectory = ({ filesystem: { port }, touches }: Invocation): Effect
 const describeOutcome = ({ shortId, why }: Outcome, before: string, undo: (shortId: string) => string): string =>
   shortId === undefined
     ? `No checkpoint was taken before ${before}: ${why}.`
-    : `Checkpoint ${shortId} holds all files as they were before ${before}; ${undo(shortId)}.`
+    : `Checkpoint ${shortId} contains all files as they were before ${before}; ${undo(shortId)}.`
 
 const appendText = <V>(result: ToolResult<V>, text: string) =>
   Effect.map(ToolSettings, (settings) => {

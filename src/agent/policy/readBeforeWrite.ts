@@ -293,8 +293,8 @@ type Finding = "free" | "unread" | Refused
 
 const refuseTooMany = (path: string): Refused =>
   refused(
-    `${quotePath(path)} holds more than ${whole(maxJudgedEntries)} entries, which are too many to check whether each file was read. Nothing was changed.`,
-    "Process the directories below it one by one, or ask the user to do it."
+    `${quotePath(path)} has more than ${whole(maxJudgedEntries)} entries, too many to check whether each file was read. Nothing was changed.`,
+    "Process the subdirectories one by one, or ask the user to make the change."
   )
 
 const judgeDirectory = (invocation: Invocation, path: FsPath.FsPath): Effect.Effect<Finding> =>
@@ -308,7 +308,7 @@ const judgeDirectory = (invocation: Invocation, path: FsPath.FsPath): Effect.Eff
       `${quotePath(path)} contains files whose current version was not read in this session: ${listed([...named.map(quotePath), ...others])}. Nothing was changed.`,
       adviseReading(
         invocation.memory,
-        "Read each of these files with read_file, then call the tool again; or ask the user to do it."
+        "Read each of these files with read_file, then call the tool again; or ask the user to make the change."
       )
     )
   })

@@ -252,7 +252,7 @@ export interface CommonOptions<T extends AnyDefinition<unknown> = AnyDefinition,
    * @default a temporary directory, removed with the filesystem
    */
   readonly snapshotDirectory?: string | undefined
-  /** True to include `snapshot`, `snapshots`, `restore` and `diff`. @default false */
+  /** True if the section has the tools `snapshot`, `snapshots`, `restore` and `diff`. @default false */
   readonly snapshotTools?: boolean | undefined
   /** Custom tools, in addition to the tools of the section. @default none */
   readonly tools?: ReadonlyArray<T> | undefined

@@ -424,7 +424,7 @@ const windowOfParams = (
   const start = line > 0 ? line - 1 : line
   return offset === undefined || offset === start
     ? Effect.succeed({ offset: start, limit })
-    : Effect.fail(invalid("line", `offset ${offset} means line ${offset + 1}; give only one of the two`, call, path))
+    : Effect.fail(invalid("line", `offset ${offset} means line ${offset + 1}; give either line or offset`, call, path))
 }
 
 const maxShownBase64 = 4000

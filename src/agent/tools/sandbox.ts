@@ -63,7 +63,7 @@ const headline = ({ durationMillis, exitCode, processLimit, timedOut }: ExecResu
   const refused =
     processLimit === undefined
       ? ""
-      : `, a process was refused because only ${processLimit} are allowed (run fewer at once, end those left running, or ask the user for more)`
+      : `, a process was refused because only ${processLimit} are allowed (run fewer processes at once, end processes that are still running, or ask the user for a higher limit)`
   return `${timedOut ? `exit code ${exitCode}: timed out after ${time}` : `exit code ${exitCode} after ${time}`}${refused}`
 }
 

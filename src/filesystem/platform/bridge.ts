@@ -156,7 +156,7 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
   } = bridge
 
   const failDenied = (path: string, what: string) =>
-    Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits do not allow anyone to ${what} it`))
+    Effect.fail(systemError("access", path, "PermissionDenied", `the permission bits of this entry allow nobody to ${what} it`))
 
   const isWritable = (stat: FileStat): boolean =>
     may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)

@@ -189,7 +189,7 @@ export const makeCopy = ({
       return yield* failInvalidTarget(to, "an entry cannot be copied onto or into itself")
     if (found === undefined) return yield* copyOrReplace(source, stat, target.path, copyOptions)
     if (stat.isDirectory !== found.isDirectory)
-      return yield* failInvalidTarget(to, "a file cannot replace a directory, nor a directory a file")
+      return yield* failInvalidTarget(to, "a file cannot replace a directory, and a directory cannot replace a file")
     if (stat.isDirectory) return yield* mergeDirectory(source, target.path, copyOptions)
     // Node replaces a symlink by a symlink even without `overwrite`, but never replaces a file by a symlink.
     if (stat.kind === "symlink" && found.kind !== "symlink") {

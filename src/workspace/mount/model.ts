@@ -63,7 +63,7 @@ export interface HostMount {
   readonly exclude?: ReadonlyArray<string> | undefined
   /** The largest total size of all files in bytes. 0 allows only empty files. @default no bound */
   readonly maxBytes?: number | undefined
-  /** True to copy the targets of links inside the allowed root. @default false: links are skipped */
+  /** True if links inside the allowed root are followed, and their targets copied. @default false: links are skipped */
   readonly followSymlinks?: boolean | undefined
 }
 
