@@ -112,9 +112,9 @@ export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
 
 /**
  * Serves many clients over HTTP, each in a session of its own. A client may end its session. The server ends a session that is
- * idle too long. At the maximum number of sessions, a new session ends the one that is idle longest. The client of an ended
- * session gets status 404 and starts a new session. There is no authentication: the HTTP server determines the address and the
- * clients that can reach it. Only a server over standard input and output sends notices of changed files.
+ * idle too long. At the maximum number of sessions, a new session ends the session that has been idle longest. The client of an
+ * ended session gets status 404 and starts a new session. There is no authentication: the HTTP server determines the address
+ * and the clients that can reach it. Only a server over standard input and output sends notices of changed files.
  *
  * Version 2026-07-28 of the protocol has no sessions, and several clients may have the same name. The server therefore cannot
  * know which files such a client has read, and `Policy.readBeforeWrite` refuses its changes of existing files.

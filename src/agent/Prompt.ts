@@ -141,7 +141,7 @@ export const workspace = <R>(prompt: Template<R>): Option.Option<Section<R>> =>
   findSection(prompt, ({ filesystem }) => filesystem !== undefined)
 
 /**
- * Returns the filesystem of the first section that has one, as the section's own instance.
+ * Returns the same filesystem instance as the first section with a filesystem, or none without such a section.
  *
  * @since 0.1.0
  */

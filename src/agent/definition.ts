@@ -101,7 +101,7 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
    * other tool can evade a policy.
    */
   readonly past?: "keeps" | "restores" | "shows" | undefined
-  /** Example arguments, in the form that a model sends. Each must decode. At least one is required. */
+  /** Example arguments, in the form that a model sends. At least one example is required, and every example must decode. */
   readonly examples: ReadonlyArray<Schema.Struct<Params>["Encoded"]>
   /** Returns the paths that the call may touch, for policies. An argument that is not a valid path fails the call. */
   readonly touches: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<ReadonlyArray<Touch>, ToolFailure>

@@ -303,7 +303,7 @@ export interface McpOptions extends RunOptions {
 }
 
 /**
- * The tools of a prompt as an effect toolkit types them.
+ * The type of a prompt's tools in a toolkit of effect.
  *
  * @since 0.1.0
  */

@@ -214,8 +214,8 @@ const readFile = (args: Arguments): void => {
 }
 
 /**
- * Returns the globs if they can be joined in braces without a change of meaning. A negated glob cannot be joined, and neither
- * can several globs if one has braces or commas.
+ * Returns the globs if they can be joined in braces without a change of meaning. A negated glob cannot be joined. Several globs
+ * cannot be joined if one of them has braces or commas.
  */
 const joinable = (value: unknown): ReadonlyArray<string> | undefined => {
   const globs = asStrings(value)

@@ -1,9 +1,9 @@
 /**
  * Decorators: functions from a filesystem to one with less permission, a smaller view, a quota, tracing or retries.
  *
- * Each decorator wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. Every
- * decorator keeps the rules, the locks and the requests that only read. It drops other requests and `history`, unless
- * its documentation says otherwise.
+ * Each decorator wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. Every decorator
+ * keeps the rules, the locks and the requests that only read. A decorator drops other requests and `history`, unless its
+ * documentation says otherwise.
  *
  * @since 0.1.0
  */

@@ -261,7 +261,7 @@ export interface AttributeValues {
 /**
  * The operations of a filesystem, which programs call. Combinators take and return an `Algebra`.
  *
- * The example of each operation begins with the two files of this example.
+ * The examples of all operations begin with the same two files.
  *
  * @example
  * ```ts
@@ -563,7 +563,7 @@ export const make: (backend: Backend) => Algebra = deriveAlgebra
  * Creates locks for a backend without its own locks.
  *
  * Writes to one path run one after another, in order of arrival, while other paths proceed. A lock on a directory waits for all
- * paths below the directory. Create the locks once per backend, as its `locks`.
+ * paths below the directory. Create the locks once for each backend, as the value of its `locks`.
  *
  * @category constructors
  * @since 0.1.0
@@ -584,7 +584,7 @@ export const layer = <E, R>(backend: Effect.Effect<Backend, E, R>): Layer.Layer<
 
 /**
  * Returns a function that applies a decorator to the Filesystem of a layer. The decorator returns an `Algebra`, or an effect
- * that succeeds with one. Other services of the layer are unchanged.
+ * that succeeds with an `Algebra`. Other services of the layer are unchanged.
  *
  * @example
  * ```ts

@@ -1,6 +1,6 @@
 /**
- * An overlay over a lower filesystem, which stays unmodified: reads fall through to it, and all changes go to an upper
- * filesystem.
+ * An overlay over a lower filesystem, which stays unmodified: reads fall through to the lower filesystem, and all changes go to
+ * an upper filesystem.
  *
  * The overlay remembers deletions. Its changes can be listed, committed or discarded.
  *

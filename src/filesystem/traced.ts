@@ -126,7 +126,7 @@ export const around = (self: Backend): Backend => {
     read: (offset, length) => Effect.tap(handle.read(offset, length), (bytes) => Metric.update(read, bytes.length))
   })
 
-  /** Counts written bytes, unless the write was declined. */
+  /** Counts written bytes, unless the backend declined the request. */
   const countWritten = <A, E, R, E2, R2>(
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     write: (content: Uint8Array | Stream.Stream<Uint8Array, E, R>) => Effect.Effect<A, E2, R2>

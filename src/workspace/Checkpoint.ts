@@ -289,8 +289,8 @@ export interface Taken {
 export interface Operations {
   readonly session: SessionModule.Operations
   /**
-   * Takes a checkpoint. An existing checkpoint with the same id is replaced when the new one is complete. If the call fails,
-   * the existing checkpoint stays.
+   * Takes a checkpoint. An existing checkpoint with the same id is replaced when the new checkpoint is complete. If the call
+   * fails, the existing checkpoint stays.
    *
    * The snapshot of the filesystem has the id as its tag. The session records this snapshot in `FilesystemSnapshots`.
    */
@@ -337,7 +337,7 @@ export const FilesystemSnapshots: Slice<FilesystemSnapshot> = sliceService
 
 /**
  * Returns the checkpoints of a session and a filesystem. `snapshots` belongs to the filesystem. Fails with SessionError
- * `duplicateSlice`.
+ * `duplicateSlice` if the session has another slice with the name of `FilesystemSnapshots`.
  *
  * @category constructors
  * @since 0.1.0

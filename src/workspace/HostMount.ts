@@ -2,7 +2,7 @@
  * Copies directories and files of the machine into any filesystem. A mount is plain data. The sources must be in allowed roots.
  * A call copies all mounts or none.
  *
- * - Files are copied with their permission bits, if both sides have them.
+ * - Files are copied with their permission bits, if the machine and the filesystem have permission bits.
  * - Directories are created only where files need them.
  * - Existing directories are merged, and existing files are overwritten. If two mounts have the same target, the later mount
  *   wins.

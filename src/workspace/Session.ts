@@ -53,8 +53,8 @@ export interface SliceChanged {
 }
 
 /**
- * The items of all slices at one moment, and references to data that participants keep outside the session. A snapshot can be
- * used only with its own session.
+ * The items of all slices at one moment, and references to the data of participants. A participant is a component outside the
+ * slices that is captured and restored with the session. A snapshot can be used only with its own session.
  *
  * @since 0.1.0
  */
@@ -118,10 +118,10 @@ export interface Operations extends Slices {
   readonly restore: (snapshot: SessionSnapshot) => Effect.Effect<void, SessionError>
   /** Restores the snapshot with this id. */
   readonly rollback: (id: string) => Effect.Effect<void, SessionError>
-  /** Runs the part of `restore` that can fail. The caller must call this inside `exclusively`. */
+  /** Runs the part of `restore` that can fail. Must be called inside `exclusively`. */
   readonly prepare: (snapshot: SessionSnapshot) => Effect.Effect<Prepared, SessionError>
   /**
-   * Runs the effect while no other caller changes the session or its participants. The effect itself may change them.
+   * Runs the effect while no other caller changes the session or its participants. The effect itself may change both.
    *
    * A caller that also locks a filesystem outside the session must lock the filesystem first, as `Checkpoint` and dumps do.
    */
@@ -268,7 +268,7 @@ export interface LoadTreeOptions<E = never> extends LoadOptions {
  */
 export interface LoadedTree {
   readonly session: Operations
-  /** The absolute path of the archive. It is valid until the next dump with the same id. */
+  /** The absolute path of the archive, which is valid until the next dump with the same id. */
   readonly archive?: string
 }
 

@@ -289,7 +289,7 @@ export { VfsFile, VfsPath, VirtualFileSystem } from "./vfs/files.ts"
  */
 export interface Options extends Omit<CommonOptions, "policy"> {
   /**
-   * The mounts to copy before the first call, and again after each reset. They are copied even if other options forbid writing.
+   * The mounts to copy before the first call and after each reset, even if other options forbid writing.
    *
    * @default none
    */
@@ -299,7 +299,8 @@ export interface Options extends Omit<CommonOptions, "policy"> {
   /** The time at which the directory is created and filled: `eager` at once, `lazy` at the first call. @default "eager" */
   readonly start?: "eager" | "lazy" | undefined
   /**
-   * The parent directory of the directories. If a session has several filesystems, only the option of the first one is used.
+   * The parent directory of the directories. If a session has several filesystems, only the option of the first filesystem is
+   * used.
    *
    * @default os.tmpdir()
    */
@@ -320,7 +321,7 @@ export interface VfsState {
    * reset changes the path. Fails with Unavailable if the directory cannot be created.
    */
   readonly rootPath: Effect.Effect<string, BackendError>
-  /** The entries of the latest copy of these mounts. Empty before the first copy. */
+  /** The entries of the latest copy of these mounts, or an empty list before the first copy. */
   readonly previews: Effect.Effect<ReadonlyArray<Preview>>
 }
 

@@ -107,7 +107,7 @@ const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Contex
 
 const makeGrounds = (workspace: Section<unknown> | undefined, session: object): ToolSources => {
   const memories = new WeakMap<Algebra, Memory.Memory>()
-  // Each filesystem has its own memory, because the same path names a different file on each filesystem.
+  // Keep a separate record of read files for each filesystem, because the same path names a different file on each filesystem.
   const memoryOf = (filesystem: Algebra): Memory.Memory => {
     const known = memories.get(filesystem) ?? Memory.make(session)
     memories.set(filesystem, known)

@@ -78,8 +78,8 @@ export const makeFlow = (): Flow => {
   }
 }
 
-// Splits standard input into messages, one per line. A line that is too long or not a message is answered here and not passed
-// on, because the server must survive any input.
+// Splits standard input into messages, one per line. A line that is too long or not a message is answered with an error and not
+// passed on, because the server must survive any input.
 
 interface Lines {
   readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>

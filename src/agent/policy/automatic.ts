@@ -1,5 +1,5 @@
 /**
- * Takes a snapshot before the first change of a session and before each removal of a directory, so that they can be undone. The
+ * Takes a snapshot before the first change of a session and before each removal of a directory, so that both can be undone. The
  * call continues even if the snapshot fails; its result then says why there is no snapshot.
  */
 import * as Effect from "effect/Effect"
@@ -141,7 +141,7 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
       const result = yield* call
       const { first } = state
       if (!result.success) {
-        // Another call may have relied on the checkpoint meanwhile.
+        // Keep the checkpoint if another call has relied on it meanwhile.
         const isShared = () => own?.isFirst === true && first?.isShared === true
         if (own === undefined || isShared()) return result
         if (yield* hasChanged(snapshots, own.outcome)) {
@@ -171,7 +171,7 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
     Effect.map(Effect.serviceOption(Snapshots), (service) => ({
       name: "automatic",
       around: <V, R>(invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) =>
-        // A restore takes a snapshot of the current state itself.
+        // A restore needs no checkpoint, because it takes a snapshot of the current state itself.
         Option.isNone(service) || !needsCheckpoint(invocation) || invocation.past === "restores"
           ? call
           : kept(service.value, invocation, call)

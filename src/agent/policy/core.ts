@@ -42,7 +42,7 @@ export interface Invocation {
   readonly mutates: boolean
   /** The call's use of snapshots. Only this package's snapshot tools have this property. */
   readonly past?: AnyDefinition["past"]
-  /** The versions that this session has seen. */
+  /** The file versions that this session has seen. */
   readonly memory: Memory
   /** The filesystem without any policy. */
   readonly filesystem: Algebra
@@ -123,7 +123,7 @@ export const inForce: Effect.Effect<ReadonlyArray<Policy>> = Effect.flatMap(Poli
   })
 )
 
-/** Merges two contexts; the second wins, but the policies of both are kept. */
+/** Merges two contexts. Services of the second context win, except that the policies of both contexts are kept. */
 export const mergeContexts = (first: Context.Context<never>, second: Context.Context<never>): Context.Context<never> => {
   const both = Context.merge(first, second)
   const given = new Set([...Context.get(first, Policies), ...Context.get(second, Policies)])

@@ -146,7 +146,7 @@ export interface MountOptions {
    * The files to copy into the workspace, once and in order. Later mounts overwrite the files of earlier mounts. @default none
    */
   readonly mounts?: ReadonlyArray<HostMount> | undefined
-  /** The absolute directories that must contain the sources of all mounts. @default none, which refuses every mount */
+  /** The absolute paths of the directories that may contain the sources of mounts. @default none, which refuses every mount */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
 }
 
@@ -248,7 +248,7 @@ export interface CommonOptions<T extends AnyDefinition<unknown> = AnyDefinition,
   /** The session that owns the section. In another session, the section's tools refuse calls. @default any session */
   readonly session?: Session.Operations | undefined
   /**
-   * The absolute directory that stores the snapshots. The snapshots remain after the section ends.
+   * The absolute path of the directory that stores the snapshots. The snapshots remain after the section ends.
    * @default a temporary directory, removed with the filesystem
    */
   readonly snapshotDirectory?: string | undefined

@@ -164,7 +164,8 @@ const page = (window: Window, requestedOffset: number, settings: PageBudget): Pa
   }
 }
 
-// A window of bytes as base64. Its length is a multiple of three bytes, so that windows can be joined before or after decoding.
+// A window of bytes as base64. The length of a window is a multiple of three bytes, so that windows can be joined before or
+// after decoding.
 
 interface BytesWindow {
   readonly path: string
@@ -223,7 +224,7 @@ const bytesPage = (
 
 const maxLines = 2000
 const maxImageBytes = 5 * 1024 * 1024
-/** The largest number of bytes in one result. A small budget reduces it further. */
+/** The largest number of bytes in one result. A small budget reduces this number. */
 const maxBytes = 256 * 1024
 /** The largest text file, in bytes, that is read to its end for one page. */
 const maxTextBytes = standard.maxReadBytes

@@ -68,7 +68,7 @@ const checkPrecondition = (options: Precondition | undefined): Fault | undefined
     : invalidArgument("ifMatch", "it must be a version, or null if the file must not exist")
 }
 
-/** Rejects an empty path. It would mean the root, but the caller has probably forgotten the name. */
+/** Rejects an empty path. An empty path would mean the root, but the caller has probably forgotten the name. */
 const checkName = (input: string): Fault | undefined => (input === "" ? invalidPath("it is empty; name a file") : undefined)
 
 const checkOptions = (options: WriteOptions | undefined): Fault | undefined => {

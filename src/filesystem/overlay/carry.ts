@@ -87,7 +87,7 @@ const createEntryAt = (
     : Effect.flatMap(from.links.read(path), (target) => links.make(at, target))
 }
 
-/** Tests whether renames are permitted. Without them, an entry cannot be staged under a temporary name. */
+/** Tests whether renames are permitted. Without renames, an entry cannot be staged under a temporary name. */
 export const canRename = (port: Backend, path: FsPath.FsPath): boolean => port.rules?.permits?.("delete", path) !== false
 
 /** Creates an entry directly under its final name. The content appears in one step, but the mode is set later. */

@@ -117,8 +117,8 @@ const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, uppe
   })
 
   /**
-   * Restores the times and modes of new directories. This must come last, because creating entries in a directory
-   * changes its time and needs write permission.
+   * Restores the times and modes of new directories. Runs last, because creating entries in a directory changes its time and
+   * needs write permission.
    */
   const restoreTimesAndModes = (created: CreatedDirectories): Effect.Effect<void> =>
     Effect.forEach(

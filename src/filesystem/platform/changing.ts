@@ -15,8 +15,8 @@ import { deleteActions, moveActions, writeActions } from "../operations/call.ts"
 import { type Bridge, maskMode, permissionBits } from "./bridge.ts"
 import { badArgument, toPlatform } from "./errors.ts"
 
-// Temporary files and directories. They are ordinary entries with random names, in the given directory or in the root,
-// because a filesystem has no system directory for them.
+// Temporary files and directories are ordinary entries with random names, in the given directory or in the root, because a
+// filesystem has no system directory for temporary files.
 
 type Temporary = Pick<FileSystem, "makeTempDirectory" | "makeTempDirectoryScoped" | "makeTempFile" | "makeTempFileScoped">
 

@@ -184,7 +184,7 @@ interface StagingOptions {
   readonly path: string
   readonly isReadable: boolean
   readonly before: FileStat
-  /** The initial content, which is empty if this is `undefined`. The handle must stay open while the content is used. */
+  /** The initial content, or `undefined` if the content is empty. The handle must stay open while the content is used. */
   readonly base: Handle | undefined
   /** The version of `base` when the handle was opened. Another program may write to the same file later. */
   readonly version: string | undefined

@@ -1,4 +1,4 @@
-/** The limits of a command, checked before it runs. The sandbox itself may refuse more. */
+/** The limits of a command, checked before it runs. The sandbox may have stricter limits. */
 import { InvalidArgument } from "../../model/FsError.ts"
 import { codePoints, root } from "../../model/FsPath.ts"
 import { whole } from "../../model/words.ts"

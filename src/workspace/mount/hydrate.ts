@@ -299,7 +299,7 @@ const copyStaged = Effect.fnUntraced(function* (
   const { after, before, files: ends } = yield* buildTrees(port, plannedFiles)
   const transaction = { before, after: after(({ origin }) => ids.get(origin)!), content: contentsOf(ends) }
   const exchanged = Effect.mapError(runTransaction<SourceFailure>(port, transaction), withCallerPath(ends))
-  // A transaction moves replaced files to a staging directory. This is not a deletion, so write permission is enough.
+  // A transaction moves replaced files to a staging directory. The move is not a deletion, so write permission is enough.
   yield* port.rules?.permits?.("delete") === false ? Effect.provideService(exchanged, TakingBack, true) : exchanged
 })
 

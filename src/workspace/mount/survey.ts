@@ -141,7 +141,7 @@ export const makeOpener = Effect.gen(function* () {
 })
 
 export interface SourceFile {
-  /** The path below the source. If the source is a file, the name of the file. */
+  /** The path below the source, or the name of the source if it is a file. */
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly sizeBytes: number

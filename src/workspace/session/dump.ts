@@ -1,6 +1,6 @@
 /**
  * Dumps a tree of sessions to one file. The file names the archive next to it by its hash. The rename of the file therefore
- * publishes both, even if the archive is renamed later.
+ * also publishes the archive, even if the archive is renamed later.
  */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -30,8 +30,8 @@ import { type ArchiveName, encode, maxTextBytes, namedHashesIn, type SessionReco
 import { type Session, sessionOf, type SliceItems } from "./session.ts"
 
 // Decides which existing files a new dump may replace, because another program may have its own `{id}.fs.zip` in the directory.
-// An archive is replaced only if the `.jsonl` file contains its hash. This is the hash of the current archive, or of the
-// archive that an unfinished dump was replacing.
+// An archive is replaced only if the `.jsonl` file contains its hash, either as the current archive or as the archive that an
+// unfinished dump was replacing.
 
 interface EarlierDump {
   /** The SHA-256 of the archive, if it belongs to the earlier dump. */

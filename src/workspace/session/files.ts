@@ -144,7 +144,9 @@ export const writeNew = <E, R>(
     (descriptor) => Effect.sync(() => Fs.closeSync(descriptor))
   )
 
-/** Flushes a directory, so that the names in it survive a loss of power. Some systems do not support this. */
+/**
+ * Flushes a directory, so that the names in it survive a loss of power. Does nothing on a system that cannot flush directories.
+ */
 export const flushDirectory = (directory: string): void => {
   try {
     syncDirectoryNow(directory)

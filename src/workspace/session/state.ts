@@ -21,7 +21,7 @@ interface Share {
   readonly kept: Kept
 }
 
-/** Runs all effects, even if some die. Then dies with the causes of all that died. */
+/** Runs all effects, even if some die. Then dies with the causes of all effects that died. */
 export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const reasons: Array<Cause.Reason<never>> = []
@@ -346,8 +346,8 @@ export class SessionSnapshots {
   }
 
   /**
-   * Returns the participants that joined after the snapshot. A restore resets them, as it resets slices that were installed
-   * later.
+   * Returns the participants that joined after the snapshot. A restore resets these participants, like slices that were
+   * installed later.
    */
   #newcomers({ shares }: TakenSnapshot): ReadonlyArray<Participant> {
     return [...this.#participants.values()].filter(

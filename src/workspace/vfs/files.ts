@@ -56,7 +56,7 @@ export const VfsFile = Schema.Struct({
   /** The segments of the path, relative to the root. */
   path: valuePath("standard"),
   /**
-   * The encoding. `utf-8` for text without NUL, and `binary` for other contents. `null` after an append to a file of unknown
+   * The encoding: `utf-8` for text without NUL, `binary` for other contents, or `null` after an append to a file of unknown
    * encoding.
    */
   encoding: Schema.NullOr(Schema.String),
@@ -107,7 +107,7 @@ const fileOf = (path: FsPath.FsPath, facts: Omit<VfsFile, "path">): VfsFile =>
 export const get = (self: Files, path: FsPath.FsPath): VfsFile | undefined =>
   Option.getOrUndefined(HashMap.get(self.byPath, keyOf(self, path)))
 
-/** Returns the path itself if it is a file. Otherwise returns the files below it. */
+/** Returns the path itself if it is a file. Otherwise returns the files below the path. */
 export const filesWithin = (self: Files, path: FsPath.FsPath): ReadonlyArray<FsPath.FsPath> => {
   if (get(self, path) !== undefined) return [path]
   const key = keyOf(self, path) as FsPath.FsPath

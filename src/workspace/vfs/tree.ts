@@ -204,7 +204,7 @@ export interface Tree {
   readonly dispose: Effect.Effect<void>
 }
 
-/** Creates a directory, fills it with `fill`, and opens it. If this fails or `fill` is interrupted, removes the directory. */
+/** Creates a directory, fills it with `fill`, and opens it. If a step fails or `fill` is interrupted, removes the directory. */
 export const make = (
   parentScope: Scope.Scope,
   parentDirectory: ParentDirectory,
