@@ -127,7 +127,7 @@ export interface Versioning<Arguments extends ReadonlyArray<unknown>, Options, R
 
 export {
   /**
-   * Gives a function the type `Versioning`. Decorators use it for their `read`, `write` and similar functions.
+   * Gives a function the type `Versioning`, for the `read`, `write` and similar functions of decorators.
    *
    * @since 0.1.0
    */
@@ -171,7 +171,7 @@ export interface WriteOptions extends Precondition, Versioned {
 export interface ReadOptions extends Versioned {
   /** The 0-based first line. @default 0 */
   readonly offset?: number | undefined
-  /** The number of lines; -1 means all, 0 none. @default Limits.defaultReadLimit */
+  /** The number of lines; -1 means all, and 0 means none. @default Limits.defaultReadLimit */
   readonly limit?: number | undefined
   /** An encoding label of TextDecoder. @default "utf-8" */
   readonly encoding?: string | undefined

@@ -34,8 +34,8 @@ interface Difference {
   readonly _tag: "Added" | "Modified" | "Removed"
   readonly path: FsPath.FsPath
   /**
-   * The most significant difference. `kind` includes entries that exist in only one tree; `mode` includes a name in
-   * another case.
+   * The most significant difference. `kind` also means that only one tree has the entry, and `mode` that its names differ in
+   * case.
    */
   readonly extent: "kind" | "content" | "mode" | "time"
 }
@@ -356,8 +356,7 @@ const toChanges = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 
 /**
- * Returns the differences to the lower filesystem in path order: kind, content, target and permission bits of all
- * entries.
+ * Returns the entries that differ from the lower filesystem in kind, content, target or permission bits, in path order.
  *
  * Fails with Unsupported on a filesystem that `overlay` did not return, such as a decorated overlay.
  *

@@ -140,9 +140,9 @@ const ambiguousPlaces = (...places: ReadonlyArray<number>): HunkPlace => ({ _tag
 
 interface LineSearch {
   readonly matchesAt: (at: number) => boolean
-  /** Returns the first place at or after `from`, or -1. */
+  /** Returns the first place at or after `from`, or -1 if there is none. */
   readonly next: (from: number) => Steps<number>
-  /** Returns the last place within the bounds, both inclusive, or -1. */
+  /** Returns the last place within the bounds, both inclusive, or -1 if there is none. */
   readonly last: (to: number, minimum: number) => Steps<number>
 }
 

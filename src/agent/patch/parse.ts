@@ -63,8 +63,8 @@ interface Heading {
 const rangePattern = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))?(?: @@|\s*$)/
 
 /**
- * Parses a heading with @@. Models mix the two patch formats. Numbers in a heading are line numbers in both formats, and other
- * text is a line to search for.
+ * Parses a heading with @@ of either patch format, because models mix both formats. Numbers in a heading are line numbers, and
+ * other text is a line to search for.
  */
 const headingOf = (line: string): Heading => {
   const found = rangePattern.exec(line)

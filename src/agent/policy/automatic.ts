@@ -48,7 +48,8 @@ const isAutomatic = (snapshots: Operations, snapshot: FilesystemSnapshot): Effec
   })
 
 /**
- * Forgets the oldest checkpoints, but never the first one of this session, because results of the session offer it for undo.
+ * Forgets the oldest checkpoints, but never the first checkpoint of this session, because results of the session offer it for
+ * undo.
  */
 const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: ReadonlyArray<FilesystemSnapshot>, state: State) {
   const first = state.first?.outcome.snapshot?.snapshotId

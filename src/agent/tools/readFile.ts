@@ -1,5 +1,6 @@
 /**
- * Decodes text by its byte order mark, and shows images. For other binary files the result states only the type and the size.
+ * The tool `read_file`: decodes text by its byte order mark, and returns images for the model to see. For other binary files
+ * the result states only the type and the size.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

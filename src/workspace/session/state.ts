@@ -219,7 +219,7 @@ export class State {
   }
 }
 
-/** Notifies all users of cells, even if one throws. Then throws the first error. */
+/** Notifies all users of cells other than `except`, even if one throws. Then throws the first error. */
 const notifyHolders = (entries: ReadonlyArray<InstalledSlice>, except: CellHolder | undefined): void => {
   const errors: Array<unknown> = []
   for (const entry of entries) {
