@@ -126,7 +126,7 @@ describe("the message of a failure", () => {
           permission: "permi",
           readOnly: "read-only",
           escape: "out of the root",
-          root: "below it",
+          root: "below this path",
           link: "link",
           policy: "policy",
           busy: "moment"

@@ -182,7 +182,7 @@ const ofConflicts: ReadonlyArray<Row> = [
       fails(
         "edit_file",
         { path: "a", old_string: "1", new_string: "one", if_match: v("1\n2\n3\n4\n") },
-        `"a" has changed since it was read: its current version is ${v("1\n2\nthree\n4\n")}; line 3 changed. Read it again with read_file, then make the changes that are still needed.`
+        `"a" has changed since it was read: its current version is ${v("1\n2\nthree\n4\n")}; line 3 changed. Read the file again with read_file, then make the changes that are still needed.`
       )
     ],
     left: { a: "1\n2\nthree\n4\n" }

@@ -57,7 +57,7 @@ export const four: ReadonlyArray<Row> = [
     name: "list_directory is empty for a missing directory, and fails for a file and outside of the root",
     tree: { ...files, none: directory },
     calls: [
-      ok("four/list_directory", { path: "gone" }, "gone does not exist yet: it is empty", {
+      ok("four/list_directory", { path: "gone" }, "gone does not exist yet, so it has no entries", {
         path: "gone",
         directories: [],
         files: []
@@ -233,7 +233,10 @@ export const four: ReadonlyArray<Row> = [
       ok("four/delete_file", { path: ".hidden" }, "Deleted .hidden: 1 file", { path: ".hidden", deleted: 1 }),
       ok("four/delete_file", { path: "out" }, "Deleted out: 1 file", { deleted: 1 }),
       fails("four/delete_file", { path: "d" }, /^There is no file or directory "d"\. /),
-      ok("four/delete_file", { path: "d", allow_missing: true }, "d did not exist: nothing deleted", { path: "d", deleted: 0 }),
+      ok("four/delete_file", { path: "d", allow_missing: true }, "d did not exist, so nothing was deleted", {
+        path: "d",
+        deleted: 0
+      }),
       fails("four/delete_file", { path: "." }, /^The root cannot be removed/),
       fails("four/delete_file", { path: "" }, /^The argument path is invalid: it must not be blank\. /),
       fails("four/delete_file", { path: "d/../../x" }, /is not a valid path/)

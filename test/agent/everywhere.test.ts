@@ -74,7 +74,7 @@ describe("the advice of read_file for an entry that is neither a file nor a dire
       const root = yield* directory
       execFileSync("mkfifo", [join(root, "pipe")])
       const { message } = yield* Effect.provide(call(tools["read_file"]!, { path: "pipe" }), PosixHost.layer({ root }))
-      assert.include(message, "Leave it alone")
+      assert.include(message, "Leave this entry alone")
       assert.notInclude(message, "List")
     })
   )

@@ -47,7 +47,7 @@ describe("a missing service", () => {
       assert.isFalse(result.success)
       assert.strictEqual(
         result.message,
-        'asking could not run: the service "test/Weather" is not provided. Go on without it and tell the user.'
+        'asking could not run: the service "test/Weather" is not provided. Go on without this tool, and tell the user.'
       )
       assert.strictEqual((yield* run.call("other", {})).message, "other")
       assert.deepStrictEqual(

@@ -40,7 +40,7 @@ const policed = Layer.provideMerge(
 const list = Snapshots.Snapshots.use(({ list }) => list)
 const tags = Effect.map(list, (all) => all.map(({ tag }) => tag))
 
-const checkpoint = /\nCheckpoint ([0-9a-f]{8}) holds all files as they were before (.*); restore \1 brings them back\.$/
+const checkpoint = /\nCheckpoint ([0-9a-f]{8}) contains all files as they were before (.*); restore \1 brings them back\.$/
 const idIn = ({ message }: ToolResult<unknown>): string => checkpoint.exec(message)?.[1] ?? `no checkpoint in ${message}`
 
 describe("automatic checkpoints", () => {
@@ -216,7 +216,7 @@ describe("automatic checkpoints", () => {
       )
       assert.isTrue(success)
       assert.isAtMost(message.length, 400)
-      assert.match(message, /Checkpoint [0-9a-f]{8} holds/)
+      assert.match(message, /Checkpoint [0-9a-f]{8} contains/)
     }).pipe(Effect.provide(policed, { local: true }))
   )
 })

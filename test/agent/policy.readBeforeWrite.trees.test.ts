@@ -153,7 +153,7 @@ describe("readBeforeWrite on directories", () => {
       const { call, fs } = yield* session(yield* memory(many), Policy.readBeforeWrite)
       const { message, success } = yield* call("rm", { path: "d" })
       assert.isFalse(success)
-      assert.include(message, '"d" holds more than 10,000 entries')
+      assert.include(message, '"d" has more than 10,000 entries')
       assert.isTrue(yield* fs.exists("d/0"))
     }).pipe(Effect.orDie)
   )

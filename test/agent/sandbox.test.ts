@@ -214,7 +214,7 @@ describe("shell", () => {
   it.effect("says that a process was refused, and what to do", () =>
     Effect.gen(function* () {
       const { message } = yield* answered(shell, { command: ["make"] }, { exitCode: 2, processLimit: 256 })
-      assert.match(message, /^exit code 2 .*a process was refused because only 256 are allowed \(run fewer at once/)
+      assert.match(message, /^exit code 2 .*a process was refused because only 256 are allowed \(run fewer processes at once/)
     })
   )
 

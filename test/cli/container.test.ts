@@ -143,7 +143,10 @@ describePodman("with podman", () => {
         ["shell", "eval", "read_file", "snapshot"]
       )
       const ran = await call(client, "shell", { command: ["sh", "-c", "echo made > by-agent.txt; id -u"] })
-      assert.match(ran.text, new RegExp(`^exit code 0 .*\nstdout:\n${Fs.statSync(root).uid}\nCheckpoint \\w+ holds all files`))
+      assert.match(
+        ran.text,
+        new RegExp(`^exit code 0 .*\nstdout:\n${Fs.statSync(root).uid}\nCheckpoint \\w+ contains all files`)
+      )
       const read = await call(client, "read_file", { path: "by-agent.txt" })
       assert.include(read.text, "| made\n")
     } finally {

@@ -149,7 +149,7 @@ describe("mcp", () => {
     Effect.gen(function* () {
       const write = ["write_file", { path: "new.txt", content: "new" }] as const
       const kept = yield* asked(["--backend", "memory"], write)
-      assert.match(JSON.stringify(kept.answers[0]), /Checkpoint [0-9a-f]{8} holds all files .* restore with .*snapshot_id/)
+      assert.match(JSON.stringify(kept.answers[0]), /Checkpoint [0-9a-f]{8} contains all files .* restore with .*snapshot_id/)
       const without = yield* asked(["--backend", "memory", "--no-snapshots"], write)
       assert.notInclude(JSON.stringify(without.answers[0]), "heckpoint")
       assert.notInclude(without.tools, "snapshot")

@@ -351,7 +351,7 @@ describe("the virtual filesystem of a session", () => {
       const { known, listed, text } = yield* Tools.withoutMountsItStartsEmpty
       assert.deepStrictEqual<unknown>(listed, { path: ".", directories: [], files: [] })
       assert.deepStrictEqual(known, {})
-      tells(text, /It is empty at the beginning: /)
+      tells(text, /This filesystem is empty at the beginning: /)
     })
   )
 

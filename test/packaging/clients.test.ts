@@ -103,7 +103,7 @@ describe("the documented configurations of MCP clients", () => {
 
       if (configuration.mayChange) {
         const written = await call("write_file", { path: "docs/new.md", content: "new\n" })
-        assert.match(written.text, /Checkpoint \w+ holds all files/)
+        assert.match(written.text, /Checkpoint \w+ contains all files/)
         assert.strictEqual(readFileSync(join(project, "docs/new.md"), "utf8"), "new\n")
         assert.isFalse((await call("snapshot", { tag: "mine" })).isError)
         const edited = await call("edit_file", { path: "src/a.ts", old_string: "one", new_string: "two" })
