@@ -44,7 +44,10 @@ const makeLineNumberer = (): ((bytes: Uint8Array) => Steps<Lines>) => {
  */
 const maxSteps = 20_000_000
 
-/** A comparison as counts of changed lines. Each side has one count before each unchanged line, and one after the last. */
+/**
+ * A comparison as counts of changed lines. Each side has one count before each unchanged line, and one count after the last
+ * unchanged line.
+ */
 interface Gaps {
   readonly before: Array<number>
   readonly after: Array<number>
@@ -150,8 +153,8 @@ const edits = function* (before: Lines, after: Lines): Steps<ReadonlyArray<Edit>
   return yield* editsOf(gaps)
 }
 
-// A three-way merge of texts by lines. Every byte of the result comes from one of the three texts. A change of one side is
-// taken. Overlapping or adjacent changes of both sides are a conflict, as in git, if their lines differ.
+// A three-way merge of texts by lines. Every byte of the result comes from one of the three texts. A change that only one
+// side made is taken. Overlapping or adjacent changes of both sides are a conflict, as in git, if their lines differ.
 
 export type Side = "ours" | "theirs"
 
@@ -288,7 +291,7 @@ export const Hunk = Schema.Struct({ base: LineRange, ours: LineRange, theirs: Li
 export type Hunk = typeof Hunk.Type
 
 /**
- * The version of one side at a path.
+ * The entry of one side at a path.
  *
  * @since 0.1.0
  */

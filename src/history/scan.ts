@@ -103,7 +103,7 @@ export interface Census {
 export interface ScanOptions<E> {
   readonly previous?: Scan | undefined
   readonly sink?: ContentSink<E> | undefined
-  /** The threads that read files, if the port can lend directories. */
+  /** The threads that read files, if the history of the port has `lend`. */
   readonly threads?: Threads | undefined
   /** Tests whether the sink still has the content with an id of the previous scan. @default always true */
   readonly hasContent?: ((id: string) => boolean) | undefined
@@ -151,9 +151,11 @@ interface DirectoryDraft {
   readonly path: FsPath
   readonly mode: number | undefined
   readonly before: StampedDirectory | undefined
-  /** The stamp with which the directory was found. */
+  /** The stamp of the directory in the listing of its parent. */
   readonly foundStamp: Stamp | undefined
-  /** The stamp for the entries. Absent until it is certain that the listed directory is the one that was found. */
+  /**
+   * The stamp that is valid for the entries. Absent until the listed directory is known to be the directory of `foundStamp`.
+   */
   stamp: Stamp | undefined
   /** The number of entries in the listing. If the tree contains fewer, the directory gets no stamp. */
   listedEntries: number
@@ -300,7 +302,10 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   const pendingSteps: Array<WalkStep> = [{ above: undefined, segment: "", draft: top, unread: 0 }]
   let requestedCount = 0
   let device: number | undefined
-  /** Adds the unknown directories below a known directory. The known directory is not open, so they are opened by path. */
+  /**
+   * Adds the directories below a known directory that must be listed. They are opened by path, because the known directory
+   * is not open.
+   */
   const pushUnknown = (known: DirectoryDraft): void => {
     const pending = [known]
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -609,7 +614,7 @@ const readInThreads = <E>(
   })
 }
 
-/** Returns the stamp of a directory, or `undefined` if the tree does not contain all its entries. */
+/** Returns the stamp of a directory, or `undefined` if the tree lacks an entry of the directory. */
 const wholeStampOf = ({ entries, listedEntries, stamp }: DirectoryDraft): Stamp | undefined =>
   entries.size === listedEntries ? stamp : undefined
 

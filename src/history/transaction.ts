@@ -30,8 +30,8 @@ export interface TransactionGoal<E> extends StagingSource<E> {
 }
 
 /**
- * Reports a Mismatch as a change by another program. Use this function only for contents that are byte arrays, because only
- * another program can change these after the check.
+ * Reports a Mismatch as a change by another program. Only valid for contents in byte arrays, because no other cause of a
+ * Mismatch exists for them.
  */
 export const mismatchToFault = (error: Fault | Mismatch): Fault =>
   error._tag === "Mismatch"

@@ -169,7 +169,8 @@ const graftAt = (
 }
 
 /**
- * Returns `onto` in which each path and everything below it is as in `from`. A path that `from` does not contain is removed.
+ * Returns a copy of `onto` in which each path, with everything below it, comes from `from`. A path that `from` does not
+ * contain is removed.
  *
  * Missing parent directories are created with the attributes that they have in `from`. If a parent is not a directory, a
  * directory replaces it.

@@ -27,7 +27,7 @@ const relativePathBetween = (from: ReadonlyArray<string>, to: ReadonlyArray<stri
  * Returns a function that converts absolute targets below the root. `roots` returns all absolute paths of the root,
  * with slashes.
  *
- * A root path that contains ".." is ignored, because its text does not determine where it leads.
+ * A root path that contains ".." is ignored, because a symlink can change where ".." leads.
  */
 export const makeRelativeTargets =
   (roots: () => ReadonlyArray<string>): NonNullable<Links["relative"]> =>

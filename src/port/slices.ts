@@ -11,7 +11,7 @@ import type { Slice } from "../model/Slice.ts"
 export type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
- * Wraps the slow part of a capture or a preparation, in which an interruption is safe.
+ * The wrapper of the slow part of a capture or a preparation, in which an interruption is safe.
  *
  * The part is interruptible if the caller of the session is interruptible. If a rollback runs because of an
  * interruption, the part is uninterruptible.
@@ -39,7 +39,7 @@ export interface Kept {
    * `prepare` can run any number of times; the captured state does not change.
    */
   readonly prepare: Effect.Effect<Prepared, SessionError>
-  /** Frees the captured state, after the last call that could request it. */
+  /** Frees the captured state. Called after the last use of the state. */
   readonly release: Effect.Effect<void>
 }
 

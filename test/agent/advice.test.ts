@@ -68,7 +68,7 @@ const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } 
   SnapshotRestoreError: new SnapshotRestoreError({
     snapshotId: "1",
     reason: "incompatible",
-    detail: "the snapshot was taken of another root"
+    detail: "the snapshot belongs to another root"
   }),
   ArchiveError: new ArchiveError({ entry: "files/a", reason: "corrupt", detail: "its checksum is wrong" }),
   SessionError: new SessionError({

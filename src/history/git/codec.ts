@@ -42,8 +42,8 @@ const needsPrefix = (name: string): boolean =>
   name.startsWith(namePrefix) || specialNamePattern.test(name.replace(ignorableCharacters, "").replace(noncharacterTail, ""))
 
 /**
- * Tests for a backslash. Git's check for NTFS splits a name at each backslash, also after the prefix. So a name with a
- * backslash is stored in hexadecimal.
+ * Tests whether a name contains a backslash. Git's check for NTFS splits a name at each backslash, also after the prefix. So
+ * a name with a backslash is stored in hexadecimal.
  */
 const hasBackslash = (name: string): boolean => name.includes("\\")
 

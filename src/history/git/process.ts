@@ -36,7 +36,7 @@ export interface RunOptions {
 
 export interface Running {
   readonly child: ChildProcessWithoutNullStreams
-  /** Settles when the process has ended and its output was read completely. Never rejects. */
+  /** A promise that resolves when the process has ended and its output was read completely. The promise never rejects. */
   readonly end: Promise<End>
 }
 

@@ -144,8 +144,8 @@ const writeText = (directory: string, name: string, text: string): void => {
 }
 
 /**
- * Fills a new store. The config is written last. A directory without a config is not a repository for git, and `open` completes
- * it.
+ * Fills a new store. The config is written last. A directory without a config is not a repository for git, and `open`
+ * completes such a directory.
  */
 const initialize = (directory: string): void => {
   for (const name of directories) makeDirectory(join(directory, name))
@@ -170,8 +170,8 @@ const checkOwner = (directory: string, path: string, isEmpty: boolean): void => 
 }
 
 /**
- * Returns the section and the key of each line. The result only serves to name a changed key in a message, so a misleading
- * syntax does no harm.
+ * Returns the section and the key of each line. Only a message that names a changed key uses the result, so a wrong result
+ * does no harm.
  */
 const keysOf = (text: string): ReadonlyArray<readonly [key: string, line: string]> => {
   let section = ""
@@ -237,7 +237,7 @@ const checkStore = (directory: string): void => {
   const found = forbiddenFiles.find((name) => lstatIfPresent(join(directory, name)) !== undefined)
   if (found !== undefined) throw refused(directory, `the directory contains ${found}`)
   for (const name of directories) {
-    // Create directories of references again, because git removes empty ones.
+    // Create directories of references again, because git removes empty directories.
     if (name.startsWith("refs/")) makeDirectory(join(directory, name))
     checkOwner(directory, join(directory, name), false)
   }
@@ -294,7 +294,10 @@ interface CommitsRead {
   readonly damaged: ReadonlyArray<Damaged>
 }
 
-/** Returns a function that reads the commits of references. It reads each commit once, because an object never changes. */
+/**
+ * Returns a function that reads the commits of references. The function reads each commit once, because an object never
+ * changes.
+ */
 const makeCommitReader = (commitOf: Store["commit"]) => {
   let known: ReadonlyMap<string, Commit> = new Map()
   const commits = (refs: ReadonlyArray<Ref>) =>
@@ -363,7 +366,8 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
       Effect.gen(function* () {
         const ref = yield* find(id)
         if (ref === undefined) return false
-        // Count before the removal. A wrong count does no harm, because it only makes a collection too early or too late.
+        // Count the removal before it happens. A wrong count does no harm, because it only makes a collection too early or
+        // too late.
         yield* Effect.ignore(attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 })))
         return yield* Effect.catch(Effect.as(update(`delete ${refPrefix}${id} ${ref.commit}\n`), true), (fault) =>
           // If another process removed the reference in the meantime, ignore the failure.
@@ -422,7 +426,7 @@ const waitForRemovers = (directory: string, turn: Turns.StoreLock): Effect.Effec
       if (other === undefined) return
       if (i === maxPolls) {
         const entry = join(Turns.directoryOf(directory), other)
-        const detail = `another process has been removing objects in ${directory} for over 30 seconds; if no process does, remove ${entry}`
+        const detail = `another process has been removing objects in ${directory} for over 30 seconds; if no such process exists, remove ${entry}`
         return yield* Effect.fail(storeFault("unavailable", detail))
       }
       yield* pause(pollMillis)

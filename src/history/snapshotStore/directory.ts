@@ -39,13 +39,13 @@ const idOf = (name: string): string | undefined => {
   return whyInvalidId(id) === undefined ? id : undefined
 }
 
-// Archives that belong to dumps. A dump of a session stores its filesystem in `{id}.fs.zip` next to `{id}.jsonl`, which
-// contains the SHA-256 of the archive. A store in the same directory lists and reads such an archive, but never replaces or
-// removes it.
+// Archives that belong to dumps. A dump of a session is the file `{id}.jsonl` and the archive `{id}.fs.zip` of the
+// filesystem. `{id}.jsonl` contains the SHA-256 of the archive. A store in the same directory lists and reads such an
+// archive, but never replaces or removes it.
 
 const archiveEnding = ".fs.zip"
 
-/** Flags that do not follow a symlink and do not block on a pipe. */
+/** The flags that open a file without following a symlink or blocking on a pipe. */
 const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
 const chunkSize = 65_536
@@ -99,7 +99,7 @@ const containsText = async (path: string, text: string, signal: AbortSignal): Pr
 
 const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** Returns the file name of the dump that owns an archive, or `undefined`. Fails with errors of the disk. */
+/** Returns the file name of the dump that owns an archive, or `undefined` if no dump does. Fails with errors of the disk. */
 const dumpOf = (archive: string): Effect.Effect<string | undefined, unknown> =>
   Effect.tryPromise({
     try: async (signal) => {

@@ -69,7 +69,7 @@ const forgottenFault = storeFault("unknown", "the snapshot was forgotten")
 
 /**
  * Returns an effect that opens a resource at its first use and keeps it open for the scope. A failure is not cached, and
- * releases everything that was opened before it.
+ * releases all resources that were opened before the failure.
  */
 const openOnce = <A, E>(scope: Scope.Scope, open: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<Effect.Effect<A, E>> => {
   const opened = Effect.flatMap(Scope.fork(scope), (own) =>

@@ -189,9 +189,9 @@ const isSnapshot = Schema.is(FilesystemSnapshot)
 
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
   if (!strategy.commitRef.test(snapshot.commitRef))
-    return `the commitRef of the snapshot is not one of the kind ${JSON.stringify(strategy.name)}`
+    return `the commitRef of the snapshot does not belong to snapshots of the kind ${JSON.stringify(strategy.name)}`
   if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root)
-    return "the snapshot was taken of another root"
+    return "the snapshot belongs to another root"
   if (snapshot.gitDir !== strategy.gitDir) return "the snapshot is in another store"
   return uuidPattern.test(snapshot.snapshotId) ? undefined : "the snapshotId is not a UUID"
 }

@@ -1,6 +1,4 @@
-/**
- * Copies and removes entries of a port. It also works on disks where renames fail, and in directories that are not writable.
- */
+/** Copies and removes entries of a port, even on disks where renames fail and in directories that are not writable. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { at as locate } from "../../engine/directories.ts"

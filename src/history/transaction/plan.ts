@@ -144,8 +144,8 @@ const haveSameContent = (a: Node, b: Node): boolean =>
 const haveEqualEntries = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
 
 /**
- * Computes the plan. `crossDevice` contains the directories on other disks than their parents. Its values tell which regions
- * are flat.
+ * Computes the plan. `crossDevice` contains the directories on other disks than their parents. A value of the map is true if
+ * the region is flat.
  */
 export const make = (
   port: Backend,
@@ -249,8 +249,8 @@ export const make = (
 }
 
 // Inspects every entry that a transaction will remove or replace, before any change. Each entry must have the kind that the
-// tree says, and a file also the size. A directory must contain no entry that is missing in the tree, because the entry would
-// be lost.
+// tree records, and each file also the recorded size. A directory must contain no entry that is missing in the tree, because
+// the entry would be lost.
 
 const changed = ioError("the entry changed after it was read; try again", "ECHANGED")
 

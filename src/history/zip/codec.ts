@@ -14,10 +14,10 @@ import * as Web from "./webCodec.ts"
 
 export const compressionLevel = 6
 
-/** The largest compression ratio of deflate. A larger recorded size is invalid. */
+/** The largest compression ratio of deflate. An entry whose recorded sizes have a larger ratio is invalid. */
 export const maxDeflateRatio = 1032
 
-/** The bytes of input per step. The output of a step is at most about a thousand times as large. */
+/** The number of input bytes per step. The output of a step is at most about a thousand times as large. */
 const inputChunkBytes = 16 * 1024
 
 type Transform = Zlib.DeflateRaw | Zlib.InflateRaw | Zlib.Gunzip
@@ -36,7 +36,7 @@ export interface Transformer {
 }
 
 export interface Pumping extends Transformer {
-  /** The number of input bytes used. It is less than the input if the compressed data ends earlier. */
+  /** The number of input bytes that were used. Later input bytes follow the end of the compressed data. */
   readonly consumed: number
   readonly close: () => void
 }
