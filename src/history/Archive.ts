@@ -5,7 +5,7 @@
  * reject, so every exported archive can be imported anywhere.
  *
  * A ZIP archive contains the tree below `files/` and ends with `manifest.json`, which has `version` "1", `created_at`,
- * `file_count` and `total_bytes`. With `layout: "plain"` an archive contains only the tree, at the top level of the archive.
+ * `file_count` and `total_bytes`. With `layout: "plain"`, the tree is at the top level of the archive, without a manifest.
  * An import detects the layout by the content and also reads ZIP archives of other tools. Modes, symlinks and empty
  * directories are stored as other tools store them. The same tree at the same time gives the same bytes.
  *
@@ -87,8 +87,8 @@ export interface ExportOptions {
   /** True to fail with ArchiveError at an entry that every import would reject, instead of skipping it. @default false */
   readonly strict?: boolean | undefined
   /**
-   * The function that receives each entry that is skipped because an import would reject it. It is called before the first
-   * byte.
+   * The function that receives each skipped entry, which an import would reject. All calls precede the first byte of the
+   * archive.
    *
    * @default a warning in the log
    */
@@ -112,7 +112,7 @@ interface InternalExportOptions extends Omit<ExportOptions, "excludes"> {
 
 interface ArchiveInProgress {
   readonly bytes: Stream.Stream<Uint8Array, ArchiveError | Fault>
-  /** Returns the number of files and symlinks. Call it after all bytes were read. */
+  /** Returns the number of files and symlinks, after all bytes were read. */
   readonly files: () => number
 }
 
@@ -212,8 +212,8 @@ const collectBytes = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effe
  * - a symlink that leads out of the tree
  * - a FIFO, a socket or a device
  *
- * With `strict` such an entry fails with ArchiveError `name`, `duplicate`, `link` or `unsupported`. A tree that exceeds
- * `Limits.maxArchiveEntries` or `maxArchiveBytes` fails with `tooLarge`.
+ * With `strict`, the export fails at such an entry with ArchiveError `name`, `duplicate`, `link` or `unsupported`. A tree
+ * that exceeds `Limits.maxArchiveEntries` or `maxArchiveBytes` fails with `tooLarge`.
  *
  * @since 0.1.0
  */

@@ -98,7 +98,8 @@ const captureParts = Effect.fnUntraced(function* <F extends Listed>(
   const lent: Array<Part<F>> = []
   let refusesHardlinks = false
   for (const part of parts) {
-    // A directory is skipped if it is missing, or if no descriptor is free. The caller then reads its files and reports why.
+    // A directory is skipped if it is missing, or if no descriptor is free. The caller then reads the files of the directory
+    // and reports the reason.
     const found = yield* Effect.exit(lend(part.path))
     if (!Exit.isSuccess(found)) continue
     const { base } = found.value

@@ -76,7 +76,7 @@ const compare = function* (before: ReadonlyArray<number>, after: ReadonlyArray<n
 /**
  * Moves each block of changed lines down as far as possible, and merges blocks that become adjacent.
  *
- * Then moves the block up to the last position at which the other side has changed lines too.
+ * Then moves each block up to the last position at which the other side has changed lines too.
  */
 const alignGaps = function* (ids: ReadonlyArray<number>, gaps: Array<number>, others: ReadonlyArray<number>): Steps<void> {
   const last = gaps.length - 1
@@ -160,7 +160,7 @@ export type Side = "ours" | "theirs"
 
 export type TextMerge =
   | { readonly _tag: "Merged"; readonly bytes: Uint8Array }
-  /** The merged bytes. They contain the lines of the preferred side in each hunk. */
+  /** The merged bytes, with the lines of the preferred side in each hunk. */
   | { readonly _tag: "Conflicts"; readonly hunks: ReadonlyArray<Hunk>; readonly bytes: Uint8Array }
   | { readonly _tag: "Binary" }
   | { readonly _tag: "TooLarge" }
@@ -265,7 +265,7 @@ export const mergeText = function* (
   return yield* mergeLines(yield* lines(base), yield* lines(ours), yield* lines(theirs), prefer)
 }
 
-/** A path as a string. The path schema would reject the key of a name that is not text. */
+/** The schema of a path. `FsPath` would reject the key of a name that is not text. */
 const Path = Schema.String as unknown as Schema.Codec<FsPath, string>
 
 /**

@@ -27,10 +27,7 @@ import { blobHasher, blobId, type DirectoryNode, type Node } from "./tree.ts"
 
 const maxPrefetchedFiles = 64
 
-/**
- * Wraps a port for a caller that reads `files` in the given order. A file that the port does not return in a batch is read
- * separately.
- */
+/** Wraps a port for a caller that reads `files` in the given order. A file that a batch does not contain is read separately. */
 export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
   const perform = performing(port, "ReadMany")
   if (perform === undefined) return port
@@ -78,7 +75,7 @@ export interface Scan {
   readonly files: number
   readonly bytes: number
   readonly directories: number
-  /** The number of FIFOs, sockets and devices. A tree does not contain them. */
+  /** The number of FIFOs, sockets and devices, which a tree does not contain. */
   readonly others: number
 }
 
@@ -157,7 +154,7 @@ interface DirectoryDraft {
    * The stamp that is valid for the entries. Absent until the listed directory is known to be the directory of `foundStamp`.
    */
   stamp: Stamp | undefined
-  /** The number of entries in the listing. If the tree contains fewer, the directory gets no stamp. */
+  /** The number of entries in the listing. If the tree contains fewer entries, the directory gets no stamp. */
   listedEntries: number
   /** True if the entries are copied from `before`, so that the directory need not be listed. */
   isKnown: boolean
@@ -303,8 +300,8 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   let requestedCount = 0
   let device: number | undefined
   /**
-   * Adds the directories below a known directory that must be listed. They are opened by path, because the known directory
-   * is not open.
+   * Adds the directories to list below a directory that need not be listed. Their reads use paths, because the upper
+   * directory is not open.
    */
   const pushUnknown = (known: DirectoryDraft): void => {
     const pending = [known]

@@ -11,7 +11,7 @@ import { hasherOf, idOf } from "./git/objects.ts"
 
 export interface FileNode {
   readonly kind: "file"
-  /** The POSIX permission bits. Absent if the backend has none. */
+  /** The POSIX permission bits. Absent if the backend has no permission bits. */
   readonly mode?: number | undefined
   readonly sizeBytes: number
   /** The id that git gives to a blob with this content: 40 hexadecimal digits. */

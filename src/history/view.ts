@@ -20,7 +20,7 @@ export interface TreeSource {
   readonly root: string
   readonly caseSensitive: boolean
   readonly tree: DirectoryNode
-  /** Returns the entries of a directory, and fetches them if necessary.@default the entries in the node */
+  /** Returns the entries of a directory, and fetches them if necessary. @default the entries in the node */
   readonly entries?: ((directory: DirectoryNode) => Effect.Effect<ReadonlyMap<string, Node>, Fault>) | undefined
   readonly mode?: ((directory: DirectoryNode) => Effect.Effect<number | undefined, Fault>) | undefined
   /**

@@ -1,5 +1,5 @@
 /**
- * The results of operations. They are plain records, because one operation can return hundreds of thousands of them.
+ * The results of operations. Results are plain records, because one operation can return hundreds of thousands of them.
  *
  * Each record has a companion Schema of the same name for encoding.
  *

@@ -67,7 +67,7 @@ const deniedReasons = {
 export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/AccessDenied")("AccessDenied", {
   ...at,
   why: Schema.Literals(["permission", "readOnly", "escape", "root", "link", "policy", "busy"]),
-  /** Further detail, such as the process that uses the file. */
+  /** A further detail, such as the process that uses the file. */
   detail: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
@@ -504,8 +504,8 @@ export const shownPath = (path: unknown): string => (typeof path === "string" ? 
 /**
  * Converts a fault to the error class of the same tag, with the name of the failed operation and the caller's path.
  *
- * A tag that is not in `tags` becomes an IoError with the tag as its code. This happens only if a backend breaks its
- * contract or the tree changes concurrently.
+ * A tag that is not in `tags` becomes an IoError with the tag as its code. Such a tag occurs only if a backend breaks
+ * its contract or the tree changes concurrently.
  *
  * @since 0.1.0
  */

@@ -250,7 +250,7 @@ export const isWithin = (base: FsPath, path: FsPath): boolean =>
   (path.length > base.length && path.charCodeAt(base.length) === SLASH && path.startsWith(base))
 
 /**
- * Returns the form of a path for a comparison that ignores case.
+ * Returns the lower-case form of a path, for comparisons that ignore case.
  *
  * @since 0.1.0
  */

@@ -109,7 +109,7 @@ export const unlimited: LimitsShape = {
 }
 
 /**
- * The current limits. `Effect.provideService(Limits.Limits, Limits.agent)` tightens them for the wrapped effect.
+ * The current limits. `Effect.provideService(Limits.Limits, Limits.agent)` tightens the limits of the wrapped effect.
  *
  * @example
  * ```ts

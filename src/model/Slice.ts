@@ -9,7 +9,8 @@
 import * as Schema from "effect/Schema"
 
 /**
- * A function that computes the next items from the current items and an event. It must not mutate its arguments.
+ * A function that computes the next items from the current items and an event. The function must not mutate its
+ * arguments.
  *
  * @since 0.1.0
  */

@@ -46,6 +46,6 @@ export interface PackedMatches {
   readonly meta: Int32Array<ArrayBuffer>
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly isAscii: boolean
-  /** The text of each file with matches, in order. */
+  /** The text of each file with matches, in order. `undefined` if the query does not request texts. */
   readonly texts: ReadonlyArray<string> | undefined
 }

@@ -1,9 +1,9 @@
 /**
  * The interface of a backend: seven primitive operations on validated paths.
  *
- * A backend never follows a symlink, never recurses, never retries and never sees the options of a call. It returns
- * `undefined` for an absent path and fails with a plain `Fault`. The engine derives all other operations, once for all
- * backends, so two backends cannot differ in them.
+ * A backend never follows a symlink, never recurses, never retries and never sees the options of a call. A backend
+ * returns `undefined` for an absent path and fails with a plain `Fault`. The engine derives all other operations, once
+ * for all backends, so two backends cannot differ in them.
  *
  * The port laws check this contract:
  *
@@ -128,12 +128,12 @@ export interface Commit {
 }
 
 /**
- * Options of a primitive write.
+ * The options of a primitive write.
  *
  * @since 0.1.0
  */
 export interface WriteHow {
-  /** Wraps the step that publishes the file. Without `commit`, the backend publishes at once. */
+  /** The wrapper of the step that publishes the file. If absent, the backend publishes at once. */
   readonly commit?: Commit | undefined
 }
 
@@ -143,7 +143,10 @@ export interface WriteHow {
  * @since 0.1.0
  */
 export interface Links {
-  /** Reads the target. Fails with InvalidArgument if the path is not a symlink, and with NotFound if it is absent. */
+  /**
+   * Reads the target of a symlink. Fails with NotFound if the path is absent, and with InvalidArgument if it is not a
+   * symlink.
+   */
   readonly read: (path: FsPath) => Effect.Effect<string, Fault>
   /**
    * Reads the target of a symlink in order to follow the symlink. Fails with AccessDenied if the system forbids this.
@@ -166,7 +169,7 @@ export interface Links {
 }
 
 /**
- * Permission bits and times, if a backend can set them.
+ * The operation that sets permission bits and times.
  *
  * @since 0.1.0
  */
@@ -310,7 +313,7 @@ export interface Backend {
   readonly rules?: Rules | undefined
   readonly locks?: Locks | undefined
   /**
-   * Answers requests in one step. Each answer must equal the one that the engine would derive from the primitives.
+   * Answers requests in one step. Each answer must equal the answer that the engine would derive from the primitives.
    * Without `perform`, the engine derives every answer.
    */
   readonly perform?: Perform | undefined
@@ -369,8 +372,8 @@ export interface Interceptor {
    */
   readonly request?: RequestAdvice | undefined
   /**
-   * Receives the bytes that are read and written, by operations and by requests. The function runs after a read, after
-   * a write of bytes, and for each chunk of a written stream. It must not modify the bytes.
+   * Receives the bytes that operations and requests read and write. The function runs after a read, after a write of
+   * bytes, and for each chunk of a written stream. The function must not modify the bytes.
    */
   readonly bytes?: ((direction: "read" | "written", path: FsPath, bytes: Uint8Array) => Effect.Effect<void>) | undefined
 }
@@ -416,7 +419,7 @@ const visibleRequests: ReadonlySet<Request.Tag> = new Set<Request.Tag>([
 ])
 
 const withObservedBytes = (self: Backend, observe: NonNullable<Interceptor["bytes"]>): Backend => {
-  /** Runs a write and reports its bytes. A declined request has neither written anything nor run the stream. */
+  /** Runs a write and passes its bytes to `bytes`. A declined request has written nothing and has not run the stream. */
   const observeWrite = <A, E, R, E2, R2>(
     path: FsPath,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,

@@ -248,8 +248,8 @@ export const override = (self: Perform | undefined, change: (self: Perform) => H
 }
 
 /**
- * Returns a `perform` with the tags of `self`. For each request, the `perform` runs `latest` and forwards the request
- * to its result.
+ * Returns a `perform` with the tags of `self`. Each request first runs `latest`, which returns the `perform` that
+ * answers the request.
  *
  * @since 0.1.0
  */

@@ -2,7 +2,7 @@
  * The interface by which a walk reads directories in parallel, for backends on which this is faster than one `list`
  * after another.
  *
- * Each directory is read through its parent, and the files in it can be searched.
+ * Each directory is opened through its parent, and the files in the directory can be searched.
  */
 import { unavailable } from "../model/Fault.ts"
 import type * as Effect from "effect/Effect"
@@ -62,7 +62,7 @@ export interface Searched {
 }
 
 /**
- * The results of all files in order. Otherwise, the index of the file that exceeded the budget of the pattern, or whose
+ * The results of all files in order, or the index of a file that exceeded the time budget of the pattern, or whose
  * search failed.
  */
 export type BatchSearchResult =
@@ -114,8 +114,8 @@ export interface Explorer<V extends Visit> {
   /**
    * Searches a batch of files. Several calls may run at the same time.
    *
-   * `firstLine` is the first line to search in the first file. `pathOf` returns the path of a match for the index of
-   * its file.
+   * `firstLine` is the first line to search in the first file. `pathOf` converts the index of a file to the path for
+   * its matches.
    */
   readonly search?:
     | ((
@@ -128,7 +128,7 @@ export interface Explorer<V extends Visit> {
   /**
    * Returns the contents of files, in order, so that the engine searches them without a copy. The bytes never change.
    *
-   * Only backends that keep contents in memory implement `lend`. It returns files of any size.
+   * Only backends that keep contents in memory implement `lend`, which returns files of any size.
    *
    * @default the engine opens each file by its path
    */

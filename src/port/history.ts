@@ -11,7 +11,7 @@ import type { Explorer, Visit } from "./explorer.ts"
 
 export type History = MemoryHistory | DirectoryHistory
 
-/** A whole tree at one moment. It is immutable and shares structure with earlier and later trees. */
+/** A whole tree at one moment, which is immutable and shares structure with earlier and later trees. */
 export interface Captured {
   readonly root: object
 }
@@ -70,7 +70,7 @@ export interface LentDirectory {
 /** The metadata of a directory directly before its listing, read through the descriptor of the listing. */
 export interface ListedDirectory {
   readonly device: number
-  /** POSIX permission bits. */
+  /** The POSIX permission bits. */
   readonly mode: number
   readonly modified: number
   readonly changed: number
@@ -79,7 +79,7 @@ export interface ListedDirectory {
 
 export interface StampedChild extends Child {
   readonly sizeBytes: number
-  /** POSIX permission bits. */
+  /** The POSIX permission bits. */
   readonly mode: number
   /** The mtime of the entry in milliseconds since 1970, with a fraction. `changed` is the ctime in the same unit. */
   readonly modified: number

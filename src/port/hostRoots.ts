@@ -63,7 +63,7 @@ export const describeOutcome = ({ count, detail, outcome, owner, paths, root }: 
     ? `finished ${changeText}${pathsText}${processText}, which was killed`
     : outcome === "cleared"
       ? `removed the staged files of ${changeText}${pathsText}${processText}, ${detail ?? "which was killed before it changed anything"}`
-      : `left ${changeText}${pathsText}${processText} as it is: ${detail ?? "nothing is known of its process"}`
+      : `left ${changeText}${pathsText}${processText} as it is: ${detail ?? "the state of the process is unknown"}`
 }
 
 export interface Recovery {

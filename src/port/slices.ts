@@ -51,7 +51,8 @@ export interface Prepared {
 export interface Participant {
   readonly name: string
   /**
-   * Wraps every capture, restore, reset, clone and save: no other fiber may change this component's state meanwhile.
+   * Wraps every capture, restore, reset, clone and save, so that no other fiber changes this component's state
+   * meanwhile.
    *
    * Code that locks the component while a caller's effect runs must use the session's `exclusively`.
    */

@@ -116,7 +116,7 @@ export interface TreeEntry {
 
 interface EncodedTree {
   readonly body: Buffer
-  /** The content of the blob with the modes. The blob must be stored together with the tree. */
+  /** The content of the blob with the modes, which must be stored with the tree. `undefined` if the tree needs no such blob. */
   readonly modes: Buffer | undefined
 }
 

@@ -1,5 +1,5 @@
 /**
- * Garbage collection of a store. It removes unreachable objects, and merges packs if there are too many.
+ * Collects garbage in a store: removes unreachable objects, and merges packs if there are too many.
  *
  * The collection replaces a few packs at a time, so only these packs are on the disk twice. A file is deleted only after its
  * replacement is on the disk, so a crash loses no object.

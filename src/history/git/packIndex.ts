@@ -182,7 +182,7 @@ export const markReachable = (packs: ReadonlyArray<Pack>, id: Buffer): void => {
 interface PackIndex {
   readonly has: (id: string) => boolean
   readonly packs: () => ReadonlyArray<string>
-  /** Reads the list of packs again. If this fails, the list stays unchanged. */
+  /** Reads the list of packs again. If the read fails, the list stays unchanged. */
   readonly refresh: Effect.Effect<void, StoreFault>
 }
 

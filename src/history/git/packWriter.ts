@@ -53,7 +53,7 @@ export interface PackOptions {
 }
 
 const bufferBytes = 1024 * 1024
-/** The bytes per chunk of a stream, and the bytes per read of a file. A chunk takes about a millisecond. */
+/** The numbers of bytes per chunk of a stream and per read of a file. Writing a chunk takes about a millisecond. */
 const chunkBytes = 256 * 1024
 const readBytes = 2 * 1024 * 1024
 

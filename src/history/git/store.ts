@@ -76,8 +76,7 @@ const headText = "ref: refs/heads/snapshots\n"
 const description = "Snapshots of fs-algebra: each is a commit in refs/snapshots. Look with git log, ls-tree, diff and show.\n"
 
 /**
- * The config file, which is written once. A later version of this library may write another text, but must still accept this
- * text.
+ * The config file, which is written once. A later version of this library may write another text, but must accept this text.
  */
 const configText = `; A store of snapshots, made by fs-algebra. It is not used any more when anything in this file is changed.
 [core]
@@ -95,7 +94,7 @@ const configText = `; A store of snapshots, made by fs-algebra. It is not used a
 
 const directories = ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/snapshots", "turns"]
 
-/** Files that add objects from another repository, hide parents of commits, or replace objects. */
+/** The forbidden files: they add objects from another repository, hide parents of commits, or replace objects. */
 const forbiddenFiles = [
   "commondir",
   "config.worktree",

@@ -193,8 +193,8 @@ export class SnapshotDirectory {
   }
 
   /**
-   * Opens the directory. During the scope no filesystem can be opened in the directory. Fails with "refused" if the directory
-   * is not acceptable.
+   * Opens the directory. During the scope no filesystem can be opened in the directory. Fails with "refused" if the
+   * directory violates the rules of `Options.directory`.
    */
   static make(directory: string): Effect.Effect<SnapshotDirectory, StoreFault, Scope.Scope> {
     return Effect.acquireRelease(
@@ -215,7 +215,7 @@ export class SnapshotDirectory {
 
   /** Tests whether the directory exists. Throws if the directory must not be used. */
   #judge(): boolean {
-    if (typeof this.directory !== "string") throw this.#refuse("the value is not a path")
+    if (typeof this.directory !== "string") throw this.#refuse("the path of the directory is not a string")
     const fault = OpenRoots.reachabilityFault("directory", this.directory)
     if (fault !== undefined) throw this.#refuse(String(fault["detail"]))
     return this.#isThere()
@@ -309,7 +309,7 @@ export class SnapshotDirectory {
     return attempt(() => (this.#isThere() ? [...this.#archives()] : []))
   }
 
-  /** Fails with "refused" if the archive with this id belongs to a dump. */
+  /** Checks that the archive with this id belongs to no dump. Otherwise fails with "refused". */
   checkOwn(id: string): Effect.Effect<void, StoreFault> {
     return Effect.matchEffect(dumpOf(this.pathOf(id)), {
       onFailure: (error) => attempt<void>(() => rethrow(error)),

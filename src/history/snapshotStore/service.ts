@@ -102,7 +102,10 @@ export interface Operations {
   readonly filesystem: Algebra
   /** The absolute path of the directory, which may not exist yet. */
   readonly directory: string
-  /** Writes a snapshot, and replaces a snapshot with the same id. A failure or an interruption keeps the old snapshot. */
+  /**
+   * Writes a snapshot, and replaces a snapshot with the same id if `onDuplicate` permits this. A failure keeps the old
+   * snapshot.
+   */
   readonly snapshot: (id: string) => Effect.Effect<SnapshotInfo, SnapshotError | ArchiveError | FsError>
   /**
    * Restores the tree and returns its number of files. After a failure nothing has changed.
@@ -390,7 +393,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
         textOf(archivePath),
         typeof archivePath === "string"
           ? Effect.succeed(archivePath)
-          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "the value is not a path")),
+          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "the path of the archive is not a string")),
         importArchiveOf
       ),
     get,

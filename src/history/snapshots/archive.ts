@@ -1,8 +1,8 @@
 /**
  * Snapshots as ZIP archives in a temporary directory, which is removed with the layer.
  *
- * The archives also contain entries that an import would reject: symlinks that leave the tree, names that collide without case,
- * and names that are not text. FIFOs, sockets and devices are only counted.
+ * The archives also contain entries that an import would reject: symlinks that leave the tree, names that differ only in
+ * case, and names that are not text. FIFOs, sockets and devices are only counted.
  */
 import { createHash, Fs, join, randomUUID } from "../../runtime/node.ts"
 import * as Clock from "effect/Clock"

@@ -1,6 +1,6 @@
 /**
- * Forks. A fork is a writable filesystem that begins with a captured tree. A merge applies all changes of the fork to the
- * original, or none.
+ * A fork is a writable filesystem that begins with a captured tree. A merge applies all changes of the fork to the original,
+ * or none.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -28,8 +28,8 @@ import type { Problem, StoredSnapshot, Strategy } from "./strategy.ts"
  */
 export interface MergeOptions {
   /**
-   * The resolution of conflicts: `fail` changes nothing, `ours` and `theirs` take the version of one side. With `ours` and
-   * `theirs`, changes without a conflict are merged too.
+   * The resolution of conflicts. `fail` changes nothing. `ours` and `theirs` take the version of one side, and also merge
+   * all changes without a conflict.
    *
    * @default "fail"
    */

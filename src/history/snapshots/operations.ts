@@ -148,7 +148,7 @@ export interface Operations {
    */
   readonly exclusively?: (<A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
   /**
-   * Returns a writable filesystem that begins with the captured tree. Its changes stay in memory until they are merged or
+   * Returns a writable filesystem that begins with the captured tree, and keeps changes in memory until they are merged or
    * discarded.
    */
   readonly fork: (snapshot: FilesystemSnapshot) => Effect.Effect<Algebra, SnapshotError>

@@ -1,4 +1,4 @@
-/** The snapshot service. It validates arguments, calls a storage strategy, and converts faults to errors. */
+/** The snapshot service, which validates arguments, calls a storage strategy, and converts faults to errors. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -22,7 +22,7 @@ import type { Details, Operations, RestoreOptions, RestoreResult, TransactionSna
 import type { Label, Problem, StoredSnapshot, Strategy, TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
-// The statistics of a snapshot. They are computed on request, so that taking a snapshot stays fast.
+// The statistics of a snapshot are computed on request, so that taking a snapshot stays fast.
 
 /** The largest number of changed files, and of bytes per file, for which lines are counted. */
 const maxFiles = 500
@@ -203,7 +203,7 @@ const findSnapshot = (
 ): Effect.Effect<StoredSnapshot, Problem | Refusal> => {
   const refuse = (reason: Refusal["reason"], detail: string, snapshotId = ""): Effect.Effect<never, Refusal> =>
     Effect.fail({ _tag: "Refusal", snapshotId, reason, detail })
-  if (!isSnapshot(value)) return refuse("incompatible", "the value is not a FilesystemSnapshot")
+  if (!isSnapshot(value)) return refuse("incompatible", "the argument is not a FilesystemSnapshot")
   const { commitRef, snapshotId } = value
   const why = incompatibility(strategy, port, value)
   if (why !== undefined) return refuse("incompatible", why, snapshotId)

@@ -114,8 +114,8 @@ const maxFiles = 1_000_000
 const maxBytes = 64 * GiB
 
 /**
- * Returns a fault if `root` is the root of a disk, a home directory, or a directory that contains a home directory. `root` must not
- * contain symlinks.
+ * Returns a fault if `root` is the root of a disk, a home directory, or a directory that contains a home directory; else
+ * `undefined`. `root` must not contain symlinks.
  */
 export const refuseWideRoot = (root: string, options: LayerOptions): StoreFault | undefined => {
   const width = options.anyRoot === true ? undefined : describeWideRoot(root)
@@ -165,7 +165,7 @@ export const dropGit = (tree: DirectoryNode): DirectoryNode => {
   return { kind: "directory", entries, ...(tree.mode === undefined ? undefined : { mode: tree.mode }) }
 }
 
-// Directories for stores. They are outside every workspace, so that programs in a workspace cannot reach them.
+// Directories for stores are outside every workspace, so that programs in a workspace cannot reach them.
 
 const whyRefused = (directory: string): string | undefined => {
   const fault = OpenRoots.reachabilityFault("directory", directory)
@@ -244,7 +244,7 @@ export interface StoredSnapshot {
 }
 
 export interface TakeOptions {
-  /** A snapshot that must not expire yet. */
+  /** The snapshot that retention must not remove. */
   readonly spared?: StoredSnapshot | undefined
   /**
    * True if the snapshot belongs to a running transaction. `list` and retention ignore such a snapshot, and `forget` removes
@@ -286,7 +286,6 @@ export interface Strategy {
   readonly restore: (kept: StoredSnapshot, options: StrategyRestoreOptions) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly diff: (from: StoredSnapshot, to: StoredSnapshot | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly view: (kept: StoredSnapshot) => Effect.Effect<Backend, Problem>
-  /** Returns the tree of a snapshot. */
   readonly tree: (kept: StoredSnapshot) => Effect.Effect<DirectoryNode, Problem>
   /** Returns the current tree. The caller must hold the lock on the whole filesystem. */
   readonly now: Effect.Effect<DirectoryNode, Problem>

@@ -45,7 +45,10 @@ export interface CompareOrder {
   readonly device: number
   /** One text per directory: the path, and the names of the files and links in it, joined by line feeds. */
   readonly directories: ReadonlyArray<string>
-  /** For each directory its stamp, then the stamps of its names. The size of a directory is not compared. */
+  /**
+   * The stamp of each directory, followed by the stamps of its files and links. The size of a directory is not
+   * compared.
+   */
   readonly stamps: Float64Array
 }
 

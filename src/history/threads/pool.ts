@@ -67,8 +67,8 @@ export const make = (size: number, start: StartThread = startThread): Pool => {
         if (slot.pending.length === 0) slot.worker.unref()
         settle?.(report._tag === "Failed" ? undefined : report)
       })
-      // The report is lost, and later reports would go to the wrong orders. The end of the thread settles all pending
-      // orders.
+      // The report is lost, and later reports would be assigned to the wrong orders. The end of the thread settles all
+      // pending orders.
       slot.worker.on("messageerror", () => {
         slot.worker.removeAllListeners("message")
         void slot.worker.terminate()

@@ -1,6 +1,6 @@
 /**
- * Records. A record contains the data that recovery needs to complete or discard a transaction. The record is written
- * outside the tree before the first change.
+ * A record contains the data that recovery needs to complete or discard a transaction. The record is written outside the
+ * tree before the first change.
  *
  * A record does not store the progress, because the remaining staged entries show the progress. The record stores a digest
  * of each staged entry, and recovery publishes only entries that match their digest.

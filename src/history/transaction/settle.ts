@@ -168,7 +168,7 @@ const restoreMode = (port: Backend, { opens, path, was }: ModeChange): Effect.Ef
     : Effect.void
 
 /**
- * Removes the staged entries and the probes of a transaction in this port's root. `isUnchanged` means that the transaction
+ * Removes the staged entries and the probe directories of a transaction in this port's root. `isUnchanged` means that the transaction
  * published no entry.
  */
 const removeStaged = (port: Backend, part: RecordPart, token: string, isUnchanged: boolean): Effect.Effect<void, Fault> =>

@@ -1,8 +1,8 @@
 /**
- * Stages a transaction. It creates and checks all new entries under hidden names before any visible change.
+ * Stages a transaction: creates and checks all new entries under hidden names before any visible change.
  *
- * A small file that will be replaced is also copied to the staging directory. Then a rename can replace the file in one step,
- * so its path is never missing.
+ * A small file that will be replaced is also copied to the staging directory. Then a rename can replace the file in one
+ * step, so its path is never missing.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -342,10 +342,7 @@ const countLeaves = (node: Node | undefined): number =>
   node === undefined ? 0 : node.kind === "directory" ? countFiles(node).files : 1
 
 export interface StagingSource<E> {
-  /**
-   * Returns the content of a file in the new tree. `path` is the path in the new tree. The content of a small file should be
-   * a byte array.
-   */
+  /** Returns the content of a file at a path of the new tree. The content of a small file should be a byte array. */
   readonly content: Content<E>
   /** Runs after each staged file or symlink, with the number of entries so far and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined

@@ -51,7 +51,8 @@ const publishLock = (id: string, roots: ReadonlyArray<Transactions.Root>): Effec
   })
 
 /**
- * Removes the lock. If this fails, marks the lock as abandoned, so that it blocks no process and the next process removes it.
+ * Removes the lock. If the removal fails, marks the lock as abandoned, so that it blocks no process and the next process
+ * removes it.
  */
 const removeLock = (id: string): Effect.Effect<void> =>
   Effect.try(() => Transactions.removeRecord(id, "turn")).pipe(

@@ -1,8 +1,8 @@
 /**
- * Deflate and inflate, by the zlib of Node. Without Node, `webCodec.ts` is used.
+ * Deflate and inflate with the zlib of Node. Without Node, `webCodec.ts` is used.
  *
- * Small inputs are processed synchronously, because the thread pool would take longer. Large inputs are processed in the thread
- * pool in pieces. So neither the memory nor the delay of the event loop depends on the size of the output.
+ * Small inputs are processed synchronously, because the thread pool would take longer. Large inputs are processed in the
+ * thread pool in pieces. So neither the memory nor the delay of the event loop depends on the size of the output.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -46,7 +46,7 @@ export const identity: Transformer = {
   finish: Effect.succeed([])
 }
 
-/** A zlib transform that processes its input in steps. Only one caller may use it at a time. */
+/** A zlib transform that processes its input in steps. Only one caller at a time may use a pump. */
 export class ZlibPump implements Pumping {
   readonly #zlib: Transform
   #out: Array<Uint8Array> = []

@@ -70,7 +70,7 @@ interface Entry extends CentralEntry {
 
 const corrupt = (detail: string, entry: string) => refuse("corrupt", detail, entry)
 
-/** The host numbers of Unix and macOS. Only for these hosts the attributes contain a Unix mode. */
+/** The host numbers of Unix and macOS. Only entries from these hosts have a Unix mode. */
 const unixHosts = new Set([Format.unix, 19])
 
 const kinds: Readonly<Record<number, Node["kind"]>> = {
@@ -159,7 +159,7 @@ const eachInSlices = Effect.fnUntraced(function* <A>(
 interface ContentChecker {
   /** Adds an entry with its packed bytes, which are copied. Fails if an earlier entry is damaged. */
   readonly add: (entry: Entry, packed: Uint8Array) => Effect.Effect<void, ArchiveError>
-  /** Waits for all entries. */
+  /** Waits until all added entries are checked. */
   readonly finish: Effect.Effect<void, ArchiveError>
 }
 
@@ -253,8 +253,8 @@ class Reader {
   }
 
   /**
-   * Reads the archive. `expected` is the required layout; without it any layout is accepted. `restoreTarget` is the filesystem
-   * for which entries of a `keep` export are restored.
+   * Reads the archive. `expected` is the required layout; if absent, any layout is accepted. `restoreTarget` is the
+   * filesystem for which verbatim entries are restored.
    */
   readonly read = Effect.fnUntraced(
     { self: this },
@@ -512,8 +512,8 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
 /**
  * Reads an archive with a manifest of this library. The source must not change while contents are read.
  *
- * `restoreTarget` is the filesystem for which entries of a `keep` export are restored. Without it, these entries are checked
- * and ignored, like all entries outside `files/`.
+ * `restoreTarget` is the filesystem for which verbatim entries are restored. If absent, these entries are checked and
+ * ignored, like all entries outside `files/`.
  */
 export const read = (
   source: Source,

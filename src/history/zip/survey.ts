@@ -85,7 +85,8 @@ interface CheckedChild {
 }
 
 /**
- * Checks the names and kinds in a directory. If some disk cannot distinguish two names, the first by code point is accepted.
+ * Checks the names and kinds in a directory. If some disk cannot distinguish two names, only the first name by code point is
+ * accepted.
  */
 const checkChildren = (
   path: FsPath,

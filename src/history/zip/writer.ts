@@ -2,7 +2,7 @@
  * Writes a filesystem as a ZIP archive in constant memory. Small files are compressed in one call, and large files are
  * streamed.
  *
- * The same tree and clock give the same bytes, because all times in an archive are the time of the clock.
+ * The same tree at the same time gives the same bytes, because all times in an archive are the current time.
  *
  * A directory has an entry of its own if it has a mode or is empty. An entry has no mode if the backend has no modes.
  */
