@@ -15,8 +15,8 @@ import { type CaptureReport, type Place, stampLength } from "./threads/orders.ts
 const controlPattern = /[\u0000-\u001f\u007f]/
 
 /**
- * Tests whether a segment equals the name on the disk. The key of a name that is not text differs, because it begins with a
- * NUL.
+ * Tests whether a segment equals the name on the disk. The `Child.key` of a name that is not text differs, because it begins
+ * with a NUL.
  */
 export const isPlainSegment = (segment: string): boolean => !controlPattern.test(segment)
 

@@ -265,7 +265,7 @@ export const mergeText = function* (
   return yield* mergeLines(yield* lines(base), yield* lines(ours), yield* lines(theirs), prefer)
 }
 
-/** The schema of a path. `FsPath` would reject the key of a name that is not text. */
+/** The schema of a path. The schema `FsPath` would reject the `Child.key` of a name that is not text. */
 const Path = Schema.String as unknown as Schema.Codec<FsPath, string>
 
 /**

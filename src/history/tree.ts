@@ -48,7 +48,7 @@ export interface Change {
 /** @since 0.1.0 */
 export const Change: Schema.Codec<Change, { readonly _tag: Change["_tag"]; readonly path: string }> = Schema.Struct({
   _tag: Schema.Literals(["Added", "Modified", "Removed"]),
-  // The path may contain the key of a name that is not text, which the path schema rejects.
+  // The path may contain the `Child.key` of a name that is not text, which the schema `FsPath` rejects.
   path: Schema.String as unknown as Schema.Codec<FsPath, string>
 })
 

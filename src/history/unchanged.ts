@@ -122,7 +122,7 @@ const visit = Effect.fnUntraced(function* (tree: DirectoryNode) {
 
 interface Comparison {
   readonly order: CompareOrder
-  /** The directories in the order. A directory with many names is in several orders. */
+  /** The directories that the order compares. A directory with many names is in several orders. */
   readonly directories: ReadonlyArray<DirectoryNode>
 }
 

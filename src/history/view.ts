@@ -56,8 +56,8 @@ const statOf = (node: Node, path: FsPath): FileStat => ({
 })
 
 /**
- * Converts a node to a child. If no path can express the name, the segment is NUL and hexadecimal digits, and becomes
- * the key.
+ * Converts a node to a child. If no path can express the name, `segment` is a NUL and hexadecimal digits, and becomes
+ * the `key`.
  */
 const childOf = (segment: string, node: Node): Child => {
   const kind = { kind: node.kind, sizeBytes: sizeOf(node) }

@@ -93,7 +93,7 @@ const filesBelow = (directory: string): ReadonlyArray<string> =>
 
 const isLeftover = (packDirectory: string, name: string, now: number, isHeld: boolean): boolean => {
   const path = join(packDirectory, name)
-  // The pack writer of this library runs only while its process holds the store.
+  // Without a holder of the store, no pack writer of this library is running, so its files are leftovers.
   if (/^tmp_(?:pack|idx)_[0-9a-f]{16}/.test(name) && !isHeld) return true
   if (/^(?:tmp_|\.tmp-)/.test(name)) return isOld(path, now)
   const [, stem, ending] = /^(pack-[0-9a-z]+)\.(idx|pack|rev|bitmap|mtimes)$/.exec(name) ?? []
@@ -224,7 +224,7 @@ async function* listObjects(job: Job, { choose }: Chooser, lines: AsyncIterable<
 /** Yields the output of a process. Fails if the process failed, because the output may then be incomplete. */
 async function* outputOf({ child, end }: Running): AsyncGenerator<Buffer> {
   yield* child.stdout
-  if ((await end).code !== 0) throw new Error("the list of objects is incomplete")
+  if ((await end).code !== 0) throw new Error("git failed before it had listed all objects")
 }
 
 async function* noLines(): AsyncGenerator<Buffer> {}

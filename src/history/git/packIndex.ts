@@ -115,7 +115,7 @@ const corruptPack = (path: string, detail: string): StoreFault =>
 
 const [packHeader, packTrailer] = [12, 20] as const
 
-/** Computes the unreachable part of a pack, from 0 to 1. The size of an object is the distance to the next offset. */
+/** Computes the unreachable share of a pack, from 0 to 1. The size of an object is the distance to the next offset. */
 const computeUnreachableShare = (offsets: Float64Array, packBytes: number, reachableFlags: Uint8Array): number => {
   if (!reachableFlags.includes(1)) return 1
   const count = offsets.length

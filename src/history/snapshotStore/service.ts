@@ -208,7 +208,8 @@ const restoreReasons: Partial<Record<string, SnapshotRestoreError["reason"]>> = 
 }
 
 /**
- * The errors that prevent all reads. If the store skipped an archive after such an error, the archive would seem to be missing.
+ * The codes of errors that prevent all reads. If the store skipped an archive after such an error, the archive would seem to
+ * be missing.
  */
 const exhaustionCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 

@@ -56,11 +56,11 @@ const hashOf = (path: string): Effect.Effect<string, Problem> =>
       for await (const bytes of Fs.createReadStream(path, { highWaterMark: 1024 * 1024 })) hash.update(bytes as Buffer)
       return hash.digest("hex")
     },
-    catch: (error) => storeFault("io", `an archive cannot be read: ${(error as NodeJS.ErrnoException).code}`)
+    catch: (error) => storeFault("io", `the archive of a snapshot cannot be read: ${(error as NodeJS.ErrnoException).code}`)
   })
 
 /** Converts a fault of the archive file. Omits the path, because the archive is not in the captured filesystem. */
-const toStoreFault = ({ _tag }: Fault): StoreFault => storeFault("io", `an archive cannot be opened: ${_tag}`)
+const toStoreFault = ({ _tag }: Fault): StoreFault => storeFault("io", `the archive of a snapshot cannot be opened: ${_tag}`)
 
 const toReadFault = (problem: ArchiveError | Fault): Fault =>
   problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem

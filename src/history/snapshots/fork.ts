@@ -79,7 +79,7 @@ export const fork = Effect.fnUntraced(function* (
   return forked
 })
 
-const notAFork = storeFault("refused", "this filesystem is not a fork of one of these snapshots")
+const notAFork = storeFault("refused", "this filesystem is not a fork of a snapshot of this service")
 
 const nodeAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<Node | undefined, Fault> {
   const stat = yield* port.stat(path)

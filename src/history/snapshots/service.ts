@@ -230,8 +230,8 @@ const whyLabelRefused = (label: Label): string | undefined => {
 }
 
 /**
- * Returns the title of a snapshot for the tag of a safety snapshot. The title of a safety snapshot is its id, because otherwise
- * the tag would grow with each restore.
+ * Returns the title of a restored snapshot, for the tag of its safety snapshot. For a safety snapshot, returns the id,
+ * because otherwise the tag would grow with each restore.
  */
 const titleOf = ({ label, snapshot }: StoredSnapshot): string => {
   const { tag } = label

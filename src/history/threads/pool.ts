@@ -1,9 +1,9 @@
 /**
  * Threads that read, hash and compress many files with synchronous calls, in parallel on all cores.
  *
- * An order takes only a few milliseconds, so orders cannot be cancelled. Threads start at the first order, and keep the
- * program alive only while an order is pending. If a thread ends, its pending orders get no report, and their callers do
- * the work without threads.
+ * An order, which is one message to a thread, takes only a few milliseconds, so orders cannot be cancelled. Threads
+ * start at the first order, and keep the program alive only while an order is pending. If a thread ends, its pending
+ * orders get no report, and their callers do the work without threads.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"

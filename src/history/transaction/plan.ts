@@ -144,8 +144,8 @@ const haveSameContent = (a: Node, b: Node): boolean =>
 const haveEqualEntries = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
 
 /**
- * Computes the plan. `crossDevice` contains the directories on other disks than their parents. A value of the map is true if
- * the region is flat.
+ * Computes the plan. `crossDevice` contains the directories on other disks than their parents. A value of the map is the
+ * `isFlat` of the region.
  */
 export const make = (
   port: Backend,
