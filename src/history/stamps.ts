@@ -26,8 +26,8 @@ export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
   a.mode === b.mode
 
 /**
- * Returns the stamp `found` of a directory, or `undefined` if `listed` is another directory or is not on the disk `device`.
- * A mount or a rename may have replaced the directory after its parent was listed.
+ * Returns the stamp `found` of a directory if `listed` has the same stamp and is on the disk `device`; else `undefined`. A
+ * mount or a rename may have replaced the directory after its parent was listed.
  */
 export const listedStamp = (
   found: Stamp | undefined,
