@@ -68,7 +68,7 @@ const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } 
   SnapshotRestoreError: new SnapshotRestoreError({
     snapshotId: "1",
     reason: "incompatible",
-    detail: "the snapshot was taken of another root"
+    detail: "the snapshot belongs to another root"
   }),
   ArchiveError: new ArchiveError({ entry: "files/a", reason: "corrupt", detail: "its checksum is wrong" }),
   SessionError: new SessionError({
@@ -99,7 +99,7 @@ const parts: { readonly [T in Tag]: readonly [happened: string, advice: string] 
   Unsupported: ["symbolic links", "Complete the task without"],
   Unavailable: ["container has stopped", "tell the user"],
   SnapshotError: ["git is not installed", "install git"],
-  SnapshotRestoreError: ["of another root", "snapshots"],
+  SnapshotRestoreError: ["another root", "snapshots"],
   ArchiveError: ["checksum", "again"],
   SessionError: ["another slice called Plan", "tell the user"],
   Refused: ["It is Sunday.", "Come back tomorrow."]
