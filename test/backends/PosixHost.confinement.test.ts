@@ -161,7 +161,7 @@ describe.each(walks)("%s: a path below a link", (_, make) => {
     })
   )
 
-  it.effect("is refused in every form that is not normalised, although the engine never sends one", () =>
+  it.effect("is refused in every form that is not normalised, although the engine sends only normalised paths", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* trapped
       const before = fingerprint(outside)
@@ -221,10 +221,10 @@ describe.each(walks)("%s: a directory that is swapped for a link while a file is
   )
 })
 
-describe("confinement after the open", () => {
+describe("a read under confinement", () => {
   const trapped = trappedBy(checked)
 
-  it.effect("best-effort notices a directory that became a link after the first check", () =>
+  it.effect("notices, under best-effort, a directory that became a link after the first check", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort")
@@ -247,7 +247,7 @@ describe("confinement after the open", () => {
     })
   )
 
-  it.effect("best-effort reads a file inside the root and refuses a path through a link", () =>
+  it.effect("returns, under best-effort, a file inside the root and refuses a path through a link", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort") as Confined.Confined
@@ -262,7 +262,7 @@ describe("confinement after the open", () => {
     })
   )
 
-  it.live("never reads outside the root while another process swaps a directory and a link", () =>
+  it.live("never returns outside content while another process swaps a directory and a link", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.mkdirSync(join(outside, "d"))

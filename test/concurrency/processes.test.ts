@@ -98,7 +98,7 @@ describe("four processes", () => {
   )
 
   it(
-    "create, replace and delete one file with ifMatch: each version ends once",
+    "create, replace and delete one file with ifMatch: each version is replaced or deleted exactly once",
     async () => {
       const root = ground({})
       const steps = all(await four(root, "recreate", same, 2 * rounds))

@@ -118,7 +118,7 @@ describe("mutants", () => {
   })
 
   it.live(
-    "include a mutant for each law that breaks it",
+    "include, for each law, a mutant that breaks the law",
     () =>
       Effect.gen(function* () {
         const unbroken = yield* without(subjects, (subject) =>
@@ -136,7 +136,7 @@ describe("mutants", () => {
 
   if (process.env["FS_ALGEBRA_SOAK"] === "1") {
     it.live(
-      "are each caught by a law",
+      "are each found by a law",
       () =>
         Effect.gen(function* () {
           const uncaught = yield* without(mutants, (mutant) =>

@@ -183,7 +183,7 @@ describe.runIf(hasGit)("where git and ripgrep differ, ignore rules follow git:",
     )
   }
 
-  it.live("rules outside of the tree, of the repository or the user, have no effect", () =>
+  it.live("rules in .git/info/exclude or of the user, which lie outside of the tree, have no effect", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       writeFileSync(join(root, "a"), "")

@@ -13,7 +13,7 @@ afterAll(clean)
 const kills = isSoak ? 1000 : 50
 const minutes = 60_000
 
-describe("the checker", () => {
+describe("the check of the tree of a killed process", () => {
   const write = (mode: "create" | "overwrite" | "append", path = "f"): Op => ({
     kind: "write",
     how: "bytes",
@@ -69,7 +69,7 @@ describe("the checker", () => {
     })
   }
 
-  it("distinguishes a complete file from a file that is cut, filled with zeros, mixed or doubled", () => {
+  it("distinguishes a complete file from a truncated, zero-filled, mixed or doubled file", () => {
     const bytes = record(7, 10_000)
     assert.strictEqual(identify(bytes), "file 7")
     assert.strictEqual(identify(Buffer.concat([bytes, record(8, 0)])), "file 7+8")
@@ -124,17 +124,21 @@ describe("a process that is killed at a random moment", () => {
   )
 
   // About one kill in ten shows the fault, so this check of the kill loop itself takes a minute. It runs in the soak.
-  it.runIf(isSoak)("is found to tear a file if it writes in place, within 150 kills", { timeout: 10 * minutes }, async () => {
-    const report = await killLoop({
-      directory: scratch(),
-      kills: 150,
-      seed: 1,
-      durability: "none",
-      replacing: "naively",
-      stopsAtFirst: true
-    })
-    assert.match(report.complaints[0] ?? "", /f is (?:torn|file ,).* neither old nor new/)
-  })
+  it.runIf(isSoak)(
+    "that writes in place tears a file within 150 kills, which shows that the test can fail",
+    { timeout: 10 * minutes },
+    async () => {
+      const report = await killLoop({
+        directory: scratch(),
+        kills: 150,
+        seed: 1,
+        durability: "none",
+        replacing: "naively",
+        stopsAtFirst: true
+      })
+      assert.match(report.complaints[0] ?? "", /f is (?:torn|file ,).* neither old nor new/)
+    }
+  )
 })
 
 describe("a process that is killed before one of its changing system calls", () => {

@@ -248,7 +248,7 @@ describe("matcher", () => {
       assert.isFalse(isFault(compile(["a".repeat(5000)], { argument: "pattern" }, { ...sensitive, limits: unlimited })))
     })
 
-    it("accepts unmatched closing characters, and ten choices of two", () => {
+    it("accepts unmatched closing characters, and ten pairs of alternatives", () => {
       assert.isTrue(test(make("a]b}c"), "a]b}c"))
       assert.isTrue(test(make("{a,b}".repeat(10)), "abababbaba"))
       assert.isTrue(test(make("{a}"), "{a}"))
@@ -292,7 +292,7 @@ describe("matcher", () => {
       assert.isFalse(enters("*/*.ts", "a/b"))
       assert.isFalse(enters("/*.ts", "a"))
     })
-    it("but none if a name may match at any depth", () => {
+    it("but not if a name may match at any depth", () => {
       assert.isTrue(enters("*.ts", "a/b/c"))
       assert.isTrue(enters("!(a).ts", "a/b/c"))
     })

@@ -79,7 +79,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("fails with the fault of a failed read", () =>
+  it.effect("fails with the fault of the failed read", () =>
     Effect.gen(function* () {
       const fault: Fault = { _tag: "IoError", code: "EIO", detail: "broken" }
       const handle: Handle = { ...handleOf(utf8("abc"), 3), read: () => Effect.fail(fault) }
@@ -87,7 +87,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("can be computed twice with the same effect", () =>
+  it.effect("is computed anew at each run of its effect", () =>
     Effect.gen(function* () {
       const version = ofHandle(handleOf(utf8("abc"), 2))
       assert.strictEqual(yield* version, expected(utf8("abc")))

@@ -33,7 +33,7 @@ describe.runIf(mountable)("a disk that is mounted read-only", () => {
     )
   )
 
-  it.live("permits to copy its entries but not to move them, and no copy is left after a failed move", () =>
+  it.live("lets its entries be copied but not moved, and a failed move leaves no copy", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* directory
@@ -160,7 +160,7 @@ describe.runIf(mountable)("a file that is a mount point", () => {
 })
 
 describe("a program that is running (ETXTBSY)", () => {
-  it.live("cannot be appended to, with AccessDenied permission, and can be replaced", () =>
+  it.live("gives AccessDenied permission for an append, and can be replaced", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* directory

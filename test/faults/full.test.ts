@@ -73,7 +73,7 @@ describe.runIf(mountable)(
       )
     }
 
-    it.live("reading, moving, deleting and setting attributes need no room", () =>
+    it.live("but reading, moving, deleting and setting attributes need no space", () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* disk("size=1m")
@@ -111,7 +111,7 @@ describe.runIf(mountable)("on a disk without free inodes", () => {
     ["copy", (fs) => fs.copy("f", "d/copied")]
   ]
   for (const [name, run] of small) {
-    it.live(`${name} is DiskFull, and succeeds when inodes are free again`, () =>
+    it.live(`${name} gives DiskFull, and succeeds when inodes are free again`, () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* disk("size=1m,nr_inodes=10")

@@ -262,7 +262,7 @@ describe("any tree", () => {
     )
   }
 
-  it.live("goes from memory to a host and back, twenty times over the same host", () =>
+  it.live("stays the same over twenty round trips between memory and one host", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port } = yield* host()

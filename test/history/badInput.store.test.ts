@@ -308,7 +308,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.live("that another layer re-created takes new snapshots from the old layer, and they restore", () =>
+  it.live("that another layer re-created accepts and restores new snapshots of the old layer", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>

@@ -88,7 +88,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("with an edited tag or time stands for the same tree", () =>
+  it.live("with an edited tag or time still refers to the same tree", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>

@@ -153,7 +153,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("append to files holds a former state of each file", () =>
+  it.live("append to files contains an earlier state of each file", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["logs"], never)
       assert.deepStrictEqual(complaints, [])

@@ -277,22 +277,24 @@ describe("restoring", () => {
     })
   )
 
-  it.effect("removes entries that did not exist, and does nothing for unreachable paths", () =>
-    Effect.gen(function* () {
-      const port = yield* fresh({ a: "1" })
-      const history = historyOf(port)
-      const captured = yield* history.capture
-      yield* port.makeDirectory(at("new"))
-      yield* put(port, "new/f", "2")
-      const before = yield* picture(port)
-      yield* history.restore(captured, [at("a/below/a/file"), at("nowhere/f")])
-      yield* history.restore(captured, [])
-      assert.deepStrictEqual(yield* picture(port), before)
-      yield* history.restore(captured, [at("new/f")])
-      assert.deepStrictEqual([...(yield* picture(port)).keys()], [".", "a", "new"])
-      yield* history.restore(captured, [at("new")])
-      assert.deepStrictEqual([...(yield* picture(port)).keys()], [".", "a"])
-    })
+  it.effect(
+    "removes entries that did not exist at the capture, and does nothing for paths below files or missing entries",
+    () =>
+      Effect.gen(function* () {
+        const port = yield* fresh({ a: "1" })
+        const history = historyOf(port)
+        const captured = yield* history.capture
+        yield* port.makeDirectory(at("new"))
+        yield* put(port, "new/f", "2")
+        const before = yield* picture(port)
+        yield* history.restore(captured, [at("a/below/a/file"), at("nowhere/f")])
+        yield* history.restore(captured, [])
+        assert.deepStrictEqual(yield* picture(port), before)
+        yield* history.restore(captured, [at("new/f")])
+        assert.deepStrictEqual([...(yield* picture(port)).keys()], [".", "a", "new"])
+        yield* history.restore(captured, [at("new")])
+        assert.deepStrictEqual([...(yield* picture(port)).keys()], [".", "a"])
+      })
   )
 
   it.effect("restores the case of names in a case-insensitive tree", () =>

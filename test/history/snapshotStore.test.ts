@@ -713,7 +713,7 @@ const working = (directory: string, name: string, times: number): Effect.Effect<
       })
   )
 
-describe("two processes with one store", () => {
+describe("two processes that share a store of snapshots", () => {
   it.live("keep every snapshot of both, and a whole one for a shared name", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
@@ -733,7 +733,7 @@ describe("two processes with one store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("remove only leftovers of dead processes, not files in use or of strangers", () =>
+  it.live("remove only leftovers of dead processes, not files in use or of other users", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       const ended = yield* working(directory, "ended", 1)
@@ -761,7 +761,7 @@ describe("two processes with one store", () => {
   )
 })
 
-describe("the layer", () => {
+describe("the layer of a snapshot store", () => {
   it.effect("uses the filesystem in the context", () =>
     Effect.gen(function* () {
       const directory = join(yield* fastDirectory, "store")

@@ -373,7 +373,7 @@ describe("a change of one tree into another, on combinators,", () => {
     { arbitrary: { runs: Math.ceil(runs / 2) } }
   )
 
-  it.effect("refuses to remove a mount point or its parent", () =>
+  it.effect("refuses to remove a mount point or a parent of a mount point", () =>
     Effect.gen(function* () {
       const { fs } = yield* mounted
       const before = tree({ a: tree({ m: tree({ f: file("1") }) }), x: file("x") })

@@ -82,7 +82,7 @@ describe("names that every object has", () => {
         }).pipe(Effect.scoped)
       )
 
-      it.live("in a .gitignore are not character classes, and hide nothing from a search", () =>
+      it.live("in brackets of a .gitignore are not character classes, and hide nothing from a search", () =>
         Effect.gen(function* () {
           const fs = yield* made()
           const rules = names.map((name) => `[[:${name}:]]\nx[[:${name}:]a]`).join("\n")
@@ -204,7 +204,7 @@ describe("names that every object has", () => {
     })
   )
 
-  it("are unknown codes and arguments", () => {
+  it("are treated as unknown error codes and arguments", () => {
     for (const name of names) {
       const error = Object.assign(new Error("odd"), { code: name })
       assert.strictEqual(faultOf(error, undefined, name)._tag, "IoError")
@@ -228,7 +228,7 @@ describe("names that every object has", () => {
     }).pipe(Effect.provide(Platform.toFileSystem.pipe(Layer.provide(Layer.effect(Filesystem, memory)))))
   )
 
-  it.live("can name sessions, slices and tags, before and after a dump", () =>
+  it.live("can be names of sessions, slices and tags, before and after a dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const slices = names.map((name) => Slice.make(name, Schema.String))
@@ -246,7 +246,7 @@ describe("names that every object has", () => {
   class Asked extends Schema.TaggedClass<Asked>("test/Asked")("Asked", { correlationId: Schema.String }) {}
   class Given extends Schema.TaggedClass<Given>("test/Given")("Given", { correlationId: Schema.String }) {}
 
-  it.live("can name correlations of branches, of which none counts as settled beforehand", () =>
+  it.live("can be correlation ids in a covenant, and none of them counts as answered in advance", () =>
     Effect.gen(function* () {
       for (const name of names) {
         const [from, to] = [yield* Journal.makeMemory<Asked>(), yield* Journal.makeMemory<Given>()]

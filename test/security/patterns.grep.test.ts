@@ -122,7 +122,7 @@ describe("an expression that only looks dangerous gives the right matches:", () 
     )
   }
 
-  it.live("with lastIndex starts anew for each line and each file", () => {
+  it.live("with lastIndex starts at the beginning of each line and each file", () => {
     const sticky = /a/gy
     sticky.lastIndex = 7
     return on({ f: "a\na", g: "ba" }, (fs) =>
@@ -278,7 +278,7 @@ describe("extreme texts:", () => {
     )
   })
 
-  it.live("a stream of matches with context holds only a few of them at a time", () =>
+  it.live("a stream of matches with context keeps only a few of them in memory", () =>
     Effect.gen(function* () {
       const { error, isStuck, out, status } = yield* guarded(
         `
@@ -298,7 +298,7 @@ describe("extreme texts:", () => {
     })
   )
 
-  it.live("empty lines at the beginning are context lines, once each", () =>
+  it.live("empty lines at the beginning are shown as context lines, once each", () =>
     Effect.gen(function* () {
       for (const [text, before] of [
         ["\na", [""]],
@@ -389,7 +389,7 @@ describe("the pattern budget", () => {
     })
   )
 
-  it.live("does not run while a search waits for others", () =>
+  it.live("is not spent while a search waits for other searches", () =>
     on(
       { "evil.txt": letters, ...Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`f${i}`, "abc"])) },
       (fs) =>
@@ -428,7 +428,7 @@ describe("the pattern budget", () => {
   )
 })
 
-describe("a search in the program's own thread", () => {
+describe("a search in the thread of the program", () => {
   it.live("takes at most a few million steps between two turns of the event loop", () => {
     // With long lines among empty ones, the sum of the squares far exceeds that of the average.
     const text = `${"a".repeat(550)}\n`.repeat(24) + "\n".repeat(13_000)

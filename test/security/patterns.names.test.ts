@@ -84,7 +84,7 @@ describe("an invalid or excessive glob is InvalidArgument with the name of the p
     )
   }
 
-  it.effect("at any depth, without a limit of length", () =>
+  it.effect("at any depth of nesting, if the limits allow any length", () =>
     on({ a: "" }, (fs) =>
       Effect.gen(function* () {
         for (const pattern of [
@@ -301,7 +301,7 @@ describe("no ignore rule grows beyond its length:", () => {
   const git = spawnSync("git", ["--version"]).status === 0
   if (!git && process.env["FS_ALGEBRA_NO_SKIP"] !== "1") console.log("skipped: ignore rules beside git; apt-get install git")
   it.effect.runIf(git || process.env["FS_ALGEBRA_NO_SKIP"] === "1")(
-    "a second globstar right after text is a star, as in git",
+    "a second globstar directly after text is a single star, as in git",
     () => {
       const root = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-git-"))
       const paths = ["foo/barbaz", "foobarbaz", "foo/bar/baz", "foobar/baz", "foobarx/baz", "foox/y/barz/baz", "foo/bar/x/baz"]

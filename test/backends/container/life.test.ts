@@ -106,7 +106,7 @@ describePodman("the life of a container", () => {
   )
 
   for (const strategy of strategies) {
-    live(`${strategy}: closing the scope removes everything, whatever runs inside, and may be repeated`, () =>
+    live(`${strategy}: closing the scope removes everything, whatever runs inside`, () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const { filesystem: fs, sandbox } = yield* Scope.provide(made({ strategy }), scope)
@@ -127,7 +127,7 @@ describePodman("the life of a container", () => {
       })
     )
 
-    live(`${strategy}: an interrupted start leaves nothing`, () =>
+    live(`${strategy}: an interrupted start leaves nothing behind`, () =>
       Effect.gen(function* () {
         for (const millis of [40, 150, 300]) {
           const fiber = yield* Effect.forkChild(Effect.scoped(Effect.andThen(made({ strategy, start: "eager" }), Effect.never)))
@@ -258,7 +258,7 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("a directory of the caller is changed in place and stays", () =>
+  live("a directory that the caller provides is changed in place and kept", () =>
     Effect.gen(function* () {
       const hostDirectory = join(directory(), "mine")
       Fs.mkdirSync(hostDirectory)
@@ -284,7 +284,7 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("an image whose workspace is owned by root works", () =>
+  live("an image whose workspace directory belongs to root works", () =>
     Effect.gen(function* () {
       const root = join(directory(), "owning")
       Fs.cpSync(busyboxRoot(), root, { recursive: true, verbatimSymlinks: true })

@@ -84,7 +84,7 @@ for (const kind of shells) {
         })
       )
 
-    live("needs an existing directory as root", function* (_, root) {
+    live("fails without an existing directory as root", function* (_, root) {
       Fs.writeFileSync(join(root, "f"), "")
       assert.deepStrictEqual(yield* faultOf(portAt(join(root, "none"))), { _tag: "NotFound" })
       assert.deepStrictEqual(yield* faultOf(portAt(join(root, "f"))), { _tag: "NotADirectory" })
@@ -214,7 +214,7 @@ for (const kind of shells) {
       assert.strictEqual(holders(root), before)
     })
 
-    live("reads from a growing file only the content at the open", function* (port, root) {
+    live("reads a growing file only up to its size at the open", function* (port, root) {
       for (const size of [10, 1_500_000]) {
         const content = randomBytes(size)
         Fs.writeFileSync(join(root, "f"), content)

@@ -73,7 +73,7 @@ describe("a file that another program has open", () => {
     )
   }
 
-  it.effect("lets a waiting caller be interrupted", () =>
+  it.effect("does not keep a waiting caller from being interrupted", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "old")
@@ -103,7 +103,7 @@ describe("a file that another program has open", () => {
     })
   )
 
-  it.effect("gives AccessDenied busy with the caller's path in the service", () =>
+  it.effect("gives AccessDenied busy with the path as the caller wrote it", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "old")
@@ -437,7 +437,7 @@ describe("lengths of paths", () => {
     )
   }
 
-  it.effect("of new directories without long paths leave room for a short name", () =>
+  it.effect("of new directories without long paths leave room for a short (8.3) name", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host({ useLongPaths: false })
       const above = ofLength(248).split("/").slice(0, -1).join("/")
@@ -620,7 +620,7 @@ describe("a change that fails", () => {
     }
   }
 
-  it.effect("only in its cleanup succeeds", () =>
+  it.effect("only in its cleanup counts as a success", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\file`, "x")
@@ -667,7 +667,7 @@ describe("a change that fails", () => {
 })
 
 describe("names of files", () => {
-  it.effect("can change case, and keep theirs when they are replaced", () =>
+  it.effect("can change case, and keep their case when the file is replaced", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\ReadMe.TXT`, "x")

@@ -137,9 +137,9 @@ const pieces = 'CON nul Aux COM1 lpt² CONIN$ clock$ COM0 a B é 1 ~1 ~12 . : * 
 const Piece = Schema.Literals([...pieces, " "])
 const Name = Schema.Array(Piece)
 
-describe("names that Windows alters", () => {
+describe("names as Win32 and the disk read them", () => {
   it.prop(
-    "are refused when Win32 reads them as another name or the disk does not accept them",
+    "are refused when Win32 reads them as other names or the disk does not accept them",
     [Name],
     ([pieces]) => {
       const name = pieces.join("")
@@ -150,7 +150,7 @@ describe("names that Windows alters", () => {
     { arbitrary: { runs: 1500 } }
   )
 
-  it.prop("are read unchanged, with the prefix and without, when they are accepted", [Name], ([pieces]) => {
+  it.prop("are read unchanged, with and without the prefix \\\\?\\, when they are accepted", [Name], ([pieces]) => {
     const name = pieces.join("")
     if (nameFault(name) !== undefined) return
     for (const prefix of ["", "\\\\?\\"]) {

@@ -303,7 +303,7 @@ describe.runIf(hasGit)("collecting objects", () => {
 })
 
 describe.runIf(hasGit)("an index with wrong offsets", () => {
-  it.effect("makes collecting fail as corrupt and removes nothing", () =>
+  it.effect("makes a collection fail as corrupt and removes nothing", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, { a: "1", b: "2" })
@@ -433,7 +433,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect.runIf(hasProc)("a forged lock is ignored, unless it could belong to a living process, which is then named", () =>
+  it.effect.runIf(hasProc)("a forged lock is ignored, or named in the error if a living process could hold it", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const turns = Turns.directoryOf(store.directory)

@@ -42,8 +42,8 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-describe("the git that is run", () => {
-  it.effect("is the first program of that name in the PATH", () =>
+describe("the git program", () => {
+  it.effect("is the first program named git in the PATH", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const none = join(base, "none")

@@ -437,7 +437,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("that are missing, and invalid ids, fail without effect on other reads", () =>
+  it.effect("that are missing, or have an invalid id, fail without effect on other reads", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: made } = yield* snapshot(store, { a: "1" })
@@ -498,7 +498,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("of kind blob come as a stream, whole or in part", () =>
+  it.effect("of kind blob are streamed, whole or in part", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const bytes = Buffer.alloc(20_000_000, "0123456789abc\n")

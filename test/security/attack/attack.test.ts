@@ -63,7 +63,7 @@ describe.runIf(canPlay)("PosixHost under attack", () => {
 
       it("changes, reads and shows nothing outside the root", () => assert.deepStrictEqual(accused(tallies, "escape"), []))
 
-      it("acts once, where the path leads, when a call succeeds, and not at all when it fails", () =>
+      it("makes a change once, at the entry to which the path leads, if the call succeeds, and none if the call fails", () =>
         assert.deepStrictEqual(accused(tallies, "wrong", "undeclared"), []))
 
       it("leaves no temporary file and no descriptor", () => assert.deepStrictEqual(accused(tallies, "leftovers"), []))
