@@ -60,7 +60,7 @@ const ofPolicy = ({ files, law, options }: PolicyLaw): Subject => {
   const layer = (options: PolicyLaw["options"]): Base =>
     options.symlinks === undefined ? InMemory.layer({ ...options, tree: nested(files) }) : posixHostWith({ ...options }, files)
   const without = Effect.runSync(Effect.map(InMemory.make({ tree: nested(files) }), make))
-  return { law, base: layer(options), own: [{ name: "options are not looked at", of: () => without }] }
+  return { law, base: layer(options), own: [{ name: "options are ignored", of: () => without }] }
 }
 
 const subjects: ReadonlyArray<Subject> = [
