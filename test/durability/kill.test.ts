@@ -34,8 +34,8 @@ describe("the check of the tree of a killed process", () => {
     ["an empty new file", {}, write("create"), { f: "file " }, false],
     ["a parent without its file", {}, write("create", "d/e/f"), { d: directory }, true],
     ["parents without their file", {}, write("create", "d/e/f"), { d: directory, "d/e": directory }, true],
-    ["a cut record at the end", { f: "file 1" }, write("append"), { f: "file 1 cut" }, true],
-    ["a cut record where none was appended", { f: "file 1" }, write("overwrite"), { f: "file 1 cut" }, false],
+    ["a truncated record at the end of an append", { f: "file 1" }, write("append"), { f: "file 1 cut" }, true],
+    ["a truncated record without an append", { f: "file 1" }, write("overwrite"), { f: "file 1 cut" }, false],
     ["a directory that has moved", { d: directory, "d/f": "file 1" }, move("d", "e"), { e: directory, "e/f": "file 1" }, true],
     [
       "a half moved directory",
@@ -44,7 +44,7 @@ describe("the check of the tree of a killed process", () => {
       { d: directory, e: directory, "e/f": "file 1" },
       false
     ],
-    ["a file that moved and stayed", { f: "file 1" }, move("f", "g"), { f: "file 1", g: "file 1" }, false],
+    ["a file under both its old and its new name", { f: "file 1" }, move("f", "g"), { f: "file 1", g: "file 1" }, false],
     [
       "a half deleted tree",
       { d: directory, "d/f": "file 1" },
@@ -181,7 +181,7 @@ describe("a process that is killed before one of its changing system calls", () 
       op: { kind: "copy", from: "m", to: "f", overwrite: true },
       stride: isSoak ? 1 : 5
     },
-    "deletes a tree deeper than it keeps open": {
+    "deletes a tree with more levels than the descriptors that it keeps open": {
       before: { ...dirs(60), f: "file 1" },
       op: { kind: "delete", path: "deep", recursive: true },
       stride: isSoak ? 1 : 13

@@ -84,7 +84,7 @@ describe.runIf(needs("immutable files", immutable, "it needs root and chattr (ap
           )
           const before = picture(root)
           const touching = mutations.filter(({ name }) =>
-            /^(overwrite|replace|append|append to what must be there|edit|move|move over a file|delete|setAttributes|move of a tree)(,|$)/.test(
+            /^(overwrite|replace|append|appendExisting|edit|move|move over a file|delete|setAttributes|move of a tree)(,|$)/.test(
               name
             )
           )
@@ -221,7 +221,7 @@ const scenes: ReadonlyArray<Scene> = [
       Fs.chmodSync(join(root, "d"), 0o555)
     },
     possible: new RegExp(
-      `^(${reading.map(({ name }) => name).join("|")}|.*with parents.*|overwrite of what is not there.*|overwrite through a link.*|append, bytes|append to what is not there.*|append to what must be there, bytes|` +
+      `^(${reading.map(({ name }) => name).join("|")}|.*with parents.*|overwrite of a missing file.*|overwrite through a link.*|append, bytes|append to a missing file.*|appendExisting, bytes|` +
         "copy.*|move of a link|delete of (a link|an empty directory)|symlink|setAttributes|move of a tree over.*)$"
     )
   },
@@ -232,7 +232,7 @@ const scenes: ReadonlyArray<Scene> = [
       Fs.chmodSync(join(root, "d/f"), 0o000)
     },
     possible:
-      /^(exists|stat.*|list|walk|glob.*|grep.*|readLink|create.*|overwrite(,| of what| through).*|replace.*|append to what is not there.*|copy of a link|move.*|delete.*|mkdir.*|symlink|setAttributes)$/
+      /^(exists|stat.*|list|walk|glob.*|grep.*|readLink|create.*|overwrite(,| of a missing file| through).*|replace.*|append to a missing file.*|copy of a link|move.*|delete.*|mkdir.*|symlink|setAttributes)$/
   },
   {
     name: "a directory without search permission",
@@ -241,7 +241,7 @@ const scenes: ReadonlyArray<Scene> = [
       Fs.chmodSync(join(root, "d"), 0o000)
     },
     possible:
-      /^(exists|stat through a link|glob|globStream|grep|grepStream|readLink|create with.*|overwrite (of|through).*|append to what is not there.*|copy of a link|move of a link|delete of (a link|an empty directory)|mkdir with.*|symlink)$/
+      /^(exists|stat through a link|glob|globStream|grep|grepStream|readLink|create with.*|overwrite (of|through).*|append to a missing file.*|copy of a link|move of a link|delete of (a link|an empty directory)|mkdir with.*|symlink)$/
   }
 ]
 

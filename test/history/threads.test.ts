@@ -345,7 +345,7 @@ describe("a scan of a tree in threads", () => {
   for (const [name, program] of [
     ["cannot be started", undefined],
     ["end at once", "process.exit(1)"],
-    ["end at the first order", `require("node:worker_threads").parentPort.on("message", () => process.exit(1))`],
+    ["end at their first request", `require("node:worker_threads").parentPort.on("message", () => process.exit(1))`],
     [
       "fail",
       `const { parentPort } = require("node:worker_threads")
