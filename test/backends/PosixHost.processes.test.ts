@@ -308,7 +308,7 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
       const root = freshRoot()
       grow(root, 10)
       const port = yield* Effect.orDie(PosixHost.make({ root }))
-      // With one of these numbers, the fiber yields exactly between the two.
+      // With one of these numbers, the fiber yields just before it waits for the report.
       for (const operations of [3, 4, 5, 6, 7, 8]) {
         const { trees, waitForReading } = yield* port.explore!<Visit>(() => FsPath.root, false)
         const base: Visit = { above: undefined, segment: "" }

@@ -408,7 +408,7 @@ describe("the options of PosixHost", () => {
 describe("metadata of an entry", () => {
   it.effect("contains the nearest valid date for a time that no date can represent", () =>
     Effect.gen(function* () {
-      // A disk in memory keeps such times.
+      // A disk in memory stores times beyond the range of dates.
       const root = yield* fastDirectory
       Fs.writeFileSync(join(root, "f"), "")
       Fs.utimesSync(join(root, "f"), 99_999_999_999_999, 99_999_999_999_999)

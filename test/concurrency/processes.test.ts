@@ -23,8 +23,8 @@ const same: ReadonlyArray<Way> = ["host", "host", "host", "host"]
 const mixed: ReadonlyArray<Way> = ["below", "subdirectory", "mount", "caseless"]
 
 /**
- * Returns the number of fibers of each process. A fiber that loses tries again, so the work grows with the square. The mixed
- * ways have fewer fibers, except in the soak.
+ * Returns the number of fibers of each process. A fiber that loses tries again, so the work grows with the square of this number.
+ * Processes with different kinds of filesystem have fewer fibers, except in the soak.
  */
 const fibersOf = (ways: ReadonlyArray<Way>): number => (soak ? 50 : ways === same ? 25 : 10)
 

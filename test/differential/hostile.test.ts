@@ -66,7 +66,7 @@ interface Case {
   readonly options?: GrepOptions
 }
 
-/** Patterns that work on their text for seconds at least, most of them practically for ever. */
+/** Patterns whose match takes seconds at least, and in most cases practically for ever. */
 const stuck: ReadonlyArray<Case> = [
   { name: "nested quantifiers", pattern: "^(a+)+$", text: letters, other: "aaa" },
   { name: "nested stars at any place", pattern: "(a*)*b\\d", text: `${"a".repeat(64)}! b`, other: "aab1" },
@@ -206,7 +206,7 @@ describe("a search that only looks dangerous succeeds, or fails with a Timeout t
 describe("searches that hung", () => {
   it.live("leave no descriptor open", () =>
     Effect.gen(function* () {
-      // The first worker opens some descriptors for good.
+      // The first worker opens some descriptors that stay open.
       const once = Effect.scoped(
         Effect.gen(function* () {
           const { fs } = yield* ground(letters, "aaa")

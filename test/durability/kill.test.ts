@@ -203,7 +203,7 @@ describe("a process that is killed before one of its changing system calls", () 
 
   const at = scratch()
   const cache = join(at, "cache")
-  /** Tests whether the process was killed. It was not if it made fewer calls. */
+  /** Returns true if the process was killed, and false if it made fewer calls. */
   const crash = async (root: string, op: Op, call: number): Promise<boolean> => {
     const child = start("crash.ts", cache)
     await child.dots(0)

@@ -74,7 +74,7 @@ const small = Effect.tap(memory, (fs) =>
   })
 )
 
-/** Removes what no checksum guards: modes, links and empty directories may change unnoticed. */
+/** Removes modes, links and empty directories, which no checksum protects. */
 const guarded = (shape: Shape): Shape =>
   Object.fromEntries(Object.entries(withoutModes(shape)).filter(([, [kind]]) => kind === "file"))
 

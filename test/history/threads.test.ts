@@ -258,7 +258,7 @@ describe("a scan of a tree in threads", () => {
         sow(root)
         const threads = yield* Threads.shared
         const history = historyOf(port)
-        // The host reads an empty directory through the mount, and the times of the one below do not change.
+        // Through the mount, the host reads an empty directory. The times of the directory below the mount do not change.
         const explore: NonNullable<DirectoryHistory["explore"]> = (pathOf) =>
           Effect.map(history.explore!(pathOf), (explorer) => ({
             ...explorer,

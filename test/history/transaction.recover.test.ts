@@ -54,8 +54,8 @@ const moments = (before: Tree, after: Tree, visit: (copy: string, moment: number
   })
 
 /**
- * Returns the disk as a process leaves it that is killed before its nth rename, while its change is unfinished. The
- * result holds the records of the change, which the caller must still write.
+ * Leaves the disk as a process that is killed before its nth rename. Returns the records of the unfinished change, which the
+ * caller must still write.
  */
 const killedAt = (
   root: string,

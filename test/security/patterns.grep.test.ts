@@ -430,7 +430,7 @@ describe("the pattern budget", () => {
 
 describe("a search in the thread of the program", () => {
   it.live("takes at most a few million steps between two turns of the event loop", () => {
-    // With long lines among empty ones, the sum of the squares far exceeds that of the average.
+    // With long lines among empty lines, the sum of the squared lengths is far larger than the average length suggests.
     const text = `${"a".repeat(550)}\n`.repeat(24) + "\n".repeat(13_000)
     const small = `${"a".repeat(200)}\n`.repeat(15)
     // The hard files come last, because after the first of them all files go to the workers.
@@ -444,7 +444,7 @@ describe("a search in the thread of the program", () => {
       steps = 0
       if (turns) setImmediate(turn)
     }
-    // One call may get many lines, but a match cannot cross a line.
+    // One call may get many lines, but a match cannot cross a line end.
     expression.exec = function (this: RegExp, lines: string) {
       if (this.source === "a*b") {
         for (const { length } of lines.slice(this.lastIndex).split("\n")) steps += (length * (length + 1)) / 2

@@ -302,8 +302,7 @@ describePodman("a command in a container", () => {
 
   live("returns the first and the last 16 KiB of each stream, cut between characters", ({ sandbox }) =>
     Effect.gen(function* () {
-      // After 16,383 single bytes come two-byte characters. The first one does not fit, nor does the one at the cut of the last
-      // half.
+      // Two-byte characters follow 16,383 single bytes, so each of the two cuts would fall within a character.
       const script = "head -c 16383 /dev/zero | tr '\\0' a; yes é | tr -d '\\n' | head -c 5000000; echo; echo end >&2"
       const { exitCode, stderr, stdout, stdoutBytes, truncated } = yield* sandbox.exec(sh(script))
       assert.deepInclude({ exitCode, stderr, truncated }, { exitCode: 0, stderr: "end\n", truncated: true })

@@ -26,7 +26,7 @@ const list =
 interface Ground {
   readonly fs: Algebra
   readonly root: string
-  /** Runs commands in the root before and after each stat of the names that were read; `$n` is its number, from 1. */
+  /** Runs commands in the root before and after each stat of the names that were read. `$n` is the number of the stat, from 1. */
   readonly beside: (before: string, after?: string) => void
   readonly looks: () => number
 }

@@ -170,7 +170,7 @@ const hold = (path: string, mark: Mark): Place => {
 export interface Ground {
   readonly root: string
   readonly outside: Untouchable
-  /** A directory inside the root that is never swapped. A change of it was meant for another one. */
+  /** A directory inside the root that is never swapped. A change of it was meant for another directory. */
   readonly bystander: Untouchable
   readonly at: string
   /** The places, or none where the attacker makes new directories all the time. */
