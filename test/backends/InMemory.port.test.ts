@@ -186,7 +186,7 @@ describe("write", () => {
       assert.strictEqual(yield* read(port, "f"), "34589")
     })
   )
-  it.effect("appends many times, including empty content", () =>
+  it.effect("appends content many times, even empty content", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       let expected = ""
@@ -836,7 +836,7 @@ describe("the option tree", () => {
       }
     })
   )
-  it.effect("refuses two names that differ only in case where case is ignored", () =>
+  it.effect("refuses two names that differ only in case if the tree ignores case", () =>
     Effect.gen(function* () {
       const tree = { d: { readme: "1", README: "2" } }
       assert.strictEqual((yield* Effect.flip(InMemory.make({ tree, caseInsensitive: true })))._tag, "InvalidArgument")

@@ -150,7 +150,7 @@ describe.each(walks)("%s: a path below a link", (_, make) => {
     })
   )
 
-  it.effect("stays when the tree that contains the link is removed", () =>
+  it.effect("leads to an entry that is kept when the tree with the link is removed", () =>
     Effect.gen(function* () {
       const { links, outside, port, root } = yield* trapped
       const before = fingerprint(outside)
@@ -186,7 +186,7 @@ const swap = (root: string, outside: string) => {
 }
 
 describe.each(walks)("%s: a directory that is swapped for a link while a file is created in it", (level, make) => {
-  it.effect("still gets the file, and no content is written outside the root", () =>
+  it.effect("still receives the file, and no content is written outside the root", () =>
     Effect.gen(function* () {
       for (const mode of ["create", "replace", "append"] as const) {
         for (const content of [bytes("mine"), Stream.make(bytes("mine"))]) {

@@ -192,7 +192,7 @@ describe("a claim on a file", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is taken by operations with a precondition and by edit, and by no other", () =>
+  it.live("is made only by operations with a precondition and by edit", () =>
     Effect.gen(function* () {
       const { fs, port, root } = yield* ground
       const claimed: Array<string> = []
@@ -241,7 +241,7 @@ describe("a claim on a file", () => {
 })
 
 describe("a claim of another process", () => {
-  it.live("is waited for, and the written content is seen afterwards", () =>
+  it.live("is waited for, and the waiting call then sees the written content", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)

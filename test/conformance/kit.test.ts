@@ -35,7 +35,7 @@ describe("laws", () => {
     for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
   })
 
-  it("include one for every known regression that a single filesystem can show", () => {
+  it("include a law for every known regression that a single filesystem can show", () => {
     const regressions: ReadonlyArray<readonly [what: string, law: string]> = [
       ["a file written below a file", "mode overwrite below a file is NotADirectory"],
       ["a file over a directory", "mode overwrite on a directory is NotAFile"],

@@ -133,7 +133,7 @@ describe("a search that hangs on the 300th of 500 files", () => {
     }).pipe(Effect.provideService(Limits, budget), Effect.scoped)
   )
 
-  it.live("succeeds when its limit is reached before that file", () =>
+  it.live("succeeds when its limit is reached before the 300th file", () =>
     Effect.gen(function* () {
       const { fs } = yield* ground(letters, "aaa")
       const { matches, truncated } = yield* fs.grep("^(a+)+$", { maxMatches: 20 })

@@ -134,7 +134,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("is limited by maxGrepMatches by default, and grepStream is not", () =>
+  it.effect("is limited by maxGrepMatches by default, but grepStream is not", () =>
     on({ "a.txt": "hit\n".repeat(30) }, (fs) =>
       Effect.gen(function* () {
         const capped = yield* fs.grep("hit")

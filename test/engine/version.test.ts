@@ -64,7 +64,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("is the version that the backend's handle provides, if it provides one", () =>
+  it.effect("is taken from the backend's handle if the handle provides it", () =>
     Effect.gen(function* () {
       const handle: Handle = { ...handleOf(utf8("abc"), 3), read: () => Effect.die("read"), version: Effect.succeed("kept") }
       assert.strictEqual(yield* ofHandle(handle), "kept")

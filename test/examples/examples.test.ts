@@ -204,7 +204,7 @@ describe("files and sessions", () => {
     })
   )
 
-  it.live("a workspace without our tools names its directory, which holds the mounts", () =>
+  it.live("a workspace without our tools puts its path into the prompt, and the mounts into its directory", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* Sessions.aWorkspaceWithoutToolsOfOurs, "# Guide")
     })

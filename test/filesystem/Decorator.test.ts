@@ -538,7 +538,7 @@ describe("traced", () => {
     )
   })
 
-  it.effect("measures the duration with the clock, and tells interruptions and defects from errors", () => {
+  it.effect("measures the duration with the clock, and distinguishes interruptions and defects from errors", () => {
     const spans = recording()
     return observed(
       Effect.gen(function* () {
@@ -798,7 +798,7 @@ describe("retry", () => {
     })
   )
 
-  it("throws for an invalid number of times", () => {
+  it("throws for an invalid number of retries", () => {
     for (const times of [-1, 1.5, Number.NaN]) assert.throws(() => retry({ times }), RangeError)
   })
 })

@@ -63,7 +63,7 @@ describe("the root of Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("can be the root directory", () =>
+  it.effect("can be the root directory of the machine", () =>
     Effect.gen(function* () {
       const fs = yield* over(yield* overMemory({ d: { f: "x" } }), { root: "/" })
       assert.strictEqual(yield* fs.readString("/d/f"), "x")

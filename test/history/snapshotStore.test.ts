@@ -612,7 +612,7 @@ describe("list", () => {
 })
 
 describe("delete", () => {
-  it.effect("returns true, then false", () =>
+  it.effect("returns true for an existing snapshot, and false once it is deleted", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* store.snapshot("a")
@@ -678,7 +678,7 @@ describe("the content of a snapshot", () => {
     })
   )
 
-  it.effect("fails to be read from a damaged archive instead of being reported as absent", () =>
+  it.effect("gives an error for a damaged archive instead of being reported as absent", () =>
     Effect.gen(function* () {
       const { store } = yield* ready
       const { archivePath } = yield* store.snapshot("s")
@@ -714,7 +714,7 @@ const working = (directory: string, name: string, times: number): Effect.Effect<
   )
 
 describe("two processes that share a store of snapshots", () => {
-  it.live("keep every snapshot of both, and a whole one for a shared name", () =>
+  it.live("keep every snapshot of both, and one whole snapshot for a shared name", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       yield* Effect.all([working(directory, "left", 8), working(directory, "right", 8)], { concurrency: 2 })

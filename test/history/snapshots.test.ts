@@ -168,7 +168,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("hold everything when taken after forgetting and collecting", () =>
+    it.live("are complete when they are taken after others were forgotten and collected", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem

@@ -122,7 +122,7 @@ describe("an expression that only looks dangerous gives the right matches:", () 
     )
   }
 
-  it.live("with lastIndex starts at the beginning of each line and each file", () => {
+  it.live("an expression with lastIndex starts at the beginning of each line and each file", () => {
     const sticky = /a/gy
     sticky.lastIndex = 7
     return on({ f: "a\na", g: "ba" }, (fs) =>
@@ -133,7 +133,7 @@ describe("an expression that only looks dangerous gives the right matches:", () 
     )
   })
 
-  it.live("with an empty match advances, also over lines", () =>
+  it.live("an expression with an empty match advances, also across lines", () =>
     on({ f: "a\n\nb\n" }, (fs) =>
       Effect.gen(function* () {
         for (const pattern of ["x*", "(?:)|y", "^", "$", "(?=)", "(a*)*?"]) {

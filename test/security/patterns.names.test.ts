@@ -185,7 +185,7 @@ describe("nested negations", () => {
     ["190 deep, with alternatives", nested("!(a|", ")", 190), 1000],
     ["500 side by side", `!(${"*|".repeat(480)})`, 100]
   ] as const) {
-    it.live(`${name}, over ${count} names: give an answer`, () =>
+    it.live(`${name}, over ${count} names, end with an answer`, () =>
       Effect.gen(function* () {
         const { error, isStuck, out } = yield* guarded(`
           const tree = Object.fromEntries(Array.from({ length: ${count} }, (_, i) => ["a".repeat(60) + i, ""]))

@@ -104,7 +104,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
   })
 
   describe("WindowsHost, with every tool", () => {
-    it("runs most rows of the tables", () => assert.isAbove(toolRows.length, 30))
+    it("runs most rows of the tables of tools", () => assert.isAbove(toolRows.length, 30))
     for (const { name } of toolRows) reports("WindowsHost, tools", name)
   })
 

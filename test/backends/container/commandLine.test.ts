@@ -22,7 +22,7 @@ const optionsOf = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
   )
 
 describe("the command line of an engine", () => {
-  it("for podman with a root filesystem and a host directory has the whole profile", () => {
+  it("contains every restriction of the profile for podman, a root filesystem and a host directory", () => {
     const args = CommandLine.run(planned({ image: { rootfs: "/srv/alpine" } }), { ...identity, directory: "/home/x/overlay" })
     assert.deepStrictEqual(args, [
       ...words("run --rm --interactive --name fs-algebra-0123"),
@@ -39,7 +39,7 @@ describe("the command line of an engine", () => {
     ])
   })
 
-  it("for docker and the exec strategy has a workspace in memory, owned by the user of the container", () => {
+  it("mounts a workspace in memory, owned by the container's user, for docker and the exec strategy", () => {
     const args = CommandLine.run(planned({ engine: "docker", image: "alpine:3.20", strategy: "exec" }, user), identity)
     assert.deepStrictEqual(args, [
       ...words("run --rm --interactive --name fs-algebra-0123"),
@@ -56,7 +56,7 @@ describe("the command line of an engine", () => {
     ])
   })
 
-  it("for podman and the exec strategy has a volume that is removed with the container", () => {
+  it("mounts a volume that is removed with the container, for podman and the exec strategy", () => {
     const args = CommandLine.run(planned({ image: "alpine", strategy: "exec" }), identity)
     assert.include(optionsOf(args), "--mount=type=volume,dst=/workspace,U=true")
     assert.notInclude(args.join(" "), "type=bind")

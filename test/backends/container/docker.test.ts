@@ -188,7 +188,7 @@ describe("docker", () => {
     })
   )
 
-  live("given by its path need not be in the PATH, and nerdctl gets an explicit log driver", (self) =>
+  live("in the form of nerdctl, given by its path, need not be in the PATH and gets an explicit log driver", (self) =>
     Effect.gen(function* () {
       const program = join(self.place, "bin/nerdctl")
       Fs.renameSync(join(self.place, "bin/docker"), program)

@@ -82,7 +82,7 @@ describePodman("a hostile container", () => {
     })
   )
 
-  live("cannot get the root of the host", () =>
+  live("is not made over the root directory of the host", () =>
     Effect.gen(function* () {
       const link = join(directory(), "whole")
       Fs.symlinkSync("/", link)

@@ -418,7 +418,7 @@ describe("lengths of paths", () => {
     [{}, 32_763, "PathTooLong"]
   ] as const
   for (const [options, length, tag] of rows) {
-    it.effect(`${length} units ${tag ?? "are accepted"} ${JSON.stringify(options)}`, () =>
+    it.effect(`of ${length} units ${tag === undefined ? "are accepted" : `give ${tag}`} with ${JSON.stringify(options)}`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host(options)
         const path = ofLength(length)
@@ -580,7 +580,7 @@ describe("a change that fails", () => {
     })
   )
 
-  it.effect("over an empty directory or a link keeps it", () =>
+  it.effect("over an empty directory or a link keeps the directory or the link", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\from\\f`, "x")
@@ -723,7 +723,7 @@ describe("names of files", () => {
   )
 })
 
-describe("content", () => {
+describe("content that is written", () => {
   it.effect("keeps its line endings", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
@@ -749,7 +749,7 @@ describe("content", () => {
     )
   }
 
-  it.effect("of an interrupted stream leaves no file and no handle", () =>
+  it.effect("that comes from an interrupted stream leaves no file and no handle", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       const begun = yield* Deferred.make<void>()

@@ -423,7 +423,7 @@ describe("linkTarget", () => {
       assert.isTrue(leadsOutside(at("a"), linkTarget([rootAt("C:\\root")], at("a"), text))))
   }
 
-  it("on a share leads outside without a volume, and inside with the name of the share", () => {
+  it("of a root on a share is inside only if the text names the server and the share", () => {
     const root = rootAt("\\\\server\\share\\root")
     assert.strictEqual(linkTarget([root], at("a"), "\\\\SERVER\\share\\root\\b"), "../b")
     assert.strictEqual(linkTarget([root], at("a"), "\\??\\UNC\\server\\share\\root\\b"), "../b")

@@ -73,7 +73,7 @@ describe("names on the simulated disk", () => {
   })
 
   // The rules are Microsoft's description of Win32. Node and Wine enforce none of them, so this disk does.
-  it("are trimmed or opened as devices by Win32 without the prefix, and recorded", () => {
+  it("without the prefix \\\\?\\ are trimmed or read as devices, and recorded as misread", () => {
     const it = disk()
     it.put("C:\\a", "x")
     assert.isDefined(it.lstatSync("C:\\a. .", asked))
@@ -373,7 +373,7 @@ describe("open files on the simulated disk", () => {
     assert.strictEqual(it.text("C:\\f"), "new")
   })
 
-  it("can be replaced on a disk with that option if every handle shares deletion", () => {
+  it("can be replaced on a disk with the option replacesOpen if every handle shares deletion", () => {
     const it = disk({ replacesOpen: true })
     it.put("C:\\f", "old")
     it.put("C:\\n", "new")
@@ -416,7 +416,7 @@ describe("open files on the simulated disk", () => {
     assert.strictEqual(textOf(it, file), "old")
   })
 
-  it("keep their names until the last handle closes, and cannot be opened, where deletes are pending", () => {
+  it('on a disk with deletes "pending" keep their names until the last handle closes, and cannot be opened', () => {
     const it = disk({ deletes: "pending" })
     it.put("C:\\d\\f", "old")
     const file = it.openSync("C:\\d\\f", O_RDONLY)

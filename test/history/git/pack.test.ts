@@ -103,7 +103,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("have the same index that git would make, with wide offsets too", () =>
+  it.live("have the same index that git would make, with 64-bit offsets too", () =>
     Effect.gen(function* () {
       const directory = yield* store
       for (const wideFrom of [undefined, 0x8000, 29]) {

@@ -240,7 +240,7 @@ describe("a run of git", () => {
     pretended(answering("exit 0"), (git) => git.run(["x"], { input: Buffer.alloc(5_000_000) }))
   )
 
-  it.effect("fails if its input fails, instead of treating that as the end", () =>
+  it.effect("fails if its input fails, instead of treating the failure as the end of the input", () =>
     pretended(answering("cat > /dev/null; exit 0"), (git) =>
       Effect.gen(function* () {
         const parts = async function* () {

@@ -276,7 +276,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     )
   )
 
-  it.effect("is closed to others if they could read it", () =>
+  it.effect("becomes private if other users could read it", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const path = join(base, "store")
