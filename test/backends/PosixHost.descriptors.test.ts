@@ -106,7 +106,7 @@ describe("a cached directory", () => {
     })
   )
 
-  it.effect("is not confused with a directory whose name ends in (deleted), as the system labels deleted ones", () =>
+  it.effect("is not confused with a directory whose name ends in (deleted), as the system labels deleted directories", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const name = "d (deleted)"
@@ -121,7 +121,7 @@ describe("a cached directory", () => {
     })
   )
 
-  it.effect("is distinguished from one whose name differs only in bytes that are not UTF-8", () =>
+  it.effect("is distinguished from a directory whose name differs only in bytes that are not UTF-8", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const named = (...name: ReadonlyArray<number>) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)])

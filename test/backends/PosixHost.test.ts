@@ -534,7 +534,7 @@ describe("names", () => {
     })
   )
 
-  it.effect("in a directory that no path can express are reached through its key, and forged keys are InvalidPath", () =>
+  it.effect("in a directory that no path can express are reached through its key, and forged keys give InvalidPath", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "secret")
@@ -555,7 +555,7 @@ describe("names", () => {
     })
   )
 
-  it.effect("of 255 bytes work in every write, and longer ones are PathTooLong", () =>
+  it.effect("of 255 bytes work in every write, and longer names give PathTooLong", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const long = "é".repeat(127) + "x"

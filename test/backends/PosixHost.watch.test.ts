@@ -152,7 +152,7 @@ describe("watching", () => {
   )
 
   it.live(
-    "reports the removals and ends as NotFound when its directory is removed, and as Unavailable when the root is removed",
+    "reports the removals and fails with NotFound when its directory is removed, or with Unavailable when the root is removed",
     () =>
       Effect.gen(function* () {
         for (const [level, make] of walks) {

@@ -107,7 +107,7 @@ const settled = (ground: typeof memory, read: Read, acts: ReadonlyArray<Act>) =>
 describe("a directory that another program moves or exchanges during a read", () => {
   for (const [where, ground] of Object.entries(grounds)) {
     for (const [name, read] of Object.entries(reads)) {
-      it.effect(`is returned as one consistent tree or reported by ${name} in ${where}`, () =>
+      it.effect(`is returned as one consistent tree, or reported, by ${name} in ${where}`, () =>
         Effect.gen(function* () {
           const { calls } = yield* run(ground, read, [])
           assert.isAbove(calls, 0)

@@ -309,7 +309,7 @@ const globs: ReadonlyArray<string> = [
 ]
 
 describe("globs that take picomatch minutes", () => {
-  it.live("succeed or are InvalidArgument in a tree of depth 30 with names of 60 letters, and the event loop runs", () =>
+  it.live("succeed or give InvalidArgument in a tree of depth 30 with names of 60 letters, and the event loop runs", () =>
     Effect.gen(function* () {
       const { error, isStuck, out, status } = yield* guarded(
         `

@@ -116,7 +116,7 @@ describe("a byte order mark", () => {
     ["UTF-16 that ends within a character", "FF FE 61 00 62", "utf-16le", 4],
     ["UTF-16 with a lone surrogate", "FE FF 00 61 DC 00", "utf-16be", 4],
     ["UTF-32", "FF FE 00 00 61 00 00 00", "utf-8", 0]
-  ])("%s is NotText", (_, hex, encoding, offset) => {
+  ])("%s gives NotText", (_, hex, encoding, offset) => {
     const content = Uint8Array.from(Buffer.from(hex.replaceAll(" ", ""), "hex"))
     assert.deepStrictEqual(refused(content, [{ oldText: "a", newText: "b" }]), { _tag: "NotText", encoding, offset })
   })
@@ -222,7 +222,7 @@ describe("several edits", () => {
   })
 })
 
-describe("an edit that can never succeed is InvalidArgument:", () => {
+describe("an edit that can never succeed gives InvalidArgument:", () => {
   const good = { oldText: "a", newText: "b" }
   const cases: ReadonlyArray<readonly [string, string, ReadonlyArray<Edit>]> = [
     ["no edits", "edits", []],

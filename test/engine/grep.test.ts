@@ -155,7 +155,7 @@ describe("grep", () => {
     { glob: "[" },
     { exclude: " " }
   ]) {
-    it.effect(`with ${JSON.stringify(options)} is InvalidArgument`, () =>
+    it.effect(`with ${JSON.stringify(options)} gives InvalidArgument`, () =>
       on({}, (fs) =>
         Effect.map(Effect.flip(fs.grep("a", options)), (error) => assert.strictEqual(error._tag, "InvalidArgument"))
       )

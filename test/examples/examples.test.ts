@@ -49,7 +49,7 @@ describe("tools and prompts over a filesystem", () => {
       })
     )
 
-    it.live("that declares no need for files runs without a filesystem, but any other is not run", () =>
+    it.live("that declares no need for files runs without a filesystem, but any other handler is not run", () =>
       Effect.gen(function* () {
         fails(yield* Protocol.aHandlerHasNoFiles, "There are no files in this context.")
         const { result, runs } = yield* Protocol.aToolNeedsFiles
@@ -449,7 +449,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("mounts merge in order, later ones over earlier ones, with the same result each time", () =>
+  it.live("mounts merge in order, later mounts over earlier mounts, with the same result each time", () =>
     Effect.gen(function* () {
       const names = ["a.md", "b.md"]
       assert.deepStrictEqual(yield* Tools.mountsMerge, [

@@ -71,7 +71,7 @@ const immutable = (): boolean => {
 describe.runIf(needs("immutable files", immutable, "it needs root and chattr (apt-get install e2fsprogs) on an ext4 disk"))(
   "an immutable entry",
   () => {
-    it.live("that is a file can be read and copied; every change of it is AccessDenied permission and changes nothing", () =>
+    it.live("that is a file can be read and copied; every change of it gives AccessDenied permission and changes nothing", () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* directory
@@ -103,38 +103,36 @@ describe.runIf(needs("immutable files", immutable, "it needs root and chattr (ap
       )
     )
 
-    it.live(
-      "that is a directory permits appends to its files; creating, replacing and removing files is AccessDenied permission",
-      () =>
-        losingNothing(
-          Effect.gen(function* () {
-            const root = yield* directory
-            plantAt(root)
-            const fs = yield* host(root)
-            const at = join(root, "d")
-            yield* Effect.acquireRelease(
-              Effect.sync(() => execFileSync("chattr", ["+i", at])),
-              () => Effect.sync(() => execFileSync("chattr", ["-i", at]))
-            )
-            const before = picture(root)
-            for (const self of mutations.filter(({ name }) =>
-              /^(create,|overwrite,|replace,|edit|delete$|move|mkdir$)/.test(name)
-            )) {
-              if (self.name === "move of a link") continue
-              const denied = { _tag: "AccessDenied", why: "permission", isDeclared: true }
-              assert.deepInclude(yield* failure(self, fs), denied, self.name)
-              assert.deepStrictEqual(picture(root), before, self.name)
-            }
-            yield* fs.write("d/f", "er", { mode: "append" })
-            assert.strictEqual(yield* fs.readString("d/f"), "old\ner")
-          })
-        )
+    it.live("that is a directory permits appends to its files, but denies the creation, replacement and removal of files", () =>
+      losingNothing(
+        Effect.gen(function* () {
+          const root = yield* directory
+          plantAt(root)
+          const fs = yield* host(root)
+          const at = join(root, "d")
+          yield* Effect.acquireRelease(
+            Effect.sync(() => execFileSync("chattr", ["+i", at])),
+            () => Effect.sync(() => execFileSync("chattr", ["-i", at]))
+          )
+          const before = picture(root)
+          for (const self of mutations.filter(({ name }) =>
+            /^(create,|overwrite,|replace,|edit|delete$|move|mkdir$)/.test(name)
+          )) {
+            if (self.name === "move of a link") continue
+            const denied = { _tag: "AccessDenied", why: "permission", isDeclared: true }
+            assert.deepInclude(yield* failure(self, fs), denied, self.name)
+            assert.deepStrictEqual(picture(root), before, self.name)
+          }
+          yield* fs.write("d/f", "er", { mode: "append" })
+          assert.strictEqual(yield* fs.readString("d/f"), "old\ner")
+        })
+      )
     )
   }
 )
 
 describe.runIf(mountable)("a file that is a mount point", () => {
-  it.live("can be appended to; replacing, moving and removing it is AccessDenied busy", () =>
+  it.live("can be appended to; replacing, moving and removing it give AccessDenied busy", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* directory

@@ -147,7 +147,7 @@ describe.runIf(mountable)("on a disk without free inodes", () => {
 })
 
 describe("a process that may write at most 100 kB to a file (ulimit -f)", () => {
-  it.live("gets DiskFull for each larger write, even after a partial one, and the tree is unchanged", () =>
+  it.live("gets DiskFull for each larger write, even after a partial write, and the tree is unchanged", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* directory

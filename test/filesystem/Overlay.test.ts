@@ -182,7 +182,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("shows a directory as empty if it replaces a deleted one", () =>
+  it.effect("shows a directory as empty if it replaces a deleted directory", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ d: { e: { f: "f" }, g: "g" } })
       yield* fs.delete("d", { recursive: true })
@@ -217,7 +217,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("keeps the mode of a moved or overwritten file, and the time of a moved one", () =>
+  it.effect("keeps the mode of a moved or overwritten file, and the time of a moved file", () =>
     Effect.gen(function* () {
       const lower = yield* memory({ tree: { f: "f", g: "g", d: { h: "h" } } })
       for (const path of ["f", "g", "d/h"]) yield* lower.setAttributes(path, { mode: 0o640 })
@@ -276,7 +276,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("has the permissions of the upper filesystem and the path rules of the lower one", () =>
+  it.effect("has the permissions of the upper filesystem and the path rules of the lower filesystem", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers(tree, { upper: { allowDelete: false }, lower: { policy: "branch" } })
       assert.deepInclude(yield* Effect.flip(fs.delete("c")), { _tag: "AccessDenied", why: "readOnly" })
@@ -584,7 +584,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("is committed without deadlock if its upper filesystem is inside the lower one", () =>
+  it.effect("is committed without deadlock if its upper filesystem is inside the lower filesystem", () =>
     Effect.gen(function* () {
       const lower = yield* memory({ tree: { ...tree, ".changes": {} } })
       const upper = yield* subdirectory(".changes")(lower)

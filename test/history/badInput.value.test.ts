@@ -119,7 +119,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("from one kind of store is incompatible with another", () =>
+  it.live("from one kind of store is incompatible with another kind", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))

@@ -338,7 +338,7 @@ describe("restoring", () => {
 describe("a view", () => {
   const written = { a: { f: "one" }, l: { link: "a/f" } }
 
-  it.effect("shows the captured tree after the real one has changed", () =>
+  it.effect("shows the captured tree after the real tree has changed", () =>
     Effect.gen(function* () {
       const port = yield* fresh(written)
       const history = historyOf(port)

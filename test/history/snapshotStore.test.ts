@@ -112,7 +112,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     })
   )
 
-  it.effect("replaces an earlier one of the same id", () =>
+  it.effect("replaces an earlier snapshot of the same id", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       yield* store.snapshot("s")
@@ -213,7 +213,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     )
   }
 
-  it.effect("that fails leaves the earlier one and no other file", () =>
+  it.effect("that fails leaves the earlier snapshot and no other file", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* store.snapshot("s")
@@ -225,7 +225,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     })
   )
 
-  it.effect("that is interrupted leaves the earlier one and no other file", () =>
+  it.effect("that is interrupted leaves the earlier snapshot and no other file", () =>
     Effect.gen(function* () {
       const { directory, fs } = yield* ground
       yield* (yield* storeOf(fs, { directory })).snapshot("s")
@@ -249,7 +249,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
   )
 
   it.effect.runIf(needs("a disk that is full", canMount, "it needs root and permission to mount"))(
-    "that does not fit on the disk leaves the earlier one and no other file",
+    "that does not fit on the disk leaves the earlier snapshot and no other file",
     () =>
       Effect.gen(function* () {
         const { fs } = yield* ground

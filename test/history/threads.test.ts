@@ -510,7 +510,7 @@ describe("a snapshot taken in threads", () => {
 })
 
 describe("a ZIP archive compressed in threads", () => {
-  it.live("is valid for Python, stores a content that compression does not shorten, and imports to the same tree", () =>
+  it.live("is valid for Python, stores content that compression does not shorten, and imports to the same tree", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -541,7 +541,7 @@ for i in z.infolist():
     }).pipe(Effect.scoped)
   )
 
-  it.live("with damaged entries is refused with the name of the first one, and changes nothing", () =>
+  it.live("with damaged entries is refused with the name of the first damaged entry, and changes nothing", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)

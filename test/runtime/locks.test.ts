@@ -215,7 +215,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("let an inner `alone` lock a path that only the outer one holds", () =>
+  it.effect("let an inner `alone` lock a path that only the outer `alone` holds", () =>
     Effect.gen(function* () {
       const locks = make()
       const inner = locks.alone([path("a")], locks.exclusive([path("b"), path("a/c")], Effect.succeed("went")))

@@ -247,7 +247,7 @@ describe("the worker pool", () => {
     })
   })
 
-  it("still enforces budgets if one worker could not start", async () => {
+  it("still enforces budgets if one of its workers could not start", async () => {
     let starts = 0
     const workers = make(1, (program, shared) => (starts++ === 0 ? stillborn : start)(program, shared))
     await using(workers, { a: "foo", b: evil }, async (base) => {

@@ -38,7 +38,7 @@ const ticking = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [Exi
 
 const letters = `${"a".repeat(64)}!`
 
-describe("a catastrophic expression ends as Timeout with the path, and timers fire meanwhile:", () => {
+describe("a catastrophic expression gives a Timeout with the path, and timers fire meanwhile:", () => {
   const cases: ReadonlyArray<readonly [name: string, pattern: string | RegExp, text: string, Filesystem.GrepOptions?]> = [
     ["nested quantifiers", "^(a+)+$", letters],
     ["nested quantifiers, lazy", "^(a+?)+?$", letters],
@@ -149,7 +149,7 @@ describe("an expression that only looks dangerous gives the right matches:", () 
   )
 })
 
-describe("an invalid expression is InvalidArgument before any file is read:", () => {
+describe("an invalid expression gives InvalidArgument before any file is read:", () => {
   const cases: ReadonlyArray<string | RegExp> = [
     "",
     "   ",
@@ -199,7 +199,7 @@ describe("extreme texts:", () => {
   const MiB = 1024 * 1024
   const large = { maxFileSize: 128 * MiB }
 
-  it.live("a line of 64 MB is searched for text, and a hostile expression on it ends as Timeout with the path", () =>
+  it.live("a line of 64 MB is searched for text, and a hostile expression on it gives a Timeout with the path", () =>
     on(
       {},
       (fs) =>
@@ -404,7 +404,7 @@ describe("the pattern budget", () => {
     )
   )
 
-  it.live("lets 49 of 50 concurrent searches succeed when one is hostile", () =>
+  it.live("lets 49 of 50 concurrent searches succeed when one search is hostile", () =>
     on(
       {
         "evil.txt": letters,

@@ -25,7 +25,7 @@ const nested = (open: string, close: string, times: number): string => `${open.r
 const braces = (depth: number): string =>
   Array.from({ length: depth }, (_, i) => `{${String.fromCharCode(97 + (i % 26))},`).join("") + `x${"}".repeat(depth)}`
 
-describe("an invalid or excessive glob is InvalidArgument with the name of the parameter:", () => {
+describe("an invalid or excessive glob gives InvalidArgument with the name of the parameter:", () => {
   const cases: ReadonlyArray<string> = [
     "",
     " \t",

@@ -362,7 +362,7 @@ describe("docker", () => {
     })
   )
 
-  live("that does not report a version is Unavailable", (self) =>
+  live("that does not report a version gives Unavailable", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const
       Fs.writeFileSync(join(self.place, "bin/docker"), "#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")

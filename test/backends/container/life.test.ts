@@ -74,25 +74,27 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("with the exec strategy, the end of the container is reported once; the next one starts without files and works", () =>
-    Effect.gen(function* () {
-      const { filesystem: fs, sandbox } = yield* made({ strategy: "exec" })
-      yield* fs.write("lost.txt", "x")
-      assert.strictEqual((yield* sandbox.exec(["cat", "lost.txt"])).stdout, "x")
-      const [first] = containers()
-      execFileSync("podman", ["kill", first!])
-      yield* until(() => containers().length === 0)
-      assert.strictEqual((yield* Effect.flip(sandbox.exec(["ls"])))._tag, "Unavailable")
-      assert.strictEqual((yield* Effect.flip(fs.readString("lost.txt")))._tag, "Unavailable")
-      assert.strictEqual((yield* sandbox.exec(["ls", "-A"])).stdout, "")
-      assert.deepStrictEqual(yield* fs.list(), [])
-      assert.isFalse(yield* fs.exists("lost.txt"))
-      yield* fs.write("new.txt", "y")
-      assert.strictEqual((yield* sandbox.exec(["cat", "new.txt"])).stdout, "y")
-    })
+  live(
+    "with the exec strategy, the end of the container is reported once; the next container starts without files and works",
+    () =>
+      Effect.gen(function* () {
+        const { filesystem: fs, sandbox } = yield* made({ strategy: "exec" })
+        yield* fs.write("lost.txt", "x")
+        assert.strictEqual((yield* sandbox.exec(["cat", "lost.txt"])).stdout, "x")
+        const [first] = containers()
+        execFileSync("podman", ["kill", first!])
+        yield* until(() => containers().length === 0)
+        assert.strictEqual((yield* Effect.flip(sandbox.exec(["ls"])))._tag, "Unavailable")
+        assert.strictEqual((yield* Effect.flip(fs.readString("lost.txt")))._tag, "Unavailable")
+        assert.strictEqual((yield* sandbox.exec(["ls", "-A"])).stdout, "")
+        assert.deepStrictEqual(yield* fs.list(), [])
+        assert.isFalse(yield* fs.exists("lost.txt"))
+        yield* fs.write("new.txt", "y")
+        assert.strictEqual((yield* sandbox.exec(["cat", "new.txt"])).stdout, "y")
+      })
   )
 
-  live("a command whose container ends is Unavailable and has no result", () =>
+  live("a command whose container ends gives Unavailable and no result", () =>
     Effect.gen(function* () {
       const { sandbox } = yield* made({ start: "eager" })
       const running = yield* Effect.forkScoped(Effect.flip(sandbox.exec(["sh", "-c", "echo > going; sleep 100"])), {
@@ -275,7 +277,7 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("a missing host directory is NotFound, and a file is NotADirectory", () =>
+  live("a missing host directory gives NotFound, and a file gives NotADirectory", () =>
     Effect.gen(function* () {
       const file = join(directory(), "file")
       Fs.writeFileSync(file, "")

@@ -227,7 +227,7 @@ describePodman("a command in a container", () => {
     () => ({ pids: 40 })
   )
 
-  live("that is interrupted is killed with every process it started, and no process of others", (container) =>
+  live("that is interrupted is killed with every process it started, but with no process of another command", (container) =>
     Effect.gen(function* () {
       const { filesystem: fs, sandbox } = container
       yield* sandbox.exec(sh("setsid sleep 905 & echo"), { detach: true })

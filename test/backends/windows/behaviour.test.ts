@@ -179,7 +179,7 @@ describe("a path that Windows would read as another path", () => {
     (port, path) => port.links!.make(p(path), "d")
   ]
   for (const path of reserved) {
-    it.effect(`${path} is InvalidPath in every call, and the disk is not touched`, () =>
+    it.effect(`${path} gives InvalidPath in every call, and the disk is not touched`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\d\\f`, "x")
@@ -767,7 +767,7 @@ describe("content that is written", () => {
 })
 
 describe("the root", () => {
-  it.effect("is Unavailable after it was moved, even if another directory takes its place", () =>
+  it.effect("gives Unavailable after it was moved, even if another directory takes its place", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.renameSync(`\\\\?\\${root}`, "\\\\?\\C:\\work\\away")

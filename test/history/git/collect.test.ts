@@ -411,7 +411,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("a second collection is busy, and a killed one blocks nothing", () =>
+  it.effect("a second collection is busy, and a killed collection blocks nothing", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const taken = yield* snapshot(store, { a: "1" })

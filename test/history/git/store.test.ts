@@ -373,7 +373,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("have UUIDs, and no other name reaches git", () =>
+  it.effect("have UUIDs, and a name that is not a UUID never reaches git", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: made, id } = yield* snapshot(store, { a: "1" })
@@ -452,7 +452,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("that are damaged fail, and all others can be read", () =>
+  it.effect("that are damaged fail, and all other objects can be read", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const write = (text: string) =>
@@ -477,7 +477,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("are read for the remaining callers when others are interrupted", () =>
+  it.effect("are read for the remaining callers when other callers are interrupted", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}`, `${i} `.repeat(20_000)])))
