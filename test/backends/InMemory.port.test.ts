@@ -462,7 +462,7 @@ describe("rename", () => {
   for (const from of kinds) {
     targets.forEach((over, i) => {
       const expected = table[from][i]
-      it.effect(`of ${from} over ${over} ${expected === undefined ? "replaces it" : `is ${expected._tag}`}`, () =>
+      it.effect(`of ${from} over ${over} ${expected === undefined ? "replaces it" : "gives " + expected._tag}`, () =>
         Effect.gen(function* () {
           const port = yield* InMemory.make({
             tree: {

@@ -46,7 +46,7 @@ const rows: ReadonlyArray<readonly [string, number, string, Record<string, unkno
 
 describe("fromErrno", () => {
   for (const [code, errno, syscall, expected, kind] of rows) {
-    it(`maps ${code} from ${syscall}${kind === undefined ? "" : ` of a ${kind}`} to ${JSON.stringify(expected)}`, () => {
+    it(`maps ${code} from ${syscall}${kind === undefined ? "" : " of a " + kind} to ${JSON.stringify(expected)}`, () => {
       const error = systemError(code, errno, syscall)
       const { cause, ...fault } = faultOf(error, kind)
       assert.deepInclude(fault as Record<string, unknown>, expected)

@@ -418,7 +418,7 @@ describe("lengths of paths", () => {
     [{}, 32_763, "PathTooLong"]
   ] as const
   for (const [options, length, tag] of rows) {
-    it.effect(`of ${length} units ${tag === undefined ? "are accepted" : `give ${tag}`} with ${JSON.stringify(options)}`, () =>
+    it.effect(`of ${length} units ${tag === undefined ? "are accepted" : "give " + tag} with ${JSON.stringify(options)}`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host(options)
         const path = ofLength(length)

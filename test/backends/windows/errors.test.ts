@@ -79,7 +79,7 @@ describe("fromWindows", () => {
   }
 
   for (const [code, syscall, expected, kind] of codes) {
-    it(`maps ${code} from ${syscall}${kind === undefined ? "" : ` of a ${kind}`} to ${JSON.stringify(expected)}`, () => {
+    it(`maps ${code} from ${syscall}${kind === undefined ? "" : " of a " + kind} to ${JSON.stringify(expected)}`, () => {
       checked(windowsError(code, syscall, "C:\\host"), expected, kind)
     })
   }

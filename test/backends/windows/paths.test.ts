@@ -72,7 +72,7 @@ describe("nameFault", () => {
     ["LONGN~10.TEX", "InvalidPath", "short names"]
   ]
   for (const [name, tag, why] of refused) {
-    it(`refuses ${JSON.stringify(name.length > 40 ? `${name.slice(0, 8)}…` : name)} as ${tag}: ${why}`, () => {
+    it(`refuses ${JSON.stringify(name.length > 40 ? name.slice(0, 8) + "…" : name)} as ${tag}: ${why}`, () => {
       const fault = nameFault(name)
       assert.strictEqual(fault?._tag, tag)
       assert.include(fault!["detail"] as string, why)
@@ -109,7 +109,7 @@ describe("nameFault", () => {
     "😀".repeat(127)
   ]
   for (const name of fine) {
-    it(`accepts ${JSON.stringify(name.length > 40 ? `${name.slice(0, 8)}…` : name)}`, () => {
+    it(`accepts ${JSON.stringify(name.length > 40 ? name.slice(0, 8) + "…" : name)}`, () => {
       assert.isUndefined(nameFault(name))
     })
   }
