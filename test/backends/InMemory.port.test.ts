@@ -118,7 +118,7 @@ describe("a missing entry", () => {
   )
 })
 
-describe("names", () => {
+describe("names in memory", () => {
   it.effect("such as __proto__ and toString, which every JavaScript object has as members, are ordinary names", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
@@ -527,7 +527,7 @@ describe("rename", () => {
   )
 })
 
-describe("links", () => {
+describe("links in memory", () => {
   it.effect("keep their target as text and are never followed", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()

@@ -299,7 +299,7 @@ describe("a read under confinement", () => {
   )
 })
 
-describe("errors", () => {
+describe("errors of a host", () => {
   const trapped = trappedBy()
 
   it.effect("contain no path of the host except in their cause", () =>

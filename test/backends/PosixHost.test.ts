@@ -504,7 +504,7 @@ describe("metadata of an entry", () => {
   )
 })
 
-describe("names", () => {
+describe("names on a host", () => {
   const odd = [Buffer.from([0x62, 0x61, 0x64, 0xff]), Buffer.from([0x62, 0x61, 0x64, 0xfe]), Buffer.from("line\nbreak\\")]
 
   it.effect("that no path can express are listed as not addressable, and calls reach them by their keys", () =>
@@ -606,7 +606,7 @@ describe("names", () => {
   )
 })
 
-describe("listing", () => {
+describe("a listing", () => {
   it.effect("returns kinds, NotFound for a missing path or a path below a file, and NotADirectory for a file", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()

@@ -27,7 +27,7 @@ const named = (name: string): Law => {
   return law!
 }
 
-describe("laws", () => {
+describe("the laws of the kit", () => {
   it("are more than 200, with unique names and references", () => {
     const all = [...laws, ...policyLaws.map(({ law }) => law)]
     assert.isAbove(all.length, 200)
@@ -154,7 +154,7 @@ describe("trees of files", () => {
   )
 })
 
-describe("agreement", () => {
+describe("agreement with the model", () => {
   it.live("rejects a wrong filesystem with a small program", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({

@@ -235,7 +235,7 @@ describe("a capture", () => {
   })
 })
 
-describe("restoring", () => {
+describe("restoring a capture", () => {
   it.effect("by paths restores the times of the given entries and updates the times of their directories", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ d: { e: { f: "1" } }, kept: "k" })
@@ -335,7 +335,7 @@ describe("restoring", () => {
   )
 })
 
-describe("a view", () => {
+describe("a view of a capture", () => {
   const written = { a: { f: "one" }, l: { link: "a/f" } }
 
   it.effect("shows the captured tree after the real tree has changed", () =>
@@ -414,7 +414,7 @@ describe("a view", () => {
   )
 })
 
-describe("differences", () => {
+describe("differences between captures", () => {
   const between = (tree: InMemory.Tree, change: (port: Backend) => Effect.Effect<unknown, unknown>) =>
     Effect.gen(function* () {
       const port = yield* fresh(tree)

@@ -369,7 +369,7 @@ describe("the directory of a store", () => {
   )
 })
 
-describe("rollback", () => {
+describe("a rollback", () => {
   it.effect("restores the tree and returns its number of files", () =>
     Effect.gen(function* () {
       const { fs, store } = yield* ready
@@ -522,7 +522,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
   )
 })
 
-describe("list", () => {
+describe("the list of snapshots", () => {
   it.effect("has the order of creation, even within one moment, and after a restart", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
@@ -611,7 +611,7 @@ describe("list", () => {
   )
 })
 
-describe("delete", () => {
+describe("the deletion of a snapshot", () => {
   it.effect("returns true for an existing snapshot, and false once it is deleted", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready

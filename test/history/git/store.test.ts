@@ -417,7 +417,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
   )
 })
 
-describe.runIf(hasGit)("objects", () => {
+describe.runIf(hasGit)("objects in a store", () => {
   it.effect("have the kind, size and content that git reports", () =>
     Effect.gen(function* () {
       const store = yield* fresh
