@@ -40,7 +40,7 @@ describe("a version", () => {
     assert.strictEqual(ofBytes(utf8(text)), version)
   })
 
-  it.effect("of an open file is the hash of its bytes, for short reads too", () =>
+  it.effect("of an open file is the hash of its bytes, also if reads are short", () =>
     Effect.gen(function* () {
       const content = random(2_000_003)
       for (const most of [content.length, 65_536, 70_001]) {

@@ -15,7 +15,7 @@ const mountable = needs("disks for reading only", canMount, "it needs root and a
 describe.runIf(mountable)("a disk that is mounted read-only", () => {
   const readOnly = { _tag: "AccessDenied", why: "readOnly", isDeclared: true }
 
-  it.live("lets every reading call succeed, and fails every change with AccessDenied readOnly and changes nothing", () =>
+  it.live("lets every read succeed; every change gives AccessDenied readOnly and changes nothing", () =>
     losingNothing(
       Effect.gen(function* () {
         const root = yield* disk("size=1m")

@@ -493,7 +493,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("shows one of two lower names that differ in case only, and locks them together", () =>
+  it.effect("shows only one of two lower names that differ in case, and locks both together", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ d: { a: "small", A: "large" } }, { upper: { caseInsensitive: true } })
       assert.deepStrictEqual(yield* names(fs, "d"), ["A"])

@@ -40,7 +40,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("make a directory wait for writers below it, and the root for all writers", () =>
+  it.effect("make the lock of a directory wait for writers below it, and the lock of the root for all writers", () =>
     Effect.gen(function* () {
       for (const above of ["a", "."]) {
         const locks = make()

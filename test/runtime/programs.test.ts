@@ -77,7 +77,7 @@ describe.skipIf(process.platform === "win32")("the search of the PATH for a prog
     })
   )
 
-  it.effect("uses a directory beside an avoided one, even if its name begins like the avoided name", () =>
+  it.effect("uses a directory whose name only begins with the name of an avoided directory", () =>
     Effect.gen(function* () {
       const base = yield* place
       Fs.renameSync(join(base, "good"), join(base, "served-tools"))

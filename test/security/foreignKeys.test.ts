@@ -204,7 +204,7 @@ describe("lookups by names from outside:", () => {
     })
   )
 
-  it("names that every object has are unknown error codes and arguments", () => {
+  it("names that every object has are treated as unknown error codes and arguments", () => {
     for (const name of names) {
       const error = Object.assign(new Error("odd"), { code: name })
       assert.strictEqual(faultOf(error, undefined, name)._tag, "IoError")

@@ -40,7 +40,7 @@ describe("a file that another program has open", () => {
   ] as ReadonlyArray<readonly [string, Share, string, (port: Port) => Effect.Effect<unknown, Fault>]>
 
   for (const [what, share, call, run] of calls) {
-    it.effect(`makes ${what} busy after six tries`, () =>
+    it.effect(`makes ${what} fail as busy after six tries`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\f`, "old")
@@ -92,7 +92,7 @@ describe("a file that another program has open", () => {
     })
   )
 
-  it.effect("is busy for a removal, without a retry", () =>
+  it.effect("makes a removal fail as busy, without a retry", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "old")

@@ -105,7 +105,7 @@ describe("the git program", () => {
     })
   )
 
-  it.effect("is refused with its version when it is too old", () =>
+  it.effect("is refused, with its version in the error, when it is too old", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const at = pretend(base, "bin", answering("true", "2.24.9"))
@@ -116,7 +116,7 @@ describe("the git program", () => {
     })
   )
 
-  it.effect("is refused with its output when it is another program", () =>
+  it.effect("is refused, with its output in the error, when it is another program", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const fault = yield* Effect.flip(withPath(pretend(base, "bin", "echo hub 3"), make(base)))
