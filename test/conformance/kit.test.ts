@@ -27,7 +27,7 @@ const named = (name: string): Law => {
   return law!
 }
 
-describe("laws", () => {
+describe("the laws of the kit", () => {
   it("are more than 200, with unique names and references", () => {
     const all = [...laws, ...policyLaws.map(({ law }) => law)]
     assert.isAbove(all.length, 200)
@@ -35,7 +35,7 @@ describe("laws", () => {
     for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
   })
 
-  it("include one for every known regression that a single filesystem can show", () => {
+  it("include a law for every known regression that a single filesystem can show", () => {
     const regressions: ReadonlyArray<readonly [what: string, law: string]> = [
       ["a file written below a file", "mode overwrite below a file is NotADirectory"],
       ["a file over a directory", "mode overwrite on a directory is NotAFile"],
@@ -142,7 +142,7 @@ describe("trees of files", () => {
     })
   )
 
-  it.live.prop("can have every generated name", [Arbitraries.name], ([name]) =>
+  it.live.prop("can have every name that the kit generates", [Arbitraries.name], ([name]) =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write(`d/${name}`, name)
@@ -154,7 +154,7 @@ describe("trees of files", () => {
   )
 })
 
-describe("agreement", () => {
+describe("agreement with the model", () => {
   it.live("rejects a wrong filesystem with a small program", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
@@ -272,28 +272,26 @@ describe("planned faults", () => {
     })
   )
 
-  it.live(
-    "are supplemented by an adversarial port, which reads short, lists backwards and renames only within a directory",
-    () =>
-      Effect.gen(function* () {
-        const fs = adversarial(yield* memory)
-        yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })
-        const root = "d" as FsPath
-        assert.deepStrictEqual(
-          (yield* fs.port.list(root)).map(({ name }) => name),
-          ["b", "a"]
-        )
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const handle = yield* fs.port.open("d/a" as FsPath)
-            assert.deepStrictEqual(yield* handle.read(0, 2), Uint8Array.of(0x31))
-          })
-        )
-        const crossing = yield* Effect.flip(fs.port.rename("d/a" as FsPath, "e/a" as FsPath, { replace: false }))
-        assert.deepStrictEqual([crossing._tag, crossing["code"]], ["IoError", "EXDEV"])
-        yield* fs.move("d/a", "e/a")
-        assert.deepStrictEqual(yield* capture(fs.port), picture({ "d/b": "", "e/a": "12" }))
-      })
+  it.live("can be combined with a port that returns short reads, reverses lists and renames only within a directory", () =>
+    Effect.gen(function* () {
+      const fs = adversarial(yield* memory)
+      yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })
+      const root = "d" as FsPath
+      assert.deepStrictEqual(
+        (yield* fs.port.list(root)).map(({ name }) => name),
+        ["b", "a"]
+      )
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const handle = yield* fs.port.open("d/a" as FsPath)
+          assert.deepStrictEqual(yield* handle.read(0, 2), Uint8Array.of(0x31))
+        })
+      )
+      const crossing = yield* Effect.flip(fs.port.rename("d/a" as FsPath, "e/a" as FsPath, { replace: false }))
+      assert.deepStrictEqual([crossing._tag, crossing["code"]], ["IoError", "EXDEV"])
+      yield* fs.move("d/a", "e/a")
+      assert.deepStrictEqual(yield* capture(fs.port), picture({ "d/b": "", "e/a": "12" }))
+    })
   )
 })
 
@@ -329,7 +327,7 @@ describe("MockFilesystem", () => {
     })
   )
 
-  it.live("fails with Unavailable when it has no answer and may not fall back", () =>
+  it.live("fails with Unavailable if it has no canned answer and may not use the filesystem in memory", () =>
     Effect.gen(function* () {
       const mock = yield* MockFilesystem.make({ otherwise: "fail", answers: { exists: () => Effect.succeed(true) } })
       const { filesystem } = mock

@@ -65,7 +65,7 @@ const started = async (
 const changing = new Set(["write_file", "edit_file", "apply_patch", "move", "copy", "mkdir", "rm", "snapshot", "restore"])
 
 describe("the documented configurations of MCP clients", () => {
-  it("are the same in the README and the guide, which adds one for desktop clients and one in TOML", () => {
+  it("are the same in the README and the guide; the guide adds a configuration for desktop clients and a configuration in TOML", () => {
     const [inReadme, inGuide] = ["README.md", guide].map((document) => bodiesOf(document, "json"))
     assert.lengthOf(inReadme!, 1)
     assert.include(inGuide!, inReadme![0]!)
