@@ -119,7 +119,7 @@ for (const [place, ground, stride] of [
   for (const [name, work] of Object.entries(works[place]!)) {
     describe(`${name} ${place}, when one step`, () => {
       for (const [claim, planned] of ways) {
-        it.live(`${claim}, leave the files all old or all new, with no hidden leftover`, () =>
+        it.live(`${claim}, leave either all files old or all files new, with no hidden leftover`, () =>
           Effect.gen(function* () {
             const path = planned.fault === "hang" ? interruptible : any
             const steps = yield* count(ground, work, path)
@@ -142,7 +142,7 @@ for (const [place, ground, stride] of [
 describe("changes of several files", () => {
   const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "policy" })
 
-  it.live("change nothing when a policy forbids one of the paths", () =>
+  it.live("change nothing if a policy forbids one of the paths", () =>
     Effect.gen(function* () {
       const sound = yield* host(files)
       // Like decorators of the port, the guard knows only the paths it protects.

@@ -115,7 +115,7 @@ for (const [name, ground, times] of [
 ] as ReadonlyArray<readonly [string, Ground, number]>) {
   describe(`random changes of several files in ${name}`, () => {
     it.live.prop(
-      "edits apply to the original text, all of them or none",
+      "apply all edits to the original text, or none",
       [contents, Arbitrary.array(edit, { minLength: 1, maxLength: 4 })],
       ([texts, edits]) =>
         Effect.scoped(
@@ -132,7 +132,7 @@ for (const [name, ground, times] of [
     )
 
     it.live.prop(
-      "files are created, changed, moved and removed as the list of changes requests",
+      "create, change, move and remove files as the list of changes requests",
       [Arbitrary.all([fate, fate, fate, fate, fate, fate])],
       ([fates]) =>
         Effect.scoped(
