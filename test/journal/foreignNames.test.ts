@@ -68,7 +68,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is reported by drift when it is there again", () =>
+    it.effect("is reported by drift if it exists again", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x" })
@@ -84,7 +84,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is restored by undo, alone and in a directory", () =>
+    it.effect("is restored by undo, also in a directory", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x", [`d/${name}`]: "y", "d/e/z": "z" })
@@ -101,7 +101,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is served by a double", () =>
+    it.effect("is read from a replay double", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x", ".~fsa-other.tmp": "y" })
@@ -136,7 +136,7 @@ describe("a journal of another installation", () => {
     })
   )
 
-  it.effect("with a refused request for a temporary name hides no entry", () =>
+  it.effect("hides no entry because of a refused request for a temporary name", () =>
     Effect.gen(function* () {
       const name = Names.forged(Names.elsewhere)
       const fs = yield* another()

@@ -168,7 +168,7 @@ const crashing = Effect.fnUntraced(function* (kill: number, resume: "reads" | "a
 describe("a leaf that is killed between any two appends", () => {
   for (const extended of [true, false]) {
     for (const resume of ["reads", "all"] as const) {
-      it.live(`is followed by a leaf that gives true answers (resume: ${resume}, ${extended ? "" : "not "}extended)`, () =>
+      it.live(`is followed by a leaf whose answers are true (resume: ${resume}, ${extended ? "" : "not "}extended)`, () =>
         Effect.gen(function* () {
           const appends = yield* crashing(Number.POSITIVE_INFINITY, resume, extended, true)
           for (let kill = 1; kill <= appends + 1; kill++) {
