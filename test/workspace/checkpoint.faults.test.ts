@@ -191,9 +191,9 @@ const replacing = (one: Ground, stride: number, way: Way) =>
 
 for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof kinds, (typeof kinds)["memory"]]>) {
   const [back, taken] = strides[name]
-  describe(`${name}, when one step`, () => {
+  describe(`over ${name}, if one step`, () => {
     for (const [claim, way] of ways) {
-      it.live(`${claim}, rolls back both the session and the files, or neither`, () =>
+      it.live(`${claim}, a rollback restores both the session and the files, or neither`, () =>
         Effect.gen(function* () {
           const { complaints, done, met, undone } = yield* rollingBack(yield* ground(make), back, way)
           assert.deepStrictEqual(complaints, [])
@@ -204,7 +204,7 @@ for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof 
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, takes a checkpoint of both, or changes nothing`, () =>
+      it.live(`${claim}, a new checkpoint covers both, or nothing changes`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* taking(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])
@@ -213,7 +213,7 @@ for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof 
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, replaces a checkpoint, or keeps the old one`, () =>
+      it.live(`${claim}, a checkpoint is replaced, or the old checkpoint remains`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* replacing(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])
