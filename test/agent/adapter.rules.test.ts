@@ -52,7 +52,7 @@ describe("the session of a workspace", () => {
 })
 
 describe("the event of a call", () => {
-  it.effect("holds no contents of files, however short they are", () =>
+  it.effect("contains no file contents, not even short contents", () =>
     Effect.gen(function* () {
       const { section } = yield* files({ "a.txt": "hunter2\n" })
       const { events, run } = yield* start([section])

@@ -147,7 +147,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("is recorded in the session although the listener dies", () =>
+  it.effect("is recorded in the session even if the listener dies", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { logged, run } = yield* start([section("files", { filesystem, tools: [idle] })], {

@@ -52,7 +52,7 @@ const said = (input: unknown) =>
     return message
   })
 
-describe("arguments that do not decode", () => {
+describe("the arguments of a call", () => {
   const cases: ReadonlyArray<readonly [what: string, input: unknown, parts: ReadonlyArray<string>]> = [
     ["a missing parameter", {}, ['"path" is missing']],
     ["a wrong type", { path: 7 }, ['"path" must be a string, and was 7']],
@@ -79,7 +79,7 @@ describe("arguments that do not decode", () => {
     ["nothing", undefined, ['"path" is missing']]
   ]
   for (const [what, input, parts] of cases) {
-    it.effect(`are answered with the mistake and an example for ${what}: ${JSON.stringify(input)}`, () =>
+    it.effect(`that do not decode are answered with the mistake and an example, for ${what}: ${JSON.stringify(input)}`, () =>
       Effect.map(said(input), (message) => {
         for (const part of parts) assert.include(message, part)
         assert.include(message, '{"path":"src/main.ts"}')
@@ -88,7 +88,7 @@ describe("arguments that do not decode", () => {
     )
   }
 
-  it.effect("are not repeated completely in the message if they are long", () =>
+  it.effect("that do not decode are not repeated completely in the message if they are long", () =>
     Effect.gen(function* () {
       const long = "x".repeat(1_000_000)
       for (const input of [long, { path: [long] }, { [long]: 1 }, { path: "a", mode: long }, { path: "a", edits: long }]) {

@@ -60,7 +60,7 @@ describe("a missing service", () => {
     })
   )
 
-  it.effect("whose section could not open it makes only the call fail", () =>
+  it.effect("that its section could not open makes only the call fail", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const { run } = yield* start([section("broken", { services: Effect.fail(error), tools: [untyped] })])
@@ -78,7 +78,7 @@ describe("a missing service", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("makes the call fail, while other defects stay defects", () =>
+  it.effect("makes the call fail, whereas other defects make the call die", () =>
     Effect.gen(function* () {
       const dying = Tool.make({ name: "dying", description: "Dies.", value: Value, handle: () => Effect.die(new Error("bug")) })
       const { run } = yield* start([section("dying", { tools: [dying] })])

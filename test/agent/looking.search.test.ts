@@ -220,7 +220,7 @@ describe("grep", () => {
     }).pipe(withTree({ a: "x\n".repeat(1500) }))
   )
 
-  it.effect("counts all matches of a file, even if there are more than one page of the search contains", () =>
+  it.effect("counts all matches of a file, even if they exceed one page of the search", () =>
     Effect.gen(function* () {
       const { value } = yield* call(grep, { pattern: "x", mode: "count" })
       assert.deepStrictEqual(value.files, [

@@ -328,7 +328,7 @@ describe("read_file", () => {
     Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64")
   )
 
-  it.effect("returns an image as an image", () =>
+  it.effect("returns an image as image content", () =>
     Effect.gen(function* () {
       const session = memory()
       const result = yield* call(readFile, { path: "p" }, session)

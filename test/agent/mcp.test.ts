@@ -93,31 +93,33 @@ describe("the list of tools", () => {
   )
 })
 
-describe("tools", () => {
-  it.effect("have closed object schemas without references or unions at the top, and describe every parameter", () =>
-    Effect.gen(function* () {
-      for (const kit of ["all", "vfs"] as const) {
-        const { tools } = yield* (yield* connect({ tools: kit, structured: true })).listTools()
-        for (const { annotations, inputSchema, name, outputSchema, title } of tools) {
-          const schema = inputSchema as unknown as {
-            readonly type: string
-            readonly additionalProperties: unknown
-            readonly properties?: Readonly<Record<string, { readonly description?: string }>>
+describe("the tools over MCP", () => {
+  it.effect(
+    "have object schemas without additional properties, references or top-level unions, and describe every parameter",
+    () =>
+      Effect.gen(function* () {
+        for (const kit of ["all", "vfs"] as const) {
+          const { tools } = yield* (yield* connect({ tools: kit, structured: true })).listTools()
+          for (const { annotations, inputSchema, name, outputSchema, title } of tools) {
+            const schema = inputSchema as unknown as {
+              readonly type: string
+              readonly additionalProperties: unknown
+              readonly properties?: Readonly<Record<string, { readonly description?: string }>>
+            }
+            assert.strictEqual(schema.type, "object", name)
+            assert.strictEqual(schema.additionalProperties, false, name)
+            assert.notMatch(JSON.stringify(schema), /"\$ref"|\(\?[=!<]/, name)
+            for (const key of ["anyOf", "oneOf", "allOf"]) assert.notProperty(schema, key, name)
+            for (const [key, value] of Object.entries(schema.properties ?? {})) {
+              assert.match(JSON.stringify(value), /"description"/, `${name}.${key}`)
+            }
+            assert.strictEqual(outputSchema?.["type"], "object", name)
+            assert.strictEqual(annotations?.openWorldHint, false, name)
+            assert.isString(title, name)
+            if (annotations?.readOnlyHint === true) assert.isFalse(annotations.destructiveHint, name)
           }
-          assert.strictEqual(schema.type, "object", name)
-          assert.strictEqual(schema.additionalProperties, false, name)
-          assert.notMatch(JSON.stringify(schema), /"\$ref"|\(\?[=!<]/, name)
-          for (const key of ["anyOf", "oneOf", "allOf"]) assert.notProperty(schema, key, name)
-          for (const [key, value] of Object.entries(schema.properties ?? {})) {
-            assert.match(JSON.stringify(value), /"description"/, `${name}.${key}`)
-          }
-          assert.strictEqual(outputSchema?.["type"], "object", name)
-          assert.strictEqual(annotations?.openWorldHint, false, name)
-          assert.isString(title, name)
-          if (annotations?.readOnlyHint === true) assert.isFalse(annotations.destructiveHint, name)
         }
-      }
-    }).pipe(Effect.provide(files))
+      }).pipe(Effect.provide(files))
   )
 
   it.effect("return a message and a value, or only a message after a failure", () =>
@@ -258,7 +260,7 @@ describe("resources", () => {
   /** Returns the code of the error with which reading the resource fails. */
   const codeOf = (uri: string) => Effect.map(Effect.flip(read(uri)), (error) => ("code" in error ? error.code : error))
 
-  it.effect("list their URIs in the root, and each listed URI can be read", () =>
+  it.effect("are listed with their URIs for the root, and each listed URI can be read", () =>
     Effect.gen(function* () {
       const client = yield* connect()
       const { resources } = yield* client.listResources()
@@ -296,7 +298,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: { "a.constructor": "a\n" } })))
   )
 
-  it.effect("fail with the protocol's code when missing, and never lead out of the root", () =>
+  it.effect("fail with the error code of the protocol if they are missing, and never lead out of the root", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* codeOf("workspace:///nope"), -32_002)
       for (const uri of ["workspace:///../../etc/passwd", "workspace:///%2e%2e/%2e%2e/etc/passwd", "file:///etc/passwd"]) {
@@ -334,7 +336,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(access({ deny: { read: "*.env" } })), Effect.provide(files))
   )
 
-  it.effect("complete paths with at most a hundred names of their directory", () =>
+  it.effect("complete a path with at most a hundred names of its directory", () =>
     Effect.gen(function* () {
       const client = yield* connect()
       const complete = (value: string) =>
@@ -354,8 +356,8 @@ describe("resources", () => {
   )
 })
 
-describe("the guide", () => {
-  it.effect("is a prompt that describes this server", () =>
+describe("the guide of an MCP server", () => {
+  it.effect("is a prompt that describes the server", () =>
     Effect.gen(function* () {
       const client = yield* connect({ readOnly: true, workspace: "notes" })
       const { messages } = yield* client.getPrompt({ name: "workspace-guide" })
@@ -378,7 +380,7 @@ describe("the guide", () => {
     }
   })
 
-  it.effect("is sent as the server's instructions", () =>
+  it.effect("is sent as the instructions of the server", () =>
     Effect.gen(function* () {
       const { limits } = defaults
       const early = instructions({ names: kits.earlyTools("all", false)!.names, limits, readOnly: false })

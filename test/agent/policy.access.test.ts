@@ -435,7 +435,7 @@ describe("a file that may not be deleted", () => {
     )
   }
 
-  it.live("is not deleted by rm when a directory is reached through a link", () =>
+  it.live("is not deleted by rm of a directory that is reached through a link", () =>
     Effect.gen(function* () {
       const { agent, fs } = yield* linked(host)
       yield* fs.mkdir("dir/empty")

@@ -44,7 +44,7 @@ const checkpoint = /\nCheckpoint ([0-9a-f]{8}) holds all files as they were befo
 const idIn = ({ message }: ToolResult<unknown>): string => checkpoint.exec(message)?.[1] ?? `no checkpoint in ${message}`
 
 describe("automatic checkpoints", () => {
-  it.effect("are taken before the first change of a session only, and are reported in its answer", () =>
+  it.effect("are taken before the first change of a session, but not before later changes, and are reported", () =>
     Effect.gen(function* () {
       const call = session()
       assert.notMatch((yield* call(readFile, { path: "a.txt" })).message, checkpoint)
@@ -96,7 +96,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("stay if another call changes files while the checkpoint of a failed call is checked for changes", () => {
+  it.effect("are kept if another call changes files while the checkpoint of a failed call is checked for changes", () => {
     let afterDiff: Effect.Effect<unknown> = Effect.void
     const delayed = Layer.effect(
       Snapshots.Snapshots,
@@ -123,7 +123,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(layer, { local: true }))
   })
 
-  it.effect("stay, and are reported, if a call fails after it changed files", () =>
+  it.effect("are kept and reported if a call fails after it changed files", () =>
     Effect.gen(function* () {
       const call = session()
       const halfway: AnyDefinition = {

@@ -48,7 +48,7 @@ for (const [name, ground] of [
   ["memory", memory],
   ["a host", host]
 ] as ReadonlyArray<readonly [string, Ground]>) {
-  describe(`readBeforeWrite in ${name}`, () => {
+  describe(`Policy.readBeforeWrite in ${name}`, () => {
     for (const [tool, params] of changing) {
       const what = `${tool} ${JSON.stringify(params).slice(0, 70)}`
 
@@ -170,7 +170,7 @@ describe("a change between the check and the write", () => {
   }
 })
 
-describe("readBeforeWrite beside other policies", () => {
+describe("Policy.readBeforeWrite beside other policies", () => {
   it.effect("does not suggest reading a file that may not be read", () =>
     Effect.gen(function* () {
       for (const policies of [

@@ -40,7 +40,7 @@ const taking: ReadonlyArray<readonly [tool: string, params: object]> = [
 ]
 
 for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !== "an overlay")) {
-  describe(`readBeforeWrite on directories in ${name}`, () => {
+  describe(`Policy.readBeforeWrite on directories in ${name}`, () => {
     for (const [tool, params] of taking) {
       it.effect(`${tool} ${JSON.stringify(params)} is refused until every file in the directory is read`, () =>
         Effect.gen(function* () {
@@ -137,7 +137,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
   })
 }
 
-describe("readBeforeWrite on directories", () => {
+describe("Policy.readBeforeWrite on directories", () => {
   it.effect("names five files in the refusal and counts the others", () =>
     Effect.gen(function* () {
       const many = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`d/${String(i).padStart(2, "0")}`, "x"]))

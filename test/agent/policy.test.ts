@@ -47,7 +47,7 @@ for (const [name, ground] of [
   ["memory", memory],
   ["a host", host]
 ] as ReadonlyArray<readonly [string, Ground]>) {
-  describe(`checkpoint in ${name}`, () => {
+  describe(`Policy.checkpoint in ${name}`, () => {
     const started = Effect.gen(function* () {
       const fs = yield* ground(files)
       const services = yield* snapshotsOf(fs)
@@ -136,7 +136,7 @@ for (const [name, ground] of [
   })
 }
 
-describe("checkpoint", () => {
+describe("Policy.checkpoint", () => {
   it.effect("refuses the call and changes nothing if no snapshot can be taken", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
@@ -172,7 +172,7 @@ describe("checkpoint", () => {
   )
 })
 
-describe("order", () => {
+describe("Policy.order", () => {
   it.effect("refuses a tool until its prerequisites have succeeded", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), Policy.order({ rm: ["ls", "read_file"] }))
@@ -195,8 +195,8 @@ describe("order", () => {
   )
 })
 
-describe("approval", () => {
-  it.effect("asks with the decoded call, and prevents a refused call", () =>
+describe("Policy.approval", () => {
+  it.effect("passes the decoded call to its function, and prevents a refused call", () =>
     Effect.gen(function* () {
       const asked: Array<unknown> = []
       const policy = Policy.approval(({ callId, mutates, params, tool, touches }) =>
@@ -251,8 +251,8 @@ describe("approval", () => {
   )
 })
 
-describe("deadline", () => {
-  it.effect("interrupts a running call when it passes, and refuses later calls", () =>
+describe("Policy.deadline", () => {
+  it.effect("interrupts a running call at the deadline, and refuses later calls", () =>
     Effect.gen(function* () {
       const at = DateTime.makeUnsafe(1000)
       const { call } = yield* session(yield* memory(files), Policy.deadline(at))
@@ -267,7 +267,7 @@ describe("deadline", () => {
   )
 })
 
-describe("readOnly", () => {
+describe("Policy.readOnly", () => {
   it.effect("hides changing tools and refuses their calls", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* memory(files), Policy.readOnly)
@@ -299,7 +299,7 @@ describe("readOnly", () => {
   )
 })
 
-describe("settings", () => {
+describe("the settings", () => {
   it.effect("of several policies apply together, such as a mount point and a budget", () =>
     Effect.gen(function* () {
       const policies = Policy.mountPoint("/workspace").pipe(Layer.provideMerge(Policy.settings({ budget: 300 })))

@@ -111,7 +111,7 @@ describe("shell", () => {
     )
   }
 
-  it.effect("takes variables as a list or as an object", () =>
+  it.effect("accepts variables as a list or as an object", () =>
     Effect.gen(function* () {
       for (const env of [
         [
@@ -218,7 +218,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("lets background processes run on only when `detach` is set", () =>
+  it.effect("lets background processes continue only if `detach` is set", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       yield* ask(shell, { command: ["true"] }, layer)
@@ -244,7 +244,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("removes the mount point and a leading slash from the directory", () =>
+  it.effect("accepts a directory with the mount point or with a leading slash", () =>
     Effect.gen(function* () {
       for (const cwd of ["/workspace/src", " /src ", "src"]) {
         const { asked, layer } = canned()

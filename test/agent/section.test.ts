@@ -97,7 +97,7 @@ describe("sections with files", () => {
     )
   }
 
-  it.live("open nothing before they are used", () =>
+  it.live("open no backend before their first use", () =>
     Effect.gen(function* () {
       const { count, layer } = counted()
       yield* Section.FilesystemSection({ key: "a", title: "A", template: "text", layer })
@@ -305,7 +305,7 @@ describe("WorkspaceSection", () => {
     })
   )
 
-  it.live("can be read-only, with mounts", () =>
+  it.live("can be read-only and have mounts", () =>
     Effect.gen(function* () {
       const root = project()
       const options = { mounts: [{ hostPath: "docs" }], allowedRoots: [root], readOnly: true }

@@ -67,7 +67,7 @@ for (const [name, backend] of backends) {
   const tools = (options: { readonly readOnly?: boolean } = {}) =>
     Layer.merge(FilesystemToolkit.layer, VfsToolkit.layer).pipe(Layer.provideMerge(backend(options)))
 
-  describe(`the handlers of the toolkits, on ${name}`, () => {
+  describe(`the handlers of the toolkits, on ${name}:`, () => {
     const filled = Effect.fnUntraced(function* (tree: Readonly<Record<string, string>>) {
       const fs = yield* Filesystem
       for (const [path, text] of Object.entries(tree)) yield* fs.write(path, text)
@@ -110,7 +110,7 @@ for (const [name, backend] of backends) {
     )
   })
 
-  describe(`the seven tools, on ${name}`, () => {
+  describe(`the seven tools, on ${name}:`, () => {
     it.live("write_file returns the number of bytes and the path", () =>
       Effect.gen(function* () {
         const { message, value } = yield* seven("write_file", { path: "test.txt", content: "hellö" })
@@ -170,7 +170,7 @@ for (const [name, backend] of backends) {
     )
   })
 
-  describe(`the four tools, on ${name}`, () => {
+  describe(`the four tools, on ${name}:`, () => {
     it.live("list, write, read, append and delete work together", () =>
       Effect.gen(function* () {
         const listed = (path?: string) =>
@@ -293,7 +293,7 @@ for (const [name, backend] of backends) {
 }
 
 describe("the seven tools without a filesystem", () => {
-  it.effect("each tool reports that no filesystem is available", () =>
+  it.effect("each report that no filesystem is available", () =>
     Effect.gen(function* () {
       for (const [tool, params] of [
         ["ls", {}],

@@ -101,7 +101,7 @@ describe("a model with the tools", () => {
   )
 })
 
-describe("arguments that do not decode", () => {
+describe("the arguments of a call", () => {
   const wrong: ReadonlyArray<readonly [sent: unknown, said: string]> = [
     [{}, "path"],
     [{ path: 7 }, "path"],
@@ -113,7 +113,7 @@ describe("arguments that do not decode", () => {
     [[1], "read_file"]
   ]
   for (const [sent, said] of wrong) {
-    it.effect(`are answered with a failure that names ${said}: ${JSON.stringify(sent)}`, () =>
+    it.effect(`that do not decode are answered with a failure that names ${said}: ${JSON.stringify(sent)}`, () =>
       Effect.gen(function* () {
         const result = yield* call(FilesystemToolkit.toolkit, "read_file", sent)
         assert.deepStrictEqual(Object.keys(result).sort(), ["message", "success"])

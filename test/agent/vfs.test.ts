@@ -271,7 +271,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("accepts the whole version, or the prefix in messages, as if_version", () =>
+  it.effect("accepts a whole version, or the prefix that messages contain, as if_version", () =>
     Effect.gen(function* () {
       const { read, write } = session()
       const onto = (content: string, if_version: string, mode = "overwrite") => write({ path: "a", content, mode, if_version })
@@ -338,7 +338,7 @@ describe("delete_file", () => {
 })
 
 describe("the memory of a session", () => {
-  it.effect("contains the versions that the session read and wrote, until it deletes the file", () =>
+  it.effect("contains the versions that the session read and wrote, until the file is deleted", () =>
     Effect.gen(function* () {
       const { memory, read, remove, write } = session()
       const seen = (path: string) => memory.seen(path as never)
@@ -367,7 +367,7 @@ describe("the four tools on memory and on a directory", () => {
   )
 
   it.live.prop(
-    "give equal answers, and read the content that was written",
+    "give equal results, and read the content that they wrote",
     [Arbitrary.array(write)],
     ([writes]) =>
       Effect.gen(function* () {

@@ -19,7 +19,7 @@ const terminal = { isTerminal: true } as const
 const done = (ran: Ran) => assert.strictEqual(ran.code, 0, ran.err)
 
 describe("ls", () => {
-  it.effect("prints one name per line into a pipe, directories with a slash", () =>
+  it.effect("prints one name per line into a pipe, with a slash after directories", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["ls"])
       done(ran)
@@ -209,7 +209,7 @@ describe("stat", () => {
 })
 
 describe("write", () => {
-  it.effect("writes --text and prints the version", () =>
+  it.effect("writes the value of --text, and prints the version of the file", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({})
       const ran = yield* run(["write", "a/b.txt", "--text", "hello"])
@@ -368,7 +368,7 @@ describe("cp and mv", () => {
       assert.strictEqual(yield* Effect.orDie(fs.readString("empty/README.md")), project["README.md"])
     })
   )
-  it.effect("move a file, and replace one only with --overwrite", () =>
+  it.effect("move a file, and replace a file only with --overwrite", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ a: "a", b: "b" })
       const refused = yield* run(["mv", "a", "b"])

@@ -91,13 +91,13 @@ describe("the hint of an error", () => {
       assert.include((yield* run(["cat", "nowhere/main.ts"])).err, "Did you mean src/deep/main.ts?")
     })
   )
-  it.effect("suggests to list the directory when no name is similar", () =>
+  it.effect("suggests listing the directory if no name is similar", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: {} })
       assert.include((yield* run(["cat", "src/qqqq"])).err, "fs-algebra ls src")
     })
   )
-  it.effect("suggests to list the nearest existing directory under the same --root", () =>
+  it.effect("suggests listing the nearest existing directory under the same --root", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: {} })
       const { err } = yield* run(["cat", "src/no/such/file", "--root", "/some where"])
@@ -187,7 +187,7 @@ describe("a command", () => {
         assert.deepStrictEqual([ran.code, ran.err], [0, ""])
       })
   )
-  it.effect("reports a root that cannot be opened by the path that the user typed", () =>
+  it.effect("prints the path that the user typed for a root that cannot be opened", () =>
     Effect.gen(function* () {
       const err: Array<string> = []
       const screen = {

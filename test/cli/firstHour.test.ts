@@ -51,7 +51,7 @@ describe("an invalid value of a flag", () => {
 })
 
 describe("the hint of an error", () => {
-  it.effect("for a file in place of a directory does not suggest to omit a flag that was not given", () =>
+  it.effect("for a file in place of a directory does not suggest omitting a flag that was not given", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["mkdir", "a.txt"])
       assert.strictEqual(code, 4)

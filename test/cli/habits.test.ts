@@ -289,8 +289,8 @@ describe("ls with several paths", () => {
   )
 })
 
-describe("cp and mv to an existing directory", () => {
-  it.effect("put a file into it, also through a link", () =>
+describe("cp and mv to a directory", () => {
+  it.effect("put a file into the directory, even through a link", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(tree)
       const copied = yield* run(["cp", "a.txt", "empty"])
@@ -302,7 +302,7 @@ describe("cp and mv to an existing directory", () => {
       assert.isFalse(yield* Effect.orDie(fs.exists("a.txt")))
     })
   )
-  it.effect("put a directory into it, and make a new one when it does not exist", () =>
+  it.effect("copy a directory into the target, or create the target if it does not exist", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(tree)
       done(yield* run(["cp", "-r", "dir", "empty"]))

@@ -90,7 +90,7 @@ describe("a client of the official SDK over HTTP", () => {
     await Promise.all([first.close(), second.close()])
   })
 
-  it("gets a parse error for invalid UTF-8, and its file is not written", async () => {
+  it("gets a parse error for invalid UTF-8, and the server writes no file", async () => {
     const { client, transport } = await connected()
     const args = '{"path":"odd.txt","content":"'
     const body = Buffer.concat([

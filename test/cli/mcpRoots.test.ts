@@ -187,7 +187,7 @@ describe("roots that the client lists, without --root", () => {
     })
   )
 
-  it.live("cannot be requested from every client, so the server falls back to its current directory", () =>
+  it.live("are replaced by the current directory of the server if the client cannot list roots", () =>
     Effect.gen(function* () {
       const { add, env } = yield* machine
       const cwd = add("cwd")
@@ -260,7 +260,7 @@ describe("the directory of the compile cache", () => {
     })
   )
 
-  it.live("must have no link of a root on its path, because an agent could replace the link", () =>
+  it.live("must not be reached through a link in a root, because an agent could replace the link", () =>
     Effect.gen(function* () {
       const { add, env, top } = yield* machine
       const [app, hop] = [add("app"), add("hop")]

@@ -57,8 +57,8 @@ const change = ({ root }: Kept): void => {
   Fs.writeFileSync(join(root, "added.txt"), "new\n")
 }
 
-describe.runIf(hasGit)("snapshot", () => {
-  it.live("prints its id, its size, and the changes since the previous one", () =>
+describe.runIf(hasGit)("the command snapshot", () => {
+  it.live("prints id and size of the snapshot, and the changes since the previous snapshot", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -94,7 +94,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.strictEqual(decoded.snapshotId, taken.snapshotId)
     })
   )
-  it.live("is stored in a private git directory for the root", () =>
+  it.live("stores the snapshot in a private git directory for the root", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { commitRef, gitDir } = yield* take(here)
@@ -107,7 +107,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.deepStrictEqual(Fs.readdirSync(here.top).sort(), ["root", "state"])
     })
   )
-  it.live("is stored in --store, which hints then include", () =>
+  it.live("stores the snapshot in --store, which hints then include", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { gitDir } = yield* take(here, "--store", "kept here")
@@ -189,7 +189,7 @@ describe("snapshots of a copy in memory", () => {
   )
 })
 
-describe.runIf(hasGit)("snapshots", () => {
+describe.runIf(hasGit)("the command snapshots", () => {
   it.live("prints nothing for a root without snapshots, and creates no store", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -307,7 +307,7 @@ describe.runIf(hasGit)("a snapshot name", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 2)
     })
   )
-  it.live("refers to the snapshot with that tag, even if it is the prefix of another snapshot's id", () =>
+  it.live("refers to the snapshot with an equal tag, even if the name is the prefix of another snapshot's id", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
@@ -351,7 +351,7 @@ describe.runIf(hasGit)("a snapshot name", () => {
   )
 })
 
-describe.runIf(hasGit)("restore", () => {
+describe.runIf(hasGit)("the command restore", () => {
   it.live("restores changed and removed files, removes added files, and can be undone", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -429,7 +429,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
-  it.live("does nothing if nothing differs", () =>
+  it.live("changes nothing if nothing differs", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
@@ -532,7 +532,7 @@ const git = (cwd: string, args: ReadonlyArray<string>, input?: Uint8Array): stri
   return stdout
 }
 
-describe.runIf(hasGit)("diff", () => {
+describe.runIf(hasGit)("the command diff", () => {
   it.live("prints a patch that git applies and reverts exactly", () =>
     Effect.gen(function* () {
       const here = yield* kept(texts)

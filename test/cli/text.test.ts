@@ -50,7 +50,7 @@ describe("humanise", () => {
   })
 })
 
-describe("shell", () => {
+describe("quote", () => {
   it("quotes words that a shell would interpret", () => {
     assert.strictEqual(quote("a/b-c.txt"), "a/b-c.txt")
     assert.strictEqual(quote(""), "''")

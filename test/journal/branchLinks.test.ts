@@ -193,7 +193,7 @@ describe("links through a branch", () => {
     )
   )
 
-  it.effect("of a leaf with an older version or only the basic kinds of entry are listed, and fail with IoError", () =>
+  it.effect("of a leaf with an older version or only the basic kinds of entry are listed, but reads fail with IoError", () =>
     Effect.forEach([true, false], (extended) =>
       journaled(
         Effect.gen(function* () {

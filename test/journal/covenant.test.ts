@@ -183,7 +183,7 @@ describe("the check of a covenant", () => {
 })
 
 describe("a running covenant", () => {
-  it.effect("routes stored and new entries in order and once", () =>
+  it.effect("routes stored and new entries in order, and each entry once", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       yield* shop.appendAll(["1", "2", "3"].map(order))

@@ -120,7 +120,7 @@ describe("a journal entry", () => {
   })
 
   it.effect.prop(
-    "is either a request or an answer, and an answer is either the last of its request or not",
+    "is classified as a request or an answer, and as the last answer to its request or not",
     [Arbitrary.schema(Journal.Entry)],
     ([entry]) =>
       Effect.sync(() => {

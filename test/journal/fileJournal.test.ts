@@ -96,7 +96,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("serves as the Journal of a program", () =>
+  it.live("can be the Journal service of a program", () =>
     Effect.gen(function* () {
       const path = fresh()
       const program = Effect.flatMap(Journal, (journal) => journal.append(stat(1)))
@@ -198,7 +198,7 @@ describe("a file journal that is opened after a crash", () => {
     })
   )
 
-  it.live("never changes a foreign file", () =>
+  it.live("never changes a file that is not a journal", () =>
     Effect.gen(function* () {
       const path = fresh()
       for (const text of ["dear diary", "dear diary\n", '{"format":"other"}\n', "{}\n", "\n", "\u0000".repeat(300)]) {

@@ -463,7 +463,7 @@ for (const [name, fs] of backends) {
 
 const looks = { isForbidden: false }
 
-describe("links", () => {
+describe("links through a leaf", () => {
   const root = () => {
     const directory = freshDirectory()
     Fs.writeFileSync(join(directory, "f"), "inside")

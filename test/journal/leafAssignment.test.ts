@@ -80,25 +80,23 @@ const mortal = (options: Leaf.LeafOptions, tree: Record<string, string> = {}) =>
 
 describe("a request without a leaf", () => {
   for (const late of [2_500, 3_000, 4_999]) {
-    it.effect(
-      `is answered by a leaf for its path that starts ${late} ms later, after the leaf that reserved the request has ended`,
-      () =>
-        journaled(
-          Effect.gen(function* () {
-            const alpha = yield* started(yield* memory(), { prefix: "alpha" })
-            const intent = stat("beta/x")
-            yield* append(intent)
-            yield* pass(`${late} millis`)
-            yield* started(yield* memory({ tree: { beta: { x: "here" } } }), { prefix: "beta" })
-            yield* quiet
-            assert.deepStrictEqual(yield* answersTo(intent), [])
-            yield* alpha.shutdown
-            yield* quiet
-            assert.deepStrictEqual((yield* answersTo(intent)).map(errorOf), ["FileMetadata"])
-            yield* pass("5 minutes")
-            assert.strictEqual((yield* answersTo(intent)).length, 1)
-          })
-        )
+    it.effect(`is answered by a leaf for its path that starts ${late} ms later, once the first leaf has ended`, () =>
+      journaled(
+        Effect.gen(function* () {
+          const alpha = yield* started(yield* memory(), { prefix: "alpha" })
+          const intent = stat("beta/x")
+          yield* append(intent)
+          yield* pass(`${late} millis`)
+          yield* started(yield* memory({ tree: { beta: { x: "here" } } }), { prefix: "beta" })
+          yield* quiet
+          assert.deepStrictEqual(yield* answersTo(intent), [])
+          yield* alpha.shutdown
+          yield* quiet
+          assert.deepStrictEqual((yield* answersTo(intent)).map(errorOf), ["FileMetadata"])
+          yield* pass("5 minutes")
+          assert.strictEqual((yield* answersTo(intent)).length, 1)
+        })
+      )
     )
   }
 

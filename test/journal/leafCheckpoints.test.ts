@@ -250,7 +250,7 @@ describe("a leaf's checkpoint", () => {
   )
 })
 
-describe("the ids of answered requests", () => {
+describe("the ids of answered requests that a leaf keeps", () => {
   it("are at most as many as the window, even for a long journal", () => {
     const answered = Answered.make()
     const content = bytes("x")

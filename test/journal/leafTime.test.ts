@@ -47,7 +47,7 @@ const appendAll = (...intents: ReadonlyArray<Entry.Efferent>) =>
   Effect.flatMap(asked, ({ append }) => Effect.forEach(intents, append, { discard: true }))
 
 describe("a request that takes too long", () => {
-  it.effect("fails with Timeout after 30 seconds, which states that a change may have been made", () =>
+  it.effect("fails with Timeout after 30 seconds, and the next request on its path proceeds", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -88,7 +88,7 @@ describe("a request that takes too long", () => {
     )
   )
 
-  it.effect("is answered even if it cannot be interrupted; requests on its path time out, and others proceed", () =>
+  it.effect("that cannot be interrupted makes the requests on its path time out, but no other requests", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -164,7 +164,7 @@ describe("a request that takes too long", () => {
     )
   )
 
-  it.effect("ends an answer in chunks with a fault", () =>
+  it.effect("ends its answer in chunks with a fault", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()

@@ -21,12 +21,12 @@ const recorded = Effect.fnUntraced(function* (options?: Journal.RecordOptions) {
   return { journal, fs }
 })
 
-describe("a message of a branch", () => {
+describe("a branch", () => {
   const ends = Layer.mergeAll(Branch.layer({ extended: true }), Branch.layerRequests(), Leaf.mockFS()).pipe(
     Layer.provideMerge(Journal.layerMemory)
   )
 
-  it.effect("names operation and path once, and says how to extend the leaf", () =>
+  it.effect("fails with a message that names operation and path once, and says how to extend the leaf", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const { message } = yield* Effect.flip(fs.mkdir("d"))

@@ -129,7 +129,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("stores large contents by their hash, and records it as the version", () =>
+  it.effect("stores large contents by their hash, and records the hash as the version", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const recorded = yield* record(journal, yield* another())
@@ -201,7 +201,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("passes every entry to an `append` that replaces the `append` of the journal, at any time", () =>
+  it.effect("passes every entry to the current `append` of the journal, even after it is replaced", () =>
     Effect.gen(function* () {
       for (const isEarly of [true, false]) {
         const journal = yield* makeJournal
@@ -568,7 +568,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("passes rules, locks and calls through, and only those port requests that the journal can record", () =>
+  it.effect("passes rules, locks and calls through, but only port requests that the journal can record", () =>
     Effect.gen(function* () {
       const inner = traced(make(yield* InMemory.make({ allowDelete: false })))
       const whole = make({

@@ -180,7 +180,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("compares the permission bits that the journal knows", () =>
+  it.effect("compares the permission bits that are in the journal", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "x", "d/x": "x", b: "x" })

@@ -90,7 +90,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("is NotRecorded if it depends on a content that was not recorded", () =>
+  it.effect("fails with NotRecorded if it depends on a content that was not recorded", () =>
     Effect.gen(function* () {
       const [fs, base] = [yield* another(), yield* another()]
       for (const one of [fs, base]) yield* one.write("a", "old")
@@ -154,7 +154,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("is NotRecorded if a change leads through an absolute link, as are drift and undo", () =>
+  it.effect("fails with NotRecorded if a change leads through an absolute link, as drift and undo do", () =>
     Effect.gen(function* () {
       const { FileLinkMade, FileMakeLink, FileWrite, FileWritten } = FileSystemEntry
       for (const answered of [true, false]) {
@@ -202,7 +202,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("is NotRecorded if an edit was made on another content than the recorded content", () =>
+  it.effect("fails with NotRecorded if an edit was made on another content than the recorded content", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { FileEdit, FileEdited, FileWrite, FileWritten } = FileSystemEntry

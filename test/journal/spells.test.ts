@@ -111,7 +111,7 @@ describe("a spell", () => {
       .filter((kind) => spell !== "list_directory" || kind !== "NotFound")
       .map((kind) => [spell, kind, parameters] as const)
   )
-  it.effect.each(cases)("for %s fails with the fault %s if its leaf does", ([spell, faultKind, parameters]) =>
+  it.effect.each(cases)("named %s fails with the fault %s if its leaf does", ([spell, faultKind, parameters]) =>
     Effect.gen(function* () {
       const casting = yield* Effect.forkChild(Spells.cast(invocation("id", spell, parameters)))
       const { correlationId } = yield* nextAsked()
@@ -197,7 +197,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("cannot be changed through its parameters, nor its answer through a returned result", () =>
+  it.effect("does not change if a caller changes the parameters or a returned result", () =>
     Effect.gen(function* () {
       const parameters = { path: "a.txt" }
       const casting = yield* Effect.forkChild(Spells.cast(invocation("id", "read_file", parameters)))

@@ -256,7 +256,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("restores moved directories whose content the journal does not know", () =>
+  it.effect("restores moved directories whose content is not in the journal", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/deep/x": "x", "a/y": "y", c: "c" })

@@ -120,7 +120,7 @@ describe("a filesystem in a session", () => {
     { arbitrary: { runs: 60 } }
   )
 
-  it.effect("never changes an earlier item", () =>
+  it.effect("never modifies an item that it has put into the session", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()

@@ -250,7 +250,7 @@ describe("a file is refused as a saved session", () => {
     })
   )
 
-  it.effect("with unknown slices, which are named, and with a newer version before any other check", () =>
+  it.effect("with unknown slices, which the error names, or with a newer version, which is checked first", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const strange = { ...example, slices: [...example.slices, { name: "Strange", policy: "state", items: [1] }] }

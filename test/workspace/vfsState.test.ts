@@ -85,7 +85,7 @@ describe("the record of a file", () => {
     })
   )
 
-  it.effect("is sorted by path segments", () =>
+  it.effect("is listed in the order of path segments", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace({ policy: "standard" })
       for (const path of ["a.txt", "b", "a/c", "a-b", "a/b/c", "\u{10000}", "\uffee"]) yield* fs.write(path, "")
@@ -252,7 +252,7 @@ describe("the record of a file", () => {
   )
 
   it.effect.prop(
-    "lists exactly the files on disk, with their sizes, after any program",
+    "exists exactly for the files on disk, with their sizes, after any program",
     [program({ links: "none" })],
     ([commands]) =>
       Effect.gen(function* () {

@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
       await soon(() => deep.getAttribute(`aria-${name}`)).toBe(value)
   })
 
-  it("can be walked with keys, and closed directories stay closed after a reload", async () => {
+  it("can be navigated with keys, and closed directories stay closed after a reload", async () => {
     await page.getByRole("tree").focus()
     await page.keyboard.press("Home")
     await soon(active).toBe("docs")
