@@ -47,7 +47,7 @@ const pictureOf = (fs: Algebra, session: Session.Operations) =>
     return { tree: yield* capture(fs.port), notes: yield* session.all(Notes) }
   })
 
-/** Some filesystems keep their files in the session, so that the session's rollback restores them. */
+/** A function that makes a filesystem. Some filesystems keep their files in the session, whose rollback restores them. */
 type Ground = (files: Files, session: Session.Operations) => Effect.Effect<Algebra, unknown, Scope.Scope>
 
 const memory: Ground = (files) => Grounds.memory(files)

@@ -45,7 +45,7 @@ const at = { operation: "read", path: "src/main.ts" }
 
 type Tag = ToolFailure["_tag"]
 
-/** One failure of each type; the compiler checks that none is missing. */
+/** One failure of each type; the compiler checks that no type is missing. */
 const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } = {
   NotFound: new E.NotFound(at),
   AlreadyExists: new E.AlreadyExists(at),

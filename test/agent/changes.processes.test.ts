@@ -24,7 +24,7 @@ const plant = (root: string): void => {
   }
 }
 
-/** Returns the files only, and every hidden leftover. */
+/** Returns the files and every hidden leftover, but no other directories. */
 const look = (root: string): Record<string, string> =>
   Object.fromEntries(
     Fs.readdirSync(root, { recursive: true, encoding: "utf8" })

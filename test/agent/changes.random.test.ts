@@ -39,10 +39,9 @@ const occurrences = (text: string, part: string): ReadonlyArray<number> => {
 }
 
 /**
- * Computes the expected result independently. Each text occurs exactly once in the original file, unless the edit
- * replaces all; no two
- * matches overlap. Returns `undefined` when that does not hold. Every character is marked with the edit that replaces
- * it.
+ * Computes the expected result independently. Each text must occur exactly once in the original file, unless the edit
+ * replaces all, and no two matches may overlap; otherwise returns `undefined`. Every character is marked with the edit
+ * that replaces it.
  */
 const modelled = (files: Readonly<Record<string, string>>, edits: ReadonlyArray<Edit>): Record<string, string> | undefined => {
   const out = { ...files }

@@ -27,7 +27,7 @@ const withPath: Readonly<Record<string, object>> = {
   "four/delete_file": {}
 }
 
-/** For these tools an absent path means the root. */
+/** The tools for which an absent path means the root. */
 const ofRoot = new Set(["ls", "glob", "grep", "stat", "tree", "four/list_directory"])
 
 const everyPath = (path: string, message: RegExp) =>

@@ -143,10 +143,7 @@ describe("read_file", () => {
   )
   const text = Arbitrary.map(Arbitrary.array(piece, { maxLength: 30 }), (parts) => parts.join(""))
 
-  /**
-   * Tests whether a line of a page stands for a line of the file: it equals the line, or is its beginning with the
-   * full length.
-   */
+  /** Tests whether a line of a page shows a line of the file: completely, or as a prefix with the full length. */
   const standsFor = (shown: string, line: string): boolean => {
     if (shown === line) return true
     const cut = /^([^]*) \[cut: characters 1-(\d+) of (\d+)\]$/.exec(shown)

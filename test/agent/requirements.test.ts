@@ -28,7 +28,7 @@ class Tide extends Context.Service<Tide, string>()("test/Tide") {}
 
 const Value = Schema.Struct({})
 
-/** Builds a tool that answers the value of its service. */
+/** Builds a tool that returns the value of its service. */
 const asking = <const Name extends string, I>(name: Name, service: Context.Key<I, string>) =>
   Tool.make({
     name,

@@ -121,7 +121,7 @@ describe("a request", () => {
         const patient = yield* Effect.forkChild(Effect.exit(asking.request(statOf("1"), { timeout: "1 hour" })), {
           startImmediately: true
         })
-        // The fiber yields after three operations, in four variants of its start.
+        // The fiber yields after every three operations, with up to three operations before the request.
         const before = Effect.forEach(Array.from({ length: Math.floor(step / 50) }), () => Effect.void, { discard: true })
         const leaving = yield* Effect.andThen(before, asking.request(statOf("2"))).pipe(
           Effect.exit,
@@ -131,7 +131,7 @@ describe("a request", () => {
         for (let turn = 0; turn < step % 50; turn++) yield* Effect.yieldNow
         yield* Fiber.interrupt(leaving)
         const next = yield* Effect.forkChild(Effect.exit(asking.request(statOf("3"))), { startImmediately: true })
-        // The fiber of the timers also goes in small steps.
+        // The fiber of the timers also proceeds in small steps.
         for (let turn = 0; turn < 50; turn++) yield* Effect.yieldNow
         yield* TestClock.adjust("3 minutes")
         assert.strictEqual(tagOf(yield* Fiber.join(next)), "Timeout", `step ${step}`)

@@ -239,7 +239,7 @@ describe("damage in a file journal", () => {
           Fs.writeFileSync(path, flipped)
           const failure = yield* Effect.flip(verify(path))
           assert.include(["corrupt", "version"], failure.reason, `byte ${at}`)
-          // The position is that of the entry in whose line the byte is.
+          // The position is the position of the entry whose line contains the byte.
           const expected = whole.subarray(0, at).filter((byte) => byte === 10).length
           if (at >= header) assert.strictEqual(failure.position, expected, `byte ${at}`)
         }
@@ -272,7 +272,7 @@ describe("damage in a file journal", () => {
   }
   for (const chained of [true, false]) {
     for (const [claim, change] of Object.entries(lines)) {
-      // An unchained journal cannot tell a line that could have been appended.
+      // In an unchained journal, an added line looks like an appended line.
       if (!chained && claim === "a line that was added") continue
       it.live(`is found: ${claim}, ${chained ? "" : "not "}chained`, () =>
         Effect.gen(function* () {

@@ -611,7 +611,7 @@ describe("Journal.record over a case-insensitive disk", () => {
       Effect.gen(function* () {
         const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })
         const fs = yield* record()(inner)
-        // A call knows that both names are one; an operation of the port has to find out.
+        // The port must detect that both names are the same file; only a call of the service compares names.
         yield* fs.port.rename("f" as FsPath, "F" as FsPath, { replace: true })
         const { all } = yield* asked
         const moved = (yield* all).flatMap((entry) => (entry._tag === "FileMoved" ? [entry.replaced] : []))

@@ -26,7 +26,7 @@ type Here = ReturnType<typeof counting>
 const within = <A, E, R>(here: Here, effect: Effect.Effect<A, E, R>) =>
   Effect.scoped(Effect.provideService(effect, Journal.Journal, here.journal))
 
-/** Appends this many requests of other clients, each with its answer. */
+/** Appends `pairs` requests of other clients, each with its answer. */
 const filled = (here: Here, pairs: number) =>
   here.journal.appendAll(
     Array.from({ length: pairs }, () => {

@@ -23,7 +23,7 @@ import {
 
 const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
 
-/** Splits a content into parts of this size. */
+/** Splits a content into parts of `size` bytes. */
 const parts = (correlationId: string, content: Uint8Array, size: number, path: string, mode?: Entry.CreateMode) => {
   const out: Array<Entry.FileWriteChunk> = []
   for (let offset = 0; offset === 0 || offset < content.length; offset += size) {

@@ -102,7 +102,7 @@ const saidOf = (answer: Entry.Afferent): Said =>
         : assert.fail(answer.message)
 
 /**
- * Runs the first leaf until it is killed at this append, then the second one. Returns the number of appends of the
+ * Runs the first leaf until it is killed at this append, and then the second leaf. Returns the number of appends of the
  * first leaf.
  */
 const crashing = Effect.fnUntraced(function* (kill: number, resume: "reads" | "all", extended: boolean, isBefore: boolean) {

@@ -22,7 +22,9 @@ interface Story {
   readonly root: string
 }
 
-/** Runs this many leaves, each killed at work and followed by another. The last one answers the rest. */
+/**
+ * Runs `kills` leaves, each killed at work and followed by another leaf. The last leaf answers the remaining requests.
+ */
 const killing = async (kills: number, resume: "reads" | "all"): Promise<Story> => {
   const directory = freshDirectory()
   const [root, journal, cache] = ["root", "journal.ndjson", "cache"].map((name) => join(directory, name)) as [
@@ -53,7 +55,7 @@ const killing = async (kills: number, resume: "reads" | "all"): Promise<Story> =
       const { all, ask, told } = yield* asked
       yield* ask(stat("/"))
       const before = yield* all
-      // Parts without a last one are answered too.
+      // Writes without a last part are answered too.
       yield* told([...new Set(before.filter(Entry.isEfferent).map(({ correlationId }) => correlationId))])
       return yield* all
     }).pipe(

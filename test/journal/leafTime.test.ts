@@ -12,7 +12,7 @@ import { faulty } from "../../src/testing/Faults.ts"
 import { asked, chunk, id, journaled, list, many, memory, quiet, read, remove, started, stat, write } from "./leafBench.ts"
 
 const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
-/** Returns the tag of the whole error, if the answer holds one. */
+/** Returns the tag of the complete error if the answer contains one, else the kind of the answer. */
 const errorOf = (answer: Entry.Afferent): string =>
   answer._tag === "FileFault" ? (answer.error?._tag ?? answer.faultKind) : answer._tag
 const messageOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.message : "")

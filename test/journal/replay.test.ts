@@ -192,7 +192,7 @@ describe("Replay.drift", () => {
       yield* recorded.write("b", "y")
       yield* recorded.setAttributes("c", { mode: 0o640 })
       assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
-      // The journal does not know these bits.
+      // These bits are not in the journal.
       yield* fs.setAttributes("b", { mode: 0o600 })
       assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
       yield* fs.setAttributes("a", { mode: 0o644 })

@@ -69,7 +69,7 @@ describe("Replay.undo", () => {
     ([program, files, share]) =>
       Effect.gen(function* () {
         const fs = yield* another({ caseInsensitive: true })
-        // Of two names that are equal on this disk, the second finds the first.
+        // If two names are equal on this disk, the second file cannot be created.
         yield* Effect.exit(plant(fs.port, files))
         const { journal, pictures } = yield* watching(fs.port)
         const recorded = yield* record(journal, fs)

@@ -28,7 +28,7 @@ const ways: ReadonlyArray<readonly [claim: string, way: Way]> = [
   ["is interrupted after it has succeeded", "hangs after"]
 ]
 
-/** The distance between the tested steps of a rollback and of taking a checkpoint; a take has fewer steps. */
+/** The distance between the tested steps of a rollback and of taking a checkpoint, which has fewer steps. */
 const strides: Readonly<Record<keyof typeof kinds, readonly [back: number, taking: number]>> = isSoak
   ? { memory: [1, 1], layerSession: [1, 1], vfsState: [1, 1], host: [1, 1], overlay: [1, 1] }
   : { memory: [1, 1], layerSession: [1, 1], vfsState: [9, 4], host: [14, 4], overlay: [8, 4] }

@@ -41,7 +41,7 @@ const Case = Schema.Struct({
 
 type Case = typeof Case.Type
 
-/** Builds files from the tree; of two that exclude each other, the first stays. */
+/** Builds files from the tree. If two entries exclude each other, the first is kept. */
 const filesOf = (tree: Case["source"], caseInsensitive = false): Record<string, string> => {
   const out: Record<string, string> = {}
   const fold = (text: string) => (caseInsensitive ? text.toLowerCase() : text)

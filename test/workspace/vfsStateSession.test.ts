@@ -550,7 +550,7 @@ describe("leftovers of killed processes", () => {
         () => new Promise<string>((resolve) => child.stdout.once("data", (data: Buffer) => resolve(data.toString().trim())))
       )
       assert.strictEqual(directoriesIn(place).length, 2)
-      // By its owner's identity the last name would be removable, but its signature is not of this installation.
+      // The process in the last name has ended, but the signature of the name is not of this installation.
       const names = [
         "fs-algebra-vfs-unknown.0123456789abcdef01234567",
         "fs-algebra-vfs-mine",

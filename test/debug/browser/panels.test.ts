@@ -132,7 +132,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
         await page.keyboard.press("End")
         await soon(async () => hashOf(page)).toBe(`#/events/${calls - 1}`)
         await soon(() => chosenOf(page, "Events").innerText()).toContain(`Wrote number ${calls - 1}`)
-        // A letter in a text field is no command.
+        // A letter in a text field is not a command.
         await page.getByRole("searchbox").fill("k")
         await page.getByRole("searchbox").press("k")
         await soon(async () => hashOf(page)).toBe(`#/events/${calls - 1}?q=kk`)

@@ -121,7 +121,7 @@ describe.skipIf(!hasChromium())("the frame of the debug view", () => {
             [],
             colorScheme
           )
-          // Checks the measure: text on its background has a high contrast.
+          // Checks the measurement itself: text on its background has a high contrast.
           assert.isAbove(found.find(([name]) => name === "--text on --bg")![1], 14)
         }
       }))
