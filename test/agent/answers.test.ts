@@ -39,7 +39,7 @@ describe("read_file counts lines from 1 and from the end", () => {
     )
   }
 
-  it.effect("for a file that is larger than one read allows", () =>
+  it.effect("for a file that exceeds the limit of a read", () =>
     Effect.gen(function* () {
       const count = 400_000
       const fs = yield* Filesystem

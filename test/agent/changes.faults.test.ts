@@ -162,7 +162,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("fail and restore the files when another process removes one after the check", () =>
+  it.live("fail and restore the files if another process removes a file after the check", () =>
     Effect.gen(function* () {
       const sound = yield* host(files)
       let isDone = false

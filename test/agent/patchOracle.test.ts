@@ -101,7 +101,7 @@ const becomesTree = (patch: string, { after, before }: { readonly before: Files;
     assert.deepStrictEqual(withoutDirectories(result.becomes), withoutDirectories(picture(after)))
   })
 
-describe("a diff of two trees turns one into the other", () => {
+describe("a diff of two trees turns the old tree into the new tree", () => {
   const gits = [["-U3"], ["-U1", "-M"], ["-U0", "-M50%", "--no-prefix"], ["--patience", "--src-prefix=i/", "--dst-prefix=w/"]]
   for (const [index, args] of gits.entries()) {
     it.effect.skipIf(!hasGit)(`if it is made by git diff ${args.join(" ")}`, () =>

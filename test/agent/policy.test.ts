@@ -157,7 +157,7 @@ describe("Policy.checkpoint", () => {
     })
   )
 
-  it.effect("is not required for an interrupted write to leave the old file or the new one", () =>
+  it.effect("is not required for an interrupted write to leave either the old file or the new file", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* host(files))
       const before = yield* capture(fs.port)

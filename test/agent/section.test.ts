@@ -146,7 +146,7 @@ describe("the backend of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is opened by the next use if the first is interrupted, and the interrupted attempt is released", () =>
+  it.live("is opened by the next use if the first use is interrupted, and the interrupted attempt is released", () =>
     Effect.gen(function* () {
       const entered = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()

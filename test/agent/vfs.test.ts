@@ -146,7 +146,7 @@ describe("read_file of the four tools", () => {
     })
   )
 
-  it.effect("returns binary content as base64, and an image as an image too", () =>
+  it.effect("returns binary content as base64, and an image also as an image", () =>
     Effect.gen(function* () {
       const { read } = session()
       for (const [path, bytes] of [

@@ -181,7 +181,7 @@ describe("cat", () => {
       })
     })
   )
-  it.effect("prints the other files when one is missing", () =>
+  it.effect("prints the other files if a file is missing", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["cat", "nope", "README.md"])
       assert.strictEqual(ran.code, 3)
@@ -347,7 +347,7 @@ describe("rm", () => {
 })
 
 describe("mkdir", () => {
-  it.effect("makes missing directories and accepts existing ones", () =>
+  it.effect("creates missing directories and accepts existing directories", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({})
       done(yield* run(["mkdir", "a/b", "c"]))

@@ -153,7 +153,7 @@ describe("a server with a misbehaving client", () => {
     wire = await new Wire(...patient).begin()
   })
 
-  it("survives invalid and oversized messages, and answers the valid ones", async () => {
+  it("survives invalid and oversized messages, and answers the valid messages", async () => {
     const parseError = wire.answer(null)
     wire.send("garbage\n")
     assert.strictEqual((await parseError).error?.code, -32_700)

@@ -593,7 +593,7 @@ describe("a branch", () => {
     )
   )
 
-  it.live("removes a directory with names that no path can express by one request", () =>
+  it.live("removes a directory by one request, even if it contains names that no path can express", () =>
     inWorld(
       Effect.gen(function* () {
         const root = yield* directory

@@ -178,7 +178,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("leaves the old journal or the new one when its process is killed at any step", () =>
+  it.effect("leaves the old journal or the new journal if its process is killed at any step", () =>
     Effect.gen(function* () {
       let isOver = false
       for (let step = 0; !isOver; step++) {

@@ -204,7 +204,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is appended even if a leaf of another installation appends checkpoints too", () =>
+  it.effect("is appended although a leaf of another installation also appends checkpoints", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })

@@ -379,7 +379,7 @@ describe("a request that no leaf serves", () => {
 })
 
 describe("several leaves", () => {
-  it.effect("each serve the paths with their prefix as the longest, and one of them answers invalid paths", () =>
+  it.effect("each serve the paths for which their prefix is the longest, and one of them answers invalid paths", () =>
     journaled(
       Effect.gen(function* () {
         const tree = (name: string) => ({ a: { who: name, b: { who: name } }, who: name })

@@ -503,7 +503,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("leaves the old tree or the new one when any step fails, hangs or dies", () =>
+  it.effect("leaves the old tree or the new tree if any step fails, hangs or dies", () =>
     Effect.gen(function* () {
       const scene = Effect.gen(function* () {
         const fs = yield* another()

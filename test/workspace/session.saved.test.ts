@@ -314,7 +314,7 @@ describe("saving a session", () => {
     })
   )
 
-  it.live("that is interrupted at any step leaves the old file or the new one", () =>
+  it.live("that is interrupted at any step leaves the old file or the new file", () =>
     Effect.gen(function* () {
       const outcomes = new Set<string>()
       for (const moment of ["step", "call", "called"] as const) {

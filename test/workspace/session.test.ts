@@ -127,7 +127,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("change in one step by a published event for which they have a handler", () =>
+  it.effect("change in one step if they handle a published event", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Tasks, Log] })
       yield* session.dispatch(Tasks, { key: "1", done: false })

@@ -252,7 +252,7 @@ describe("the record of a file", () => {
   )
 
   it.effect.prop(
-    "exists exactly for the files on disk, with their sizes, after any program",
+    "exists exactly for each file on disk, with its size, after any program",
     [program({ links: "none" })],
     ([commands]) =>
       Effect.gen(function* () {

@@ -48,7 +48,7 @@ describe.skipIf(!hasChromium())("the frame of the debug view", () => {
     })
     afterAll(() => served?.close())
 
-    it("shows the title and the number of files, and the title of the window shows them too", () =>
+    it("shows the title and the number of files, also in the title of the window", () =>
       look(served, async (page) => {
         await soon(() => page.title()).toBe("workspace — fs-algebra")
         await soon(() => page.locator(".what-title").innerText()).toBe("workspace")
