@@ -210,7 +210,7 @@ describe("an absolute path of the machine", () => {
     })
   )
 
-  it("cannot result from a blank root, because mcp refuses a blank root", () => {
+  it("is never derived from a blank root, because mcp refuses a blank root", () => {
     const program = commandLine()
     const { status, stderr } = spawnSync(process.execPath, [program, "mcp", "--root", ""], { input: "", encoding: "utf8" })
     assert.strictEqual(status, 2)

@@ -222,7 +222,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("fails with the error of a section", () =>
+  it.effect("fails with the error of a section that cannot be rendered", () =>
     Effect.gen(function* () {
       const error = new NotFound({ operation: "template", path: "a" })
       const prompt = yield* Prompt.make({ ...base, sections: [section("one", { template: () => Effect.fail(error) })] })

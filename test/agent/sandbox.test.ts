@@ -244,7 +244,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("accepts a directory with the mount point or with a leading slash", () =>
+  it.effect("accepts a directory that begins with the mount point or with a slash", () =>
     Effect.gen(function* () {
       for (const cwd of ["/workspace/src", " /src ", "src"]) {
         const { asked, layer } = canned()

@@ -61,7 +61,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       })
     })
   )
-  it.live.runIf(hasPython)("writes a manifest only with --manifest, and import reads a ZIP with or without it", () =>
+  it.live.runIf(hasPython)("writes a manifest only with --manifest, and import reads a ZIP with or without a manifest", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["export", "plain.zip"]))

@@ -62,7 +62,7 @@ describe("the copy of --backend memory", () => {
       assert.deepStrictEqual(yield* paths(to), ["a", "z"])
     })
   )
-  it.effect("is used by the command even if files were skipped", () =>
+  it.effect("is used by the command even if files are skipped", () =>
     Effect.gen(function* () {
       const { fs } = yield* shell({ a: "a", secret: "s" })
       const ran = yield* shellOver(unreadable(fs, "secret")).run(["ls", "--backend", "memory"])

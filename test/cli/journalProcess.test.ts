@@ -128,7 +128,7 @@ describe("journals of several processes", () => {
     })
   )
 
-  it.live("record the changes of an agent over mcp, which undo can revert after the agent has exited", () =>
+  it.live("record an agent's changes over mcp, so that undo can revert them after the agent exits", () =>
     Effect.gen(function* () {
       const here = yield* place({ "a.txt": "one\n" })
       const before = picture(here.root)

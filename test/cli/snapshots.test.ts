@@ -457,7 +457,7 @@ describe.runIf(hasGit)("the command restore", () => {
       assert.deepStrictEqual(picture(here.root), changed)
     })
   )
-  it.live("prints the first 20 changes, or all with --dry-run", () =>
+  it.live("prints the first 20 changes, or all changes with --dry-run", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       yield* take(here)

@@ -285,7 +285,7 @@ describe("Journal.compact of the journal of a leaf", () => {
     })
   )
 
-  it.live("leaves a journal that a leaf still serves, even without the window of its checkpoint", () =>
+  it.live("leaves a journal that a leaf can still serve, even if recently answered requests are removed", () =>
     Effect.gen(function* () {
       const path = fresh()
       const fs = yield* memory({ tree: { f: "x" } })

@@ -443,7 +443,7 @@ for (const [name, fs] of backends) {
       )
     }
 
-    it.effect("answers if an operation dies, and continues", () =>
+    it.effect("answers with a fault if an operation dies, and continues", () =>
       serving(
         Effect.flatMap(fs, (self) =>
           Effect.as(Effect.orDie(self.write("f", "x")), faulty([{ operation: "Open", path: "f", fault: "die" }])(self))

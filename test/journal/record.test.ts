@@ -464,7 +464,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("records the answer of a write within its commit", () =>
+  it.effect("records the answer of a write while the write commits", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -482,7 +482,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("records the true result of a write that is interrupted in its commit", () =>
+  it.effect("records the true result of a write that is interrupted while it commits", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const broken: Fault = { _tag: "IoError", detail: "after it was published" }

@@ -248,7 +248,7 @@ describe("Replay.drift", () => {
   )
 
   it.effect.prop(
-    "finds nothing after a random program",
+    "finds no drift after a random program",
     [programs, Arbitraries.files],
     ([program, files]) =>
       Effect.gen(function* () {
@@ -409,7 +409,7 @@ describe("Replay.rerun", () => {
     })
   )
 
-  it.effect("runs requests to leaves again as calls", () =>
+  it.effect("runs the requests to leaves again, as calls of a filesystem", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const Entries = FileSystemEntry

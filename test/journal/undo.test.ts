@@ -201,7 +201,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("is listed by changes as the changes that it made, without hidden names", () =>
+  it.effect("appears in Replay.changes as ordinary changes, without hidden names", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "was/deep/x": "x", "was/y": "y", a: "one", gone: "g" })
@@ -228,7 +228,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("that fails is listed by changes together with its rollback", () =>
+  it.effect("that fails appears in Replay.changes together with its rollback", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", b: "one" })

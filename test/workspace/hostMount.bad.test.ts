@@ -146,8 +146,8 @@ describe("a mount with an invalid option", () => {
   )
 })
 
-describe("a mount over its budget", () => {
-  it.live("copies nothing, whereas a source of exactly the budget is copied", () =>
+describe("a mount with a budget", () => {
+  it.live("copies a source of exactly the budget, and nothing from a larger source", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "12345", "d/b/c": "678", "e/none": "" })
       for (const ground of [memory, host]) {

@@ -551,7 +551,7 @@ describe("an exclusive effect on a filesystem in a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("may call the session while others use the session and the filesystem", () =>
+  it.effect("may call the session without a deadlock while others use the session and the filesystem", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = yield* opened(session)

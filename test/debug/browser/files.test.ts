@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(async () => page.url()).toContain("#/files/docs/readme.md")
   })
 
-  it("are filtered by letters in order, which are marked, and the chosen file opens", async () => {
+  it("are filtered by letters in the typed order, which are marked, and the chosen file opens", async () => {
     await open("")
     await page.keyboard.press("/")
     await page.keyboard.type("itm")
@@ -188,7 +188,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.keyboard.press("Escape")
   })
 
-  it("wrap long lines when this is switched on", async () => {
+  it("wrap long lines if wrapping is switched on", async () => {
     const wraps = () => page.locator(".cm-lineWrapping").count()
     const toggle = page.getByRole("button", { name: "Wrap long lines" })
     await soon(wraps).toBe(0)
