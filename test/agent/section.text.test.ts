@@ -61,7 +61,7 @@ describe("the text of a section", () => {
   }
 
   for (const [name, make] of kinds.slice(0, 3)) {
-    it.live(`of ${name} covers the required guidance`, () =>
+    it.live(`of ${name} contains each required piece of guidance`, () =>
       Effect.gen(function* () {
         const { text } = yield* said(yield* make)
         hears(

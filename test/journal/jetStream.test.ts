@@ -248,7 +248,7 @@ describeNats("a journal on JetStream:", () => {
     )
   })
 
-  describe("a lost server", () => {
+  describe("an unreachable server", () => {
     it.live("that returns has lost or repeated no confirmed append, and tails continue", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())

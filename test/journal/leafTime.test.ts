@@ -268,7 +268,7 @@ describe("a file that another program has open", () => {
   )
 })
 
-describe("a request that no leaf serves", () => {
+describe("a request whose path no leaf serves at first", () => {
   it.effect("is answered once as Unavailable after five seconds, for any number of leaves", () =>
     journaled(
       Effect.gen(function* () {
