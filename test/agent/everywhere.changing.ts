@@ -146,7 +146,7 @@ const transferring: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "move moves a link itself, wherever it leads",
+    name: "move moves a link itself, not its target",
     tree: work,
     calls: [
       ok("move", { from: "out", to: "d/out" }, /^moved out to d\/out/),

@@ -95,7 +95,7 @@ const ofWriting: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "x", "d/b.txt": "y", "d/new.txt": "z" }
   },
   {
-    name: "write_file with if_match writes only at the given version",
+    name: "write_file with if_match writes only if the file has the given version",
     tree: work,
     calls: [
       ok("write_file", { path: "a.txt", content: "1", mode: "overwrite", if_match: v(text) }, /^wrote a\.txt/, {
@@ -282,7 +282,7 @@ const ofEditing: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "three\ntwo\none\ntwo\n", "d/b.txt": "B\n" }
   },
   {
-    name: "edit_file changes nothing when an edit does not match, matches twice, or overlaps another",
+    name: "edit_file changes nothing when an edit does not match, matches twice, or overlaps another edit",
     tree: work,
     calls: [
       fails(

@@ -29,7 +29,7 @@ describeNats("a Branch and a Leaf on a JetStream", () => {
     return Branch.layer({ extended: true }).pipe(Layer.provide(journal()), Layer.merge(leaf))
   })
 
-  // A leftover of a killed process has an ordinary name at the leaf, and a branch knows no names by key.
+  // A branch shows a leftover of a killed process as an ordinary file, because it has no key to recognise the name.
   const beyond = new Set([
     "a directory that shows nothing is empty",
     "a recursive delete removes names that no path can express"
