@@ -1,7 +1,7 @@
 /**
- * Runs one route. It appends the target entries of each source entry to the consuming journals, in order. The ids of target
- * entries derive from the source entry. A restarted route collects the ids in the target journals. It skips entries with these
- * ids until it has passed the source entries that existed at its start.
+ * Runs one route. Appends the target entries of each source entry to the consuming journals, in order. A restarted route
+ * collects the correlation ids in the target journals. For source entries from before the start, the route skips target
+ * entries with these ids.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -155,8 +155,8 @@ export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>)
 }
 
 /**
- * The failure of a route that cannot continue. Earlier entries have been routed. This entry and later entries have not been
- * routed. A restarted covenant begins with this entry.
+ * The failure of a route at an entry. Earlier entries have been routed; this entry and later entries have not. A restarted
+ * covenant begins with this entry.
  *
  * @since 0.1.0
  */
@@ -171,7 +171,7 @@ export class RouteError extends Schema.TaggedError<RouteError>("fs-algebra/Route
   }
 }
 
-/** The settled position of each journal, by the name of its branch. The route does not read entries up to that position. */
+/** The settled position of each journal, by the name of its branch. A route does not read the entries up to this position. */
 export type Settled = Readonly<Record<string, number>>
 
 const settledPosition = (after: Settled, branch: DeclaredBranch): number =>
@@ -227,7 +227,7 @@ export const runRoute = <E, R>(
   return Effect.gen(function* () {
     const knownIds = new Map<DeclaredBranch, ReadonlySet<string>>()
     for (const branch of new Set(takes.values())) knownIds.set(branch, yield* idsIn(branch, targets, after))
-    // The ids found in the target journals belong to source entries up to this position.
+    // All ids in the target journals derive from source entries up to this position.
     const lastAtStart = yield* source.journal.last
 
     const route = Effect.fnUntraced(function* (recorded: Recorded<Routable>) {

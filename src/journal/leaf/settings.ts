@@ -1,4 +1,4 @@
-/** The options of a leaf, validated and in one form. Durations are in milliseconds. */
+/** The validation of a leaf's options and settings. All durations of the result are in milliseconds. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -35,7 +35,7 @@ const windowsRoot = Schema.String.check(
 )
 
 /**
- * The settings of a leaf over a directory of a POSIX machine.
+ * The settings of a leaf over a directory on a POSIX system.
  *
  * @since 0.1.0
  */
@@ -44,8 +44,9 @@ export const PosixFS = Schema.Struct({
   rootPath: posixRoot,
   ...commonSettings,
   /**
-   * True if FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads
-   * the target of the link. @default true
+   * True if FileStat follows a symlink. If false, FileStat describes the link itself, with `isSymlink`. FileRead reads the
+   * target of the link in both cases.
+   * @default true
    */
   followSymlinks: trueByDefault,
   /** True if a copy keeps permission bits. @default false */
@@ -55,7 +56,7 @@ export const PosixFS = Schema.Struct({
 export type PosixFS = typeof PosixFS.Type
 
 /**
- * The settings of a leaf over a directory of a Windows machine.
+ * The settings of a leaf over a directory on Windows.
  *
  * @since 0.1.0
  */
@@ -92,13 +93,14 @@ export type MockFS = typeof MockFS.Type
 export interface LeafOptions {
   /** The name of the leaf. It must be the same after a restart. @default the backend's name, with the prefix if there is one */
   readonly name?: string | undefined
-  /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all */
+  /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all paths */
   readonly prefix?: string | undefined
-  /** True if writes are allowed. If not, they are answered with AccessDenied. @default true */
+  /** True if writes are allowed. If not, writes fail with AccessDenied. @default true */
   readonly allowWrite?: boolean | undefined
   /**
-   * True if deletions are allowed. If not, they are answered with AccessDenied. A move also needs `allowWrite`. Replacing a
-   * file needs only `allowWrite`. @default true
+   * True if deletions are allowed. If not, deletions fail with AccessDenied. A move needs `allowDelete` and `allowWrite`.
+   * Replacing a file needs only `allowWrite`.
+   * @default true
    */
   readonly allowDelete?: boolean | undefined
   /** The size of a chunk in bytes. Only the last chunk may be shorter. @default 65,536 */
@@ -106,8 +108,9 @@ export interface LeafOptions {
   /** The largest size, in bytes, of a content that is sent as one entry. @default 1,048,576 */
   readonly streamingThreshold?: number | undefined
   /**
-   * True if FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the target of the
-   * link. @default as the filesystem has it: true
+   * True if FileStat follows a symlink. If false, FileStat describes the link itself. FileRead reads the target of the link in
+   * both cases.
+   * @default the setting of the filesystem, usually true
    */
   readonly followSymlinks?: boolean | undefined
   /**
@@ -116,7 +119,8 @@ export interface LeafOptions {
    */
   readonly preservePermissions?: boolean | undefined
   /**
-   * The rules for names. `windows` rejects names that Windows does not support with InvalidPath, on any disk. @default "posix"
+   * The rules for names. With `windows`, names that Windows does not support fail with InvalidPath on any disk.
+   * @default "posix"
    */
   readonly names?: "posix" | "windows" | undefined
   /** The largest number of requests that run at once. @default 16 */
@@ -126,23 +130,26 @@ export interface LeafOptions {
   /** The longest wait for the next chunk of a write. @default 60 seconds */
   readonly idle?: Duration.Input | undefined
   /**
-   * The longest wait of a request for a leaf that serves its path. The request is then answered Unavailable. @default 5 seconds
+   * The longest wait of a request for a leaf that serves its path. Then the request fails with Unavailable.
+   * @default 5 seconds
    */
   readonly grace?: Duration.Input | undefined
   /**
-   * The treatment of changes that were unanswered when the leaf started. `reads` answers them with IoError "not executed".
-   * `all` carries them out, except changes that were made already and changes whose state cannot be determined. @default
-   * "reads"
+   * The treatment of changes that were unanswered when the leaf started. With `reads`, these changes fail with IoError "not
+   * executed". With `all`, the leaf carries out each change that was not made, and only answers a change that was made. A
+   * change fails if this is unclear.
+   * @default "reads"
    */
   readonly resume?: "reads" | "all" | undefined
   /**
-   * True if the leaf supports the `Extended` entries. It then answers complete errors, metadata and versions, and records the
-   * existing state before each change. @default false
+   * True if the leaf supports the `Extended` entries. Then answers contain complete errors, metadata and versions, and the
+   * leaf records the existing state before each change.
+   * @default false
    */
   readonly extended?: boolean | undefined
   /** @default Limits.standard */
   readonly limits?: Limits.LimitsShape | undefined
-  /** The number of retries of a read or write of a file that another program has open. The first delay is 50 ms. @default 5 */
+  /** The number of retries of a read or a write if another program has the file open. The first delay is 50 ms. @default 5 */
   readonly lockedRetries?: number | undefined
 }
 
@@ -174,10 +181,7 @@ export const invalid = (argument: string, detail: string): InvalidArgument =>
 const isWholeNumber = (value: unknown, minimum: number): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= minimum
 
-/**
- * Returns the number or its default. Throws InvalidArgument, which `parseOptions` catches, so that only the first invalid
- * option is reported.
- */
+/** Returns the number or its default. Throws InvalidArgument for an invalid number; `parseOptions` catches this error. */
 const wholeNumber = (argument: string, value: number | undefined, defaultValue: number, minimum: number): number => {
   if (value === undefined) return defaultValue
   if (isWholeNumber(value, minimum)) return value
@@ -253,9 +257,8 @@ export const parseOptions = (fs: Algebra, options: LeafOptions): Settings | Inva
 }
 
 /**
- * Returns the filesystem with these options applied. A filesystem that refuses links keeps refusing them. If no option changes
- * the rules, the methods of `fs` are kept. Only `copy` is replaced, because it must preserve permissions only if the rules of
- * `fs` say so.
+ * Returns the filesystem with these options applied. A filesystem that refuses links still refuses links. If no option changes
+ * the rules, only `copy` is replaced, because `copy` must preserve permissions only if the rules of `fs` say so.
  */
 export const applyOptions = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
   const { rules } = fs.port

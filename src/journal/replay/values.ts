@@ -3,8 +3,7 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { FaultKind } from "../FileSystemEntry.ts"
 
 /**
- * The failure of a replay that needs data that was not recorded: the former state of a path, or the content from which a file
- * was made.
+ * The failure of a replay that needs unrecorded data: the former state of a path, or the earlier content of an edited file.
  *
  * @since 0.1.0
  */
@@ -77,7 +76,7 @@ export interface Drift {
 }
 
 /**
- * An answer that differs from the recorded one, with the compared fields of both.
+ * An answer that differs from the recorded answer, with the compared fields of both answers.
  *
  * @since 0.1.0
  */
