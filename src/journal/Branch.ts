@@ -144,7 +144,7 @@ const makePort = (asking: RequestClient, options: PortOptions): Backend => {
     mode: Mode,
     how?: WriteHow
   ): Effect.Effect<FileStat, Fault | E, R> => {
-    if (!extended) return Effect.fail(unsupported("writing without making parents"))
+    if (!extended) return Effect.fail(unsupported("writing without creating parents"))
     return Effect.flatMap(
       calls.write(
         {
@@ -182,7 +182,7 @@ const makePort = (asking: RequestClient, options: PortOptions): Backend => {
     makeDirectory: (path) =>
       extended
         ? Effect.asVoid(ask(FileMakeDirectory, { path, ...links, parents: false, existOk: false }))
-        : Effect.fail(unsupported("making of directories")),
+        : Effect.fail(unsupported("creating directories")),
     remove: (path) => Effect.asVoid(ask(FileDelete, { path, ...links })),
     rename: (path, to, { replace }) =>
       extended

@@ -120,7 +120,7 @@ export const makeFile = <E, I>(
 ): Effect.Effect<Scrivener<E>, JournalError, Scope.Scope> => {
   if (path.trim() === "") {
     return Effect.fail(
-      new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the path of the journal is blank" })
+      new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the path of the journal file is blank" })
     )
   }
   const directory = contents ?? `${path}.contents`

@@ -103,7 +103,7 @@ const duplicates = (noun: string, all: ReadonlyArray<{ readonly name: string }>)
   const names = all.map(({ name }) => name)
   const repeatedNames = new Set(names.filter((name, index) => names.indexOf(name) !== index))
   return [...repeatedNames].map((name) =>
-    makeProblem("duplicateName", `two ${noun} are called ${JSON.stringify(name)}`, [name])
+    makeProblem("duplicateName", `two ${noun} have the name ${JSON.stringify(name)}`, [name])
   )
 }
 
@@ -133,15 +133,18 @@ export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>)
   }
   for (const [type, names] of sources) {
     if (names.length > 1) add("routedTwice", type, names, `${type} is routed by ${quoted(names)}`)
-    if (!producers.has(type)) add("unknownSource", type, names, `${quoted(names)} takes ${type}, which no branch produces`)
+    if (!producers.has(type))
+      add("unknownSource", type, names, `${type} is a source of ${quoted(names)}, but no branch produces ${type}`)
   }
   for (const [type, names] of targets) {
-    if (!consumers.has(type)) add("unknownTarget", type, names, `${quoted(names)} makes ${type}, which no branch consumes`)
+    if (!consumers.has(type))
+      add("unknownTarget", type, names, `${type} is a target of ${quoted(names)}, but no branch consumes ${type}`)
   }
   for (const type of new Set(terminal)) {
     const routed = sources.get(type)
-    if (!producers.has(type)) add("unknownTerminal", type, [], `${type} is terminal, and no branch produces it`)
-    if (routed !== undefined) add("terminalRouted", type, routed, `${type} is terminal, and routed by ${quoted(routed)}`)
+    if (!producers.has(type)) add("unknownTerminal", type, [], `${type} is declared terminal, but no branch produces ${type}`)
+    if (routed !== undefined)
+      add("terminalRouted", type, routed, `${type} is declared terminal, but is routed by ${quoted(routed)}`)
   }
   for (const [type, names] of producers) {
     if (!sources.has(type) && !terminal.includes(type)) {
@@ -149,7 +152,8 @@ export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>)
     }
   }
   for (const [type, names] of consumers) {
-    if (!targets.has(type)) add("unproduced", type, names, `${type}, which ${quoted(names)} consumes, is made by no route`)
+    if (!targets.has(type))
+      add("unproduced", type, names, `${type}, which ${quoted(names)} consumes, is not the target of a route`)
   }
   return out
 }

@@ -40,7 +40,7 @@ const unknownTarget: Fault = {
   code: "ENOTSUP",
   detail: "the leaf does not report the target of the link; run a leaf of this version of fs-algebra, with `extended`"
 }
-const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
+const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "the path is not a symbolic link" }
 
 const checkTarget = (text: string): string | Fault => {
   const invalidReason = invalidTargetReason(text)

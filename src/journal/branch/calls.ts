@@ -47,7 +47,7 @@ export const faultOfRequestError = (error: RequestError): Fault =>
 export const unsupported = (feature: string): Fault => ({
   _tag: "Unsupported",
   feature,
-  detail: `the thirteen basic entries have no ${feature}; give the branch and the leaf \`extended: true\``
+  detail: `the thirteen basic entries do not support ${feature}; give the branch and the leaf \`extended: true\``
 })
 
 export interface Calls {
@@ -209,8 +209,9 @@ const makeWrite =
   <E, R>({ bytes, how, path, plan: { createParents, ifMatch, mode, version } }: Request.Write<E, R>) => {
     if (!extended) {
       if (ifMatch !== undefined) return unsupportedPreconditions
-      if (!createParents) return Effect.fail(unsupported("writing without making parents"))
-      if (version && (mode === "append" || mode === "appendExisting")) return Effect.fail(unsupported("version of an append"))
+      if (!createParents) return Effect.fail(unsupported("writing without creating parents"))
+      if (version && (mode === "append" || mode === "appendExisting"))
+        return Effect.fail(unsupported("the version of an append"))
     }
     const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
     const written = calls.write(write, bytes, how?.commit)
@@ -360,7 +361,7 @@ export const makeWhole = (means: CallContext): Request.Perform => {
               })
             )
           )
-        : Effect.fail(unsupported("making of directories")),
+        : Effect.fail(unsupported("creating directories")),
     Move: ({ path, plan: { createParents, overwrite }, to }) =>
       extended
         ? Effect.catch(

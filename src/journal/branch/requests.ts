@@ -66,7 +66,7 @@ const splitIntoChunks = <E, R, E2, R2>(
 const corrupt = (detail: string): JournalError => new JournalError({ operation: "request", reason: "corrupt", detail })
 
 const unexpectedAnswer = (tag: string, end: Terminal): JournalError =>
-  corrupt(`the answer to the ${tag} ${JSON.stringify(end.correlationId)} is of the unexpected kind ${end._tag}`)
+  corrupt(`the answer to the ${tag} with the id ${JSON.stringify(end.correlationId)} is an unexpected ${end._tag}`)
 
 interface SendContext {
   readonly journal: Scrivener<Entry>
@@ -134,7 +134,7 @@ const send = <E, R, A, E2, R2>(
         : Effect.fail(unexpectedAnswer("FileWriteChunk", end))
     )
     const awaitFault = Effect.flatMap(awaitAnswer, (end): Effect.Effect<FileFault, JournalError> =>
-      end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(unexpectedAnswer("a part of a FileWriteChunk", end))
+      end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(unexpectedAnswer("FileWriteChunk", end))
     )
     // The step is uninterruptible, because the last chunk cannot be discarded after its append has begun.
     const publish = (rest: Uint8Array): Effect.Effect<FileWritten | FileFault, RequestError> =>
@@ -201,13 +201,17 @@ interface Waiting {
   readonly size: () => number
 }
 
-const closedError = new JournalError({ operation: "Branch", reason: "closed", detail: "the branch has ended" })
+const closedError = new JournalError({ operation: "Branch", reason: "closed", detail: "the scope of the branch has closed" })
 
 const noAnswerError = (path: string, timeout: Duration.Duration): Timeout =>
-  new Timeout({ operation: "request", path, detail: `no leaf has answered within ${Duration.format(timeout)}` })
+  new Timeout({
+    operation: "request",
+    path,
+    detail: `no leaf has answered within ${Duration.format(timeout)}; check that a leaf serves the journal`
+  })
 
 const duplicateIdError = (path: string): InvalidArgument => {
-  const detail = "another caller is waiting for this correlation id; each request needs an id of its own"
+  const detail = "another caller is waiting for the answer to this correlation id; give each request a new id"
   return new InvalidArgument({ operation: "request", path, argument: "correlationId", detail })
 }
 
@@ -393,7 +397,7 @@ const isAnswerTo = (tag: Single["_tag"], { _tag }: Terminal): boolean =>
   _tag === "FileFault" || kinds[tag].answers.some((answer) => answer === _tag)
 
 const chunkOrderError = (path: string): JournalError =>
-  corrupt(`the chunks of the answer for ${JSON.stringify(path)} are not in order`)
+  corrupt(`the chunks of the file ${JSON.stringify(path)} in the answer are not in order`)
 
 const invalid = (operation: string, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation, path: FsPath.root, argument, detail })
@@ -402,7 +406,7 @@ export const parseTimeout = (timeout: Duration.Input, operation: string): Durati
   const duration = Option.getOrUndefined(Duration.fromInput(timeout))
   return duration !== undefined && Duration.toMillis(duration) >= 1
     ? duration
-    : invalid(operation, "timeout", "the value must be a duration of at least a millisecond")
+    : invalid(operation, "timeout", "the timeout must be a duration of at least 1 millisecond")
 }
 
 export const parseWholeNumber = (
@@ -413,7 +417,7 @@ export const parseWholeNumber = (
 ): number | InvalidArgument =>
   Number.isSafeInteger(value) && value >= minimum
     ? value
-    : invalid(operation, argument, `the value must be a whole number of at least ${minimum}`)
+    : invalid(operation, argument, `${argument} must be a whole number of at least ${minimum}`)
 
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,

@@ -36,7 +36,7 @@ export const loadPackages = Effect.tryPromise({
     new JournalError({
       operation: "JetStream.open",
       reason: "unavailable",
-      detail: `a journal on JetStream needs the packages ${packageNames} to be installed: ${String(cause)}`
+      detail: `cannot load the packages of a JetStream journal; install ${packageNames}: ${String(cause)}`
     })
 })
 
@@ -176,7 +176,9 @@ export const make = (packages: Packages, options: Options): Effect.Effect<Connec
     void followStatus()
     void nats
       .closed()
-      .then((error) => end(failure("JetStream", "unavailable", `the connection has ended: ${messageOf(error ?? "closed")}`)))
+      .then((error) =>
+        end(failure("JetStream", "unavailable", `the connection to the NATS server has ended: ${messageOf(error ?? "closed")}`))
+      )
 
     const classifyError = (cause: unknown): Problem => {
       if (cause instanceof JetStreamApiError && !transientCodes.has(cause.code)) {

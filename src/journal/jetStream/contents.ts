@@ -188,7 +188,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
   ): Stream.Stream<Uint8Array, JournalError> =>
     Stream.suspend(() => {
       const hash = hasher()
-      const damaged = failure("corrupt", `the content ${ref.sha256} is damaged`)
+      const damaged = failure("corrupt", `the content ${ref.sha256} does not match its hash`)
       return bytes.pipe(
         Stream.tap((part) => Effect.sync(() => hash.update(part))),
         Stream.concat(Stream.suspend(() => (hash.digest() === ref.sha256 ? Stream.empty : Stream.fail(damaged))))
@@ -198,7 +198,8 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
   const read = (ref: ContentRef): Stream.Stream<Uint8Array, JournalError> =>
     Stream.unwrap(
       Effect.map(info("ContentStore.get", ref), (found) => {
-        if (found === undefined) return Stream.fail(failure("corrupt", `there is no content ${ref.sha256}`))
+        if (found === undefined)
+          return Stream.fail(failure("corrupt", `the content ${ref.sha256} is missing in the object store`))
         if (found.size !== ref.size)
           return Stream.fail(failure("corrupt", `the content ${ref.sha256} has ${found.size} bytes instead of ${ref.size}`))
         const after = Number(found.metadata?.["after"] ?? 0)

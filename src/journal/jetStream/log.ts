@@ -172,7 +172,7 @@ const unfitReason = (subject: string, config: StreamConfig): string | undefined 
   if (config.subjects?.length !== 1 || config.subjects[0] !== subject)
     return `the stream has the subjects ${String(config.subjects)}`
   if (config.retention !== "limits") return `the stream has the retention ${config.retention}`
-  if (config.discard !== "new") return `the stream discards the oldest messages`
+  if (config.discard !== "new") return `the stream deletes its oldest messages when it is full`
   if (config.max_age > 0) return "the messages of the stream expire"
   if (config.max_msgs > 0 || config.max_msgs_per_subject > 0) return "the number of messages in the stream is limited"
   return config.deny_delete && config.deny_purge ? undefined : "the messages of the stream may be deleted"

@@ -123,7 +123,7 @@ export const make = (
       const end = yield* completeLastGroup
       if (end < lastConfirmedPosition) {
         return yield* Effect.fail(
-          failure("corrupt", `the stream ends at position ${end}, but it already had ${lastConfirmedPosition} entries`)
+          failure("corrupt", `the stream ends at position ${end}, but position ${lastConfirmedPosition} was already written`)
         )
       }
       return end

@@ -26,7 +26,7 @@ type Action = Effect.Effect<void> | undefined
 
 type Intent = Exclude<Efferent, FileWriteChunk>
 
-const missingPathFault: Fault = { _tag: "InvalidPath", detail: "the first part of a write has no path" }
+const missingPathFault: Fault = { _tag: "InvalidPath", detail: "the first FileWriteChunk of the write has no path" }
 
 const noBytes = new Uint8Array(0)
 
@@ -116,7 +116,10 @@ export const make = (
   const idleDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = makeDeadlines(clock, settings.idleMillis, (request) =>
     postpone(() =>
       isOpen(request) && isMine(request) && !idleDeadlines.has(request)
-        ? dropWith(request, { _tag: "Timeout", detail: `the next part did not arrive within ${settings.idleMillis} ms` })
+        ? dropWith(request, {
+            _tag: "Timeout",
+            detail: `the next FileWriteChunk did not arrive within ${settings.idleMillis} ms`
+          })
         : undefined
     )
   )
@@ -250,7 +253,7 @@ export const make = (
         if (!hadEarlierLeaf(request) || settings.resumesChanges) return void idleDeadlines.renew(request)
         return dropWith(request, {
           _tag: "IoError",
-          detail: "not executed: the leaf ended before all parts of the write had arrived"
+          detail: "not executed: the previous leaf ended before the write was complete; send the write again"
         })
       }
     }
@@ -267,7 +270,7 @@ export const make = (
   const targetServedElsewhere = (to: FsPath.FsPath): Fault | undefined =>
     leaves.ownerOf(to)?.instance === instance && !leaves.isPrefixDirectory(to)
       ? undefined
-      : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the target" }
+      : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the target of the move" }
 
   const isAfterStart = (): boolean => position > me.position
 
@@ -298,7 +301,7 @@ export const make = (
   const answerDuplicateId = (intent: Efferent): Action =>
     refuse(intent, shownOf(intent), {
       _tag: "IoError",
-      detail: "a request with this correlation id is still running; each request needs its own id"
+      detail: "a request with this correlation id is still running; give each request a new id"
     })
 
   const onIntent = (intent: Intent, { at }: Recorded<Entry>): Action => {
@@ -315,9 +318,9 @@ export const make = (
     const { first, nextOffset: next } = transfer
     if (request.fault !== undefined || request.completeAt !== undefined) return
     if (chunk.offset !== next) {
-      request.fault = { _tag: "IoError", detail: `a part has offset ${chunk.offset} instead of ${next}` }
+      request.fault = { _tag: "IoError", detail: `a FileWriteChunk of the write has offset ${chunk.offset} instead of ${next}` }
     } else if (chunk.path !== undefined && chunk.path !== first.path) {
-      request.fault = { _tag: "IoError", detail: "a later part has another path than the first" }
+      request.fault = { _tag: "IoError", detail: "a later FileWriteChunk of the write has a different path" }
     } else {
       transfer.nextOffset += sizeOf(chunk.data)
       if (chunk.isFinal) request.completeAt = position
@@ -331,7 +334,7 @@ export const make = (
       if (executor.holds(correlationId)) return answerDuplicateId(chunk)
       if (answered.has(correlationId)) return undefined
     }
-    const detail = `the first part has offset ${chunk.offset} instead of 0`
+    const detail = `the first FileWriteChunk of the write has offset ${chunk.offset} instead of 0`
     const request = existingRequest ?? add(withoutData(chunk), at, chunk.offset === 0 ? undefined : { _tag: "IoError", detail })
     if (request.transfer === undefined) {
       if (existingRequest !== undefined) return isAfterStart() && isMine(existingRequest) ? answerDuplicateId(chunk) : undefined

@@ -111,10 +111,10 @@ const errorOf = (cause: Cause.Cause<FsError | JournalError>, work: Work): FsErro
 }
 
 const timeoutAnswer = (work: Work, { extended, timeoutMillis: timeout }: Settings): Terminal => {
-  const doubt = isMutation(work.intent) ? "; the operation was interrupted and may have been completed" : ""
+  const doubt = isMutation(work.intent) ? "; the leaf interrupted the operation, but the change may have been made" : ""
   const detail = work.hasBegun
-    ? `no result within ${timeout} ms${doubt}`
-    : `not started within ${timeout} ms, because other operations hang`
+    ? `the operation did not end within ${timeout} ms${doubt}`
+    : `the operation did not start within ${timeout} ms, because other operations hang`
   const error = Faults.errorOf({ _tag: "Timeout", detail }, work.intent, work.givenPath)
   return faultAnswer(error, work.intent.correlationId, work.givenPath, extended)
 }

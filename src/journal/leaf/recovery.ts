@@ -178,7 +178,7 @@ export const judgeSetAttributes = (self: LeafContext, work: Work, intent: FileSe
 
 const refusalTexts = {
   notMade: "not executed: the previous leaf ended before it made the change",
-  notBegun: "not executed: the request is older than this leaf",
+  notBegun: "not executed: the request was sent before this leaf started; send the request again",
   uncertain: "not executed by this leaf: the previous leaf ended without an answer and may have made the change",
   unclear:
     "not executed by this leaf: the previous leaf had begun the change, and the current state matches neither the old state nor the new state"

@@ -30,7 +30,7 @@ const posixRoot = Schema.String.check(
 const windowsRoot = Schema.String.check(
   Schema.makeFilter((path: string) => {
     const root = parseRoot(path)
-    return !("_tag" in root) || `the root must be an absolute path of Windows: ${String(root["detail"])}`
+    return !("_tag" in root) || `the root must be an absolute Windows path: ${String(root["detail"])}`
   })
 )
 
@@ -185,7 +185,7 @@ const isWholeNumber = (value: unknown, minimum: number): value is number =>
 const wholeNumber = (argument: string, value: number | undefined, defaultValue: number, minimum: number): number => {
   if (value === undefined) return defaultValue
   if (isWholeNumber(value, minimum)) return value
-  throw invalid(argument, `the value must be a whole number of at least ${minimum}`)
+  throw invalid(argument, `${argument} must be a whole number of at least ${minimum}`)
 }
 
 const millis = (argument: string, value: Duration.Input | undefined, defaultValue: number, minimum: number): number => {
@@ -194,22 +194,22 @@ const millis = (argument: string, value: Duration.Input | undefined, defaultValu
   try {
     time = Duration.toMillis(Duration.fromInputUnsafe(value))
   } catch {
-    throw invalid(argument, "the value is not a duration")
+    throw invalid(argument, `${argument} must be a duration`)
   }
   if (time >= minimum) return time
-  throw invalid(argument, `the duration must be at least ${minimum} ms`)
+  throw invalid(argument, `${argument} must be at least ${minimum} ms`)
 }
 
 const flag = (argument: string, value: boolean | undefined, defaultValue: boolean): boolean => {
   if (value === undefined) return defaultValue
   if (typeof value === "boolean") return value
-  throw invalid(argument, "the value must be true or false")
+  throw invalid(argument, `${argument} must be true or false`)
 }
 
 const choice = <Value extends string>(argument: string, value: Value | undefined, values: readonly [Value, Value]): Value => {
   if (value === undefined) return values[0]
   if (values.includes(value)) return value
-  throw invalid(argument, `the value must be ${values[0]} or ${values[1]}`)
+  throw invalid(argument, `${argument} must be ${values[0]} or ${values[1]}`)
 }
 
 const prefixOf = (input: string | undefined): FsPath.FsPath => {
@@ -222,7 +222,7 @@ const prefixOf = (input: string | undefined): FsPath.FsPath => {
 const nameOf = (fs: Algebra, prefix: FsPath.FsPath, name: string | undefined): string => {
   if (name === undefined) return prefix === FsPath.root ? fs.name : `${fs.name}:${prefix}`
   if (typeof name === "string" && name !== "") return name
-  throw invalid("name", "the value must be a text that is not empty")
+  throw invalid("name", "the name of the leaf must be text that is not empty")
 }
 
 const readOptions = (fs: Algebra, options: LeafOptions): Settings => {

@@ -41,7 +41,7 @@ const recordRead = <A, R>(
 const metadataAnswer = (id: string, stat: Stat): Entry => make(FileMetadata, { correlationId: id, ...metadataOf(stat) })
 
 const notFoundAnswer = (id: string, path: FsPath.FsPath): Entry =>
-  make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "there is no such entry" })
+  make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "the entry does not exist" })
 
 /** Returns the entry of a listing for a child. The path of the entry is the key of the child at the port. */
 const listedEntry = (child: Child): FileEntry => ({

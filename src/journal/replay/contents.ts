@@ -39,7 +39,7 @@ const applyEdits = (
     Effect.flatMap(Edit.applyEdits(concatenate(chunks), edits, path), (out) =>
       !isFault(out) && (version === undefined || sha256(out.bytes) === version)
         ? Effect.succeed(out.bytes)
-        : Effect.fail(notRecorded(source.operation, path, "the recorded edits do not apply to the recorded content"))
+        : Effect.fail(notRecorded(source.operation, path, "the recorded edits do not match the recorded content of the file"))
     )
   )
 
@@ -87,7 +87,7 @@ export const beginningSource = (operation: string, contents: ContentStore, begin
     const known = beginning.known.get(path)
     const content = known?.kind === "file" ? known.content : undefined
     return content === undefined
-      ? Stream.fail(notRecorded(operation, path, "the original content was not recorded"))
+      ? Stream.fail(notRecorded(operation, path, "the journal does not contain the original content of the file"))
       : contentStream(contents, content)
   }
 })

@@ -206,7 +206,7 @@ export const resolveOperation = (world: World, operation: Operation): Operation 
 }
 
 export const absoluteLinkError = ({ path, position }: Operation): NotRecorded => {
-  const detail = `the change at position ${position} leads through an absolute link, so it is not known which entry changed`
+  const detail = `the path of the change at position ${position} leads through an absolute link, so the changed entry is unknown`
   return new NotRecorded({ operation: "Replay", path, detail })
 }
 
@@ -249,7 +249,7 @@ export const load = (
   Effect.flatMap(Stream.runHead(journal.stored()), (first): Effect.Effect<Loaded, JournalError | NotRecorded> => {
     const lastRemoved = Option.match(first, { onNone: () => 0, onSome: ({ position }) => position - 1 })
     if (position < lastRemoved) {
-      const detail = `the journal was compacted: its entries up to ${lastRemoved} were removed, so the state at ${position} is not known`
+      const detail = `the journal was compacted, and the entries up to ${lastRemoved} were removed, so the state at position ${position} is unknown`
       return Effect.fail(new NotRecorded({ operation: "Replay", path: root, detail }))
     }
     const now = new World(caseSensitive)

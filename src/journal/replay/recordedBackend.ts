@@ -126,7 +126,7 @@ const faultOf = (answer: Terminal): Fault | undefined => (answer._tag === "FileF
 const missingReadsHint = ({ answers }: Recording): string =>
   [...answers.keys()].some((key) => /^(?:stat|list|open) /.test(key))
     ? ""
-    : "; the journal has no reads, which Journal.record({ reads: true }) records"
+    : "; the journal contains no reads: record it with Journal.record({ reads: true })"
 
 const make = (journal: Scrivener<Entry>, recording: Recording, options: Options): Backend => {
   const { keys } = recording
@@ -135,8 +135,8 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
       const answers = recording.answers.get(key)
       const answered = answers?.shift()
       if (answered !== undefined) return Effect.succeed(answered)
-      const often = answers === undefined ? "was never recorded" : "was not recorded this often"
-      const detail = `the recording has no answer: this call ${often}: ${key}${missingReadsHint(recording)}`
+      const often = answers === undefined ? "was never recorded" : "was recorded fewer times"
+      const detail = `the recording has no answer, because this step ${often}: ${key}${missingReadsHint(recording)}`
       return Effect.fail(unavailable(detail))
     })
   const takeSuccess = (key: string): Effect.Effect<Terminal, Fault> =>

@@ -75,7 +75,7 @@ const buildNode = (context: BuildContext, path: FsPath.FsPath, node: Node): Effe
     case "nothing":
       return removeAt(draft, path)
     case "unknown":
-      return Effect.fail(notRecorded(source.operation, path, "the kind of the entry was not recorded"))
+      return Effect.fail(notRecorded(source.operation, path, "the journal does not contain the kind of the entry"))
     case "symlink":
       return Effect.andThen(removeAt(draft, path), draft.links!.make(path, node.target))
     case "file":

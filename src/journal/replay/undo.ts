@@ -163,7 +163,7 @@ const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath
 }
 
 const unknownError = ({ source }: UndoContext, path: FsPath.FsPath) =>
-  notRecorded(source.operation, path, "the previous state was not recorded")
+  notRecorded(source.operation, path, "the journal does not contain the previous state of the path")
 
 const noNames = new Set<string>()
 
@@ -579,7 +579,7 @@ const invalidPositionFault: Fault = {
   _tag: "InvalidArgument",
   argument: "to",
   path: FsPath.root,
-  detail: "the value must be a position, or 0 for the beginning"
+  detail: "the option to must be a position, or 0 to undo all changes"
 }
 
 export const undo = (

@@ -143,13 +143,13 @@ const Change = Schema.Struct(editFields)
 type Change = typeof Change.Type
 
 const readFile = {
-  description: "Read a whole file. Text comes as text, anything else as base64.",
+  description: "Read a whole file. Returns text as text, and other content as base64.",
   parameters: Schema.Struct({ path }),
   result: Schema.Struct({ path, encoding: Encoding, content: Schema.String, size_bytes: nonNegativeInt })
 }
 
 const writeFile = {
-  description: "Write a whole file, or with mode append add to its end. Without a mode there must be no such file yet.",
+  description: "Write a whole file, or append to a file with mode append. Without a mode, the file must not exist.",
   parameters: Schema.Struct({
     path,
     /** The text, or base64 for the encoding "binary". The base64 may contain line breaks. */
@@ -177,7 +177,7 @@ const listDirectory = {
 }
 
 const deleteFile = {
-  description: "Delete a file or an empty directory, or with recursive a directory with everything in it.",
+  description: "Delete a file or an empty directory. With recursive, delete a directory and its contents.",
   parameters: Schema.Struct({
     path,
     /** @default false */
@@ -190,7 +190,7 @@ const deleteFile = {
 }
 
 const editFile = {
-  description: "Replace text in a file: one place by old_string and new_string, or several by edits, all or none.",
+  description: "Replace text in a file: one match with old_string and new_string, or several with edits, all or none.",
   parameters: Schema.Struct({
     path,
     old_string: Schema.optionalKey(wellFormed),
@@ -202,12 +202,15 @@ const editFile = {
   }).check(
     Schema.makeFilter(({ edits, new_string, old_string, replace_all }) => {
       if (edits === undefined) {
-        return (old_string !== undefined && new_string !== undefined) || "must have old_string and new_string, or edits"
+        return (
+          (old_string !== undefined && new_string !== undefined) ||
+          "the parameters must have old_string and new_string, or edits"
+        )
       }
       if (old_string !== undefined || new_string !== undefined || replace_all !== undefined) {
-        return "must have either edits or old_string and new_string"
+        return "the parameters must have either edits, or old_string and new_string"
       }
-      return edits.length > 0 || "must have at least one edit"
+      return edits.length > 0 || "the parameter edits must have at least one edit"
     })
   ),
   result: Schema.Struct({ path, replacements: nonNegativeInt, bytes_written: nonNegativeInt, diff: Schema.String })
@@ -278,7 +281,7 @@ export const parseInvocation = (invocation: SpellInvocation): AnySpellCall | Spe
   const decoded = decoders[spell](parameters)
   return Result.isSuccess(decoded)
     ? ({ spell, parameters: decoded.success } as AnySpellCall)
-    : spellFault(invocation, "InvalidParameters", `the parameters are not those of ${spell}: ${decoded.failure.message}`)
+    : spellFault(invocation, "InvalidParameters", `the parameters of ${spell} are invalid: ${decoded.failure.message}`)
 }
 
 const encoder = new TextEncoder()

@@ -23,10 +23,10 @@ const chunkSize = 65_536
 const operation = "ContentStore.get"
 
 const missingContentError = (ref: ContentRef): JournalError =>
-  new JournalError({ operation, reason: "corrupt", detail: `there is no content ${ref.sha256}` })
+  new JournalError({ operation, reason: "corrupt", detail: `the content ${ref.sha256} is missing` })
 
 const damagedContentError = (ref: ContentRef): JournalError =>
-  new JournalError({ operation, reason: "corrupt", detail: `content ${ref.sha256} does not match its hash` })
+  new JournalError({ operation, reason: "corrupt", detail: `the content ${ref.sha256} does not match its hash` })
 
 export const make = (): ContentStore => {
   const contentsByHash = new Map<string, Uint8Array>()

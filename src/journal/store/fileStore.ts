@@ -51,12 +51,16 @@ export const openFile = (path: string, flags: number): Effect.Effect<number, Jou
       )
   )
 
-const notAFileError = new JournalError({ operation, reason: "invalid", detail: "the journal is not a regular file" })
+const notAFileError = new JournalError({
+  operation,
+  reason: "invalid",
+  detail: "the path of the journal is not a regular file"
+})
 
 const danglingLinkError = new JournalError({
   operation,
   reason: "invalid",
-  detail: "the journal is a link without a target; remove the link or create its target"
+  detail: "the path of the journal is a link without a target; remove the link or create its target"
 })
 
 /**
@@ -94,7 +98,11 @@ const recoverEnd = <E>(
   Effect.gen(function* () {
     const from = (yield* readStart(descriptor)) ?? (yield* writeHeader(descriptor, options))
     if (options.chained && from.chain === undefined) {
-      return yield* new JournalError({ operation, reason: "invalid", detail: "the existing journal is not chained" })
+      return yield* new JournalError({
+        operation,
+        reason: "invalid",
+        detail: "the existing journal is not chained; open it without the option chained"
+      })
     }
     const pages = Pages.make(descriptor, from, decode)
     const { point, rest } = yield* scan(descriptor, from, (group) => indexGroup(pages, group))
@@ -369,7 +377,7 @@ const claimOnce = (directory: string): ProcessLock.Held | undefined => {
 const busyError = new JournalError({
   operation,
   reason: "busy",
-  detail: "another writer has opened the journal, in this process or another"
+  detail: "another writer has opened the journal, in this process or in another process"
 })
 
 const claimWithRetries = (directory: string, attemptsLeft: number): Effect.Effect<ProcessLock.Held, JournalError> =>

@@ -124,9 +124,10 @@ export const parseLine = (bytes: Uint8Array, position: number): Line | JournalEr
   if (json === undefined) return corruptError(`entry ${position} is not JSON`, position)
   const { at, entry, more = 0, pos, v } = json
   if (isLaterVersion(v)) return laterVersionError(position)
-  if (v !== version || pos !== position) return corruptError(`entry ${position} has another position or version`, position)
+  if (v !== version || pos !== position)
+    return corruptError(`the line of entry ${position} has a different position or version`, position)
   if (typeof at !== "number" || !(more === 0 || isCount(more)) || entry === undefined) {
-    return corruptError(`entry ${position} lacks a field`, position)
+    return corruptError(`the line of entry ${position} lacks a field`, position)
   }
   return { at, more, entry }
 }
@@ -148,7 +149,7 @@ const continueChain = (bytes: Uint8Array, position: number, chain: Chain): { rea
 /** Checks that a line continues the append of the previous line. `expected` is the `more` of the previous line. */
 const checkGroup = (line: Line, expected: number, position: number): JournalError | undefined =>
   expected > 0 && line.more !== expected - 1
-    ? corruptError(`entry ${position} does not belong to the append around it`, position)
+    ? corruptError(`entry ${position} does not continue the append of the previous entry`, position)
     : undefined
 
 /**
@@ -190,7 +191,12 @@ const initialReadBytes = 512 * 1024
 const maxLineBytes = 768 * 1024 * 1024
 
 const tooLongError = (position: number): JournalError =>
-  new JournalError({ operation, reason: "corrupt", position, detail: `entry ${position} is longer than an entry can be` })
+  new JournalError({
+    operation,
+    reason: "corrupt",
+    position,
+    detail: `entry ${position} is longer than the largest possible entry`
+  })
 
 /** Returns the point after the header. Returns `undefined` if the header is incomplete. */
 export const readStart = (

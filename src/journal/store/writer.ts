@@ -184,7 +184,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
         } catch {
           // The next batch, or the next process that opens the journal, cuts off the incomplete line.
         }
-        failAll(failed, error ?? failure("io", "the disk did not accept all bytes"))
+        failAll(failed, error ?? failure("io", "the disk accepted only a part of the bytes"))
       }
       for (const composed of completeAppends) succeed(composed)
       scheduleFlush()
