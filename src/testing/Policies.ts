@@ -1,6 +1,6 @@
 /**
- * Laws about the options of a backend. Each law names the options and the initial files that it needs, because its
- * options may forbid writing. The caller of the suite provides a function that builds such filesystems.
+ * Laws about the options of a backend. Each law has options and initial files, because its options may forbid writing. The
+ * caller of the suite provides a function that makes a filesystem with these options and files.
  *
  * @since 0.1.0
  */

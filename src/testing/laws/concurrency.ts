@@ -13,7 +13,7 @@ import { expectTree, lawForms, plantFiles, withFaults } from "../chapter.ts"
 import { equal, holds } from "../expect.ts"
 import { encodeUtf8, writeThroughSink } from "../operations.ts"
 
-// The laws that an accelerated change has the same result, fault and tree as the same change without acceleration.
+// Laws: an accelerated change has the same result, the same fault and the same tree as the change without acceleration.
 
 const wholeChanges = lawForms("acceleration", "accelerations", "write", "delete")
 
@@ -51,7 +51,7 @@ const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
     onFailure: (error) => `failed ${JSON.stringify(error)}`.replaceAll(`${base}/`, "")
   })
 
-/** The number of calls between two comparisons of the whole tree. The tree keeps its state from call to call. */
+/** The number of calls between two comparisons of the whole tree. */
 const callsPerComparison = 10
 
 const sameResultLaw = (tag: Tag, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
@@ -312,7 +312,7 @@ const initialTree = { "d/f": "old", "d/e/g": "x", other: "y" }
 
 const changeSteps = ["Write", "MakeDirectory", "Remove", "Rename"] as const
 
-/** Tests whether the filesystem can move an entry to another directory only by copying. Leaves the tree unchanged. */
+/** Tests whether a rename to another directory fails, so that a move must copy. Leaves the tree unchanged. */
 const copiesAcrossDirectories = (fs: Algebra): Effect.Effect<boolean, unknown> => {
   const [from, to] = ["d/f", "d/e/probe"] as [FsPath, FsPath]
   return Effect.matchEffect(fs.port.rename(from, to, { replace: false }), {

@@ -10,7 +10,10 @@ import { changingCalls, collect, names, paths, readingCalls, supportedCalls, wri
 const lawsWithLinks = (...needs: ReadonlyArray<Ability>) => lawForms("ability", "links", ...needs)
 const absoluteLinkForms = lawsWithLinks("absolute links")
 const writableAbsoluteForms = lawsWithLinks("absolute links", "write")
-/** Windows returns absolute targets below the root as relative targets, so laws about the text need an ability. */
+/**
+ * The laws about the text of absolute links. They need an ability, because Windows returns an absolute target below the root
+ * as a relative target.
+ */
 const absoluteTextForms = lawsWithLinks("absolute texts")
 const writableTextForms = lawsWithLinks("absolute texts", "write")
 
@@ -121,7 +124,10 @@ const writing = lawsWithLinks("write")
 const deleting = lawsWithLinks("delete")
 const moving = lawsWithLinks("write", "delete")
 const lawsWithoutLinks = lawForms("ability", "no links")
-/** A read-only filesystem reports AccessDenied before Unsupported, so these laws need write permission. */
+/**
+ * The laws of changes without links. They need write permission, because a read-only filesystem reports AccessDenied instead
+ * of Unsupported.
+ */
 const writableWithoutLinks = lawForms("ability", "no links", "write")
 
 const insideLinkTree: Files = {

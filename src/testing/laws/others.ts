@@ -37,10 +37,10 @@ const openingOperations = new Set([
   "edit"
 ])
 
-/** A name in the form of temporary files that this library never creates. */
+/** A name like the name of a temporary file, but this library never creates this name. */
 const strange = ".~fsa-0000.tmp"
 
-/** Creates a file as another program would. Returns `false` if the port rejects the name. */
+/** Creates a file through the port, as another program could. Returns `false` if the port rejects the name. */
 const createForeignFile = (fs: Algebra, path: string): Effect.Effect<boolean, unknown> =>
   Effect.matchEffect(fs.port.write<never, never>(path as FsPath, encodeUtf8("a hit"), "create"), {
     onSuccess: () => Effect.succeed(true),

@@ -17,7 +17,7 @@ const lawsWithoutAttributes = lawForms("ability", "write", "no attributes")
 
 interface ModeRow {
   readonly mode: WriteMode
-  /** The content after writing "new" to a file with the content "old", or the failure. */
+  /** The content of a file with "old" after "new" was written, or the tag of the failure. */
   readonly onFile: readonly ["file", string] | readonly ["fails", "AlreadyExists"]
   readonly onNothing: readonly ["file", string] | readonly ["fails", "NotFound"]
 }
@@ -185,7 +185,7 @@ const conditionalCalls: ReadonlyArray<readonly [operation: string, put: Put, mod
   ["writeBytes", (fs, path, options) => fs.writeBytes(path, encodeUtf8("new"), options), ["overwrite"]]
 ]
 
-/** An invalid precondition, which only an untyped caller can pass. */
+/** An invalid precondition, which only a caller without types can pass. */
 const undefinedVersion = { ifMatch: undefined } as unknown as Precondition
 
 export const preconditionLaws: ReadonlyArray<Law> = [
