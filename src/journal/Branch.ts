@@ -233,7 +233,7 @@ export interface RequestsOptions {
   readonly timeout?: Duration.Input | undefined
   /** The size of a chunk of a large content, in bytes. A whole number of at least 1. @default 65,536 */
   readonly chunkSize?: number | undefined
-  /** True if the leaf supports the `Extended` entries in addition to the basic thirteen. @default false */
+  /** True if the leaf supports the `Extended` entries in addition to the thirteen basic entries. @default false */
   readonly extended?: boolean | undefined
 }
 

@@ -32,7 +32,7 @@ export type {
 } from "./routes.ts"
 
 /**
- * The failure of a declaration. It lists all problems of the declaration.
+ * The failure of a declaration, with all its problems.
  *
  * @category errors
  * @since 0.1.0

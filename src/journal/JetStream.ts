@@ -77,7 +77,7 @@ export const makeStore: <E, Encoded>(
 ) => Effect.Effect<Journal.Store<E>, JournalError, Scope.Scope> = makeJetStream
 
 /**
- * Opens a journal of entries of any kind. Fails as `makeStore` does.
+ * Opens a journal of entries of any kind. Fails with the errors of `makeStore`.
  *
  * @category constructors
  * @since 0.1.0

@@ -61,7 +61,7 @@ export interface TreeOptions {
    * @default the state that the entries reveal (`previous`, `removed`)
    */
   readonly base?: Algebra | undefined
-  /** True if names that differ only in case are the same. Only used without a base. @default false */
+  /** True if names that differ only in case are the same. Applies only without a base. @default false */
   readonly caseInsensitive?: boolean | undefined
 }
 
@@ -175,7 +175,7 @@ export const drift: (
  * @since 0.1.0
  */
 export interface UndoOptions {
-  /** The position to return to. Later changes are undone; 0 undoes everything. */
+  /** The position to return to. Later changes are undone. 0 undoes all changes. */
   readonly to: number
   /** The paths to restore, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined

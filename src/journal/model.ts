@@ -43,14 +43,14 @@ export interface Recorded<E> {
 }
 
 /**
- * The storage of a journal's entries. `append` is atomic: it stores all entries of a call at consecutive positions, or none.
- * Calls are stored in order. After an append completes, all readers see its entries. The caller must store contents above 4 KiB
- * in `contents` before the append.
+ * The storage of a journal's entries. `append` is atomic: it stores all entries of a call at consecutive positions, or no
+ * entry. Calls are stored in order. After an append completes, all readers see its entries. The caller must store contents
+ * above 4 KiB in `contents` before the append.
  *
  * @since 0.1.0
  */
 export interface Store<E> {
-  /** Appends the entries and returns the position of the last one. */
+  /** Appends the entries and returns the position of the last entry. */
   readonly append: (entries: ReadonlyArray<E>, at: number) => Effect.Effect<number, JournalError>
   /** Reads at most `limit` entries strictly after the position, in order. Returns an empty array at the end. */
   readonly read: (after: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
@@ -76,8 +76,8 @@ export interface Scrivener<E> {
    */
   readonly append: (entry: E) => Effect.Effect<number, JournalError>
   /**
-   * Appends all entries at consecutive positions, or none. Returns the last position. For an empty array, returns the current
-   * last position.
+   * Appends all entries at consecutive positions, or no entry. Returns the last position. For an empty array, returns the
+   * current last position.
    */
   readonly appendAll: (entries: ReadonlyArray<E>) => Effect.Effect<number, JournalError>
   /** Emits the stored entries strictly after the position, and then new entries when they arrive. Never ends. @default 0 */

@@ -65,7 +65,7 @@ export interface Law {
   readonly ref: string
   readonly kind: Kind
   readonly needs: ReadonlyArray<Ability>
-  /** The program of the law. It requires an empty filesystem that no other code uses. */
+  /** The program of the law, which requires an empty filesystem that no other code uses. */
   readonly check: Effect.Effect<void, LawBroken, Filesystem>
 }
 

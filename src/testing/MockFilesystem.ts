@@ -74,7 +74,11 @@ const streamOperations: ReadonlySet<string> = new Set(["walk", "globStream", "gr
 
 /** Returns a failure as the operation's kind of result: an effect, a stream or a sink. */
 const failUnanswered = (operation: string, path: string): unknown => {
-  const error = new Unavailable({ operation, path, detail: "the mock has no answer for this call" })
+  const error = new Unavailable({
+    operation,
+    path,
+    detail: "the mock has no fixed answer for this call; add an answer to the option answers"
+  })
   return operation === "sink" ? Sink.fail(error) : streamOperations.has(operation) ? Stream.fail(error) : Effect.fail(error)
 }
 

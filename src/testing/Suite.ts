@@ -44,7 +44,7 @@ const loadVitest = (): typeof Vitest => {
     const { createRequire } = process.getBuiltinModule("node:module")
     return createRequire(import.meta.url)("@effect/vitest")
   } catch (cause) {
-    throw new Error("a suite of fs-algebra/testing needs the package @effect/vitest to be installed, and Node to run it", {
+    throw new Error("a suite of fs-algebra/testing needs Node and the package @effect/vitest; install @effect/vitest", {
       cause
     })
   }
@@ -55,7 +55,7 @@ const lawTimeoutMillis = 120_000
 const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
   loadVitest().it(law.name, { timeout: lawTimeoutMillis }, async (context) => {
     const found = await Effect.runPromise(Effect.provide(verdict(law), layer))
-    if (found._tag === "NotApplicable") context.skip(`not applicable, it needs: ${found.missing.join(", ")}`)
+    if (found._tag === "NotApplicable") context.skip(`the law does not apply, because it needs: ${found.missing.join(", ")}`)
     if (found._tag === "Broken") throw found.error
   })
 

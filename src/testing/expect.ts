@@ -66,7 +66,7 @@ export const has = <A extends object>(
 }
 
 export const holds = (condition: boolean, what: string, actual?: unknown): Effect.Effect<void, Broken> =>
-  condition ? Effect.void : fail(what, actual === undefined ? "it is not so" : show(actual))
+  condition ? Effect.void : fail(what, actual === undefined ? "the condition is false" : show(actual))
 
 interface Tagged {
   readonly _tag: string

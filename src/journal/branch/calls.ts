@@ -84,7 +84,7 @@ interface WriteRequest extends Omit<Sending, "correlationId" | "createMode"> {
   readonly fault?: ((fault: FileFault) => Fault) | undefined
 }
 
-/** An error of the caller's stream. The wrapper distinguishes it from the errors of the journal. */
+/** The wrapper of an error of the caller's stream, which distinguishes the error from errors of the journal. */
 class SourceFailure<E> {
   readonly error: E
   constructor(error: E) {

@@ -28,7 +28,7 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
       down: Schema.Boolean,
       /** True if the leaf has not announced its end. */
       unfinished: Schema.Boolean,
-      /** True if the leaf did not announce its changes and has not ended normally. */
+      /** True if the leaf appends no FileStarted before a change, and has not ended normally. */
       silent: Schema.Boolean
     })
   ),
@@ -42,11 +42,11 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
  * @since 0.1.0
  */
 export class DaemonChanged extends Schema.TaggedClass<DaemonChanged>("fs-algebra/DaemonChanged")("DaemonChanged", {
-  /** The daemon's name, the same after a restart. */
+  /** The daemon's name, which stays the same after a restart. */
   daemon: Schema.String,
   instance: Schema.String,
   status: Schema.Literals(["Stopped", "Running", "Completed"]),
-  /** The error, if the daemon completed because it failed. */
+  /** The error of a daemon that has failed. */
   failure: Schema.optionalKey(Schema.String),
   /** The prefix of the paths that a leaf serves. "." means all paths. Every leaf has a prefix; other daemons have none. */
   prefix: Schema.optionalKey(Schema.String),

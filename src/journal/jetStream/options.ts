@@ -41,7 +41,7 @@ export interface Options {
    * @default the server decides
    */
   readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined
-  /** The number of servers in the cluster that hold a copy, 1 to 5. Applies when the stream is created. @default 1 */
+  /** The number of servers in the cluster with a copy of the stream, 1 to 5. Applies when the stream is created. @default 1 */
   readonly replicas?: number | undefined
   /** The server's storage. Applies when the stream is created. @default "file" */
   readonly storage?: "file" | "memory" | undefined

@@ -51,7 +51,7 @@ const groupCalls = (calls: ReadonlyArray<PendingAppend>): ReadonlyArray<Readonly
   return groups
 }
 
-/** Appends all encoded entries or none, and returns the position of the last. */
+/** Appends all encoded entries or no entry, and returns the position of the last entry. */
 export type Append = (entries: ReadonlyArray<string>) => Effect.Effect<number, JournalError>
 
 export const make = (

@@ -84,7 +84,7 @@ export const make = (
       ? undefined
       : Effect.forEach(requests, (request) => Effect.suspend(() => action(request) ?? Effect.void), { discard: true })
 
-  /** Makes a decision after all current entries of the journal have been processed. */
+  /** Runs `decide` after all current entries of the journal have been processed. */
   const postpone = (decide: () => Action): Effect.Effect<void> =>
     Effect.matchEffect(journal.last, {
       onFailure: () => Effect.void,
@@ -206,7 +206,7 @@ export const make = (
     const { intent, started, triedLeaves: tried } = request
     if (!hadEarlierLeaf(request) || !isMutation(intent)) return undefined
     const begunBy = started?.instance
-    // A leaf that serves other files cannot compare them with the recorded state.
+    // A leaf that serves other files cannot compare its files with the recorded state.
     const isOverOtherFiles = tried.some((leaf) => leaf.instance === begunBy && !Registry.supersedes(me, leaf))
     return isOverOtherFiles
       ? { started: undefined, isUncertain: true }

@@ -12,7 +12,7 @@ const trueByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.s
 const falseByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
 const commonSettings = {
-  /** True if writes are allowed. If not, they fail with AccessDenied. @default true */
+  /** True if writes are allowed. If not, writes fail with AccessDenied. @default true */
   allowWrite: trueByDefault,
   /** True if deletions are allowed. Replacing a file counts as writing. @default true */
   allowDelete: trueByDefault,
@@ -91,7 +91,10 @@ export type MockFS = typeof MockFS.Type
  * @since 0.1.0
  */
 export interface LeafOptions {
-  /** The name of the leaf. It must be the same after a restart. @default the backend's name, with the prefix if there is one */
+  /**
+   * The name of the leaf, which must be the same after a restart.
+   * @default the backend's name, with the prefix if there is one
+   */
   readonly name?: string | undefined
   /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all paths */
   readonly prefix?: string | undefined

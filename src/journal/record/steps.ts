@@ -1,6 +1,6 @@
 /**
- * Records each step: the request before the step, and the result after it. If a step is interrupted, the affected file is
- * examined. If its state is unclear, the request stays without an answer.
+ * Records each step: the request before the step, and the result after it. If a step is interrupted, the recorder examines the
+ * affected entry. If the state of the entry is unclear, the request stays unanswered.
  */
 import { is as isFault } from "../../model/Fault.ts"
 import * as Cause from "effect/Cause"
@@ -82,7 +82,7 @@ export const recordRequest = (recorder: StepRecorder, entry: Entry): Effect.Effe
 export const recordAnswer = <A>(recorder: StepRecorder, entry: Entry, value: A): Effect.Effect<A, Fault> =>
   Effect.matchEffect(append(recorder, entry), { onFailure: failAsUnrecorded, onSuccess: () => Effect.succeed(value) })
 
-/** The check whether a step was done. Its result is `undefined` if this cannot be determined. */
+/** The effect that checks whether a change was made. The result is `undefined` if this is unknown. */
 export type DoneCheck = Effect.Effect<boolean | undefined, Fault>
 
 /** The faults after which it is unknown whether the change was made. */
@@ -147,7 +147,8 @@ export const step = <A, E, R>(recorder: StepRecorder, step: Step<A, E, R>): Effe
 const stepPrefix = "step:"
 
 /**
- * Returns a generator of ids, each with a random prefix and a counter. The ids are as unique as random ids, and faster to make.
+ * Returns a generator of correlation ids, each with a random prefix and a counter. Such ids are as unique as random ids, but
+ * faster to make.
  */
 export const makeIds = (randomPart: string): (() => string) => {
   const idPrefix = `${stepPrefix}${randomPart}-`

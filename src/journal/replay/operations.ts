@@ -24,7 +24,7 @@ export interface Operation {
   readonly isWhole: boolean
   readonly started: FileStarted | undefined
   readonly chunks: ReadonlyArray<FileContentChunk>
-  /** The time of the answer, or of the request if there is no answer. */
+  /** The time of the answer, or of an unanswered request, in milliseconds since 1970. */
   readonly at: number
   readonly answered?: { readonly position: number; readonly answer: Terminal }
 }

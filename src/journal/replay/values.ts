@@ -25,9 +25,9 @@ export class NotRecorded extends Schema.TaggedError<NotRecorded>("fs-algebra/Not
 export interface Change {
   /** The position of the request. For a chunked write, the position of its first chunk. */
   readonly position: number
-  /** The position of the answer, if there is one. */
+  /** The position of the answer. Absent for an unanswered request. */
   readonly answered?: number
-  /** The time of the answer, or of the request if there is no answer, in milliseconds since 1970. */
+  /** The time of the answer, or of an unanswered request, in milliseconds since 1970. */
   readonly at: number
   readonly correlationId: string
   /** The tag of the request. A chunked write counts as FileWrite. */

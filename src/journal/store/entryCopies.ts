@@ -15,7 +15,7 @@ import type { Decode } from "./pages.ts"
 // An entry is a plain record, or a class instance whose fields are own properties. Its values are immutable values, plain
 // records, arrays and bytes.
 
-/** The largest size, in bytes, of bytes that stay in an entry. */
+/** The largest size, in bytes, of a content that stays in an entry. */
 export const maxInlineBytes = 4_096
 
 const slabSize = 65_536
