@@ -77,8 +77,8 @@ const lookupOf = (path: FsPath.FsPath, found: Metadata): Seen => {
 }
 
 /**
- * Tests whether the fault means that no leaf has answered. After any other fault, the engine looks up the components of the
- * path one by one.
+ * Tests whether the fault means that no leaf has answered. After any other fault, the engine looks up each component of the
+ * path.
  */
 const isUnanswered = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 

@@ -10,8 +10,8 @@
  * journals of the consuming branches. If a route fails, its daemon fails, and the route processes no later entry.
  *
  * A route must derive the correlation ids of its target entries from the source entry. So a restarted covenant routes no entry
- * twice, and also routes the entries that were appended while it was stopped. Only one covenant may run between the same
- * journals at a time.
+ * twice, and also routes the entries that were appended meanwhile. Only one covenant may run between the same journals at a
+ * time.
  *
  * @since 0.1.0
  */
@@ -205,7 +205,7 @@ export const make = <E = never, R = never>({
  * @since 0.1.0
  */
 export interface RunOptions {
-  /** The prefix of the daemons' names. A daemon's name is the prefix followed by the name of its route. @default "covenant" */
+  /** The prefix of the daemons' names, before the name of the route. @default "covenant" */
   readonly name?: string | undefined
   /**
    * The settled position of each journal, by the name of its branch. All entries up to the settled position have been routed,

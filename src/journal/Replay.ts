@@ -1,7 +1,7 @@
 /**
- * Functions on a recorded journal. They build the tree at any position, run the session again on another backend, and answer
- * calls from the recording. They also find drift, and undo changes. All functions read the journal as a stream and keep
- * contents by reference. Only `rerun` executes recorded requests, on the given filesystem.
+ * Functions on a recorded journal. They build the tree at any position, rerun the session on another backend, answer calls
+ * from the recording, find drift, and undo changes. All functions read the journal as a stream and keep contents by reference.
+ * Only `rerun` executes recorded requests, on the given filesystem.
  *
  * A change counts when it is answered. A journal of requests and answers does not show partial changes of a failed call.
  * `Journal.record` records each step, so its journal contains all changes.
@@ -156,8 +156,8 @@ export interface DriftOptions {
 
 /**
  * Returns the paths whose state differs from the last state in the journal, in path order. Compares the kind, the content, the
- * link target, and the permission bits that the journal knows. If a request has no answer, both its old and its new state are
- * accepted, because the request may have been carried out.
+ * link target, and the permission bits that the journal knows. For a request without an answer, the old and the new state are
+ * accepted.
  *
  * @category replaying
  * @since 0.1.0

@@ -178,7 +178,7 @@ export const layer = (
   Layer.effect(Spells, make(options))
 
 /**
- * Provides a caller without a covenant. The covenant must run elsewhere, for example in another process on the same journals.
+ * Provides the caller that `makeCaller` returns.
  *
  * @since 0.1.0
  */

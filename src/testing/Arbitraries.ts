@@ -65,7 +65,7 @@ export const name: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * A short text of a few characters, with both kinds of line ending. The text may be empty.
+ * A short text, sometimes empty, with both kinds of line ending.
  *
  * @since 0.1.0
  */

@@ -105,7 +105,7 @@ const pictureOf = (content: string | Uint8Array): string => {
 }
 
 /**
- * Returns the picture of a tree. `capture` returns the same picture after `plant` has created the tree.
+ * Returns the picture that `capture` returns for this tree.
  *
  * @since 0.1.0
  */

@@ -103,10 +103,7 @@ const pieceAt = (all: ReadonlyArray<Piece>, offset: number): Piece => {
 
 const noBytes = Effect.sync(() => new Uint8Array(0))
 
-/**
- * Returns a function that reads a range of the answer. A read ends at the end of a piece. The latest piece is cached, because
- * consecutive small reads usually use the same piece.
- */
+/** Returns a function that reads a range within one piece. The latest piece is cached for the next small read. */
 export const makeReader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
   let latest: { readonly piece: Piece; readonly bytes: Uint8Array } | undefined
   const bytesOf = (piece: Piece): Effect.Effect<Uint8Array, JournalError> =>

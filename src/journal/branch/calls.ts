@@ -164,10 +164,7 @@ interface CallContext {
   readonly links: LinkTreatment
 }
 
-/**
- * Tests whether the fault means that the path leads through a link. The engine of the branch then follows the link and carries
- * out the call in several steps.
- */
+/** Tests whether the fault means that the path leads through a link. The engine of the branch then follows the link. */
 const isLink = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "link"
 
 const undefinedForLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<Option.Option<A>, Fault | E, R> =>
@@ -215,7 +212,7 @@ const makeWrite =
     }
     const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
     const written = calls.write(write, bytes, how?.commit)
-    // A stream can be consumed only once, so the engine cannot repeat the write in several steps.
+    // A stream can be consumed only once, so the engine cannot repeat the write.
     return isBytes(bytes) ? undefinedForLink(written) : Effect.asSome(written)
   }
 

@@ -1,6 +1,6 @@
 /**
  * A connection to a NATS server that reconnects by itself. If the server cannot be reached, a call is retried until its
- * timeout. So each operation over this connection must be safe to repeat.
+ * timeout. So each operation must be safe to repeat.
  */
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream"
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"

@@ -116,8 +116,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
       .sendOnce("ContentStore.put", async () => {
         const { state } = await manager.streams.info(stream)
         const { revision } = (await objects.info(ref.sha256)) ?? { revision: 0 }
-        // Store the current last position, because the parts come after it. A reader starts there, and skips the contents that
-        // were stored before.
+        // Store the last position, so that a reader skips the contents that were stored before.
         const objectMeta = {
           name: ref.sha256,
           options: { max_chunk_size: Math.min(partBytes, (nats.info?.max_payload ?? 1_048_576) - reservedHeaderBytes) },

@@ -60,8 +60,8 @@ export const make = (
   }
   const open = new Map<string, Assignment.OpenRequest>()
   /**
-   * The leaves that append no FileStarted before a change, and have not ended normally. The journal does not show which
-   * requests these leaves have carried out.
+   * The leaves that append no FileStarted before a change, and have not ended normally. Such a leaf may have carried out
+   * unanswered requests.
    */
   const silent = new Map(survey.silent)
   const reported = new Set<string>()

@@ -25,7 +25,7 @@ import type { AnswerEffect, Work } from "./model.ts"
 import type { Settings } from "./settings.ts"
 
 // Deadlines of equal duration. Deadlines expire in the order in which they were set, so one sleeping fiber serves all
-// deadlines. Setting or removing a deadline only changes a map.
+// deadlines.
 
 const nanosPerMilli = 1_000_000
 

@@ -53,8 +53,8 @@ export const make = (self: LeafContext): Views => {
   }
 }
 
-// Directories that contain the prefixes of leaves, like the parents of mount points. Such a directory exists even if the leaf
-// that owns the path does not have it. Its listing has the prefixes and the entries of the owner.
+// Directories that contain the prefixes of leaves, like the parents of mount points. Such a directory exists even if no leaf
+// has it. Its listing has the prefixes and the entries of the owner.
 
 const directoryMetadata = ({ intent }: Work): FileMetadata =>
   makeKinds(FileMetadata, { correlationId: intent.correlationId, size: 0, isDirectory: true, kind: "directory" })

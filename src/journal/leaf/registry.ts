@@ -1,7 +1,6 @@
 /**
  * The registry of the leaves at a position of the journal. The registry depends on the journal only, so all leaves agree. The
- * leaf with the longest matching prefix owns a path. The leaf that has run longest answers requests for paths without an
- * owner.
+ * leaf with the longest matching prefix owns a path. The first leaf answers requests for paths without an owner.
  */
 import * as FsPath from "../../model/FsPath.ts"
 import type { DaemonChanged } from "../entries/status.ts"
@@ -167,8 +166,7 @@ export const pass = (request: OpenRequest, leaf: AnnouncedLeaf, leaves: Registry
   const { leafInCharge, path, isServing, since } = request
   const server = serverOf(path, leaves)
   const owns = server?.instance === leaf.instance
-  // A successor takes the request even if it does not own the path, because a successor waits until the replaced leaf has
-  // ended.
+  // A successor takes any request, because a successor waits until the replaced leaf has ended.
   const isSuccessor = leafInCharge === undefined || supersedes(leaf, leafInCharge)
   // Let a new owner take the request only in the first half of the grace. Later, both leaves could answer at the same time.
   const isWithinGrace = leafInCharge !== undefined && !isServing && owns && at - since < leafInCharge.grace / 2
@@ -176,7 +174,7 @@ export const pass = (request: OpenRequest, leaf: AnnouncedLeaf, leaves: Registry
     setCharge(request, leaf, owns, at)
     return true
   }
-  // With the prefix of the new leaf, the path leads to a prefix, so the leaf in charge can serve the path.
+  // The path now leads to the prefix of the new leaf, so the leaf in charge can serve the path.
   const isPathNowServed = !isServing && server !== undefined && server.instance === leafInCharge?.instance
   if (isPathNowServed) setCharge(request, leafInCharge, true, at)
   return isPathNowServed

@@ -139,8 +139,7 @@ export interface LeafOptions {
   readonly grace?: Duration.Input | undefined
   /**
    * The treatment of changes that were unanswered when the leaf started. With `reads`, these changes fail with IoError "not
-   * executed". With `all`, the leaf carries out each change that was not made, and only answers a change that was made. A
-   * change fails if this is unclear.
+   * executed". With `all`, the leaf carries out the changes that were not made yet. A change fails if this is unclear.
    * @default "reads"
    */
   readonly resume?: "reads" | "all" | undefined

@@ -237,7 +237,6 @@ const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Re
 
 /**
  * Reads the journal and waits for the replaced leaves. Returns `undefined` if a newer leaf has meanwhile replaced this leaf.
- * The newer leaf then waits for the same leaves.
  */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,

@@ -27,10 +27,7 @@ import { removedEntry, removedTree } from "./previous.ts"
 import { orNothingDone, step } from "./steps.ts"
 import type { RecordContext } from "./writes.ts"
 
-/**
- * Returns the stat of a path before a change. Returns `undefined` if the path is missing or the stat fails, because the change
- * is made anyway.
- */
+/** Returns the stat of a path before a change, or `undefined` if the path is missing or the stat fails. */
 const look = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>
   Effect.orElseSucceed(statAt(port, path), () => undefined)
 

@@ -19,7 +19,7 @@ interface ObservedOperation {
 /**
  * The temporary names in a journal, which `changes`, `drift` and `undo` do not show. A name is temporary if this installation
  * made the name, or if a recorded step on any machine created it. Callers of a recorded filesystem cannot create such names. A
- * file of another program may have a similar name. No recorded step created the file, so it is shown like any other file.
+ * file of another program with a similar name is shown.
  */
 export class HiddenNames {
   readonly #made = new Set<string>()

@@ -179,10 +179,7 @@ const sink = (
   )
 }
 
-/**
- * Returns the context in which to run a request. For a branch that follows links itself, the result is the view that an
- * extended leaf uses.
- */
+/** Returns the context for a request. A branch that follows links itself gets the view of an extended leaf. */
 const viewOf = (serving: LeafContext, asked: Operation["asked"]): LeafContext =>
   asked.links === undefined
     ? serving

@@ -90,8 +90,8 @@ const declareCovenant = ({ invocations, extended, files, maxBytes, name, spells 
 }
 
 /**
- * Returns the positions up to which all entries have been routed. Without open invocations, these are the last positions.
- * Otherwise only the spells before the first open invocation count.
+ * Returns the positions up to which all entries have been routed: the last positions, or the position before the first open
+ * invocation.
  */
 const settledPositions = Effect.fnUntraced(function* ({ invocations, files, spells }: SpellRouting) {
   const last = yield* spells.last

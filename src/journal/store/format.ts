@@ -275,7 +275,7 @@ export const scan = (
         const consumedBytes = take(bytes)
         if (consumedBytes instanceof JournalError) return Effect.fail(consumedBytes)
         if (consumedBytes === 0 && bytes.length >= maxLineLength) return Effect.fail(tooLongError(state.nextPoint.position + 1))
-        // The chunk contains no complete line if the line is longer than the chunk. Then read twice as much.
+        // Read twice as much if a line is longer than the chunk.
         if (bytes.length === size)
           return Effect.andThen(Effect.yieldNow, next(consumedBytes === 0 ? size * 2 : initialReadBytes))
         const problem = checkTail(bytes.subarray(consumedBytes), state.nextPoint.position + 1)

@@ -8,7 +8,7 @@ import { JournalError } from "../errors.ts"
 import { parseLine, type Point } from "./format.ts"
 import { readAt } from "./systemCalls.ts"
 
-/** The limits of a block. A block is full when its number of entries or its number of bytes reaches the limit. */
+/** The largest number of entries and of bytes in a block. */
 const blockLimits = { entries: 256, bytes: 256 * 1024 } as const
 
 const kept = 16

@@ -123,7 +123,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     isDirty = false
   }
 
-  /** Cuts off an incomplete line. Throws if the file was removed or changed, or after a permanent error. */
+  /** Cuts off an incomplete line. Throws if the file cannot be written now. */
   const checkWritable = (): void => {
     if (permanentError !== undefined) throw permanentError
     if (isDirty) truncateToPoint()

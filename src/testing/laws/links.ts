@@ -10,10 +10,7 @@ import { changingCalls, collect, names, paths, readingCalls, supportedCalls, wri
 const lawsWithLinks = (...needs: ReadonlyArray<Ability>) => lawForms("ability", "links", ...needs)
 const absoluteLinkForms = lawsWithLinks("absolute links")
 const writableAbsoluteForms = lawsWithLinks("absolute links", "write")
-/**
- * The laws about the text of absolute links. They need an ability, because Windows returns an absolute target below the root
- * as a relative target.
- */
+/** The laws about the text of absolute links. Windows returns an absolute target below the root as a relative target. */
 const absoluteTextForms = lawsWithLinks("absolute texts")
 const writableTextForms = lawsWithLinks("absolute texts", "write")
 
@@ -124,10 +121,7 @@ const writing = lawsWithLinks("write")
 const deleting = lawsWithLinks("delete")
 const moving = lawsWithLinks("write", "delete")
 const lawsWithoutLinks = lawForms("ability", "no links")
-/**
- * The laws of changes without links. They need write permission, because a read-only filesystem reports AccessDenied instead
- * of Unsupported.
- */
+/** The laws of changes without links. A read-only filesystem reports AccessDenied instead of Unsupported. */
 const writableWithoutLinks = lawForms("ability", "no links", "write")
 
 const insideLinkTree: Files = {
