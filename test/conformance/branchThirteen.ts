@@ -48,13 +48,7 @@ export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => b
   ],
   [
     "directories that are deleted are not counted",
-    named(
-      /^delete removes an empty/,
-      /counts files and directories/,
-      /deleting only directories/,
-      /^a recursive delete includes/,
-      /deleting a tree/
-    )
+    named(/^delete removes an empty/, /counts files and directories/, /^a recursive delete includes/, /deleting a tree/)
   ],
   ["no step writes without creating parents", named(/with the name of a temporary file is/)],
   [
