@@ -153,8 +153,8 @@ const checkGroup = (line: Line, expected: number, position: number): JournalErro
     : undefined
 
 /**
- * Checks the bytes after the last line feed. An incomplete line is allowed. A complete JSON text and one byte are an error,
- * because the line feed was changed.
+ * Checks the bytes after the last line feed. An incomplete line is allowed. A complete line that ends with another byte is an
+ * error, because its line feed was changed.
  */
 const checkTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
   bytes.length > 0 && parseJson(bytes.subarray(0, bytes.length - 1)) !== undefined

@@ -96,7 +96,7 @@ const onBothSides = (tree: Files): Files =>
 const expectSameSides = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
 
-/** The new entries. Some of these entries cannot be created. */
+/** The entries to create, some of which are impossible. */
 const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefined, mode?: number]> = [
   ["new"],
   ["new/deep", undefined, 0o700],
