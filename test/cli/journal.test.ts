@@ -413,7 +413,7 @@ describe("journal verify", () => {
       const lines = Fs.readFileSync(path, "utf8").split("\n")
       Fs.rmSync(join(here.top, "work.contents"), { recursive: true })
       const ran = yield* here.run(["journal", "show", "work", "--contents"])
-      assert.match(ran.err, /^error: journal "work": there is no content [0-9a-f]{64}\nhint: {2}.*work\.contents/)
+      assert.match(ran.err, /^error: journal "work": the content [0-9a-f]{64} is missing\nhint: {2}.*work\.contents/)
       Fs.writeFileSync(path, lines.map((line, index) => (index === 3 ? "{}" : line)).join("\n"))
       for (const args of [
         ["journal", "show", "work"],

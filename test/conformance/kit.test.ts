@@ -47,17 +47,17 @@ describe("the laws of the kit", () => {
       ["../up.txt", "a path that climbs above the root is InvalidPath in every call"],
       ["NUL", "a path with NUL is InvalidPath in every call"],
       ["leading and trailing spaces", "spaces at either end of a name are kept"],
-      ["a\\r\\nb\\r\\n read as a\\r\\nb", "a CRLF file is answered without its last CRLF"],
-      ["FF, NEL, U+2028", "text with VT, FF, NEL, U+2028 and U+2029 has one line"],
+      ["a\\r\\nb\\r\\n read as a\\r\\nb", "a page of a CRLF file omits the last CRLF"],
+      ["FF, NEL, U+2028", "VT, FF, NEL, U+2028 and U+2029 do not end a line"],
       ["**/*.py", "**/*.py finds files in the root"],
       ["s/*.py", "s/*.py does not find s/t/c.py"],
-      ["17 segments", "17 segments are PathTooLong in every call where 16 are allowed"],
-      ["the order of a-b.txt, a.txt, a/b.txt", "globs are in the order of the whole path"],
+      ["17 segments", "a path of 17 segments is PathTooLong in every call if maxPathDepth is 16"],
+      ["the order of a-b.txt, a.txt, a/b.txt", "globs are in path order"],
       ["a lone surrogate", "text with a lone surrogate is InvalidArgument and writes nothing"],
       ["a full disk", "a full disk keeps the old file"],
       ["a mode of 0755", "a mode of 0755 survives overwriting"],
       ["temporary files", "a write in progress is hidden"],
-      ["a FIFO", "a FIFO or device is NotAFile at once, in every call that would open it"],
+      ["a FIFO", "every call that opens a FIFO or device fails with NotAFile at once"],
       ["the root", "the root is never deleted"]
     ]
     for (const [, law] of regressions) named(law)
@@ -90,7 +90,7 @@ describe("the laws of the kit", () => {
   it.live("do not apply to a backend without the needed ability, and name the ability", () =>
     Effect.gen(function* () {
       const linkless = decorated(({ port }) => make({ ...port, links: undefined }))
-      assert.deepStrictEqual(yield* Effect.provide(verdict(named("readLink of nothing is NotFound")), linkless), {
+      assert.deepStrictEqual(yield* Effect.provide(verdict(named("readLink of a missing path is NotFound")), linkless), {
         _tag: "NotApplicable",
         missing: ["links"]
       })

@@ -218,9 +218,9 @@ describe("links through a branch", () => {
   )
 
   const forged: ReadonlyArray<readonly [what: string, target: string, detail: string]> = [
-    ["nothing", "", "it is empty"],
-    ["NUL", "a\0b", "it contains NUL"],
-    ["a text that is too long", "x".repeat(32_768), "it is longer than 32767 characters"]
+    ["nothing", "", "the target is empty"],
+    ["NUL", "a\0b", "the target contains NUL"],
+    ["a text that is too long", "x".repeat(32_768), "the target is longer than 32767 characters"]
   ]
   for (const [what, target, detail] of forged) {
     it.effect(`with a forged target (${what}) fail with IoError`, () =>

@@ -213,7 +213,7 @@ describe("a content store in a directory", () => {
       Fs.writeFileSync(join(directory, "../secret"), bytesOf(10))
       const ref = { sha256: "../secret", size: 10 }
       assert.isFalse(yield* store.has(ref))
-      assert.include((yield* Effect.flip(store.get(ref))).message, "there is no content")
+      assert.include((yield* Effect.flip(store.get(ref))).message, "is missing")
     })
   )
 

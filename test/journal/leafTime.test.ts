@@ -106,7 +106,7 @@ describe("a request that takes too long", () => {
         yield* quiet
         assert.deepStrictEqual(yield* answersTo(stuck, behind, around), ["Timeout", "Timeout", "Timeout"])
         const { answer, ask } = yield* asked
-        assert.include(messageOf(yield* answer(behind.correlationId)), "not started")
+        assert.include(messageOf(yield* answer(behind.correlationId)), "did not start")
         assert.notInclude(messageOf(yield* answer(behind.correlationId)), "may have been completed")
         assert.strictEqual(kindOf(yield* ask(read("d/g"))), "FileContent")
       })

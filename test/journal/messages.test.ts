@@ -84,7 +84,7 @@ describe("a journal in a file", () => {
       yield* open
       const error = yield* Effect.flip(open)
       assert.strictEqual(error.reason, "busy")
-      assert.include(error.detail, "this process or another")
+      assert.include(error.detail, "this process or in another process")
     })
   )
 
