@@ -284,7 +284,7 @@ export const makeMemoryPort = (
 // comparison takes time proportional to the differences.
 
 const readOnly = Effect.fail(accessDenied("readOnly"))
-const foreignCapture = invalidArgument("captured", "this filesystem has not captured it")
+const foreignCapture = invalidArgument("captured", "it was not captured from this filesystem")
 
 interface Options {
   readonly caseInsensitive: boolean

@@ -39,7 +39,7 @@ export interface Directory extends NodeFields {
   readonly kind: "directory"
   children: Children.Children<Node>
   size: number
-  /** The children in walk order since the last walk; dropped whenever a child is set or removed. */
+  /** The children in walk order, which a walk computes. `undefined` again after a child is set or removed. */
   ordered: ReadonlyArray<Child> | undefined
 }
 
@@ -66,9 +66,7 @@ interface Removed {
 }
 
 export interface MemoryTree {
-  /**
-   * Returns the node at a path. Returns `undefined` if it does not exist, or if a file or symlink is above the path.
-   */
+  /** Returns the node at a path. Returns `undefined` if the path does not exist, or if a file or symlink is above it. */
   readonly get: (path: FsPath) => Node | undefined
   readonly write: (
     path: FsPath,
@@ -90,7 +88,7 @@ export interface MemoryTree {
   /** Restores a captured tree. Takes microseconds, unless a listener must receive every difference. */
   readonly restore: (captured: Captured) => void
   /**
-   * Restores each path and everything below it from a capture, including absence.
+   * Makes each path and everything below it equal to a capture. Removes entries that the capture lacks.
    *
    * Missing directories above a path are created with the attributes of the captured directories. If another kind of
    * entry is above the path, a directory replaces it.
@@ -129,7 +127,7 @@ class ListedNode implements Child {
   }
 }
 
-/** Returns the children in walk order. They are sorted once until the directory changes. */
+/** Returns the children in walk order. Sorts them only at the first call after a change of the directory. */
 export const inOrder = (self: Directory, caseSensitive: boolean): ReadonlyArray<Child> => {
   if (self.ordered === undefined) {
     const children: Array<Child> = []

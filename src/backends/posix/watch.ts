@@ -25,14 +25,17 @@ import { inParent } from "./read.ts"
 
 interface Watched {
   readonly watcher: Fs.FSWatcher
-  /** The known entries of a directory, with the inode of each subdirectory, by which its replacement is noticed. */
+  /**
+   * The known entries of a directory by name. A subdirectory has its inode as value, which shows whether it was
+   * replaced.
+   */
   readonly names: Map<string, number | undefined>
 }
 
 const directoriesPerYield = 64
 const entriesPerYield = 1000
 const pollInterval = "1 second"
-/** The number of events that may wait for a slow reader. Beyond it, changes are merged. */
+/** The maximum number of events that wait for a slow reader. Further changes are merged. */
 const bufferSize = 1024
 
 const missingNames = ioError("the system does not report which names have changed")
@@ -116,7 +119,10 @@ const makeObserver = (confined: Confined, base: FsPath, emitEvent: (event: Watch
       (place) => Effect.sync(() => place.release())
     )
 
-  /** Watches all directories of a tree. If a directory disappears meanwhile, the watcher of its parent reports this. */
+  /**
+   * Watches all directories of a tree. If a directory disappears during the call, the watcher of its parent reports the
+   * removal.
+   */
   const attach = Effect.fnUntraced(function* (top: FsPath, emitsCreated: boolean): Effect.fn.Return<void, Fault> {
     const todo = [top]
     for (let count = 1; todo.length > 0; count++) {

@@ -67,8 +67,8 @@ const relative =
   }
 
 /**
- * Converts a target to the system's form. Refuses names that Windows would reinterpret, because they could lead
- * elsewhere than the path that the engine has checked.
+ * Converts a target to the system's form. Refuses names that Windows would reinterpret, because they could lead to
+ * another path than the engine has checked.
  */
 const nativeText = (target: string): string | Fault => {
   const bare = target.replace(drivePattern, "")
