@@ -27,9 +27,9 @@ interface Snake {
 }
 
 export interface Lines {
-  /** One number per line. Equal numbers mean equal lines, terminators included. */
+  /** The number of each line. Two lines with the same number are equal, including their terminators. */
   readonly ids: ReadonlyArray<number>
-  /** The start index of each line, followed by the end index of the last. */
+  /** The start index of each line, followed by the end index of the last line. */
   readonly starts: ReadonlyArray<number>
 }
 
@@ -57,8 +57,8 @@ export const makeLineNumbering = (): ((text: string) => Steps<Lines>) => {
       if (end - at <= maxKeyLength) id = idOf(text.slice(at, end))
       else {
         for (let from = at; from < end; from += maxKeyLength) {
-          // The key of a piece begins with an LF and the number of the previous piece, so the key never equals that of
-          // a line.
+          // The key of a piece begins with an LF and the number of the previous piece, so the key never equals the key
+          // of a line.
           id = idOf(`\n${from === at ? "" : id}\n${text.slice(from, Math.min(end, from + maxKeyLength))}`)
           yield maxKeyLength
         }

@@ -26,10 +26,10 @@ interface Document {
   readonly width: number | undefined
 }
 
-/** Decodes UTF-8, or UTF-16 if the byte order mark says so. Returns NotText for other bytes. */
+/** Decodes UTF-8, or UTF-16 after its byte order mark. Returns NotText for other bytes. */
 export const documentOf = function* (bytes: Uint8Array): Steps<Document | Fault> {
   const [first, second] = bytes
-  // If two zero bytes follow, this is the byte order mark of UTF-32.
+  // If two zero bytes follow FF FE, they form the byte order mark of UTF-32.
   const isLittleEndian = first === 0xff && second === 0xfe && !(bytes.length >= 4 && bytes[2] === 0 && bytes[3] === 0)
   const isUtf16 = isLittleEndian || (first === 0xfe && second === 0xff)
   const text = yield* decodeSteps(bytes, isUtf16 ? (isLittleEndian ? "utf-16le" : "utf-16be") : "utf-8")

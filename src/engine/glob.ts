@@ -45,7 +45,7 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
   }
 }
 
-/** The cursor before every name, for a truncated result without matches. */
+/** The cursor of the position before every name, for a truncated result without matches. */
 const startCursor = "\u0001"
 
 const matchOf = (directory: Directory, child: Child): GlobMatch => {

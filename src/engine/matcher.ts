@@ -97,7 +97,7 @@ const parseAutomaton = (source: string, ignoreCase: boolean): Node => {
     if (sign === "^") return { _tag: "Start" }
     if (sign === "$") return { _tag: "End" }
     if (sign === ".") return { _tag: "Unit", has: () => true }
-    if (/[*+?{]/.test(sign)) throw new NotAGlob("there is nothing for it to repeat")
+    if (/[*+?{]/.test(sign)) throw new NotAGlob(`"${sign}" has nothing to repeat`)
     if (sign !== "\\") return single(sign)
     const escaped = source[at++] ?? ""
     if (/[dDwWsSbBnrtvfcxuk0-9]/.test(escaped)) throw new NotAGlob(`"\\${escaped}" means nothing in a glob`)
@@ -293,7 +293,7 @@ export interface Matcher {
 }
 
 /**
- * A pattern without rows. It is tested against the whole path, or against the name alone if the pattern is not
+ * A pattern without rows, which is tested against the whole path, or only against the name if the pattern is not
  * anchored.
  */
 interface WholePathPattern {

@@ -41,14 +41,14 @@ export interface SearchOptions {
  */
 export interface GlobOptions extends SearchOptions {
   /**
-   * `path`: patterns with a slash are anchored at the base; patterns without a slash match at any depth. `fnmatch`: `*`
-   * also matches "/".
+   * The meaning of patterns. `path`: patterns with a slash are anchored at the base; patterns without a slash match at
+   * any depth. `fnmatch`: `*` also matches "/".
    * @default "path"
    */
   readonly dialect?: "path" | "fnmatch" | undefined
   /** The maximum number of matches; 0 returns no matches. @default Limits.maxGlobMatches, and no bound in streams */
   readonly maxMatches?: number | undefined
-  /** @default ["file"] */
+  /** The kinds of entries that match. @default ["file"] */
   readonly kinds?: ReadonlyArray<Kind> | undefined
   /** @default false */
   readonly sizes?: boolean | undefined

@@ -59,17 +59,15 @@ const bytesOf = (text: string): number => {
 }
 
 /**
- * Characters that no needle may contain.
+ * The characters that no needle may contain.
  *
  * A line contains neither its line feed nor a carriage return before the line feed. U+FEFF may have been removed from
  * the start of a text, and U+FFFD may stand for invalid bytes. A lone surrogate is in no text.
  */
 const unusable = /[\r\n\uFEFF\uFFFD]|\p{Cs}/u
-/**
- * Characters that no case-insensitive needle may contain. Other letters than those of ASCII have special case rules.
- */
+/** The characters that no case-insensitive needle may contain. Letters outside ASCII have special case rules. */
 const unusableFolded = /[\r\n]|[^\0-\x7F]/u
-/** Unusable characters with the flags `u` and `v`, which make the Kelvin sign equal to k and the long s equal to s. */
+/** The same for the flags `u` and `v`, under which the Kelvin sign also matches k, and the long s also matches s. */
 const unusableFoldedUnicode = /[\r\nkKsS]|[^\0-\x7F]/u
 
 const textOf = (texts: Texts, { fold }: Mode): Node => ({
@@ -115,11 +113,11 @@ const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
 }
 
 interface Known {
-  /** Every match equals one of these texts. */
+  /** All texts that can match, if they are known. */
   readonly exact?: Texts | undefined
   readonly starts?: Texts | undefined
   readonly ends?: Texts | undefined
-  /** Every match contains one of these texts. Absent if `exact` implies them. */
+  /** The texts of which every match contains at least one. Absent if `exact` implies them. */
   readonly needles?: Texts | undefined
 }
 
@@ -223,11 +221,11 @@ const controls: Record<string, string> = { t: "\t", n: "\n", v: "\v", f: "\f", r
 
 interface Escape {
   readonly token: RegExp
-  /** Absent for an escape that matches no character or several. */
+  /** Returns the character that the escape matches. Absent if it does not match exactly one character. */
   readonly character?: (match: RegExpExecArray) => string
 }
 
-/** The escapes in order of precedence: the first matching one applies. */
+/** The escapes in order of precedence: the first escape that matches applies. */
 const escapes: ReadonlyArray<Escape> = [
   { token: /\\[dDwWsS]/y },
   { token: /\\([tnvfr])/y, character: (match) => controls[match[1]!]! },
@@ -277,8 +275,8 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     return unknown
   }
   /**
-   * Takes one character. Without `u` and `v` takes one code unit, because a quantifier then applies to half a surrogate
-   * pair.
+   * Takes one character. Without the flags `u` and `v`, takes one code unit, because a quantifier then applies to half a
+   * surrogate pair.
    */
   const character = (): string => take(mode.unicode ? /[^]/uy : /[^]/y)![0]
   const text = (texts: Texts): Node => textOf(texts, mode)

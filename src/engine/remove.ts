@@ -13,7 +13,7 @@ import { withClaimIfMatched, requirePrecondition } from "./write.ts"
 
 const root: Fault = accessDenied("root")
 
-/** Tests whether a path must not be removed or moved: the root, a mount point, or a directory above one. */
+/** Tests whether a path must not be removed or moved: the root, a mount point, or a directory above a mount point. */
 export const isPinned = (port: Backend, path: FsPath.FsPath): boolean =>
   path === FsPath.root || port.rules?.pinned?.(path) === true
 

@@ -182,7 +182,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   // For each directory, its places at the end of a row. A place that matches only one name is indexed by this name.
   const sorted = new WeakMap<Positions, LastPlaces>()
-  // A walk asks for many names of a directory in a row.
+  // Keep the places of the last directory, because a walk tests many names of a directory in succession.
   let latest: Positions | undefined
   let latestPlaces: LastPlaces | undefined
   const lastPlacesOf = (positions: Positions): LastPlaces => {

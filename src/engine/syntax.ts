@@ -2,15 +2,15 @@
  * Parses a glob as picomatch does, and expresses it as rows of segments where possible.
  *
  * Rows express stars, question marks, globstars, classes and braces in their usual positions. All other patterns
- * (extglobs, quotes, a globstar within braces, picomatch's special cases) are `wide`: they mean the expression that
- * picomatch generates.
+ * (extglobs, quotes, a globstar within braces, picomatch's special cases) are `wide`: their meaning is the expression
+ * that picomatch generates.
  *
  * picomatch silently treats an unclosed bracket as text, but this is usually a typing error. So an unclosed `[`, `{`,
  * `(` or quotation mark and a final backslash are refused. The message shows how to write the character as text.
  *
- * A closing bracket without an opening one is text. A reversed range is refused.
+ * A closing bracket without an opening bracket is text. A reversed range is refused.
  *
- * The parser expects the output of `expandGlob`, so its input contains no ranges, named classes and braces with a
+ * The parser expects the output of `expandGlob`, so its input contains no ranges, named classes or braces with a
  * globstar.
  */
 import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
@@ -156,7 +156,7 @@ class GlobReader {
       if (part.startsWith("**") && level !== undefined) level.holdsGlobstar = true
       dots = part === "." || part === "\\." ? dots + 1 : 0
       if (dots === 2 && level?.closing === "}") {
-        throw new MalformedGlob('".." in braces is a range between two whole numbers or two letters; write out any other')
+        throw new MalformedGlob('".." in braces requires two whole numbers or two letters; write out any other list')
       }
       extglob = /^(?:[@?!+]|\*+)$/.test(part) ? part.at(-1)! : ""
       push(part)
@@ -273,7 +273,7 @@ class GlobReader {
     const isAlternative = closing === "}" ? options.length > 1 : /^[@?]?\($/.test(opening)
     if (closing === "}" && !isAlternative) this.noteDoubt('braces without a comma are text; write "\\{" for the sign itself')
     if (!isAlternative && level.holdsGlobstar)
-      this.noteDoubt('"**" stands in an extglob, where it asks for at least one directory')
+      this.noteDoubt('"**" stands in an extglob, where it requires at least one directory')
     return {
       opening,
       options: opening === "?(" ? [[], ...options] : options,
@@ -406,8 +406,8 @@ const split = (elements: ReadonlyArray<Element>): Array<Array<Element>> => {
 const isParent = (segment: ReadonlyArray<Element>): boolean => segment.length === 2 && segment[0] === DOT && segment[1] === DOT
 
 /**
- * Tests whether a segment has no elements except loose stars. Before such a segment, picomatch lets a globstar match
- * the "/" too.
+ * Tests whether a segment has no elements except loose stars. Before this kind of segment, picomatch lets a globstar
+ * match the "/" too.
  */
 const mayBeEmpty = (segment: ReadonlyArray<Element>): boolean => segment.every((element) => element === LOOSE_STAR)
 

@@ -193,7 +193,7 @@ const engineFinding = ({ engine }: ContainerOptions): OptionFault =>
 const imageFinding = ({ engine, image }: ContainerOptions): OptionFault => {
   if (typeof image === "string") {
     if (!isText(image) || image.trim() === "" || /\s/.test(image)) return ["image", "it must be the name of an image"]
-    return image.startsWith("-") ? ["image", "the name of an image must not begin with " - ""] : undefined
+    return image.startsWith("-") ? ["image", "the name of an image must not begin with a hyphen"] : undefined
   }
   if (typeof image !== "object" || image === null) return ["image", "it must be the name of an image, or { rootfs }"]
   const dialect = engine === undefined ? "podman" : dialectOf(engine)
