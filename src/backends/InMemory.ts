@@ -97,9 +97,9 @@ const describe = (value: unknown): Described | string => {
   if (typeof value === "string" && !value.isWellFormed()) return surrogate
   if (typeof value === "string" || isBytes(value)) {
     const content = Content.of(typeof value === "string" ? encoder.encode(value) : value)
-    return content === undefined ? "there is not enough memory for it" : { kind: "file", content }
+    return content === undefined ? "there is not enough memory for the file" : { kind: "file", content }
   }
-  if (!isPlainObject(value)) return "it must be a string, a Uint8Array, a link or an object of these"
+  if (!isPlainObject(value)) return "each value must be a string, a Uint8Array, a link or an object of such values"
   const entries = Object.entries(value)
   const [name, target] = entries.length === 1 ? entries[0]! : []
   if (name !== "link" || typeof target !== "string") return { kind: "directory", entries }

@@ -171,7 +171,7 @@ export const checkEdits = (edits: ReadonlyArray<Edit>): Fault | undefined => {
       const text: unknown = edit[field]
       if (typeof text !== "string") return invalidArgument(argumentName(edits, index, field), "it must be a string")
       if (!text.isWellFormed())
-        return invalidArgument(argumentName(edits, index, field), `it holds a lone surrogate, ${describeSurrogate(text)}`)
+        return invalidArgument(argumentName(edits, index, field), `it contains a lone surrogate, ${describeSurrogate(text)}`)
     }
     if (edit.oldText === "") {
       return invalidArgument(

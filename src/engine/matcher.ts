@@ -396,7 +396,7 @@ const doubtOf = (text: string): string | undefined => {
   if (segments.includes(".")) return 'it has a "." segment, which no path can have'
   // Without a slash, such a pattern matches at any depth, as expected.
   if (segments.length > 1 && segments.some((segment) => /[^*]\*\*|\*\*./s.test(segment.replaceAll(/\\./gs, "-")))) {
-    return '"**" beside other signs stays in one directory; write "**/*" for any depth'
+    return '"**" next to other characters stays in one directory; write "**/*" for any depth'
   }
   if (segments[0] === "~") return '"~" does not mean the home directory here; patterns are relative to the root'
   if (/^'.*'$/s.test(text)) return "it is in quotation marks; remove them"
@@ -417,7 +417,7 @@ const addFnmatch = (text: string, shape: Omit<Row, "segments">, caseSensitive: b
       const negated = text[at + 1] === "!"
       const first = at + (negated ? 2 : 1)
       const end = text.indexOf("]", first + 1)
-      if (end === -1) return '"[" is not closed; write "[[]" for the sign itself'
+      if (end === -1) return '"[" is not closed; write "[[]" for the character itself'
       const body = text.slice(first, end).replace(/[\\\]^[]/g, "\\$&")
       try {
         elements.push(charClass(`[${negated ? "^" : ""}${body}]`, !caseSensitive))

@@ -404,7 +404,7 @@ const findVariants = function* ({ lines }: Lines, sought: Sought, text: string):
   const row = (place: number, index: number): number => lines[place + index]!.number - lines[place]!.number
   if (wanted.some((line, index) => row(at, index) !== line.number - wanted[0]!.number)) reasons.add("blank lines")
   if (reasons.size === 0) {
-    reasons.add(text.includes("\r") ? "line endings, LF in the file and CRLF in it" : "the blank lines around it")
+    reasons.add(text.includes("\r") ? "line endings, LF in the file and CRLF in the edit" : "the blank lines around it")
   }
   const differ = `${wanted.length === 1 ? "differs" : "differ"} from it only in ${listed([...reasons])}${example}`
   const [here, ...others] = places.map((place) => lineSpan(lines[place]!.number, lines[place + wanted.length - 1]!.number))
@@ -513,7 +513,7 @@ const quoteDifference = (line: string, sought: string, escape = false): string =
   let same = 0
   while (same < sought.length && line[start + same] === sought[same]) same++
   const from = same > maxQuoted / 2 ? same - maxQuoted / 4 : 0
-  return `the file has ${quoteText(line, start + from, escape)}, it has ${quoteText(sought, from, escape)}`
+  return `the file has ${quoteText(line, start + from, escape)}, and the edit has ${quoteText(sought, from, escape)}`
 }
 
 const findLikelyStart = (line: string, sought: string): number => {

@@ -189,7 +189,7 @@ const timeout = (self: GrepPlan, path: string): Fault =>
   located(
     {
       _tag: "Timeout",
-      detail: `the search of this file exceeded the time budget of a pattern, ${self.limits.patternBudget} ms`
+      detail: `the pattern exceeded its time budget of ${self.limits.patternBudget} ms on this file`
     },
     path
   )

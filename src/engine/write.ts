@@ -178,7 +178,7 @@ const writeOnce = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Pl
 const mayBeBehindLink = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory"
 
-const linkFound: Fault = ioError("it is a link")
+const linkFound: Fault = ioError("it is a symbolic link")
 
 const withVersion = (done: Written, plan: Plan, ofContent: () => string): Written =>
   done.version !== undefined || !plan.version || primitiveMode(plan) === "append" ? done : { version: ofContent() }

@@ -376,7 +376,7 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
     })
     worker.on("message", (report: WorkerReport) => settleReport(slot, report))
     worker.on("error", (error) => handleThreadDeath(slot, String(error)))
-    worker.on("exit", () => handleThreadDeath(slot, "the worker has ended"))
+    worker.on("exit", () => handleThreadDeath(slot, "the worker thread has ended"))
     worker.unref()
     slots.push(slot)
     return slot
@@ -475,7 +475,7 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
   }
 }
 
-const poolEndedDetail = "the workers have been ended"
+const poolEndedDetail = "the worker pool has been closed"
 
 interface PoolReference {
   readonly pool: WorkerPool

@@ -163,7 +163,7 @@ describe("line endings", () => {
   })
 
   it("a CRLF does not match an LF, and the error says so", () => {
-    assert.match(why("one\ntwo\n", "one\r\ntwo\r\n"), /lines 1-2 .*line endings, LF in the file and CRLF in it/)
+    assert.match(why("one\ntwo\n", "one\r\ntwo\r\n"), /lines 1-2 .*line endings, LF in the file and CRLF in the edit/)
   })
 
   it.prop(

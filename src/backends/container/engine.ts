@@ -204,12 +204,14 @@ const missingProgram = (program: string): Fault =>
   isAbsolute(program)
     ? withHint(
         unavailable(
-          `cannot run ${JSON.stringify(program)}: it is missing, not executable by this user, or inside a served directory`
+          `cannot run ${JSON.stringify(program)}: it is missing, not executable by this user, or inside the root of an open filesystem`
         ),
         "Give the absolute path of podman, docker or nerdctl, or its name if it is in the PATH."
       )
     : withHint(
-        unavailable(`${program} is not installed, or not in the PATH, whose entries inside a served directory do not count`),
+        unavailable(
+          `${program} is not installed, or not in the PATH (entries inside the root of an open filesystem are ignored)`
+        ),
         `Install ${program}, or choose another engine.`
       )
 

@@ -80,7 +80,7 @@ export const make = (
   Effect.gen(function* () {
     const root = plan.hostDirectory ?? (yield* makeOverlay)
     const confined = yield* Effect.catchTag(PosixRoot.open("Container", { root }), "Unsupported", () =>
-      Effect.fail(promote(unavailable("a shared directory needs a POSIX system"), root))
+      Effect.fail(promote(unavailable("a shared directory requires a POSIX system"), root))
     )
     const owner = ownerOf(plan, caller)
     const isOwnDirectory = plan.hostDirectory === undefined

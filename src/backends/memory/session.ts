@@ -194,7 +194,7 @@ const entryIssue = (path: string, why: string): SchemaIssue.Issue => issue(`${JS
 const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue => {
   // Sort the directories, so that each comes after its parent.
   const [first, ...directories] = form.directories.toSorted(byPath)
-  if (first?.path !== root) return issue("there is no root among the directories")
+  if (first?.path !== root) return issue("the list of directories does not contain the root")
   const builder = new Builder(attributesOf(first), !form.caseSensitive, limits)
   for (const directory of directories) {
     const why = builder.directory(directory.path, attributesOf(directory))
@@ -206,7 +206,7 @@ const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue 
     if (file.sizeBytes !== undefined && file.sizeBytes !== bytes.length)
       return entryIssue(file.path, "the size does not equal the length of its content")
     const content = Content.of(bytes)
-    if (content === undefined) return entryIssue(file.path, "there is not enough memory for it")
+    if (content === undefined) return entryIssue(file.path, "there is not enough memory for the file")
     const why = builder.file(file.path, attributesOf(file), content)
     if (why !== undefined) return entryIssue(file.path, why)
   }

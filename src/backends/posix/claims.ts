@@ -91,7 +91,7 @@ const leaveMark = (claimPath: string): ProcessLock.Held | undefined => {
 const pid = ({ identity }: ProcessLock.Entry): number => Number.parseInt(identity.split("-")[1] ?? "", 36)
 
 const busyFault = (holder: ProcessLock.Entry | undefined): Fault =>
-  accessDenied("busy", holder && `process ${pid(holder)} checks or writes it (claim ${holder.name})`)
+  accessDenied("busy", holder && `process ${pid(holder)} is checking or writing the file (claim ${holder.name})`)
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 

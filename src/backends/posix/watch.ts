@@ -39,7 +39,10 @@ const pollInterval = "1 second"
 const bufferSize = 1024
 
 const missingNames = ioError("the system does not report which names have changed")
-const tooMany = ioError("the limit of watched directories is reached (fs.inotify.max_user_watches on Linux)", "ENOSPC")
+const tooMany = ioError(
+  "the system's limit of watched directories is reached; on Linux, raise fs.inotify.max_user_watches",
+  "ENOSPC"
+)
 
 /** Translates the fault of a watcher, for which ENOSPC does not mean a full disk. */
 const watchFault = (fault: Fault): Fault => (fault._tag === "DiskFull" ? { ...tooMany, cause: fault["cause"] } : fault)

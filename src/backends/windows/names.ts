@@ -43,7 +43,7 @@ const maxUnits = 255
  */
 export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"): Fault | undefined => {
   if (name === "") return invalidPath("a name in it is empty")
-  if (!name.isWellFormed()) return invalidPath("it contains a lone surrogate, which no file name can hold")
+  if (!name.isWellFormed()) return invalidPath("it contains a lone surrogate, which no file name can contain")
   if (device.test(stem.exec(name)![0])) return invalidPath("a name in it is reserved by Windows for a device")
   if (name.includes(":"))
     return invalidPath("a name in it has a colon, which Windows reserves for drives and alternate data streams")

@@ -200,7 +200,7 @@ const words = (errors: Buffer): string => {
 const endedAtWork = (errors: Buffer): Fault =>
   unavailable(`the shell ended during a request, and it is unknown whether the request was carried out${words(errors)}`)
 
-const endedAtOnce = (errors: Buffer): Fault => unavailable(`the shell ended at once${words(errors)}`)
+const endedAtOnce = (errors: Buffer): Fault => unavailable(`the shell ended directly after its start${words(errors)}`)
 
 const unrequestedOutput = unavailable("the shell printed output without a request")
 
