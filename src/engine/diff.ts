@@ -237,7 +237,7 @@ export const findCommonBlocks = function* (
   return out
 }
 
-/** A replacement of a range of the old text: UTF-16 indices, `end` exclusive. */
+/** A replacement of a range of the old text. The indices count UTF-16 units, and `end` is exclusive. */
 export interface Replacement {
   readonly start: number
   readonly end: number

@@ -83,7 +83,7 @@ export const splice = function* (
   let unitsSpent = 0
   for (let i = 0; i < replacements.length; i++) {
     const { end, start, text } = replacements[i]!
-    // The replacements of one edit usually share one string.
+    // Encode a repeated text only once, because the replacements of one edit usually share one string.
     let encodedText =
       i > 0 && text === replacements[i - 1]!.text
         ? encodedTexts[i - 1]
@@ -140,8 +140,8 @@ export interface Edit {
   /** The replacement. It takes the line endings of the replaced text. */
   readonly newText: string
   /**
-   * `unique` requires exactly one match, `first` replaces the first match, and `all` replaces all matches from the
-   * left, without overlap.
+   * The matches to replace. `unique` requires exactly one match, `first` replaces the first match, and `all` replaces
+   * all matches from the left, without overlap.
    * @default "unique"
    */
   readonly match?: "unique" | "first" | "all" | undefined

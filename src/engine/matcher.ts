@@ -394,7 +394,7 @@ const doubtOf = (text: string): string | undefined => {
   const segments = text.split("/")
   if (segments.includes("")) return "it has an empty segment, which no path can have"
   if (segments.includes(".")) return 'it has a "." segment, which no path can have'
-  // Without a slash, such a pattern matches at any depth, as expected.
+  // Without a slash, a pattern with `**` next to other characters matches at any depth, as expected.
   if (segments.length > 1 && segments.some((segment) => /[^*]\*\*|\*\*./s.test(segment.replaceAll(/\\./gs, "-")))) {
     return '"**" next to other characters stays in one directory; write "**/*" for any depth'
   }
@@ -465,7 +465,7 @@ export const compile = (
     const input = patterns[pattern]!
     const wrong = invalidReason(input, limits.maxPatternLength)
     if (wrong !== undefined) return invalidArgument(argument, wrong)
-    // `!(` opens an extglob, like in picomatch.
+    // `!(` opens an extglob, as in picomatch.
     const negated = rules && input[0] === "!" && input[1] !== "("
     const whole = negated ? input.slice(1) : input
     const { directory, text } = trim(whole)

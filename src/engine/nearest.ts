@@ -329,7 +329,7 @@ const lengthOfLines = (text: string, lines: number): number => {
   return at
 }
 
-/** Counts the leading lines that occur unchanged in the file. Fewer than `maxSoughtLines` lines count as none. */
+/** Counts the leading lines that occur unchanged in the file. Returns 0 for fewer than `maxSoughtLines` lines. */
 const countAgreeingLines = function* (text: string, sought: ReadonlyArray<string>): Steps<number> {
   for (const ending of ["\n", "\r\n"]) {
     let at = yield* indexOf(text, `${sought.slice(0, maxSoughtLines).join(ending)}${ending}`)
@@ -352,8 +352,8 @@ const countAgreeingLines = function* (text: string, sought: ReadonlyArray<string
 }
 
 /**
- * Returns the test of a file line against a sought line. The test is equality, or containment if the sought text begins
- * or ends within a line.
+ * Returns a function that tests a file line against a sought line. The test is equality, or containment if the sought
+ * text begins or ends within a line.
  */
 const lineTestOf = (
   { isLastPartial, lines, isFirstPartial }: Sought,

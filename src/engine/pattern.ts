@@ -11,12 +11,12 @@ import { isRegExp } from "../model/realms.ts"
 // Computes needles: texts such that every match of an expression contains at least one of them. So a search can reject
 // files without needles, and need not run the expression on them.
 //
-// A part that the parser does not understand counts as unknown.
+// A part that the parser does not understand counts as a part that may match any text.
 
 interface Needles {
   /** The needles: 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
   readonly texts: ReadonlyArray<string>
-  /** True if letters of the texts match in either case. Then the texts are pure ASCII. */
+  /** True if letters of the texts match in either case. These texts are pure ASCII. */
   readonly fold: boolean
 }
 
@@ -67,7 +67,10 @@ const bytesOf = (text: string): number => {
 const unusable = /[\r\n\uFEFF\uFFFD]|\p{Cs}/u
 /** The characters that no case-insensitive needle may contain. Letters outside ASCII have special case rules. */
 const unusableFolded = /[\r\n]|[^\0-\x7F]/u
-/** The same for the flags `u` and `v`, under which the Kelvin sign also matches k, and the long s also matches s. */
+/**
+ * The unusable characters under the flags `u` and `v`, with which the Kelvin sign also matches k, and the long s matches
+ * s.
+ */
 const unusableFoldedUnicode = /[\r\nkKsS]|[^\0-\x7F]/u
 
 const textOf = (texts: Texts, { fold }: Mode): Node => ({
@@ -294,9 +297,7 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     return undefined
   }
 
-  /**
-   * Parses a character class under the flag `v`. Understands only classes without nested classes and set operations.
-   */
+  /** Parses a character class under the flag `v`. Understands only classes without nested classes or set operations. */
   const setOfClasses = (): Node => {
     const plain = take(/\[([\w .,:;=]{1,4})\]/y)
     if (plain !== undefined) return text([...plain[1]!])
@@ -540,7 +541,8 @@ export const compile = (pattern: string | RegExp, options: PatternOptions, limit
     return invalid(`more than ${maxOptional} optional parts follow each other, which could take hours to compile`)
   }
   try {
-    // Compile the body alone first, so that an unbalanced parenthesis cannot pair with one that is added below.
+    // Compile the body alone first, so that an unbalanced parenthesis cannot pair with a parenthesis that is added
+    // below.
     void new RegExp(body, flags)
     void new RegExp(whole, flags)
   } catch (error) {

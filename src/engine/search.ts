@@ -372,7 +372,10 @@ const loadAll = (
 const whole = ({ base, plan, port }: SearchTask, file: Located): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
   Effect.map(load(port, base, plan, file, Number.POSITIVE_INFINITY), (file) => (file === "large" ? [] : [file]))
 
-/** Loads small files ahead and searches them together. Loads each large file alone and releases it before the next. */
+/**
+ * Loads small files ahead and searches them together. Loads each large file alone, and releases it before it loads the
+ * next file.
+ */
 const searched = Effect.fnUntraced(function* (
   self: SearchTask,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>,

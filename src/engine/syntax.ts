@@ -441,7 +441,7 @@ const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
   const escape = (out: Array<Token>): void => {
     const next = text[at + 1]
     if (next === undefined) throw new MalformedGlob('it ends with a backslash; write "\\\\" for the character itself')
-    // picomatch does not terminate for such a pattern.
+    // picomatch does not terminate for a pattern with four consecutive backslashes.
     if (text.startsWith("\\\\\\\\", at)) throw new MalformedGlob("it has more than three consecutive backslashes")
     at += 2
     if (next === "\\" || next === "/") isWide = true

@@ -220,7 +220,7 @@ const removeCopy = Effect.fnUntraced(function* (
   requiresOriginal: boolean
 ): Effect.fn.Return<void, Fault> {
   if (requiresOriginal && !isUnchanged(yield* port.stat(ends.from), ends.source)) return
-  // A directory that already has the mode of its original may not be writable.
+  // Make the copied directories writable, because they may already have the modes of their originals.
   if (ends.keepsModes !== false && port.attributes !== undefined) {
     for (const path of made.directories) yield* Effect.ignore(port.attributes.set(path, { mode: 0o700 }))
   }
@@ -425,7 +425,8 @@ const copyMode = (
 const unsupportedModeCodes = new Set<unknown>(["ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
 
 /**
- * Ignores the failure to set permission bits on a disk that stores none or forbids it, such as vfat with a fixed owner.
+ * Ignores the failure to set permission bits on a disk that has no such bits or forbids the change, such as vfat with a
+ * fixed owner.
  */
 const ignoreForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
   (fault._tag === "AccessDenied" && fault["why"] === "permission") ||

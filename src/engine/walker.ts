@@ -204,7 +204,7 @@ export class Walker<A> {
     if (wanted.length > 0) this.#explorer.read(wanted)
   }
 
-  /** Sends directories to the processes. Returns true if this thread reads only unusual directories. */
+  /** Sends directories to the search processes. Returns true if this thread reads only directories with `isUnusual`. */
   #askProcesses(): boolean {
     const trees = this.#trees ?? this.#beginTrees()
     if (trees === undefined) return false
@@ -263,7 +263,7 @@ export class Walker<A> {
     )
   }
 
-  /** Computes the states of a directory whose parent a process has read. */
+  /** Computes the matcher states of a directory whose parent a search process has read. */
   #restoreState(directory: Directory): Effect.Effect<void, Fault> {
     const { above, segment } = directory
     if (!directory.isForeign || above === undefined) return Effect.void

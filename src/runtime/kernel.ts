@@ -38,7 +38,7 @@ export interface Kernel {
   readonly hasNul: (from: number, end: number) => boolean
 }
 
-/** The assembled kernel.wat, made by `npm run kernel`. */
+/** The assembled kernel.wat in base64, which `npm run kernel` generates. */
 export const code =
   "AGFzbQEAAAABKwZgA39/fwF/YAR7e3t7AX5gAn9/AX9gAX8AYAR/f39/AX9gBX9/f39/AX8DDAsAAQICAgICAAMEBQUGAQFF//8BBiMFfwBBAAt/AEGAIAt/" +
   "AEGAgBALfwBB/////wcLfwBBgIACCwc+BwZtZW1vcnkCAAduZWVkbGVzAwAHcmVzdWx0cwMBBGRhdGEDAgVjb3VudAACBmhhc051bAADBWxpbmVzAAoK1QkL" +

@@ -176,7 +176,7 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
             above: fiber.getRef(CurrentHolder),
             isOver: false
           }
-          // Wait for fibers that still hold an inner lock, so that they cannot meet the next holder.
+          // Wait for fibers that still hold an inner lock, so that they do not run together with the next holder.
           const endHolding = Effect.suspend(() => {
             holding.isOver = true
             return holding.innerLocks.exclusive([root], Effect.void)

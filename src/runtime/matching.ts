@@ -2,7 +2,7 @@
  * Searches contents in memory: on this thread for an expression known to be fast, otherwise in workers with a time
  * budget per file.
  *
- * A regular expression cannot be interrupted, but its thread can be ended.
+ * A regular expression cannot be interrupted, but its thread can be terminated.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"

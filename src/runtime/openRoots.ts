@@ -161,8 +161,8 @@ const tryResolveReal = (directory: string): string | undefined => {
 }
 
 /**
- * Tests whether a directory is a store of this library, such as a snapshot store, or lies in one. No filesystem may be
- * opened there.
+ * Tests whether a directory is a store of this library, such as a snapshot store, or lies in a store. No filesystem may
+ * be opened in this directory.
  *
  * A directory that contains a store may be opened.
  */

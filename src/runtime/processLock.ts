@@ -16,7 +16,7 @@ import * as Identity from "./processIdentity.ts"
 
 /**
  * The settings of the entries for one purpose. Processes with other versions of this library read the names and times,
- * so both are a protocol.
+ * so both must stay compatible.
  */
 export interface Settings {
   /**
@@ -59,8 +59,8 @@ export interface ProcessLock {
   readonly add: (directory: string, role: string) => Held
   readonly remove: (held: Held) => void
   /**
-   * Returns the entries of other living processes, and removes the entries of dead ones. Ignores everything but regular
-   * files.
+   * Returns the entries of other living processes, and removes the entries of dead processes. Ignores everything but
+   * regular files.
    *
    * If the state of a process is unknown, the age of its entry decides, compared with `own`. Without `own`, such an
    * entry is ignored.
@@ -89,7 +89,7 @@ const maxTries = 32
 
 const isDead = ({ directory, identity, name, owner: owned }: Entry): boolean | undefined => {
   if (owned === owner()) return !paths.has(join(directory, name))
-  // Another thread of this process may have ended.
+  // The state is unknown, because another thread of this process may have ended.
   return identity === Identity.self() ? undefined : Identity.isDead(identity)
 }
 

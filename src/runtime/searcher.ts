@@ -80,7 +80,7 @@ export interface Tools {
 }
 
 export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, scan }: Tools): Searcher => {
-  /** Methods of Buffer that @types/node does not declare. `toString` is slower. */
+  /** The methods of Buffer that @types/node does not declare. `toString` is slower. */
   interface Slices {
     readonly latin1Slice: (from: number, to: number) => string
     readonly utf8Slice: (from: number, to: number) => string
@@ -104,7 +104,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   /** The size in bytes at which an answer is sent; the other files are left to another job. */
   const maxAnswerBytes = 2 ** 22
   const maxStringLength = 2 ** 29 - 24
-  /** The length of a text up to which `indexOf` of V8 takes linear time. */
+  /** The maximum length, in UTF-16 units, of a text for which `indexOf` of V8 takes linear time. */
   const maxLinearLength = 200
 
   const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
@@ -151,7 +151,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
    * Chooses the faster method, which depends on the expression and the text.
    *
    * A search line by line can stop earlier in each line, but calls the expression a hundred times as often. So both
-   * methods are timed. The first bytes of each do not count, because they include the compilation.
+   * methods are timed. The first bytes of each method do not count, because they include the compilation.
    */
   const chooseFasterMethod = (methods: Array<SearchMethod>): SearchMethod => {
     if (methods.length === 1) return methods[0]!
@@ -274,7 +274,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         return true
       }
       if (literal!.length > maxLinearLength) {
-        // `scan` skips a leading byte order mark, so one is prepended.
+        // `scan` skips a leading byte order mark, so a mark is prepended.
         const match = scan(question, `\ufeff${line}`, 1, 1)[0]
         if (match === undefined) return false
         matchStart = match.matchStart

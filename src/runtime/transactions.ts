@@ -109,8 +109,8 @@ const parseHeader = (line: string): Header | undefined => {
 const transientCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 /**
- * Runs `use` with the opened record. Returns `undefined` for anything but a regular file of this user. Throws temporary
- * errors.
+ * Runs `use` with the opened record. Returns "gone" if the file is missing, and `undefined` for anything but a regular
+ * file of this user. Throws temporary errors.
  */
 const withRecord = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
   let descriptor: number | undefined
@@ -178,7 +178,7 @@ const sweepDraft = (file: string, now: number): void => {
   try {
     if (now - Fs.lstatSync(file).mtimeMs > draftStaleAfter) Fs.unlinkSync(file)
   } catch {
-    // The next call tries again.
+    // Ignore the error, because the next call tries again.
   }
 }
 

@@ -39,7 +39,7 @@ type JobEnd = WorkerReport | { readonly _tag: "Overrun"; readonly index: number 
 
 interface Job {
   readonly budget: number
-  /** True for a job that lists directories. Such jobs are sent before searches. */
+  /** True for a job that lists directories. These jobs are sent before searches. */
   readonly isList: boolean
   readonly order: (slot: WorkerSlot, ticket: number) => WorkerOrder
   readonly inline: (parts: InlineTools) => () => boolean
@@ -103,7 +103,9 @@ const listJob = (
   previousThreadEnd: undefined
 })
 
-/** Copies the contents into one buffer that can be transferred. Sending a part of a buffer would copy the whole. */
+/**
+ * Copies the contents into one buffer that can be transferred. Sending a part of a buffer would copy the whole buffer.
+ */
 const copyToOneBuffer = ({ contents, from }: Contents): Contents => {
   const all = new Uint8Array(contents.reduce((sum, { length }) => sum + length, 0))
   let end = 0

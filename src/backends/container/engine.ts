@@ -60,7 +60,7 @@ export const makeEndsCollector = (maxBytes: number): EndsCollector => {
   let parts: Array<Uint8Array> = []
   let pendingBytes = 0
   let isCut = false
-  /** Joins the chunks only occasionally, so that many small chunks cost no more than a few large ones. */
+  /** Joins the chunks only occasionally, so that many small chunks cost no more than a few large chunks. */
   const join = (): void => {
     const all = Buffer.concat([last, ...parts])
     isCut ||= all.length > maxBytes

@@ -25,7 +25,7 @@ export interface ContainerMount {
   readonly source: string
   /** The absolute path inside the container. It must not overlap `workdir`, `/tmp` or the system's directories. */
   readonly target: string
-  /** @default true */
+  /** True to mount the source read-only. @default true */
   readonly readOnly?: boolean | undefined
 }
 
@@ -55,7 +55,7 @@ export interface ContainerOptions extends CommonOptions {
   readonly workdir?: string | undefined
   /**
    * The absolute path of an existing host directory for `overlay`. The directory is kept when the scope closes.
-   * @default one in the user's cache, removed with the scope
+   * @default a directory in the user's cache, removed when the scope closes
    */
   readonly hostDirectory?: string | undefined
   /**
@@ -74,7 +74,7 @@ export interface ContainerOptions extends CommonOptions {
   readonly memoryBytes?: number | undefined
   /** The number of processors, which may be a fraction. @default 1 */
   readonly cpus?: number | undefined
-  /** The largest number of concurrent processes. @default 256 */
+  /** The maximum number of concurrent processes. @default 256 */
   readonly pids?: number | undefined
   /** The size of `/tmp` in bytes, which counts as memory. @default 256 MiB */
   readonly tmpfsBytes?: number | undefined
@@ -85,7 +85,7 @@ export interface ContainerOptions extends CommonOptions {
    * see. @default HOME is /tmp
    */
   readonly environment?: Readonly<Record<string, string>> | undefined
-  /** @default none */
+  /** The files and directories of the host to mount. @default none */
   readonly mounts?: ReadonlyArray<ContainerMount> | undefined
   /** The absolute host directories that may contain sources of mounts. @default none */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
@@ -127,7 +127,7 @@ export interface Plan {
   readonly mounts: ReadonlyArray<Mount>
   readonly evalLanguage: "javascript" | "python" | "sh"
   readonly runArguments: ReadonlyArray<string>
-  /** True if the Filesystem restricts some changes, because commands could make them. */
+  /** True if commands must not change the files, because the Filesystem restricts some changes. */
   readonly isReadOnly: boolean
 }
 

@@ -354,7 +354,7 @@ export const make = ({ engine, files, plan, running }: SandboxParts): typeof San
     )
   }
 
-  /** Runs a command, and retries in a new container if the old one ended before the command started. */
+  /** Runs a command, and retries in a new container if the old container ended before the command started. */
   const runInContainer = Effect.fnUntraced(function* (command: Command) {
     for (let tries = 0; tries < maxContainers; tries++) {
       const container = yield* running

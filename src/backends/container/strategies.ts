@@ -132,7 +132,7 @@ const delegatingPort = (latest: () => Backend, currentPort: Effect.Effect<Backen
       make: (path, target) => withPort((port) => port.links!.make(path, target))
     },
     attributes: attributes && { set: (path, values) => withPort((port) => port.attributes!.set(path, values)) },
-    // All containers of one plan handle the same requests, so the tags of the first port apply to all.
+    // All containers of one plan handle the same requests, so the request tags of the first port apply to all ports.
     perform: Request.later(
       first.perform,
       withPort((port) => Effect.succeed(port.perform!))

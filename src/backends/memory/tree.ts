@@ -150,7 +150,7 @@ export const forEachDifference = (
     const [path, before, after] = pending.pop()!
     visit(path, before, after)
     Children.forEachDifference<Node>(childrenOf(before), childrenOf(after), (before, after) => {
-      // A name in another case counts as another name, even if the key is the same.
+      // Names that differ only in case count as different names here, although they may have the same key.
       const isSame = before?.name === after?.name
       if (before !== undefined) pending.push([join(path, before.name), before, isSame ? after : undefined])
       if (after !== undefined && !isSame) pending.push([join(path, after.name), undefined, after])
@@ -253,8 +253,8 @@ export const make = (options: {
   const ownTop = (): Directory => (top.owner === owner ? top : setTop({ ...top, owner }))
 
   /**
-   * Returns the parent directory of a path for changes. Copies directories of other owners. All directories above a
-   * directory of the current owner also belong to this owner.
+   * Returns the parent directory of a path in a form that may be changed. Copies directories of other owners. All
+   * directories above a directory of the current owner also belong to this owner.
    */
   const ownedParentOf = (path: FsPath): Directory | Fault => {
     const key = keyOf(path)
@@ -400,8 +400,7 @@ export const make = (options: {
     const holder = ownedParentOf(to)
     if (isFault(holder)) return holder
     const target = childOf(holder, to)
-    // The entry is renamed to its own name. If the case differs, the entry gets the new name; otherwise the name
-    // already exists.
+    // An entry may be renamed to its own name in another case. In the same case, the name already exists.
     if (target === node && name(to) === node.name) return replace ? undefined : alreadyExists
     if (target !== undefined && target !== node) {
       if (!replace) return alreadyExists

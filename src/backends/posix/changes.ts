@@ -288,7 +288,7 @@ interface Removed {
 /** The number of removals between two yields to the event loop. They take one or two milliseconds together. */
 const removalsPerSlice = 128
 const maxReadings = 100
-/** The maximum number of directories that are open at the same time. Each needs a descriptor. */
+/** The maximum number of directories that are open at the same time. Each directory needs a descriptor. */
 const maxOpenDirectories = 16
 
 interface Frame {

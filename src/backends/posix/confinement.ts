@@ -95,7 +95,7 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
       isSame,
       open: () => Fs.openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
       release: () => {},
-      // Directories are not cached here, so a sweep for leftovers would otherwise run at every write.
+      // Skip the sweep for leftovers, which would run at every write, because directories are not cached here.
       isCleared: true
     }
   }
@@ -128,7 +128,10 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
 // path as its current path. The cache is cleared every second. So an idle filesystem keeps only its root open, and a new
 // mount over a directory is noticed.
 
-/** The maximum number of cached directories. Each needs a descriptor, and a process may have only 1,024. */
+/**
+ * The maximum number of cached directories. Each directory needs a descriptor, and a process may have only 1,024
+ * descriptors.
+ */
 const maxCachedDirectories = 128
 const cacheLifetimeMillis = 1000
 const procfsMagic = 0x9fa0

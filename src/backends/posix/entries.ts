@@ -156,7 +156,7 @@ export const removeLeftoversOnce = (place: HostDirectory): void => {
     if (!isSmall(place)) return
     for (const { name } of listSync(place)) removeLeftover(place, name)
   } catch {
-    // A writable directory need not be readable.
+    // Ignore the error, because a writable directory need not be readable.
   }
 }
 

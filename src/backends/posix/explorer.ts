@@ -277,7 +277,7 @@ const makeHostExplorer = <V extends Visit>(
   const withdrawals = new Set<() => void>()
   let localQueue: Array<V> = []
   let done: Array<DirectoryReading<V>> = []
-  /** Directories whose fast listing had unusual names, and which the port must list. */
+  /** The directories whose fast listing contained unusual names, so that the port must list them. */
   let relistQueue: Array<V> = []
   let requestedCount = 0
   let readLocally = 0

@@ -314,7 +314,7 @@ const undoAppend = (confined: Confined, path: FsPath, { descriptor, isNew, stats
       if (found !== undefined && isSameFile(found, stats)) Fs.unlinkSync(place.at(segment))
     })
   } catch {
-    // Ignore this failure: the caller already reports the original one.
+    // Ignore this failure: the caller already reports the original failure.
   }
 }
 

@@ -25,7 +25,7 @@ export type WindowsEntry = Pick<Fs.Dirent, "name" | "isFile" | "isDirectory" | "
 type Done = (error: Error | null, count: number) => void
 
 export interface WindowsDisk {
-  /** Returns `undefined` if the path does not exist, also if it lies below a file. */
+  /** Returns `undefined` if the path does not exist or lies below a file. */
   readonly lstatSync: (
     path: string,
     options: { readonly bigint: true; readonly throwIfNoEntry: false }

@@ -170,7 +170,7 @@ const blockBytes = 1024 * 1024
 /** An open descriptor. It is closed when it is no longer needed and no read is in progress. */
 interface DescriptorLease {
   readonly descriptor: number
-  /** True for the descriptor of a hidden copy, which blocks no change. */
+  /** True for the descriptor of a hidden copy, which does not block changes. */
   readonly isCopy: boolean
   users: number
   isEnded: boolean

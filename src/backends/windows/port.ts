@@ -56,7 +56,7 @@ const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault => {
 const drivePattern = /^\/(?=[a-z]:(?:\/|$))/i
 
 /**
- * Converts an absolute target in the form of the port to a relative one. Returns `undefined` for a target outside the
+ * Converts an absolute target in the form of the port to a relative target. Returns `undefined` for a target outside the
  * root.
  */
 const relative =

@@ -250,7 +250,7 @@ const closeTarget = (walker: Walker, target: Target): void => {
   try {
     undoAppend(walker, target)
   } catch {
-    // Ignore this failure: the caller already reports the original one.
+    // Ignore this failure: the caller already reports the original failure.
   }
 }
 

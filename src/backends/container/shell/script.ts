@@ -1,7 +1,7 @@
 /** The script of the shell that serves a container's files: the loop that answers requests, and the functions that it calls. */
 
 /**
- * The shell functions of the port, one for each primitive operation. Their rules are in the comment above `statFormat`.
+ * The shell functions of the port, one for each primitive operation. The comment above `statFormat` states their rules.
  * All functions except `root` are called through `inside`, which gets the root of the paths.
  */
 const primitives = `
