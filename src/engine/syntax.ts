@@ -156,7 +156,9 @@ class GlobReader {
       if (part.startsWith("**") && level !== undefined) level.holdsGlobstar = true
       dots = part === "." || part === "\\." ? dots + 1 : 0
       if (dots === 2 && level?.closing === "}") {
-        throw new MalformedGlob('".." in braces requires two whole numbers or two letters; write out any other list')
+        throw new MalformedGlob(
+          '".." in braces must be a range between two whole numbers or two letters; write out any other list'
+        )
       }
       extglob = /^(?:[@?!+]|\*+)$/.test(part) ? part.at(-1)! : ""
       push(part)
@@ -442,7 +444,7 @@ const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
     const next = text[at + 1]
     if (next === undefined) throw new MalformedGlob('it ends with a backslash; write "\\\\" for the character itself')
     // picomatch does not terminate for a pattern with four consecutive backslashes.
-    if (text.startsWith("\\\\\\\\", at)) throw new MalformedGlob("it has more than three consecutive backslashes")
+    if (text.startsWith("\\\\\\\\", at)) throw new MalformedGlob("it has more than three backslashes in a row")
     at += 2
     if (next === "\\" || next === "/") isWide = true
     checkDoubled(next)

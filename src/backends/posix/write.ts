@@ -220,7 +220,7 @@ export const runCommit = <A, E, R>(
 
 const makeUnconfirmed = (fault: Fault): Fault => ({
   ...ioError(
-    "the file was written, but the disk did not confirm that it would survive a crash of the machine",
+    "the change was made, but the disk did not confirm that it would survive a crash of the machine",
     fault._tag === "IoError" && typeof fault["code"] === "string" ? fault["code"] : undefined
   ),
   cause: fault["cause"]

@@ -54,7 +54,7 @@ export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"
     return pathTooLong(`a name in it has more than ${maxUnits} UTF-16 units, the limit of Windows`)
   }
   return shortNames === "refuse" && short.test(name)
-    ? invalidPath("a name in it has the form of a Windows short (8.3) name, such as PROGRA~1")
+    ? invalidPath("a name in it has the form of the short names of Windows, such as PROGRA~1")
     : undefined
 }
 
