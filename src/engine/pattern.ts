@@ -16,7 +16,7 @@ import { isRegExp } from "../model/realms.ts"
 interface Needles {
   /** The needles: 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
   readonly texts: ReadonlyArray<string>
-  /** True if letters of the texts match in either case. These texts are pure ASCII. */
+  /** True if letters of the texts match in either case, which requires pure ASCII texts. */
   readonly fold: boolean
 }
 

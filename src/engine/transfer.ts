@@ -45,8 +45,8 @@ interface TransferEnds {
   readonly to: FsPath.FsPath
   readonly target: FileStat | undefined
   /**
-   * The operation if it keeps permission bits, otherwise false. Only a copy does not keep these bits, if its layer
-   * forbids it.
+   * The operation if it keeps permission bits, otherwise false. A move always keeps the bits, and a copy keeps them
+   * unless its layer forbids it.
    */
   readonly keepsModes: false | Operation
 }

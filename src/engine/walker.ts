@@ -59,8 +59,8 @@ const directoriesBeforeWarmProcesses = 24
 const directoriesBeforeColdProcesses = 128
 const maxDirectoriesPerJob = 64
 /**
- * The maximum numbers of directories in a job of a process. The first jobs end early, so that all processes get
- * directories.
+ * The maximum work of a job. One directory, one searched file and eight entries each count as 1. The first jobs end
+ * early, so that all processes get directories.
  */
 const jobBudget = 400
 const firstJobBudget = 16

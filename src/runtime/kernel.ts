@@ -29,7 +29,8 @@ export interface Kernel {
    */
   readonly lines: (from: number, end: number, line: number) => number
   /**
-   * Returns the lines that the last call of `lines` found, as triples of line number, start, and end without the " ".
+   * Returns the lines that the last call of `lines` found, as triples of line number, start and end. The end excludes
+   * the line feed.
    *
    * The view is valid until the next `grow`. Only as many triples as `lines` returned are meaningful.
    */

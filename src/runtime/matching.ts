@@ -154,7 +154,6 @@ const searchByWorkers: Matching["searchInWorkers"] = (query, some) =>
     })
   )
 
-/** Searches on this thread to the end, in slices. */
 const searchInSlices = (
   query: Query,
   some: Searchable,

@@ -1,8 +1,8 @@
 /**
  * Builds the command lines of the container engines, which no shell parses.
  *
- * podman, docker and nerdctl accept the same options with a few exceptions. Of an option that is given twice, the last
- * value applies. So the caller's options follow those of this library.
+ * podman, docker and nerdctl accept the same options with a few exceptions. If an option is given twice, the last value
+ * applies. So the caller's options follow those of this library.
  */
 import type { Owner } from "../posix/place.ts"
 import type { Plan } from "./options.ts"

@@ -39,7 +39,7 @@ export interface Directory extends NodeFields {
   readonly kind: "directory"
   children: Children.Children<Node>
   size: number
-  /** The children in walk order, which a walk computes. `undefined` again after a child is set or removed. */
+  /** The children in walk order, or `undefined` if no walk has sorted them since the last change of a child. */
   ordered: ReadonlyArray<Child> | undefined
 }
 

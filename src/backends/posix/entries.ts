@@ -276,7 +276,6 @@ const listNamesSync = (place: HostDirectory): ReadonlyArray<Child> => {
   return names.some(mayBeLossy) ? listSync(place) : names.map((name) => childOf(name, "other"))
 }
 
-/** Reads the stamps of a small directory. */
 export const readStampsSync = (place: HostDirectory): StampedEntries => {
   const self = listedDirectory(place.stats)
   const found = listNamesSync(place)

@@ -221,8 +221,8 @@ const makeMark = (): string => {
 
 interface Contents {
   /**
-   * The number (from 1) of the first path that needs another request. It is never 1. `undefined` while the output is
-   * incomplete.
+   * The number (from 1) of the first path that needs another request. It is never 1, and `undefined` if no path needs
+   * another request.
    */
   readonly left: number | undefined
   readonly wholes: ReadonlyMap<number, Whole>

@@ -42,7 +42,7 @@ const maxCopySurveyBytesOf = (entries: ReadonlyArray<Entry>, to: Uint8Array): nu
 const unitsPerEntry = 128
 
 const isOrdinary = (below: string, mode: number): boolean =>
-  // A name that begins with ".~fsa-" may be a hidden temporary name. Only the engine can decide what it is.
+  // A name that begins with ".~fsa-" may be a hidden temporary name, which only the engine can recognize.
   !below.includes("/.~fsa-") && !below.includes("//") && (kindOf(mode) === "symlink" || (mode & 0o7000) === 0)
 
 const entryOf = (top: string, record: string): Entry | undefined => {
@@ -169,7 +169,6 @@ const copyCalls = function* (from: string, to: string, entries: ReadonlyArray<En
 /** The mode of a directory that `mkdir` creates with the shell's umask. */
 const usualBits = 0o755
 
-/** Returns an argument for each entry. */
 const argumentsOf = function* (
   entries: ReadonlyArray<Entry>,
   argumentOf: (entry: Entry) => string
