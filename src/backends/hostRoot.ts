@@ -48,7 +48,7 @@ export interface PosixHostOptions extends HostOptions {
    */
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
   /**
-   * The treatment of hard links. `reject`: files with several names are neither read nor appended to.
+   * The treatment of hard links. `reject`: files with several hard links are neither read nor appended to.
    * @default "allow"
    */
   readonly hardlinks?: "allow" | "reject" | undefined

@@ -1,8 +1,8 @@
 /**
  * Produces a unified diff of replacements at known positions.
  *
- * Only the lines that a replacement touches are compared, so a small change costs the same in a large file as in a
- * small one.
+ * Only the lines that a replacement touches are compared, so the cost of a small change does not depend on the size of
+ * the file.
  */
 import { maxUnitsPerStep, type Steps, TextBuilder, unitsPerItem } from "../runtime/steps.ts"
 

@@ -73,7 +73,7 @@ export const removeAt = (
   }))
 }
 
-/** Tests whether a leftover may be removed. A part of a transaction may be the only copy of a file. */
+/** Tests whether a leftover may be removed. Excludes parts of a transaction, which may be the only copies of files. */
 const mayRemoveLeftover = (name: string): boolean => TemporaryNames.verify(name)?.isPart === false
 
 /** Removes temporary files from a directory that contains nothing else. Returns false for any other directory. */

@@ -168,7 +168,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   const weight = places.reduce((sum, { test }) => sum + (test?.weight ?? 0), 0)
 
-  // For each place, the number of the last set that contains the place, so that a set contains no place twice.
+  // For each place, the number of the last set of positions with this place. It prevents duplicates in a set.
   const seen = new Float64Array(places.length)
   let generation = 0
   const add = (out: Array<number>, place: number): void => {

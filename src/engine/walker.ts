@@ -204,7 +204,10 @@ export class Walker<A> {
     if (wanted.length > 0) this.#explorer.read(wanted)
   }
 
-  /** Sends directories to the search processes. Returns true if this thread reads only directories with `isUnusual`. */
+  /**
+   * Sends directories to the search processes. Returns true if this thread reads only the directories that processes
+   * cannot read.
+   */
   #askProcesses(): boolean {
     const trees = this.#trees ?? this.#beginTrees()
     if (trees === undefined) return false

@@ -2,7 +2,7 @@
  * Mutual exclusion between processes by entries in a directory.
  *
  * An entry is an empty file whose name gives its process and its role. A process creates its own entry before it looks
- * for others. So of two processes that start at once, the later process sees the entry of the earlier process.
+ * for other entries. So of two processes that start at once, the later process sees the entry of the earlier process.
  *
  * Names are never reused, so the entry of a dead process can be removed safely. For a process that cannot be looked up,
  * the age of its entry decides, because a living process refreshes its entries.

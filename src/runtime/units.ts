@@ -1,4 +1,4 @@
-/** The units in which long computations count their work. `steps.ts` runs such computations. */
+/** The units in which long computations count their work. `steps.ts` runs these computations. */
 
 /**
  * A computation that pauses at each yield and yields the work done since the last pause, in units of about one compared

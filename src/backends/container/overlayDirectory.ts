@@ -59,7 +59,7 @@ export const remove = (parent: string, name: string): Effect.Effect<void> =>
 
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** Removes overlay directories of ended processes. The owner of such a directory may be the container's user. */
+/** Removes overlay directories of ended processes. The directories may belong to the container's user. */
 const removeOrphans = (parent: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const orphans = Fs.readdirSync(parent).filter((name) => {

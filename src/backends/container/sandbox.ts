@@ -79,7 +79,9 @@ const killInterval = "30 millis"
 const firstKillTimeoutMillis = 1000
 /** The time in milliseconds after which a container that does not answer counts as dead. */
 const aliveTimeoutMillis = 5000
-/** The time after which the container is ended, if its processes start others faster than they can be killed. */
+/**
+ * The time after which the container is ended, if its processes start other processes faster than they can be killed.
+ */
 const maxKillTime = "20 seconds"
 
 /**
@@ -104,7 +106,8 @@ const killAll = (container: Container, mark: string, running: RunningState): Eff
               : "again"
       })
     })
-  // The container handles requests in order, so each request delays the answers to later ones. Wait longer each time.
+  // The container handles requests in order, so each request delays the answers to later requests. Wait longer each
+  // time.
   const repeated = (wait: number): Effect.Effect<void> =>
     Effect.flatMap(killOnce(wait), (killing) =>
       killing === "done"

@@ -33,8 +33,8 @@ import {
   sizeOf
 } from "./tree.ts"
 
-// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks others nor
-// misses events. Without watchers, a change costs one comparison.
+// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks other watchers
+// nor misses events. Without watchers, a change costs one comparison.
 
 interface Watchers extends Listener {
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>

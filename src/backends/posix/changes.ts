@@ -285,7 +285,7 @@ interface Removed {
   readonly directories: number
 }
 
-/** The number of removals between two yields to the event loop. They take one or two milliseconds together. */
+/** The number of removals, in one or two milliseconds, between two yields to the event loop. */
 const removalsPerSlice = 128
 const maxReadings = 100
 /** The maximum number of directories that are open at the same time. Each directory needs a descriptor. */
@@ -306,7 +306,7 @@ interface Frame {
 
 /**
  * Tests whether a directory stays open, as one in every 512 levels does. A closed directory of a very deep tree is
- * reopened from the nearest open one above it.
+ * reopened from the nearest open directory above it.
  */
 const isLandmark = ({ depth }: Frame): boolean => depth > 0 && depth % 512 === 0 && depth <= 512 * maxOpenDirectories
 

@@ -212,8 +212,8 @@ interface Walker {
 }
 
 /**
- * An open directory. Every call creates one, so it is a class: an object literal with accessors takes longer than a
- * stat.
+ * An open directory. Every call creates an instance, so this is a class: an object literal with accessors takes longer
+ * than a stat.
  */
 class DirectoryLease implements HostDirectory {
   readonly #directory: Directory

@@ -118,7 +118,7 @@ export const isSmall = (place: HostDirectory): boolean => {
 
 /**
  * Lists a directory without the thread pool. This is three times as fast for a small directory, but blocks the program
- * for a large one.
+ * for a large directory.
  */
 export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>

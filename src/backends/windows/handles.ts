@@ -35,8 +35,8 @@ export const kindOf = (stats: Kinds): Kind =>
   stats.isSymbolicLink() ? "symlink" : stats.isDirectory() ? "directory" : stats.isFile() ? "file" : "other"
 
 /**
- * Creates a stat without permission bits. Windows stores only one such bit, and Node has no call for access control
- * lists.
+ * Creates a stat without permission bits. Windows stores only one permission bit, and Node has no call for access
+ * control lists.
  */
 export const toStat = (path: FsPath, stats: WindowsStats): FileStat =>
   statOf(path, kindOf(stats), Number(stats.size), Number(stats.birthtimeMs), Number(stats.mtimeMs))

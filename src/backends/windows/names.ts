@@ -190,8 +190,8 @@ const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
  * Returns InvalidPath for all other texts: paths that depend on a current directory or drive, other device namespaces,
  * `.` and `..`, and names that Windows does not allow.
  *
- * Short names (`RUNNER~1`) are accepted, because directories for temporary files often have one, and the program itself
- * chooses its root.
+ * Short names (`RUNNER~1`) are accepted, because directories for temporary files often have short names, and the program
+ * itself chooses its root.
  */
 export const parseRoot = (root: string): WindowsRoot | Fault => {
   if (typeof root !== "string") return invalidPath("it is not a string")

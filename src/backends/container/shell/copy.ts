@@ -210,7 +210,7 @@ const copyTo = Effect.fnUntraced(function* (
   })
 
   const entries = yield* survey(from, maxSurveyBytes)
-  // A program prints nothing while it copies a large file, so the session could mistake the shell for a stopped one.
+  // A program prints nothing while it copies a large file, so the session could mistake the shell for a stopped shell.
   if (entries === undefined || entries.some(({ kind, sizeBytes }) => kind === "file" && sizeBytes > maxBytes)) return undefined
   if (entries.some(({ kind }) => kind === "symlink")) {
     const { output, status } = yield* place.sendRequest({ call: "bulk_targets", arguments: [from], repeats: true })
