@@ -405,7 +405,7 @@ describe("a write that fails keeps the old content and leaves nothing behind", (
         )
         const fault = yield* faultOf(write(port, "f", bytes("new"), "replace"))
         assert.deepInclude(fault, { _tag: "IoError", code: "EIO" })
-        assert.include(fault["detail"], "is made")
+        assert.include(fault["detail"], "was made")
         assert.deepStrictEqual(tree(root), { f: "new" })
       })
   )

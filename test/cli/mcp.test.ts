@@ -197,7 +197,7 @@ describe("mcp", () => {
         [["--deny", ".env,*.pem"], 2, "deny"],
         [["--deny", "logs//x.log"], 2, "empty segment"],
         [["--deny", "./logs/."], 2, "segment"],
-        [["--deny", "logs/**.log"], 2, "beside other signs"],
+        [["--deny", "logs/**.log"], 2, "next to other characters"],
         [["--deny", "logs\\x.log"], 2, "directories are separated"],
         [["--deny", "{*.pem,logs/*}"], 2, "anchors"],
         [["--deny", "{.env"], 2, "not closed"],

@@ -112,7 +112,7 @@ describe("roots that the client lists, without --root", () => {
       for (const [index, why] of [
         "the whole machine",
         "a home directory",
-        "holds a home directory",
+        "contains a home directory",
         "no such directory",
         "not a directory",
         "not a file of this machine",
@@ -319,7 +319,7 @@ describe("home directories and the whole machine", () => {
       for (const [cwd, args, why] of [
         ["/", ["--root", "."], "the whole machine"],
         [home, ["."], "a home directory"],
-        [home, ["--root", top], "a directory that holds a home directory"],
+        [home, ["--root", top], "a directory that contains a home directory"],
         [top, ["app", "home"], "a home directory"],
         ["/", ["--http", "0"], "the whole machine"],
         ["/", ["--backend", "memory", "--root", "/"], "the whole machine"],

@@ -60,9 +60,9 @@ describe("a client of the official SDK over standard input and output", () => {
 })
 
 it.each([
-  ["[", '"[": "[" is not closed; write "\\[" for the sign itself'],
+  ["[", '"[": "[" is not closed; write "\\[" for the character itself'],
   ["./", "it is blank"],
-  ["src/**.env", '"src/**.env": "**" beside other signs stays in one directory; write "**/*" for any depth']
+  ["src/**.env", '"src/**.env": "**" next to other characters stays in one directory; write "**/*" for any depth']
 ])("mcp refuses the invalid glob %s before it answers", async (glob, detail) => {
   const server = spawn(process.execPath, args("--deny", glob), { env })
   const said = { out: "", err: "" }

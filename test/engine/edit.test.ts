@@ -163,7 +163,7 @@ describe("line endings", () => {
   })
 
   it("a CRLF does not match an LF, and the error says so", () => {
-    assert.match(why("one\ntwo\n", "one\r\ntwo\r\n"), /lines 1-2 .*line endings, LF in the file and CRLF in it/)
+    assert.match(why("one\ntwo\n", "one\r\ntwo\r\n"), /lines 1-2 .*line endings, LF in the file and CRLF in the edit/)
   })
 
   it.prop(
@@ -308,16 +308,16 @@ describe("the error of an edit without a match names the nearest text and the di
     [
       "one different line among equal lines",
       "\tif (a) {\n\t\treturn c\n\t}",
-      /nearest .*lines 4-6, with 2 of its 3 lines: on line 5 .*return b.*return c/
+      /most similar .*lines 4-6, with 2 of its 3 lines: on line 5 .*return b.*return c/
     ],
-    ["another word", "function foo(a, b, c) {", /most like it is line 3/],
+    ["another word", "function foo(a, b, c) {", /most similar line is line 3/],
     [
       "line numbers of a listing",
       "   8 | \treturn a + b\n   9 | }",
       /begin with line numbers; without these it occurs on line 8/
     ],
     ["a missing newline at the end of the file", "a + b\n}\n", /ends on line 9 without a newline/],
-    ["no similar text", "qwertz uiop", /nor anything much like it/],
+    ["no similar text", "qwertz uiop", /the file has no similar text/],
     ["only white space", " \t \t ", /only white space/]
   ]
   it.each(cases)("%s", (_, oldText, expected) => {

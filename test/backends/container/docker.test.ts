@@ -214,7 +214,7 @@ describe("docker", () => {
         assert.strictEqual(error._tag, "Unavailable")
         assert.include(
           error.message,
-          `cannot run ${JSON.stringify(engine)}: it is missing, not executable by this user, or inside a served directory`
+          `cannot run ${JSON.stringify(engine)}: it is missing, not executable by this user, or inside the root of an open filesystem`
         )
         assert.include("hint" in error ? error.hint : "", "absolute path of podman, docker or nerdctl")
       }
@@ -346,7 +346,7 @@ describe("docker", () => {
           finding(hostDirectory, true)
         )
       )
-      assert.include(error.message, "whose entries inside a served directory do not count")
+      assert.include(error.message, "entries inside the root of an open filesystem are ignored")
       assert.isFalse(Fs.existsSync(join(self.place, "executed")))
     })
   )
