@@ -74,7 +74,10 @@ const adviceByReason: Readonly<Record<HostMount.MountError["reason"], readonly [
   missing: [exitCodeOf("NotFound"), "A SOURCE is relative to the current directory; if its name has a colon, give a TARGET."],
   invalid: [usageErrorCode, "Give --mount SOURCE:TARGET, with a TARGET below the root."],
   budget: [exitCodeOf("LimitExceeded"), "Mount a part of that directory."],
-  unreadable: [exitCodeOf("AccessDenied"), "Check the permissions of that file, or mount a part without it."],
+  unreadable: [
+    exitCodeOf("AccessDenied"),
+    "Check the permissions of that file, or mount a part of the directory without that file."
+  ],
   changed: [systemErrorCode, "Try again when no program writes to that file."]
 }
 
@@ -207,7 +210,7 @@ export const refuseOutsideDirectories = (directories: ReadonlyArray<Directory>):
         : Effect.fail(
             refused(
               `${tool} was refused: ${JSON.stringify(outsideAccess.path)} is in none of the served directories.`,
-              `Begin the path with one of them: ${names.join(", ")}.`
+              `Begin the path with one of the served directories: ${names.join(", ")}.`
             )
           )
     }

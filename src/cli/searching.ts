@@ -14,7 +14,7 @@ import * as humanise from "./humanise.ts"
 import { errorStyle } from "./look.ts"
 import { Screen } from "./screen.ts"
 
-// Reports the files that a search skipped on standard error. Without this list "nothing found" would be misleading.
+// Reports, on standard error, the files that a search skipped. Without this report, "nothing found" would be misleading.
 
 interface SkippedFiles {
   readonly onSkip: (path: string, why: "ignored" | "binary" | "tooLarge" | "unreadable") => void
@@ -68,8 +68,8 @@ const kinds = ["file", "directory", "symlink", "other"] as const
 const escapeGlob = (name: string): string => name.replace(/[\\*?[\]{}()!+@|^]/g, String.raw`\$&`)
 
 /**
- * Tests whether a search of the path applies gitignore rules. It does not apply them if they exclude the path itself or a
- * directory above.
+ * Tests whether a search of the path applies gitignore rules. A search ignores the rules if they exclude the path itself or a
+ * directory above it.
  */
 export const appliesGitignore = (fs: Algebra, given: string): Effect.Effect<boolean> => {
   const path = FsPath.parse(given)

@@ -168,7 +168,7 @@ const firstItems = <A>(items: ReadonlyArray<A>, maxItems: number, line: (item: A
 const failureOf = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsError | undefined, never, R> =>
   Effect.match(self, { onFailure: (error) => error, onSuccess: () => undefined })
 
-/** The limits of the copy. They keep the tour of a home directory short, and its copy small enough for the memory. */
+/** The limits of the copy, so that the copy of a home directory fits in memory and its tour stays short. */
 const upTo = { files: 20_000, bytes: 256 * 1024 * 1024 }
 
 const writeDemonstration = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, directory: string) {

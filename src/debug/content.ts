@@ -17,8 +17,8 @@ import { type DebugError, makeDebugError, toFileError } from "./errors.ts"
 import type { FileContent } from "./model.ts"
 import { partOfLine } from "./partOfLine.ts"
 
-// Splits a large text into parts that a page shows one at a time, with line numbers. A part ends at the end of a line, except
-// within a line that is longer than a part.
+// Splits a large text into parts that a page shows one at a time, with line numbers. A part ends at the end of a line, unless
+// the line is longer than a part.
 
 /** The beginning of each part: its byte offset, and the number of its first line, counted from 1. */
 interface Index {
@@ -44,7 +44,7 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
     }
     const take = (chunk: Uint8Array): void => {
       for (let at = 0; at < chunk.length;) {
-        // Begin another part only if more bytes follow.
+        // The part is full. Begin another part here, because more bytes follow.
         if (size + at === offsets.at(-1)! + maxPart) beginPart()
         const stop = Math.min(chunk.length, offsets.at(-1)! + maxPart - size)
         for (
@@ -98,8 +98,8 @@ const indexesByTree = new WeakMap<object, Map<string, CachedIndex>>()
 const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
 
 /**
- * Returns the index of a file. The index is cached until the size or the time of the file changes. `tree` identifies the tree
- * of the file in the cache, because several filesystems can show the same tree.
+ * Returns the index of a file. The index is cached until the size or the time of the file changes. The cache key includes
+ * `tree`, the identity of the file's tree, because several filesystems can show the same tree.
  */
 const cachedIndexOf = (
   fs: Algebra,
@@ -204,7 +204,10 @@ const languages: Readonly<Record<string, string>> = {
 
 const endingOf = (path: string): string => /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ""
 
-/** Returns the language for the extension of the path. `hasOwn` excludes extensions such as "constructor". */
+/**
+ * Returns the language for the extension of the path. `hasOwn` prevents matches with inherited properties such as
+ * "constructor".
+ */
 const languageOf = (path: string): string | undefined => {
   const ending = endingOf(path)
   return Object.hasOwn(languages, ending) ? languages[ending] : undefined
@@ -242,7 +245,7 @@ type ContentFields = Pick<FileContent, "kind" | "media_type" | "media_name" | "e
 interface RequestedPart {
   readonly part?: number | undefined
   readonly line?: number | undefined
-  /** The identity of the tree in the cache of text parts. @default the filesystem */
+  /** The identity of the tree, as the key of the cache of text parts. @default the filesystem */
   readonly tree?: object | undefined
 }
 
@@ -316,7 +319,7 @@ const describePart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, {
   }
 })
 
-/** Returns the path, or an error if it is not spelled as in the tree. Each file therefore has exactly one valid spelling. */
+/** Returns the path, or an error if the path is not spelled as in the tree. Each file has exactly one valid spelling. */
 const checkPath = (path: string): FsPathModule.FsPath | DebugError => {
   const parsed = FsPathModule.parse(path)
   return parsed === path && parsed !== FsPathModule.root

@@ -55,7 +55,7 @@ export const stat = subcommand(
 bytes. The flag --if-match of write, edit and rm compares the version, so that no change of others is overwritten.`,
     examples: [
       ["README.md", "A file"],
-      ["--json README.md | jq -r .version", "Only its version"]
+      ["--json README.md | jq -r .version", "Only the version of the file"]
     ]
   },
   { paths: flags.paths("The files or directories") },

@@ -46,8 +46,8 @@ interface MatchFormat {
 }
 
 /**
- * Arranges matches and context lines in order. The lines after a match are kept until the next match is known, because that
- * match may be one of them.
+ * Arranges matches and context lines in order. Keeps the lines after a match until the next match is known, because one of
+ * these lines may be the next match.
  */
 const arrangeMatches = (
   matchFormat: MatchFormat,
@@ -240,7 +240,7 @@ Binary files and files that git ignores are not, unless a path names them. The l
 A terminal shows matches grouped by file; a pipe gets path:line:text. A pattern that begins with - goes after --.`,
     examples: [
       ["'TODO|FIXME'", "In all files that git does not ignore"],
-      ["-i readme docs README.md --glob '*.md' -C 2", "In some files of a directory and one more, with two lines around"],
+      ["-i readme docs README.md --glob '*.md' -C 2", "In the Markdown files of docs and in README.md, with two lines around"],
       ["-F 'a.b(' --files", "Plain text; only the names of the files"],
       ["'^import' --count --json", "The number of matches in each file, as JSON"]
     ]

@@ -163,7 +163,7 @@ const Rows = () => {
         if (node !== undefined) choose(node)
         break
       default:
-        // Any letter continues a name, but a letter that is a shortcut of the page does not begin one.
+        // Any letter can continue a name, but a letter that is a shortcut of the page cannot begin a name.
         if (!/^[\p{L}\p{N}._-]$/u.test(event.key)) return
         if (event.timeStamp - typedPrefix.current.at >= 800 && keys.value.some(({ key }) => key === event.key)) return
         typeAhead(event.key, event.timeStamp)

@@ -44,7 +44,7 @@ const ask = (requestedAt: string | undefined): void => {
 effect(() => {
   const [requestedAt, known, turn] = [at.value, version.value, retries.value]
   if (known === 0 && turn === 0) return
-  // Do not cancel the current request. If files change all the time, no response would ever arrive.
+  // Do not cancel the current request. Otherwise no response would ever arrive while files change all the time.
   if (currentRequest?.at === requestedAt && currentRequest !== undefined) currentRequest.isOutdated = true
   else {
     currentRequest?.abort.abort()

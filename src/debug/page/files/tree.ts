@@ -8,7 +8,7 @@ export interface Node {
   readonly name: string
   readonly path: string
   readonly kind: "file" | "directory" | "symlink" | "other"
-  /** The depth, from 1; 0 for the root. */
+  /** The number of directories above the node; 0 for the root. */
   readonly depth: number
   readonly parent: Node | undefined
   size: number
@@ -97,7 +97,7 @@ export const rowsOf = (tree: Tree, open: Pick<ReadonlySet<string>, "has">): Read
 }
 
 /**
- * Returns the directories that are open at first. In a small tree, these are all directories; in a large tree, the chain of
+ * Returns the directories that are open at first. In a small tree, all directories are open; in a large tree, the chain of
  * directories with a single entry.
  */
 export const initiallyOpen = (tree: Tree): ReadonlySet<string> => {

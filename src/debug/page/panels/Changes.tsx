@@ -125,7 +125,7 @@ export const Changes = () => {
   const openRow = (index: number): void => go(hrefTo(rows[index]!.path), { replace: true })
   const focus = useFocus(chosen?.path, position)
   useListKeys("changed file", rows.length, position, openRow)
-  // On a wide screen, open the first file at once, before the user can select another.
+  // On a wide screen, open the first file before the user can select another file.
   const first = rows[0]?.path
   useLayoutEffect(() => {
     if (path === "" && first !== undefined && !isNarrow) go(hrefTo(first), { replace: true })

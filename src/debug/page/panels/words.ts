@@ -52,7 +52,7 @@ export const formatAgo = (millis: number, now: number): string => {
   return seconds < 0 ? `in ${text}` : `${text} ago`
 }
 
-/** Tests whether a message is only the size of the original message, which is not worth showing. */
+/** Tests whether a message is only the size of the original message. Such a message is not shown. */
 export const isOnlySize = (message: string): boolean => /^\d+ characters$/.test(message)
 
 export const formatDuration = (millis: number): string => {

@@ -257,7 +257,7 @@ const tabs = computed(() => {
   const shownMeta = meta.value
   const counts: Record<View, readonly [count: number | undefined, lacking: string]> = {
     files: [shownTree.value?.tree.files.length, "There are no files."],
-    // The number of changes is unknown, because only the number of snapshots is known.
+    // The server sends the number of snapshots, but not the number of changes.
     changes: [shownMeta?.snapshots === 0 ? 0 : undefined, "There is no snapshot to compare."],
     events: [shownMeta?.events, "No tool calls are recorded."],
     slices: [shownMeta?.slices, "There are no slices of a session."],
