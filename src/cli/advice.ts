@@ -1,4 +1,6 @@
-/** The advice for every filesystem error. The message of an error says what happened; the advice says what to do next. */
+/**
+ * The advice for every filesystem error. The message of an error describes the failure, and the advice describes the next step.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"

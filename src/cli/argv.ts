@@ -1,7 +1,8 @@
 /**
- * Rewrites arguments to the form `--flag=value`, so that effect/cli parses them as users expect. Users write `-C2` for `-C 2`,
- * expect `--old -x` to take `-x` as its value, and expect `-i 1` to search for 1. In effect/cli a boolean flag may take the
- * next word as its value, and no flag takes a word that begins with a dash. This module also replaces flags of similar tools.
+ * Rewrites arguments to the form `--flag=value`, so that effect/cli parses the arguments as users expect. Users write `-C2` for
+ * `-C 2`, expect `--old -x` to take `-x` as its value, and expect `-i 1` to search for 1. In effect/cli a boolean flag may take
+ * the next word as its value, and no flag takes a word that begins with a dash. This module also replaces flags of similar
+ * tools.
  */
 import type { CommandDescriptor, FlagDescriptor } from "effect/cli/Completions"
 

@@ -1,6 +1,6 @@
 /**
- * Reports failures. A failure is written to standard error, as a sentence that says what happened and a hint that says what to
- * do next, or as one JSON document. The exit code tells the kind of failure.
+ * Reports failures. A failure is written to standard error, either as a message with a hint or as one JSON document. The exit
+ * code gives the kind of failure.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"

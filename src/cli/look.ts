@@ -141,8 +141,8 @@ const ansi =
     !colors || text === "" ? text : `\u001b[${open}m${text}\u001b[${close}m`
 
 /**
- * Returns the mark to print after a name, by kind of entry. In piped output only directories have a mark, the slash, which a
- * path may contain.
+ * Returns the mark to print after a name, by kind of entry. In piped output only directories have a mark, a slash, because a
+ * path may end with a slash.
  */
 const kindMarks = (isTerminal: boolean): Readonly<Record<Kind, string>> => ({
   file: "",
@@ -178,5 +178,5 @@ const makeStyle = (colors: boolean, isTerminal: boolean): TextStyle => {
 
 export const styleFor = (screen: ScreenShape): TextStyle => makeStyle(screen.colors, screen.isTerminal)
 
-/** Returns the style for standard error. Its text is for people, even if it is redirected. */
+/** Returns the style for standard error. Text on standard error is for people, even if the stream is redirected. */
 export const errorStyle = (screen: ScreenShape): TextStyle => makeStyle(screen.errorColors, true)

@@ -64,7 +64,7 @@ const tour = Command.make("tour", {}, () => showTour).pipe(
 glob, grep, an edit and its difference, a conflict, a typed failure. Nothing on disk is changed.`,
     examples: [
       ["", "On the current directory"],
-      ["--root ~/src/project", "On another one"]
+      ["--root ~/src/project", "On another directory"]
     ]
   }),
   Command.provideEffect(Recovery, () => fullRecovery),
@@ -102,7 +102,7 @@ The commands work on the disk, or on a copy in memory that leaves the disk uncha
 
 /**
  * The services that effect/cli requires for prompts and file arguments. This program uses neither prompts nor file arguments.
- * Its paths are relative to the root, so effect/cli must not resolve them.
+ * Paths are relative to the root, so effect/cli must not resolve them.
  */
 const unusedServices = Layer.mergeAll(
   FileSystem.layerNoop({}),

@@ -23,8 +23,8 @@ export interface McpServeInput {
   readonly readBeforeWrite: boolean
   readonly structured: boolean
   /**
-   * True to offer snapshots, and to fail if snapshots are impossible. If `undefined`, snapshots are offered if they are
-   * possible and the chosen tools include them.
+   * True to offer snapshots, and to fail if snapshots are impossible. `undefined` offers snapshots if they are possible and the
+   * chosen tools include them.
    */
   readonly snapshots: boolean | undefined
   readonly anyRoot: boolean

@@ -218,7 +218,7 @@ const serveRoots = Effect.fnUntraced(function* (quick: McpArguments, version: st
 const needsOtherBackend = ({ backend, container, mounts = [] }: McpArguments): boolean =>
   (backend !== "memory" && mounts.length > 0) || (container?.image ?? container?.rootfs) !== undefined
 
-/** Serves the given roots or, without given roots, those of the client. Returns when the client disconnects. */
+/** Serves the given roots or, without given roots, the roots of the client. Returns when the client disconnects. */
 export const serving = (quick: McpArguments, versioned: Versioned) =>
   Effect.gen(function* () {
     const { backend, input, roots } = quick

@@ -27,7 +27,9 @@ export interface ScreenShape {
   /** Writes to standard output. Completes when the stream has accepted the content. */
   readonly write: (content: string | Uint8Array) => Effect.Effect<void, OutputFailed>
   readonly warn: (line: string) => Effect.Effect<void>
-  /** Writes unchanged bytes to standard error. Completes when the stream has accepted them, or the reader has gone. */
+  /**
+   * Writes bytes unchanged to standard error. Completes when the stream has accepted the bytes, or when its reader has gone.
+   */
   readonly writeError: (bytes: Uint8Array) => Effect.Effect<void>
   /** Shows a status line, which the next output or status replaces. "" removes the line. */
   readonly status: (line: string) => Effect.Effect<void>

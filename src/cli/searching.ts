@@ -77,7 +77,7 @@ export const appliesGitignore = (fs: Algebra, given: string): Effect.Effect<bool
   const ownPattern = `/${escapeGlob(FsPath.name(path))}`
   return fs.glob(ownPattern, { path: FsPath.parent(path), kinds, gitignore: true, maxMatches: 1 }).pipe(
     Effect.map(({ matches }) => matches.length > 0),
-    // If this fails, the search will report the error of the path.
+    // If the test fails, the search will report the error of the path.
     Effect.orElseSucceed(() => true)
   )
 }
@@ -93,7 +93,10 @@ interface SearchBases {
   readonly bases: ReadonlyArray<SearchBase>
   /** True if one base lies in another, so that matches are not in path order. */
   readonly isNested: boolean
-  /** The failure of the first path that cannot be searched. It has been reported already. */
+  /**
+   * The failure of the first path that cannot be searched. The failure has been reported already. `undefined` if all paths can
+   * be searched.
+   */
   readonly failed: Quit | undefined
 }
 
@@ -102,7 +105,7 @@ const keyOf = ({ isDirectory, path }: SearchBase): string => (path === FsPath.ro
 const covers = (self: SearchBase, that: SearchBase): boolean =>
   self !== that && FsPath.isWithin(self.path, that.path) && (that.gitignore || !self.gitignore)
 
-/** Returns the paths that can be searched, without duplicates, and reports the others. */
+/** Returns the paths that can be searched, without duplicates, and reports all other paths. */
 export const searchBases = Effect.fnUntraced(function* (fs: Algebra, paths: ReadonlyArray<string>, gitignore: boolean) {
   const found = new Map<FsPath.FsPath, SearchBase>()
   const statAll = forEachPath(paths, (given) =>

@@ -1,6 +1,6 @@
 /**
- * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. Its name contains the
- * name of the root and a hash of its path, so that every command for this root finds it.
+ * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. The name of the store
+ * contains the name and a hash of the path of the root, so that every command for the root finds the store.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -60,12 +60,12 @@ const maxNameCharacters = 40
 /** Returns the name of a store, such as `notes-0123456789abcdef`. */
 const storeName = (root: string, baseName = basename(root)): string => {
   const name = baseName.replace(/[^\p{L}\p{N}._-]/gu, "_")
-  // Do not use node:crypto. It takes 8 ms to load, and a server computes this name when it starts.
+  // Do not use node:crypto, which takes 8 ms to load. A server computes this name when it starts.
   const hash = new Sha("sha256").update(root).digest("hex").slice(0, 16)
   return `${name === "" ? "root" : Array.from(name).slice(0, maxNameCharacters).join("")}-${hash}`
 }
 
-/** Returns the name of the store. Several directories together have one store, whatever their order. */
+/** Returns the name of the store. Several directories together have one store, which does not depend on their order. */
 const nameOf = (top: string, directories: ReadonlyArray<Directory> | undefined): string => {
   if (directories === undefined) return storeName(top)
   const sorted = directories.map(({ name, path }) => [name, resolveLinks(path)] as const).sort()
@@ -201,7 +201,9 @@ export const noSnapshots = (store: string | undefined) =>
 const noSnapshotError = (line: CommandLine): Complaint =>
   unknownError("there is no snapshot of this root yet", `Take a snapshot: ${line("snapshot")}`)
 
-/** Returns the snapshot that the text names. If no snapshot matches, the caller's hint can say what else the text may mean. */
+/**
+ * Returns the snapshot that the text names. If no snapshot matches, the caller's hint can explain another meaning of the text.
+ */
 export const chooseSnapshot = Effect.fnUntraced(function* <R = never>(
   { line, snapshots }: Store,
   text: string,

@@ -79,7 +79,7 @@ export const baseCommand = Command.make(program).pipe(
         () => "the name of a file, not blank"
       )
     ),
-    // `run` has applied this flag before the arguments are parsed, because usage errors have colours too.
+    // `run` applies this flag before the arguments are parsed, because usage errors have colours too.
     color: Flag.Literals("color", ["auto", "always", "never"]).pipe(
       Flag.withDescription("Whether to use colours; without a value: always"),
       Flag.withMetavar("WHEN"),

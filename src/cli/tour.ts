@@ -68,7 +68,7 @@ const isShowable = (line: string): boolean => line.trim().length >= 3 && line.le
 const findUniqueLine = (text: string): string | undefined =>
   text.split(/\r?\n/).find((line) => isShowable(line) && text.split(line).length === 2)
 
-/** Finds a passage to edit in README.md or, if there is none, in the first text file that has one. */
+/** Finds a passage to edit, first in README.md and then in other text files. Returns `undefined` if there is none. */
 const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: ReadonlyArray<GlobMatch>) {
   const small = files.filter(({ sizeBytes }) => (sizeBytes ?? 0) <= maxEditableBytes)
   const candidates = [...small.filter(({ path }) => path === "README.md"), ...small].slice(0, maxCandidateFiles)

@@ -66,7 +66,10 @@ export const copyTree = Effect.fnUntraced(
       yield* to.setAttributes(path, { mode, modifiedAt })
     })
 
-    /** The files and bytes of all started reads. A file is counted before its read, so that concurrent reads count too. */
+    /**
+     * The numbers of files and bytes of all started reads. A file is counted before its read, so that concurrent reads count
+     * too.
+     */
     const plannedUsage = { files: 0, bytes: 0 }
     const reserveIfFits = (size: number): boolean => {
       if (options.upTo === undefined) return true

@@ -1,6 +1,6 @@
 /**
- * Functions that read a dump: the sessions in a `.jsonl` file and the files in its archive. They work without a server and
- * without the definitions of the slices, and return the plain JSON of `Model`.
+ * Functions that read a dump: the sessions in a `.jsonl` file and the files in its archive. The functions work without a server
+ * and without the definitions of the slices, and return the plain JSON of `Model`.
  *
  * The path of a dump is the path of its `.jsonl` file, of its `.fs.zip` file, or of a directory of dumps. A directory means its
  * newest dump. These functions never write a file.
@@ -132,8 +132,7 @@ export const items = (
   withSessions(path, ({ sessions }) => Said.sliceOf(sessions, slice, options.session)?.all ?? [])
 
 /**
- * Returns those items in the logs of all sessions that have a time, oldest first. Most items are calls of tools
- * (`ToolEvents.log`).
+ * Returns the items with a time from the logs of all sessions, oldest first. Most items are calls of tools (`ToolEvents.log`).
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
  * The server of the debug view, which shows a dump or a workspace as a page and through an HTTP API. The server listens only on
- * a loopback address, and answers only requests to that address. It never changes the source.
+ * a loopback address, and answers only requests to that address. The server never changes the source.
  *
  * @since 0.1.0
  */
@@ -49,8 +49,8 @@ export interface DumpSource {
 export interface WorkspaceSource {
   readonly filesystem: Algebra
   /**
-   * The snapshots, or an effect that returns them. The effect runs at each request, and returns `undefined` while there are no
-   * snapshots. @default none
+   * The snapshots, or an effect that returns the snapshots. The effect runs at each request, and returns `undefined` while
+   * there are no snapshots. @default none
    */
   readonly snapshots?: Operations | Effect.Effect<Operations | undefined, SnapshotError> | undefined
   /** The title of the page. @default the last segment of the root's path */

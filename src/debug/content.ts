@@ -1,6 +1,6 @@
 /**
- * Describes the content of one file, up to the size that a page can show. Text is returned as text, other content as base64.
- * The bytes of a file, not its name, determine whether it is text.
+ * Describes the content of one file, up to the size that a page can show. Text is returned as text, and other content as
+ * base64. A file counts as text by its bytes, not by its name.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -70,7 +70,7 @@ const isContinuation = (byte: number | undefined): boolean => byte !== undefined
 /** The largest number of bytes in a UTF-8 character after the first byte. */
 const maxContinuationBytes = 3
 
-/** Reads one part as UTF-8. A character that crosses the end of a part belongs to the next part. */
+/** Reads one part as UTF-8. A character on the boundary of two parts belongs to the second part. */
 export const read = (fs: Algebra, path: FsPath, { offsets, size }: Index, part: number): Effect.Effect<string, FsError> => {
   const begin = offsets[part]!
   const end = offsets[part + 1] ?? size
@@ -128,7 +128,10 @@ const MiB = 1024 * 1024
 /** The largest text that is shown at once, in bytes. */
 const maxTextBytes = 8 * MiB
 
-/** The largest text that is shown in parts, in bytes. Its lines must be counted before the first part is shown. */
+/**
+ * The largest text that is shown in parts, in bytes. The lines of the whole text must be counted before the first part is
+ * shown.
+ */
 const maxIndexedBytes = 2048 * MiB
 
 export const maxBinaryBytes = 16 * MiB
@@ -332,7 +335,7 @@ const linkAt = (fs: Algebra, path: FsPathModule.FsPath): Effect.Effect<string | 
     ? Effect.succeed(undefined)
     : Effect.catch(fs.port.links.read(path), () => Effect.succeed(undefined))
 
-/** Describes a file or link of a filesystem. Fails with `missing` for anything else. */
+/** Describes a file or link of a filesystem. Fails with `missing` for all other entries. */
 export const describePath = (
   fs: Algebra,
   givenPath: string,

@@ -233,14 +233,14 @@ export const FileContent = Schema.Struct({
 export type FileContent = typeof FileContent.Type
 
 /**
- * The change of one path.
+ * A changed path, and the kind of its change.
  *
  * @since 0.1.0
  */
 export const DiffEntry = Schema.Struct({
   change: Schema.Literals(["added", "modified", "deleted", "renamed"]),
   path: Schema.String,
-  /** The old path of a renamed file. */
+  /** The old path of a renamed file; absent for other changes. */
   from_path: Schema.optionalKey(Schema.String),
   kind: Schema.Literals(["file", "directory", "symlink", "other"]),
   size_before: Schema.optionalKey(Count),

@@ -195,7 +195,7 @@ FILE.contents. A journal belongs to one root, because paths of two roots in one 
     examples: [
       ["show ../work.journal --changes", "The changes"],
       ["undo ../work.journal --to 0 --dry-run", "The changes that an undo of everything would make"],
-      ["verify ../work.journal", "Check that it is undamaged"]
+      ["verify ../work.journal", "Check that the journal is undamaged"]
     ]
   })
 )

@@ -28,7 +28,7 @@ const reportContinuation = Effect.fnUntraced(function* (
 ) {
   if (!result.truncated) return
   const { yellow } = errorStyle(yield* Screen)
-  // If the result has no cursor, no --after can continue the search.
+  // Without a cursor, `--after` cannot continue the search.
   const continueHint = result.next === undefined || max === 0 ? "" : `; continue with --after ${quote(result.next)}`
   yield* writeRemark(`${yellow("more:")} there are more results than --max allows${continueHint}`, {
     truncated: true,
@@ -36,7 +36,7 @@ const reportContinuation = Effect.fnUntraced(function* (
   })
 })
 
-// Formats matches. A terminal shows them grouped by file with line numbers. A pipe gets one line for each match, with path,
+// Formats matches. A terminal shows matches grouped by file, with line numbers. A pipe gets one line for each match, with path,
 // line number and text. Shared context lines are shown once, and gaps are marked.
 
 interface MatchFormat {
@@ -309,7 +309,7 @@ A terminal shows matches grouped by file; a pipe gets path:line:text. A pattern 
       const page = yield* firstMatches(fs, pattern, { ...options, maxMatches: max }, bases).pipe(searching)
       yield* print(Stream.fromArray(page.matches))
       yield* skipped.report(page.skipped)
-      // If matches are not in path order, no cursor can describe which matches were returned.
+      // If matches are not in path order, a cursor cannot describe the position of the last match.
       yield* reportContinuation(isNested ? { truncated: page.truncated } : page, max)
     }
     if (screen.isTerminal && !json && totals.matches > 0) yield* screen.warn(errorStyle(screen).dim(formatTotals()))

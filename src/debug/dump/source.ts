@@ -1,6 +1,6 @@
 /**
- * Serves a dump, and the other dumps of its directory for comparison and switching. Each dump is opened once and closed after
- * use.
+ * Serves a dump, and the other dumps of its directory for comparison and switching. Each dump is opened once, and closed after
+ * its last use.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"

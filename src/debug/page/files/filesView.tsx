@@ -118,7 +118,7 @@ const Rows = () => {
     active.value = list[Math.max(0, Math.min(list.length - 1, next))]?.path
   }
 
-  /** Moves to the next row whose name begins with the typed letters. A pause begins a new name. */
+  /** Moves to the next row whose name begins with the typed letters. After a pause of 800 ms, a letter begins a new name. */
   const typeAhead = (letter: string, time: number): void => {
     const text = (time - typedPrefix.current.at < 800 ? typedPrefix.current.text : "") + letter.toLowerCase()
     typedPrefix.current = { text, at: time }

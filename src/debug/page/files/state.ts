@@ -52,7 +52,7 @@ effect(() => {
   }
 })
 
-/** The open directories. They remain open after live changes and reloads of the page. */
+/** The open directories. Directories remain open after live changes and reloads of the page. */
 const storedOpenDirectories = signal<ReadonlySet<string> | undefined>(undefined)
 const keyOf = (): string => `fs-algebra.open:${meta.value?.kind}:${meta.value?.path}`
 let keptKey = ""

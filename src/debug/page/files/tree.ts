@@ -1,5 +1,5 @@
 /**
- * The tree of files, made from the server's flat list. To be fast with 50,000 files, it sorts children only when their
+ * The tree of files, made from the server's flat list. To be fast with 50,000 files, the tree sorts children only when their
  * directory is opened. The filter converts each path to lower case once.
  */
 import type { TreeFile } from "../../model.ts"

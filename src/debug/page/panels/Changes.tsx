@@ -9,7 +9,7 @@ import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow }
 import { formatAgo, formatCount, millisOf, escapeLine } from "./words.ts"
 
 /**
- * The value of `with` in the address that means the current tree of the source. Without `with`, the comparison is with the
+ * The value of `with` in the address that means the current tree of the source. If `with` is absent, the comparison is with the
  * previous snapshot.
  */
 const currentSource = "itself"

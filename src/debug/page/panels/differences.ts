@@ -1,4 +1,4 @@
-/** Compares two texts by line. This is a separate module because tests load it without a browser. */
+/** Compares two texts by line. The comparison is a separate module, because tests load it without a browser. */
 import * as TextDiff from "effect/TextDiff"
 
 /** The step budget of one comparison. A comparison takes as many steps as lines times differences. */

@@ -17,7 +17,7 @@ export const useListKeys = (what: string, length: number, chosen: number, choose
     const list = document.activeElement?.closest(".panel-keys")
     choose(Math.max(0, Math.min(length - 1, index)))
     if (list === undefined || list === null) return
-    // Move the focus when the row exists, but not if the focus has left the list meanwhile.
+    // Move the focus when the row exists, unless the focus has left the list by then.
     const follow = (): void => {
       const { activeElement, body } = document
       if (activeElement !== body && !list.contains(activeElement)) return

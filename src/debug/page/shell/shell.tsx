@@ -36,7 +36,9 @@ const openHelp = (): void => {
 
 const shown: Readonly<Record<string, string>> = { Escape: "Esc", ArrowDown: "↓", ArrowUp: "↑" }
 
-/** Keys that work only while an element has the focus. They are not bound in `keys`, so the help lists them separately. */
+/**
+ * Keys that work only while an element has the focus. These keys are not bound in `keys`, so the help lists them separately.
+ */
 const others: ReadonlyArray<readonly [keys: ReadonlyArray<string>, does: string]> = [
   [["↑", "↓"], "In the tree: up and down"],
   [["→", "←"], "In the tree: open and close"],
