@@ -70,7 +70,7 @@ const resolveMount = ({ source, target }: MountFlag, directory: string): Resolve
 }
 
 const adviceByReason: Readonly<Record<HostMount.MountError["reason"], readonly [code: number, hint: string]>> = {
-  outside: [exitCodeOf("AccessDenied"), "A store of snapshots must not be changed; mount something else."],
+  outside: [exitCodeOf("AccessDenied"), "A store of snapshots must not be changed; mount another directory."],
   missing: [exitCodeOf("NotFound"), "A SOURCE is relative to the current directory; if its name has a colon, give a TARGET."],
   invalid: [usageErrorCode, "Give --mount SOURCE:TARGET, with a TARGET below the root."],
   budget: [exitCodeOf("LimitExceeded"), "Mount a part of that directory."],

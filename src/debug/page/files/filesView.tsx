@@ -344,7 +344,7 @@ const TreePane = ({ filter }: { readonly filter: RefObject<HTMLInputElement | nu
             {shownTree.value.filesystem === undefined ? (
               <p>{archiveProblem() ?? "This dump has no archive."}</p>
             ) : (
-              <p>It is empty.</p>
+              <p>There are no files to show.</p>
             )}
           </Empty>
         ) : list === undefined ? (

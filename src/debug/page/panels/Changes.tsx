@@ -60,7 +60,7 @@ const NoSnapshots = () => (
       <>
         <p>This view shows the differences from a snapshot, file by file.</p>
         <p>
-          <code>fs-algebra snapshot</code> takes a snapshot. Commands and tools that change files take their own.
+          <code>fs-algebra snapshot</code> takes a snapshot. Some commands and tools take snapshots before they change files.
         </p>
       </>
     ) : (

@@ -547,7 +547,7 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
           main.current?.focus()
         }}
       >
-        To the content
+        Skip to the content
       </a>
       <Header />
       <Banners />
