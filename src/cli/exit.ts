@@ -1,4 +1,4 @@
-/** The exit codes, their meanings, and the errors for each. The help, the error reports and the tests use this table. */
+/** The exit codes, their meanings and their errors. The help, the error reports and the tests use this table. */
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"

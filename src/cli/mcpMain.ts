@@ -157,7 +157,7 @@ const knownTools = (quick: McpArguments, screen: ScreenShape): EarlyTools | unde
   const { allow, deletes, deny, http, readOnly, snapshots, tools } = input
   const isKit = !tools.includes(",") && (tools === "all" || tools === "seven" || tools === "vfs")
   const isPlain =
-    // `mounts` is defined only if the full command line has parsed the arguments, which are then unusual.
+    // `mounts` is defined only if the full command line has parsed the arguments, because they are unusual.
     mounts === undefined &&
     backend !== "container" &&
     http === undefined &&

@@ -164,7 +164,7 @@ const escaped = (name: string): string => name.replace(/[\\*?[\]{}()!@+|,]/g, St
 const globsForDirectories = (glob: string, directories: ReadonlyArray<Directory>): ReadonlyArray<string> =>
   glob.includes("/") ? [glob, ...directories.map(({ name }) => `${escaped(name)}/${glob.replace(/^\/+/, "")}`)] : [glob]
 
-/** Returns the access rules. A file that may not be read cannot be changed either, so rules for reading are enough. */
+/** Returns the access rules. A file that must not be read cannot be changed either, so rules for reading are enough. */
 const accessOf = (
   { allow, deletes, deny }: McpServeInput,
   mountPoint: MountPoint,
@@ -187,8 +187,8 @@ const rules = (options: AccessOptions) =>
   })
 
 /**
- * Returns a predicate that is true for the paths that the recovery may change. The tools may change the same paths. If a glob
- * is invalid, the predicate is always false; the command reports the glob later.
+ * Returns a predicate that is true for the paths that the tools may change. The recovery may change only the same paths. If a
+ * glob is invalid, the predicate is always false; the command reports the glob later.
  */
 const permitsOf = (input: McpServeInput, options: AccessOptions): ((path: FsPath) => boolean) => {
   if (input.readOnly) return () => false
@@ -218,7 +218,7 @@ const makeRecovery = Effect.fnUntraced(function* (input: McpServeInput) {
   return yield* reportingRecovery(permitsOf(input, yield* accessOptionsOf(input)))
 })
 
-/** Tests whether a tool is offered. A tool is hidden if every call of it would be refused. */
+/** Tests whether a tool is offered. A tool is hidden if all its calls would be refused. */
 export const isOffered = ({ deletes }: McpServeInput, tool: AnyDefinition | { readonly name: string }): boolean =>
   deletes || !canRemove(tool)
 

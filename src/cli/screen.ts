@@ -1,6 +1,6 @@
 /**
- * The interface between commands and the process: its streams, terminal and directories. start.ts implements it for the process;
- * tests implement it in memory.
+ * The interface between commands and the process: streams, terminal and directories. start.ts implements the interface for the
+ * process; tests implement it in memory.
  */
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"

@@ -46,8 +46,8 @@ const withSessions = <A>(path: string, use: (dump: OpenDump) => A): Effect.Effec
 
 /**
  * Returns the path of the archive of a dump, or `undefined` if the dump has no archive. The archive is found by its hash, which
- * the `.jsonl` file contains, even if the dump was killed before it renamed the archive. Fails with DebugError `missing` if
- * there is no dump, and `unreadable` if its archive is missing.
+ * the `.jsonl` file contains, even if the dumping process was killed before it renamed the archive. Fails with DebugError
+ * `missing` if there is no dump, and `unreadable` if its archive is missing.
  *
  * @since 0.1.0
  */

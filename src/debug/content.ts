@@ -98,8 +98,8 @@ const indexesByTree = new WeakMap<object, Map<string, CachedIndex>>()
 const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
 
 /**
- * Returns the index of a file. The index is cached until the size or the time of the file changes. The cache key includes
- * `tree`, the identity of the file's tree, because several filesystems can show the same tree.
+ * Returns the index of the parts of a file. The index is cached until the size or the time of the file changes. The cache key
+ * includes `tree`, the identity of the file's tree, because several filesystems can show the same tree.
  */
 const cachedIndexOf = (
   fs: Algebra,

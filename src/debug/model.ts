@@ -140,7 +140,7 @@ export const DumpFile = Schema.Struct({
 export type DumpFile = typeof DumpFile.Type
 
 /**
- * The metadata of a tree: the number and size of its files, and its time.
+ * The metadata of a tree: the number and size of its files, and the time of the tree.
  *
  * @since 0.1.0
  */

@@ -83,7 +83,7 @@ export const entry = (position: number, signal?: Signal) => get<Model.JournalEnt
 
 /**
  * Listens until the returned function is called. `onState` reports whether the connection is open. A browser reconnects after a
- * connection breaks, but not if the server refuses it. In this case the function reconnects.
+ * connection breaks. If the server refuses a connection, only this function reconnects.
  */
 export const listen = (onEvent: (event: Model.LiveEvent) => void, onState: (isOpen: boolean) => void): (() => void) => {
   let source: EventSource

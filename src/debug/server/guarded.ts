@@ -60,7 +60,7 @@ const notAllowed = (methods: ReadonlyArray<string>) =>
     methods.join(", ")
   )
 
-/** Turns text responses into JSON. The framework sends text if it rejects a request before a route runs. */
+/** Turns a response with status 415 into JSON, because the framework sends this response as text. */
 const asJson = (answer: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
   answer.status === 415 ? failureResponse(415, "BadRequest", "the request body must be application/json") : answer
 

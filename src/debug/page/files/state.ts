@@ -87,7 +87,7 @@ effect(() => {
 const noDirectories: ReadonlySet<string> = new Set()
 export const openDirectories = computed(() => storedOpenDirectories.value ?? noDirectories)
 
-/** Opens or closes a directory and, with `all`, every directory below. */
+/** Opens or closes a directory and, with `all`, every directory below it. */
 export const toggle = (node: Node, isOpen = !openDirectories.value.has(node.path), all = false): void => {
   const next = new Set(openDirectories.value)
   const set = (each: Node): void => {
