@@ -47,7 +47,7 @@ export const directory = (description: string): Argument.Argument<string> =>
 export const ifMatch: Flag.Flag<string | null | undefined> = text(
   "if-match",
   "VERSION",
-  "Only if the file has this version (see stat); none means that the file does not exist"
+  "Only if the file has this version (see stat); none means that the file must not exist"
 ).pipe(Flag.map((version) => (version === "none" ? null : version)))
 
 export const exclude = repeated(

@@ -99,7 +99,7 @@ const why: Readonly<Record<HostMount.LeftOut["why"], string>> = {
   link: "it is a link",
   outside: "it leads out of the mounted directory",
   dangling: "its target does not exist",
-  loop: "it leads to a directory that contains it",
+  loop: "it leads to a directory that contains the link",
   other: "it is not a file, a directory or a link"
 }
 

@@ -73,7 +73,7 @@ const tail = journalSubcommand(
   {
     file,
     ...filters,
-    max: flags.natural("max", "N", "Begin with this many of the last entries (default: 10)").pipe(Flag.withAlias("n")),
+    max: flags.natural("max", "N", "The number of last entries to begin with (default: 10)").pipe(Flag.withAlias("n")),
     contents
   },
   onJournal(() => import("../journal/show.ts").then(({ tail }) => tail))
