@@ -186,6 +186,7 @@ const watching = (fs: Algebra): Effect.Effect<unknown, unknown> =>
 
 export const readings: ReadonlyArray<Case> = [
   reading("exists, stat, list", (fs) => Effect.all([fs.exists("d/e"), fs.stat("l"), fs.list("d")])),
+  reading("lstat, realPath", (fs) => Effect.all([fs.lstat("l"), fs.realPath("l")])),
   reading("read", (fs) => fs.read("big", { version: true })),
   reading("readString", (fs) => fs.readString("big")),
   reading("readBytes", (fs) => fs.readBytes("big", { offset: 5, limit: 66_000, version: true })),

@@ -61,10 +61,17 @@ const run = (fs: Algebra, command: Command): Effect.Effect<unknown, FsError | Un
   }
 }
 
+/** Removes the identity of a stat, which a journal does not contain. */
+export const withoutIdentity = <A>(value: A): Omit<A, "identity"> => {
+  if (typeof value !== "object" || value === null || !("identity" in value)) return value
+  const { identity, ...rest } = value
+  return rest as Omit<A, "identity">
+}
+
 /** Returns the result of a command as data, or the tag of its error. */
 export const outcome = (fs: Algebra, command: Command): Effect.Effect<unknown> =>
   Effect.match(run(fs, command), {
-    onSuccess: (value) => ({ value }),
+    onSuccess: (value) => ({ value: withoutIdentity(value) }),
     onFailure: (error) => ({ error: error._tag })
   })
 

@@ -114,7 +114,7 @@ export class BigIntStats extends Stats<bigint> {
  * Returns the Stats of an entry. There are no owners, devices, access times and change times: owners are 0, and the
  * other times are the modification time.
  */
-export const toStats = (stat: FileStat & { readonly identity?: string }, isBigInt: boolean): Stats | BigIntStats => {
+export const toStats = (stat: FileStat, isBigInt: boolean): Stats | BigIntStats => {
   const modified = stat.modifiedAt?.epochMilliseconds ?? 0
   const values = {
     dev: 1,

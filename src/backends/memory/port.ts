@@ -18,6 +18,7 @@ import type { Captured, Difference, MemoryHistory } from "../../port/history.ts"
 import { Buffer } from "../../runtime/buffer.ts"
 import * as Locks from "../../runtime/locks.ts"
 import { make as makeLocks } from "../../runtime/locks.ts"
+import { randomUUID } from "../../runtime/node.ts"
 import * as Content from "./content.ts"
 import { makeExplore } from "./explorer.ts"
 import * as Children from "./hashTrie.ts"
@@ -33,8 +34,8 @@ import {
   sizeOf
 } from "./tree.ts"
 
-// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks others nor
-// misses events. Without watchers, a change costs one comparison.
+// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks other watchers
+// nor misses events. Without watchers, a change costs one comparison.
 
 interface Watchers extends Listener {
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
@@ -78,7 +79,7 @@ const failNotFound = Effect.fail(notFound)
 const failNotADirectory = Effect.fail(notADirectory)
 const failDiskFull = Effect.fail(diskFull)
 
-const statOf = (node: Node, path: FsPath): FileStat => {
+const statOf = (node: Node, path: FsPath, identity: string): FileStat => {
   const { createdAt, kind, mode, modifiedAt } = node
   const stat = {
     path,
@@ -88,7 +89,8 @@ const statOf = (node: Node, path: FsPath): FileStat => {
     sizeBytes: sizeOf(node),
     createdAt,
     modifiedAt,
-    mode
+    mode,
+    identity
   }
   return kind === "symlink" ? { ...stat, isSymlink: true } : stat
 }
@@ -97,17 +99,26 @@ const absent = Effect.succeedSome(undefined)
 
 const versionOf = (content: Content.Content): Effect.Effect<string> => Effect.sync(() => Content.version(content))
 
-const handleOf = (file: File, path: FsPath): Handle => {
+/**
+ * Returns the function that identifies the entries of one tree. The tree has no hard links, so a path identifies an
+ * entry.
+ */
+const makeIdentityOf = (caseInsensitive: boolean): ((path: FsPath) => string) => {
+  let tree: string | undefined
+  return (path) => `${(tree ??= randomUUID())}:${caseInsensitive ? fold(path) : path}`
+}
+
+const handleOf = (file: File, path: FsPath, identity: string): Handle => {
   const { content } = file
   return {
-    stat: statOf(file, path),
+    stat: statOf(file, path, identity),
     read: (offset, length) => Effect.sync(() => Content.slice(content, offset, length)),
     version: versionOf(content)
   }
 }
 
-const wholeOf = (file: File, path: FsPath): Whole => ({
-  stat: statOf(file, path),
+const wholeOf = (file: File, path: FsPath, identity: string): Whole => ({
+  stat: statOf(file, path, identity),
   bytes: Content.view(file.content),
   isLent: true,
   get version() {
@@ -143,7 +154,7 @@ const makeCachedClock = (): ((clock: Clock.Clock) => DateTime.Utc) => {
   }
 }
 
-const makeReader = (get: MemoryTree["get"]) => {
+const makeReader = (get: MemoryTree["get"], identityOf: (path: FsPath) => string) => {
   const list: Backend["list"] = (path) =>
     Effect.suspend((): Effect.Effect<ReadonlyArray<Child>, Fault> => {
       const node = get(path)
@@ -160,7 +171,7 @@ const makeReader = (get: MemoryTree["get"]) => {
     Effect.suspend((): Effect.Effect<Handle, Fault> => {
       const node = get(path)
       if (node === undefined) return failNotFound
-      return node.kind === "file" ? Effect.succeed(handleOf(node, path)) : Effect.fail(notAFile)
+      return node.kind === "file" ? Effect.succeed(handleOf(node, path, identityOf(path))) : Effect.fail(notAFile)
     })
 
   const readLink = (path: FsPath): Effect.Effect<string, Fault> =>
@@ -174,7 +185,7 @@ const makeReader = (get: MemoryTree["get"]) => {
     stat: (path: FsPath): Effect.Effect<FileStat | undefined> =>
       Effect.sync(() => {
         const node = get(path)
-        return node && statOf(node, path)
+        return node && statOf(node, path, identityOf(path))
       }),
     list,
     open,
@@ -182,12 +193,12 @@ const makeReader = (get: MemoryTree["get"]) => {
     handlers: {
       Stat: ({ path }) => {
         const node = get(path)
-        return node === undefined ? absent : Effect.succeed(Option.some(statOf(node, path)))
+        return node === undefined ? absent : Effect.succeed(Option.some(statOf(node, path, identityOf(path))))
       },
       Read: ({ maxBytes, path }) => {
         const node = get(path)
         return node?.kind === "file" && node.content.length <= maxBytes
-          ? Effect.succeed(Option.some(wholeOf(node, path)))
+          ? Effect.succeed(Option.some(wholeOf(node, path, identityOf(path))))
           : Request.declined
       }
     } satisfies Request.Handlers
@@ -201,7 +212,8 @@ export const makeMemoryPort = (
 ): Backend => {
   const { caseInsensitive, relative, rules } = options
   const now = makeCachedClock()
-  const { handlers, list, open, readLink, stat } = makeReader(tree.get)
+  const identityOf = makeIdentityOf(caseInsensitive)
+  const { handlers, list, open, readLink, stat } = makeReader(tree.get, identityOf)
 
   const change = (run: (now: DateTime.Utc) => Fault | undefined): Effect.Effect<void, Fault> =>
     Effect.clockWith((clock): Effect.Effect<void, Fault> => {
@@ -217,7 +229,7 @@ export const makeMemoryPort = (
   ): Effect.Effect<FileStat, Fault> => {
     if (content === undefined) return failDiskFull
     const file = tree.write(path, content, mode, now(clock))
-    return isFault(file) ? Effect.fail(file) : Effect.succeed(statOf(file, path))
+    return isFault(file) ? Effect.fail(file) : Effect.succeed(statOf(file, path, identityOf(path)))
   }
 
   const write: Backend["write"] = (path, bytes, mode, how) => {
@@ -284,7 +296,7 @@ export const makeMemoryPort = (
 // comparison takes time proportional to the differences.
 
 const readOnly = Effect.fail(accessDenied("readOnly"))
-const foreignCapture = invalidArgument("captured", "this filesystem has not captured it")
+const foreignCapture = invalidArgument("captured", "it was not captured from this filesystem")
 
 interface Options {
   readonly caseInsensitive: boolean
@@ -297,7 +309,7 @@ const topOf = ({ root }: Captured): Directory => root as Directory
 const isEqual = (self: Content.Content, that: Content.Content): boolean =>
   self === that || (self.length === that.length && Buffer.compare(Content.view(self), Content.view(that)) === 0)
 
-/** Tests whether two nodes are the same. Times are not compared. */
+/** Tests whether two nodes are equal. Ignores their times. */
 const isSame = (self: Node, that: Node): boolean => {
   if (self.kind === "symlink") return that.kind === "symlink" && self.target === that.target
   if (self.kind !== that.kind || self.mode !== that.mode) return false
@@ -310,7 +322,7 @@ const inOrder = (differences: Array<Difference>, caseInsensitive: boolean): Read
 const view = (captured: Captured, { caseInsensitive, relative, rules }: Options): Backend => {
   const top = topOf(captured)
   const get = (path: FsPath): Node | undefined => find(top, caseInsensitive ? fold(path) : path)
-  const { handlers, list, open, readLink, stat } = makeReader(get)
+  const { handlers, list, open, readLink, stat } = makeReader(get, makeIdentityOf(caseInsensitive))
   return {
     info: { name: "InMemory", root: "/", caseSensitive: !caseInsensitive, readOnly: true, confinement: "virtual" },
     stat,

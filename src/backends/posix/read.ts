@@ -2,8 +2,8 @@
  * Opens and inspects files.
  *
  * A file is inspected before it is opened, because opening a FIFO would block, opening a device may have an effect, and
- * a symlink may lead elsewhere. The file is inspected again after it is opened, because only then nobody can replace it
- * any more.
+ * a symlink may lead elsewhere. The file is inspected again after it is opened, because an open file can no longer be
+ * replaced.
  */
 import { fileClosed, hardLinkRefused, notFoundBelowFile } from "../faults.ts"
 import * as DateTime from "effect/DateTime"
@@ -59,7 +59,10 @@ interface TransferCalls {
 
 export interface Progress {
   written: number
-  /** Writes at explicit positions from the beginning of the file, not at the position of the descriptor. @default false */
+  /**
+   * True to write at explicit positions from the beginning of the file, not at the position of the descriptor.
+   * @default false
+   */
   readonly isPositioned?: boolean
 }
 
@@ -160,8 +163,16 @@ const maxTimeMillis = 8_640_000_000_000_000
 const toTime = (millis: number): DateTime.Utc =>
   DateTime.makeUnsafe(Math.max(-maxTimeMillis, Math.min(maxTimeMillis, Math.floor(millis))))
 
-/** Creates a stat. Times are milliseconds since 1970; `mode` is absent if the disk has none. */
-export const statOf = (path: FsPath, kind: Kind, size: number, born: number, modified: number, mode?: number): FileStat => ({
+/** Creates a stat. Times are milliseconds since 1970; `mode` is absent if the disk has no modes. */
+export const statOf = (
+  path: FsPath,
+  kind: Kind,
+  size: number,
+  born: number,
+  modified: number,
+  mode?: number,
+  identity?: string
+): FileStat => ({
   path,
   kind,
   isFile: kind === "file",
@@ -171,11 +182,16 @@ export const statOf = (path: FsPath, kind: Kind, size: number, born: number, mod
   ...(born > 0 ? { createdAt: toTime(born) } : undefined),
   modifiedAt: toTime(modified),
   ...(mode === undefined ? undefined : { mode: mode & permissionBits }),
-  ...(kind === "symlink" ? { isSymlink: true } : undefined)
+  ...(kind === "symlink" ? { isSymlink: true } : undefined),
+  ...(identity === undefined ? undefined : { identity })
 })
 
+/** Returns the device and inode. Returns `undefined` if the inode is unknown, or too large to be exact as a number. */
+export const identityOf = ({ dev, ino }: Pick<Fs.Stats, "dev" | "ino">): string | undefined =>
+  ino !== 0 && Number.isSafeInteger(ino) ? `${dev}:${ino}` : undefined
+
 export const toStat = (path: FsPath, stats: Fs.Stats): FileStat =>
-  statOf(path, kindOf(stats), stats.size, stats.birthtimeMs, stats.mtimeMs, stats.mode)
+  statOf(path, kindOf(stats), stats.size, stats.birthtimeMs, stats.mtimeMs, stats.mode, identityOf(stats))
 
 export const inParent = <A>(
   confined: Confined,

@@ -8,7 +8,7 @@ import { list } from "../../engine/list.ts"
 import { nearestPaths } from "../../engine/nearest.ts"
 import * as Read from "../../engine/read.ts"
 import { statAt } from "../../engine/read.ts"
-import { resolve, resolveLink } from "../../engine/resolve.ts"
+import { resolve, resolveLink, storedSpelling } from "../../engine/resolve.ts"
 import * as Text from "../../engine/text.ts"
 import * as Version from "../../engine/version.ts"
 import * as Walk from "../../engine/walk.ts"
@@ -34,7 +34,9 @@ const resolveDirectory = (
         : Effect.fail(notADirectory)
   )
 
-export const entryOperations = (self: Caller): Pick<Algebra, "exists" | "stat" | "list" | "walk" | "watch"> => {
+export const entryOperations = (
+  self: Caller
+): Pick<Algebra, "exists" | "stat" | "lstat" | "realPath" | "list" | "walk" | "watch"> => {
   const { call, parse, port, run, callStream: streaming } = self
   const reportsSymlinks = port.rules?.symlinks === "report"
 
@@ -56,6 +58,12 @@ export const entryOperations = (self: Caller): Pick<Algebra, "exists" | "stat" |
           ? statLink(path)
           : Effect.succeed(withPath(stat, path))
     )
+  const lstat = (path: FsPath.FsPath): Effect.Effect<FileStat, Fault> =>
+    Effect.flatMap(resolveLink(port, path), ({ stat }) =>
+      stat === undefined
+        ? Effect.fail(notFound)
+        : Effect.succeed(stat.kind === "symlink" ? { ...stat, path, isSymlink: true } : withPath(stat, path))
+    )
 
   return {
     exists: (input) =>
@@ -69,6 +77,13 @@ export const entryOperations = (self: Caller): Pick<Algebra, "exists" | "stat" |
             })
       }),
     stat: (input) => call("stat", input, errorTags.stat, readActions, stat),
+    lstat: (input) => call("lstat", input, errorTags.stat, readActions, lstat),
+    realPath: (input) =>
+      call("realPath", input, errorTags.stat, readActions, (path) =>
+        Effect.flatMap(resolve(port, path), ({ path: at, stat }) =>
+          stat === undefined ? Effect.fail(notFound) : storedSpelling(port, at)
+        )
+      ),
     list: (input = ".") =>
       call("list", input, errorTags.list, readActions, (path, limits) => list(port, path, limits.maxListEntries)),
     walk: (input = ".", options) =>

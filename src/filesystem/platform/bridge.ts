@@ -98,7 +98,7 @@ export const permissionBits = (method: string, mode: number): Effect.Effect<numb
 /**
  * Applies to a requested mode the same mask (umask) that the backend applied to the mode of the new entry.
  *
- * The new file has no execute bits, so they are masked like the read bits.
+ * The new file has no execute bits, so the execute bits of `mode` are masked like its read bits.
  */
 export const maskMode = (mode: number, made: FileStat): number =>
   made.mode === undefined ? mode : mode & (made.isDirectory ? made.mode : made.mode | ((made.mode >> 2) & 0o111))
@@ -149,14 +149,13 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
     failPlatform: failure,
     fs,
     lookUp: look,
-    lookUpLink: lookAtLink,
     isPermitted: may,
     port,
     runStep: step
   } = bridge
 
   const failDenied = (path: string, what: string) =>
-    Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits do not allow anyone to ${what} it`))
+    Effect.fail(systemError("access", path, "PermissionDenied", `the permission bits of this entry allow nobody to ${what} it`))
 
   const isWritable = (stat: FileStat): boolean =>
     may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)
@@ -226,16 +225,7 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
         return options?.writable === true && !isWritable(stat) ? Effect.andThen(reading, failDenied(path, "write")) : reading
       }),
     stat: (path) => answer("stat", path, Effect.map(fs.stat(path), infoOf)),
-    lstat: (path) =>
-      answer(
-        "lstat",
-        path,
-        Effect.flatMap(lookAtLink("lstat", path), ({ stat }) =>
-          stat === undefined
-            ? Effect.fail(new FsErrorModule.NotFound({ operation: "lstat", path }))
-            : Effect.succeed(infoOf(stat))
-        )
-      ),
+    lstat: (path) => answer("lstat", path, Effect.map(fs.lstat(path), infoOf)),
     readDirectory: (path, options) =>
       options?.recursive === true
         ? listRecursively(path)
@@ -255,7 +245,7 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
       answer(
         "realPath",
         path,
-        Effect.map(resolveEntry("realPath", path), ({ path }) => (path === FsPath.root ? "/" : `/${path}`))
+        Effect.map(fs.realPath(path), (path) => (path === FsPath.root ? "/" : `/${path}`))
       ),
     watch: (path, options) =>
       Stream.unwrap(
