@@ -31,6 +31,7 @@ export const adversarial = [
 
 /** Files that need a disk, a child process, git or the command line. */
 export const host = [
+  "test/adapters/AnthropicTools.sdk.test.ts",
   "test/{cli,differential,history,packaging}/**/*.test.ts",
   "test/documentation/{configuration,examples,guides}.test.ts",
   "test/agent/{everywhere,everywhere.sessions,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
