@@ -1,6 +1,6 @@
 /**
- * Connects a model with the tools of a prompt. An adapter renders the prompt once and then calls its tools by name, in one
- * session, with the input the model has sent.
+ * Connects a model with the tools of a prompt. An adapter renders the prompt once, and then calls the prompt's tools by name,
+ * in one session, with the model's input.
  *
  * @since 0.1.0
  */
@@ -19,7 +19,7 @@ import type { ToolResult } from "./ToolResult.ts"
 export type { Adapter, CallOptions, Elsewhere, McpOptions, Run, RunOptions as Options, RunTools } from "./model.ts"
 
 /**
- * Makes an adapter of your own. Pass it to `run`, and call the tools of the run that `run` returns.
+ * Makes a custom adapter. Pass the adapter to `run`, and call the tools of the returned run.
  *
  * @category constructors
  * @since 0.1.0
@@ -72,7 +72,8 @@ export interface ScriptedTurn {
 }
 
 /**
- * The calls to make, in order, or a function that chooses the next call from the turns so far. `undefined` ends the script.
+ * The calls to make, in order, or a function that chooses the next call from the turns so far. The result `undefined` ends the
+ * script.
  *
  * @since 0.1.0
  */
@@ -147,12 +148,12 @@ export interface Mcp<out R = never> extends Adapter {
   readonly registrations: Layer.Layer<never, PromptError | SectionError, Server.McpServer | R>
 }
 
-/** The server module. It loads on first use, because effect/ai's server takes as long to load as the rest of this package. */
+/** The server module, loaded on first use, because effect/ai's server takes as long to load as the rest of this package. */
 const serverModule = Effect.promise(() => import("./mcp/server.ts"))
 
 /**
- * Serves a prompt over the Model Context Protocol. Clients get its text as instructions and as a prompt, its tools, and the
- * files of its workspace, if any, as resources.
+ * Serves a prompt over the Model Context Protocol. Clients get the prompt's text as instructions and as an MCP prompt, the
+ * tools, and the files of the workspace, if any, as resources.
  *
  * @category constructors
  * @since 0.1.0

@@ -1,6 +1,7 @@
 /**
- * The file tools for agents, on effect/ai. A layer of handlers is one session: its tools share a record of the file versions
- * that were read, and so detect conflicts. ToolSettings, Policies and ToolEvents provided to a layer apply to its handlers.
+ * The file tools for agents, on effect/ai. Each layer of handlers is one session. Its tools record the version of each file
+ * that they read, in order to detect conflicts. ToolSettings, Policies and ToolEvents provided to a layer apply to its
+ * handlers.
  *
  * @since 0.1.0
  */
@@ -98,7 +99,7 @@ const ownSession = Effect.map(recoveredFilesystem, (filesystem) => bindSession(C
 const contextualSession = Effect.sync(() => bindSession(Context.empty()))
 
 /**
- * Handlers of the whole kit, on the layer's own filesystem.
+ * Handlers of the whole kit, on the filesystem provided to the layer.
  *
  * @example
  * ```ts
@@ -125,7 +126,7 @@ export const layerContextual: Layer.Layer<Tool.HandlersFor<typeof toolkit.tools>
 )
 
 /**
- * Handlers of the seven basic tools, on the layer's own filesystem.
+ * Handlers of the seven basic tools, on the filesystem provided to the layer.
  *
  * @since 0.1.0
  */
@@ -147,7 +148,7 @@ const ownSessionWithSnapshots = Effect.gen(function* () {
 })
 
 /**
- * Handlers of the snapshot tools, on the layer's own filesystem and snapshots.
+ * Handlers of the snapshot tools, on the filesystem and the snapshots provided to the layer.
  *
  * @since 0.1.0
  */
@@ -158,8 +159,8 @@ export const layerSnapshots: Layer.Layer<
 > = snapshots.toLayer(Effect.map(ownSessionWithSnapshots, snapshotHandlers))
 
 /**
- * Handlers of the whole kit with the snapshot tools, as one session. After a restore, a model must read the files that changed
- * again before it edits them.
+ * Handlers of the whole kit with the snapshot tools, as one session. After a restore, a model must read each changed file again
+ * before it edits the file.
  *
  * @category layers
  * @since 0.1.0

@@ -14,7 +14,7 @@ import type { Filesystem } from "../filesystem/Filesystem.ts"
 import type { AnyDefinition, Requirements } from "./definition.ts"
 
 /**
- * The options of a server, with tools `T` of your own.
+ * The options of a server with custom tools of the type `T`.
  *
  * @since 0.1.0
  */
@@ -30,10 +30,10 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
    * tools, and `vfs` the four tools of VfsToolkit. @default "all"
    */
   readonly tools?: "all" | "seven" | "vfs" | ReadonlyArray<string> | undefined
-  /** True to offer only tools that change nothing, and to make the filesystem refuse all changes. @default false */
+  /** True if the server offers only tools that change nothing, and the filesystem refuses all changes. @default false */
   readonly readOnly?: boolean | undefined
   /**
-   * True to send the value of each result as structured content too, with its schema. Many clients then show a model only the
+   * True if each result also contains its value as structured content, with a schema. Many clients then show a model only the
    * structured content, which therefore includes the message. Text and structured content both count against the budget.
    * @default false
    */
@@ -41,8 +41,7 @@ export interface Options<T extends AnyDefinition<unknown> = AnyDefinition> {
   /** The name of the workspace, for the instructions. @default none */
   readonly workspace?: string | undefined
   /**
-   * Tools of your own, served in addition to `tools`. The services that they need become requirements of the server. @default
-   * none
+   * Custom tools, served in addition to `tools`. The services that they need become requirements of the server. @default none
    */
   readonly extra?: ReadonlyArray<T> | undefined
   /** A layer that registers further tools, resources or prompts on effect/ai's McpServer. @default nothing */
@@ -113,9 +112,9 @@ export const layerStdio = <T extends AnyDefinition<unknown> = AnyDefinition>(
 
 /**
  * Serves many clients over HTTP, each in a session of its own. A client may end its session. The server ends a session that is
- * idle too long, or when there are too many; the client then gets status 404 and starts a new session. There is no
- * authentication: the HTTP server determines the address and the clients that can reach it. Only a server over standard input
- * and output sends notices of changed files.
+ * idle too long. At the maximum number of sessions, a new session ends the session that has been idle longest. The client of an
+ * ended session gets status 404 and starts a new session. There is no authentication: the HTTP server determines the address
+ * and the clients that can reach it. Only a server over standard input and output sends notices of changed files.
  *
  * Version 2026-07-28 of the protocol has no sessions, and several clients may have the same name. The server therefore cannot
  * know which files such a client has read, and `Policy.readBeforeWrite` refuses its changes of existing files.

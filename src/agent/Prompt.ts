@@ -83,7 +83,7 @@ const warnOfFilesWithoutTools = <R>({ key, sections }: Template<R>): Effect.Effe
 
 /**
  * Makes a frozen prompt. Fails with PromptError for malformed keys, names and titles, for two sections of one parent with the
- * same key, and for two tools with the same name. Logs a warning for each section with a filesystem that no tool works on.
+ * same key, and for two tools with the same name. Logs a warning for each section whose filesystem no tool uses.
  *
  * @example
  * ```ts
@@ -141,7 +141,7 @@ export const workspace = <R>(prompt: Template<R>): Option.Option<Section<R>> =>
   findSection(prompt, ({ filesystem }) => filesystem !== undefined)
 
 /**
- * Returns the filesystem of the workspace, the same instance that the section provides.
+ * Returns the same filesystem instance as the first section with a filesystem, or none without such a section.
  *
  * @since 0.1.0
  */

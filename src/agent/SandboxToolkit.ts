@@ -1,5 +1,6 @@
 /**
- * Two tools that run programs where the files are: `shell` and `eval`. They combine with either kit of file tools.
+ * Two tools that run programs next to the files: `shell` and `eval`. A list of tools may contain both of these tools and either
+ * kit of file tools.
  *
  * @since 0.1.0
  */
@@ -24,7 +25,7 @@ export const toolkit = Toolkit.make(toTool(shell, "sandbox"), toTool(evaluate, "
 const handlers = (bind: Bind) => toolkit.of({ shell: bind(shell), eval: bind(evaluate) })
 
 /**
- * Handlers that run in the layer's own sandbox, for one session.
+ * Handlers that use the sandbox provided to the layer, for one session.
  *
  * @example
  * ```ts

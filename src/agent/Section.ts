@@ -18,14 +18,14 @@ export { type FilesystemOptions, FilesystemSection } from "./sections/workspace.
 export { WorkspaceDigest } from "./sections/workspace.ts"
 export {
   /**
-   * The tools of `VfsToolsSection`: `list_directory`, `read_file`, `write_file`, `delete_file`. A prompt cannot have
-   * both these and `sevenTools`, because some names are the same.
+   * The tools of `VfsToolsSection`: `list_directory`, `read_file`, `write_file`, `delete_file`. A prompt cannot have both these
+   * tools and `sevenTools`, because some of their names are the same.
    *
    * @since 0.1.0
    */
   four as fourTools,
   /**
-   * The tools that the section of a container has in addition to the seven: `shell` and `eval`. They need a Sandbox, which the
+   * The tools `shell` and `eval`, which the section of a container has in addition to the seven. Both need a Sandbox, which the
    * section's `layer` can provide.
    *
    * @since 0.1.0
@@ -87,7 +87,7 @@ export interface Options<
 }
 
 /**
- * Makes a section of your own. A section with a `filesystem` is a workspace. `Prompt.make` refuses an invalid section.
+ * Makes a custom section. A section with a `filesystem` is a workspace. `Prompt.make` refuses an invalid section.
  *
  * @category constructors
  * @since 0.1.0
@@ -147,7 +147,7 @@ export const MarkdownSection = <
 ): Section<Needed<T, C, P>> => make<T, C, P>({ ...options, key: options.key ?? keyOf(options.title) })
 
 /**
- * The session that holds a digest, and the section that it describes.
+ * The options of a digest: the session that stores it, and the key of the section that it describes.
  *
  * @since 0.1.0
  */
@@ -158,8 +158,8 @@ export interface DigestOptions {
 }
 
 /**
- * Makes a section that shows the session's digest of a workspace. Set `digest: false` on the WorkspaceSection of the same
- * prompt, or both sections show the same digest.
+ * Makes a section that shows a workspace digest, which is a summary stored in the session. Set `digest: false` on the
+ * WorkspaceSection of the same prompt; otherwise both sections show the digest.
  *
  * @since 0.1.0
  */

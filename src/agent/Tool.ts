@@ -1,6 +1,6 @@
 /**
- * Tools of your own, beside those of the kits. Policies, toolkits, prompts and servers all read the definition that `make`
- * returns.
+ * Custom tools, in addition to the tools of the kits. Policies, toolkits, prompts and servers all read the definition that
+ * `make` returns.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * The run that a tool is called in: its prompt, session, deadline and budget, and the filesystem of the tool's section.
+ * The run in which a tool is called: its prompt, session, deadline and budget, and the filesystem of the tool's section.
  *
  * @since 0.1.0
  */
@@ -19,7 +19,7 @@ export { type BudgetTracker, type RunContext as Operations, ToolContext } from "
 export type Options = Pick<RunContext, "prompt" | "adapter" | "session"> & Partial<RunContext>
 
 /**
- * Makes a frozen context, so that a tool cannot change it for others.
+ * Makes a frozen context, so that no tool can change the context of another tool.
  *
  * @since 0.1.0
  */

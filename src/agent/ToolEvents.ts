@@ -1,5 +1,5 @@
 /**
- * Events about the calls of tools. They hold the sizes of contents, never the contents.
+ * The events of tool calls. An event contains the sizes of contents, never the contents.
  *
  * @since 0.1.0
  */
@@ -17,12 +17,15 @@ import * as Slice from "../model/Slice.ts"
 export class ToolInvoked extends Schema.TaggedClass<ToolInvoked>("fs-algebra/ToolInvoked")("ToolInvoked", {
   tool: Schema.String,
   callId: Schema.String,
-  /** The decoded arguments. A text of more than 1,000 characters is replaced by its size. */
+  /**
+   * The decoded arguments. File contents, and other texts of more than 1,000 characters, are replaced by their sizes in
+   * characters or bytes.
+   */
   params: Schema.Record(Schema.String, Schema.Unknown),
   success: Schema.Boolean,
   /**
-   * The message of the result. A message that has several lines or more than 1,000 characters is replaced by its size, because
-   * it may show file content.
+   * The message of the result. A message with several lines or more than 1,000 characters is replaced by its number of
+   * characters, because it may show file content.
    */
   message: Schema.String,
   /** The first path that the call touches. */
@@ -53,8 +56,7 @@ export const ToolEvents: Context.Reference<(event: ToolInvoked) => Effect.Effect
 >("fs-algebra/ToolEvents", { defaultValue: () => () => Effect.void })
 
 /**
- * The calls of tools in a session, oldest first. The log collects the events that a run publishes. A rollback does not remove
- * them.
+ * The calls of tools in a session, oldest first. The log collects the events that a run publishes. A rollback keeps all events.
  *
  * @since 0.1.0
  */

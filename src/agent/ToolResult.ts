@@ -6,7 +6,7 @@
 import * as Schema from "effect/Schema"
 
 /**
- * A message for a model, whether the tool succeeded, and its value.
+ * The result of a tool: a message for a model, the success of the tool, and its value.
  *
  * @since 0.1.0
  */

@@ -1,5 +1,5 @@
 /**
- * Settings that apply to all tools. They are read at each call, so that a layer or a scope can set them.
+ * Settings that apply to all tools. Each call reads the settings again, so that a layer or a scope can set them.
  *
  * @since 0.1.0
  */

@@ -1,6 +1,6 @@
 /**
  * The four tools of a virtual filesystem that a session fills itself: `list_directory`, `read_file`, `write_file`,
- * `delete_file`. Two of their names also occur in the other kit, so a list of tools holds only one of the kits.
+ * `delete_file`. The other kit also has tools with two of these names, so a list of tools contains only one of the kits.
  *
  * @since 0.1.0
  */
@@ -37,7 +37,7 @@ const handlers = (bind: Bind) =>
   })
 
 /**
- * Handlers on the layer's own filesystem, for one session.
+ * Handlers on the filesystem provided to the layer, for one session.
  *
  * @example
  * ```ts

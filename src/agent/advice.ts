@@ -85,7 +85,7 @@ const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
 const fourKitTools: ReadonlySet<string> = new Set(["list_directory", "delete_file"])
 const toolsOfBothKits: ReadonlySet<string> = new Set(["read_file", "write_file"])
 
-/** Returns the advice to list a directory. The advice must name a tool of the kit in use, and the two kits share names. */
+/** Returns the advice to list a directory. Names a tool only if the call shows which of the two kits the model has. */
 const adviseListing = ({ tool }: Call, directory: string): string =>
   fourKitTools.has(tool)
     ? `Call list_directory with ${quotePath(directory)} to see its entries.`
@@ -122,7 +122,7 @@ const deniedTexts: Readonly<Record<AccessDenied["why"], (path: string) => Failur
   }),
   root: (path) => ({
     happened: `${capitalize(path)} cannot be removed, moved or replaced: it is the root, or something is mounted there.`,
-    advice: "Name the files or directories below it instead."
+    advice: "Name the files or directories below this path instead."
   }),
   link: (path) => ({
     happened: `${capitalize(path)} goes through a symbolic link, or is a file with several hard links; this filesystem refuses both.`,
@@ -145,7 +145,7 @@ const limitAdvice: ReadonlyMap<string, (allowed: string) => string> = new Map([
       `Send at most ${allowed} characters or bytes at a time: write the first part, then add the rest by smaller edits or appends.`
   ],
   ["maxReadBytes", () => "Search it with grep for the part that matters; it is too large to be read or edited as a whole."],
-  ["maxListEntries", (allowed: string) => `Use glob with a narrower pattern: a listing holds at most ${allowed} entries.`]
+  ["maxListEntries", (allowed: string) => `Use glob with a narrower pattern: a listing has at most ${allowed} entries.`]
 ])
 
 const argumentAdvice: ReadonlyMap<string, string> = new Map([
@@ -208,17 +208,17 @@ export const describeConflict = (failure: Conflict, call: CallKnowledge): Effect
   if (actual === null)
     return Effect.succeed({
       happened: `${capitalize(path)} ${wasSeen ? "no longer exists" : "does not exist"}.`,
-      advice: "Write it again with write_file if it is still needed."
+      advice: "If the file is still needed, write it again with write_file."
     })
   const version = actual === undefined ? "" : `: its current version is ${actual}`
   if (expected === null)
     return Effect.succeed({
       happened: `${capitalize(path)} exists already${version}.`,
-      advice: "Read it with read_file first, then change it."
+      advice: "Read the file with read_file first, then change it."
     })
   return Effect.map(describeChangedLines(failure, call), (lines) => ({
     happened: `${capitalize(path)} ${wasSeen ? "has changed since it was read" : "does not have the version that was given"}${version}${lines}.`,
-    advice: "Read it again with read_file, then make the changes that are still needed."
+    advice: "Read the file again with read_file, then make the changes that are still needed."
   }))
 }
 
@@ -258,10 +258,10 @@ const failureTable: Table = {
     happened: `${capitalize(quotePath(path))} exists already.`,
     advice:
       tool === "move" || tool === "copy"
-        ? "Choose another destination, or set overwrite to replace it."
+        ? "Choose another destination, or set overwrite to replace the existing one."
         : tool === "mkdir"
           ? "Use the existing directory, or choose another name."
-          : "Change it with edit_file, or choose another name."
+          : "Change the file with edit_file, or choose another name."
   }),
   AccessDenied: ({ path, why }) => deniedTexts[why](quotePath(path)),
   InvalidPath: ({ detail, path }) => ({
@@ -286,12 +286,12 @@ const failureTable: Table = {
         path === FsPath.root
           ? "Name a file below the root."
           : isOther
-            ? "Leave it alone: it is neither a file nor a directory, so it has no content to read."
+            ? "Leave this entry alone: it is neither a file nor a directory, so it has no content to read."
             : adviseListing(call, path)
     })),
   DirectoryNotEmpty: ({ path }) => ({
     happened: `The directory ${quotePath(path)} is not empty.`,
-    advice: "Remove or move its entries first, or choose another destination."
+    advice: "Remove or move the directory's entries first, or choose another destination."
   }),
   DiskFull: ({ path }) => ({
     happened: `There is no space left for ${quotePath(path)}, or the quota is used up; nothing was written.`,
@@ -309,8 +309,8 @@ const failureTable: Table = {
     happened: `${capitalize(quotePath(path))} is not ${encoding} text: the first invalid byte is at offset ${offset}.`,
     advice:
       tool === "edit_file"
-        ? "Leave it alone: only UTF-8 and UTF-16 text can be edited."
-        : 'Read it with encoding "base64", or leave it alone.'
+        ? "Leave the file alone: only UTF-8 and UTF-16 text can be edited."
+        : 'Read the file with encoding "base64", or leave it alone.'
   }),
   LimitExceeded: ({ actual, allowed, limit, path }) => ({
     happened: `${capitalize(quotePath(path))} exceeds the limit ${limit}: ${actual} is more than ${allowed}.`,
@@ -356,9 +356,7 @@ const failureTable: Table = {
 
 const endWithFullStop = (text: string): string => text.replace(/\.+$/, ".").replace(/([!?…])\.$/, "$1")
 
-/**
- * Describes a failure with an unknown tag. A tool written for another version of this package, or without types, may fail so.
- */
+/** Describes a failure with an unknown tag, from an untyped tool or a tool for another version of this package. */
 const unknown = (failure: unknown, call: Call): FailureText => {
   const { message } = Object(failure) as { readonly message?: unknown }
   const reason = typeof message === "string" && message.trim() !== "" ? message : "it gave no reason"

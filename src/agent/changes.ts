@@ -311,8 +311,8 @@ const applyAll = Effect.fnUntraced(function* (
  * as a delete does. Missing directories are created, and no directory is removed. The limits on the size of a write are not
  * checked here, so the caller must check them.
  *
- * Fails with Conflict for a file at another version, InvalidArgument for two changes of one file, NotAFile, NotADirectory, and
- * the errors of a write or a delete. After a failure nothing has changed.
+ * Fails with Conflict for a file at another version, and with InvalidArgument for two changes of one file. Also fails with
+ * NotAFile, NotADirectory, and the errors of a write or a delete. After a failure nothing has changed.
  */
 export const applyChanges = (
   fs: Algebra,

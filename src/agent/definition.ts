@@ -52,8 +52,8 @@ export interface Call {
   readonly callId: string
   readonly sent: (message: string, value: () => object) => string
   /**
-   * Parses a path in the form that a model writes: trims blanks, and removes the mount point and leading slashes. With `blank`
-   * a blank path is the root; otherwise a blank path fails.
+   * Parses a path in the form that a model writes: trims blanks, and removes the mount point and leading slashes. If `blank` is
+   * "root", a blank path means the root; otherwise a blank path fails.
    */
   readonly path: (
     input: string,
@@ -97,11 +97,11 @@ export interface Definition<Name extends string, Params extends Schema.Struct.Fi
    */
   readonly needsFilesystem?: boolean | undefined
   /**
-   * The tool's use of snapshots, for which policies have separate rules. Only tools of this package may set `past`. No other
-   * tool can therefore evade a policy.
+   * The tool's use of snapshots, for which policies have separate rules. Only tools of this package may set `past`, so that no
+   * other tool can evade a policy.
    */
   readonly past?: "keeps" | "restores" | "shows" | undefined
-  /** Example arguments, in the form that a model sends. Each must decode. At least one is required. */
+  /** Example arguments, in the form that a model sends. At least one example is required, and every example must decode. */
   readonly examples: ReadonlyArray<Schema.Struct<Params>["Encoded"]>
   /** Returns the paths that the call may touch, for policies. An argument that is not a valid path fails the call. */
   readonly touches: (params: Schema.Struct<Params>["Type"], call: Call) => Effect.Effect<ReadonlyArray<Touch>, ToolFailure>

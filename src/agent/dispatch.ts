@@ -121,7 +121,7 @@ const eventOf = (call: {
   })
 }
 
-// An MCP server with structured content also sends the value of a result. Some clients show a model only that value. The value
+// An MCP server with structured content also sends the value of a result. Some clients show a model only the value. The value
 // therefore includes the message, and both count against the budget.
 
 export const Structured: Context.Reference<boolean> = Context.Reference("fs-algebra/Structured", { defaultValue: () => false })
@@ -167,8 +167,8 @@ const cut = (value: unknown, maxLength: number): unknown => {
 }
 
 /**
- * Shortens the texts and lists of an object evenly until it fits. Lists the names of the shortened fields in `cut`. The results
- * of tools with pages fit already.
+ * Shortens the texts and lists of an object evenly until its JSON fits. Lists the names of the shortened fields in `cut`. A
+ * tool whose result is a page has already made the page fit.
  */
 export const shortenToFit = (value: Json, fits: (text: string) => boolean): Json => {
   const whole = JSON.stringify(value)
@@ -249,7 +249,7 @@ const finishInterruptedChanges = ({ filesystem: { port } }: Call, tool: string):
 const describeFailure = (failure: ToolFailure, call: Call): Effect.Effect<Result.ToolResult<never>> =>
   Effect.map(describe(failure, call), Result.error)
 
-/** The message of effect's defect for a missing service. Effect reports it in no other way. */
+/** The pattern of the message with which effect dies for a missing service. Effect has no typed error for this. */
 const missingServicePattern = /^Service not found: (.+)$/
 
 /**
@@ -267,7 +267,7 @@ const refuseMissingServices = <A, E, R>(tool: string, handled: Effect.Effect<A, 
       : Effect.fail(
           refused(
             `${tool} could not run: the service ${JSON.stringify(service)} is not provided.`,
-            "Go on without it and tell the user."
+            "Go on without this tool, and tell the user."
           )
         )
   })
@@ -403,7 +403,7 @@ const known = ({ parameters }: AnyDefinition<unknown>, input: unknown): object =
     ? Object.fromEntries(Object.entries(input).filter(([name]) => Object.hasOwn(parameters.fields, name)))
     : {}
 
-/** The schema of no parameters. A struct without fields would accept every value except null and undefined. */
+/** The schema for a tool without parameters. A struct without fields would accept every value except null and undefined. */
 const noParameters = Schema.Record(Schema.String, Schema.Never)
 
 const parameterSchema = ({ parameters }: AnyDefinition<unknown>): Schema.Codec<Readonly<Record<string, unknown>>, unknown> =>
@@ -434,7 +434,7 @@ export const invokeUnknown = <R>(
   })
 }
 
-/** Drops null properties at any depth, because models send null for arguments that they leave out. */
+/** Drops null properties at any depth, because models send null for omitted arguments. */
 const withoutNulls = (input: unknown): unknown => (input === undefined || input === null ? {} : withoutNestedNulls(input))
 
 const withoutNestedNulls = (value: unknown, depth = 0): unknown =>

@@ -33,8 +33,8 @@ export const make = (session: object = {}, isKept = true): Memory => {
   let characters = 0
   const keepText = (version: string, text: string): void => {
     if (text.length > maxCharactersPerText) return
-    // A repeated version becomes the most recent one. Its text may differ, because the same bytes can be read in several
-    // encodings.
+    // A repeated version becomes the most recent version. The text of a repeated version may differ, because the same bytes can
+    // be read in several encodings.
     characters -= texts.get(version)?.length ?? 0
     texts.delete(version)
     texts.set(version, text)

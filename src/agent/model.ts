@@ -1,4 +1,4 @@
-/** The types of sections, prompts, adapters and tool contexts. They refer to one another, so one file contains them. */
+/** The types of sections, prompts, adapters and tool contexts, in one file because they refer to one another. */
 import * as Context from "effect/Context"
 import type * as DateTime from "effect/DateTime"
 import type * as Effect from "effect/Effect"
@@ -18,7 +18,7 @@ import type { AnyDefinition, Requirements as ToolRequirements } from "./definiti
 import type { ToolResult } from "./ToolResult.ts"
 
 /**
- * A budget and its remaining amount. A result of a tool costs its size as `ToolSettings.measure` returns it.
+ * A budget and its remaining amount. Each result of a tool costs the size that `ToolSettings.measure` returns for it.
  *
  * @since 0.1.0
  */
@@ -80,7 +80,7 @@ export type Given = Filesystem | ToolContext
 
 /**
  * A section: any object of this shape. A section with a `filesystem` is a workspace. `R` is the services that the tools of the
- * section and of its children need and the section does not provide.
+ * section and of its children need, but the section does not provide.
  *
  * @category models
  * @since 0.1.0
@@ -97,7 +97,7 @@ export interface Section<out R = never> {
   readonly acceptsOverrides: boolean
   /** The session that owns the section. In a run of another session, the section's tools refuse calls. */
   readonly session?: Session.Operations | undefined
-  /** The filesystem, always the same instance. It is opened at first use, and stays open until the section's scope closes. */
+  /** The filesystem: always the same instance, opened at first use, and open until the section's scope closes. */
   readonly filesystem?: Effect.Effect<Algebra, SectionError> | undefined
   /** The snapshots of the filesystem, opened at first use. */
   readonly snapshots?: Effect.Effect<SnapshotStore.Operations, SectionError> | undefined
@@ -110,7 +110,7 @@ export interface Section<out R = never> {
 }
 
 /**
- * The services that the tools of a section need and the section does not provide.
+ * The services that the tools of a section need, but the section does not provide.
  *
  * @since 0.1.0
  */
@@ -144,7 +144,7 @@ export class PromptError extends Schema.TaggedError<PromptError>("fs-algebra/Pro
 }
 
 /**
- * The parts of a prompt that are the same in every run. `R` is the services that its tools need and its sections do not
+ * The parts of a prompt that are the same in every run. `R` is the services that its tools need, but its sections do not
  * provide.
  *
  * @since 0.1.0
@@ -226,8 +226,8 @@ export interface RunOptions {
    */
   readonly checkpoint?: Checkpoint.Operations | undefined
   /**
-   * The number of checkpoints of successful calls to keep, at least 1. A new checkpoint replaces the oldest. Each contains the
-   * changes since the previous checkpoint; with a VfsState, a whole copy. @default 100
+   * The number of checkpoints of successful calls to keep, at least 1. A new checkpoint replaces the oldest. Each checkpoint
+   * contains the changes since the previous checkpoint, or with a VfsState a whole copy. @default 100
    */
   readonly keep?: number | undefined
 }
@@ -241,7 +241,7 @@ export interface CallOptions {
   /** @default a new UUID */
   readonly callId?: string | undefined
   /**
-   * The context that the call belongs to. The tools of a section refuse a context of another session. The deadline and the
+   * The context to which the call belongs. The tools of a section refuse a context of another session. The deadline and the
    * budget of this context apply in addition to those of the run. @default the context of the run
    */
   readonly context?: RunContext | undefined
@@ -251,8 +251,8 @@ export interface CallOptions {
  * A call whose work another program does, such as a tool built into a model's provider. Policies and events apply as to any
  * other call.
  *
- * `end`, `abort`, the deadline or the end of the run ends the call, whichever comes first. Each of these except `end` rolls
- * back the changes of the call. The rollback also undoes the changes that other calls made meanwhile.
+ * `end`, `abort`, the deadline or the end of the run ends the call, whichever comes first. Every ending except `end` rolls back
+ * the changes of the call, and also the changes that other calls made meanwhile.
  *
  * @since 0.1.0
  */
@@ -298,12 +298,12 @@ export interface McpOptions extends RunOptions {
   readonly name?: string | undefined
   /** The version of the server. @default "0.1.0" */
   readonly version?: string | undefined
-  /** True to send values as structured content, as `McpServer.Options` describes. @default false */
+  /** True if results contain structured content, as `McpServer.Options` describes. @default false */
   readonly structured?: boolean | undefined
 }
 
 /**
- * The tools of a prompt as an effect toolkit types them.
+ * The type of a prompt's tools in a toolkit of effect.
  *
  * @since 0.1.0
  */

@@ -9,8 +9,8 @@ import { nameDistance } from "../engine/nearest.ts"
 import { listed } from "../model/words.ts"
 import type { AnyDefinition } from "./definition.ts"
 
-// Accepts the argument names of Claude Code, Codex, Cursor, Gemini and the reference servers, because models send them whatever
-// the schema says. Only arguments that do not decode are rewritten, and only if their meaning is certain.
+// Accepts the argument names of Claude Code, Codex, Cursor, Gemini and the reference servers, because models send these names
+// even if the schema has others. Only arguments that do not decode are rewritten, and only if their meaning is certain.
 
 type SentArguments = Readonly<Record<string, unknown>>
 type SchemaNode = Readonly<Record<string, unknown>>
@@ -26,7 +26,7 @@ const documentOf = (definition: AnyDefinition<unknown>) => {
 const isRecord = (value: unknown): value is SentArguments =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Other names of a parameter, in snake case. Each means the same as the parameter. */
+/** The accepted aliases of each parameter, in snake case. */
 const aliases: Readonly<Record<string, ReadonlyArray<string>>> = {
   path: [
     "file_path",
@@ -168,7 +168,7 @@ const isUtf8 = (value: unknown): boolean => typeof value === "string" && /^utf-?
 
 const wordsForUser = ["explanation", "description", "justification", "instructions", "instruction"]
 
-/** The file types of ripgrep whose name is not a file extension. Any other type is treated as an extension. */
+/** The globs of ripgrep's file types whose names are not file extensions. Any other type is treated as an extension. */
 const ripgrepTypes: Readonly<Record<string, string>> = {
   c: "*.{c,h}",
   cpp: "*.{cc,cpp,cxx,hh,hpp,hxx,h,inl}",
@@ -214,8 +214,8 @@ const readFile = (args: Arguments): void => {
 }
 
 /**
- * Returns the globs if they can be joined in braces without a change of meaning. A negated glob cannot be joined, and neither
- * can several globs if one has braces or commas.
+ * Returns the globs if they can be joined in braces without a change of meaning. A negated glob cannot be joined. Several globs
+ * cannot be joined if one of them has braces or commas.
  */
 const joinable = (value: unknown): ReadonlyArray<string> | undefined => {
   const globs = asStrings(value)

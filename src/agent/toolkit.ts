@@ -75,8 +75,8 @@ export type Bind = <N extends string, P extends Schema.Struct.Fields, V extends 
 ) => Effect.Effect<ToolResult<V["Type"]>>
 
 /**
- * Makes the handlers of one session, which share a record of the versions seen. The handlers use `services`, even if the
- * context of a call provides other services.
+ * Makes the handlers of one session, which share a record of the file versions that the session has seen. The handlers use
+ * `services`, even if the context of a call provides other services.
  */
 export const bindSession = <S>(services: Context.Context<S>): Bind => {
   const memory = Memory.make()

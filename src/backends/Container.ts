@@ -1,11 +1,11 @@
 /**
- * A container with a workspace: a Filesystem of its files, and a Sandbox that runs commands in it.
+ * A container with a workspace: a Filesystem of its files, and a Sandbox that runs commands in the container.
  *
- * The engine is podman, or docker with the same command line. The container has no network, privileges or capabilities.
- * It runs as an unprivileged user with limits on memory, processors and processes.
+ * The engine is podman, or docker, which has the same command line. The container has no network, privileges or
+ * capabilities. It runs as an unprivileged user with limits on memory, processors and processes.
  *
- * The container is removed when the scope closes or this process is killed. If a program inside prevents the removal,
- * the next Container of the same engine removes the container.
+ * The container is removed when the scope closes or this process is killed. If a program in the container prevents the
+ * removal, the next Container of the same engine removes the container.
  *
  * With the strategy `overlay`, the workspace is a directory of the host. The first command starts the container. The
  * Filesystem works before the container starts and after it has ended. If the container has died, the next command
@@ -21,13 +21,13 @@
  * With write restrictions (`readOnly`, `allowWrite`, `allowDelete`), commands cannot change the overlay at all. With
  * `exec`, these options restrict only the Filesystem.
  *
- * The engine is the first program of its name in the PATH, and runs with the environment of this process. Relative and
- * empty PATH entries are ignored. So are entries inside `hostDirectory`, a writable mount or the root of an open
+ * The engine is the first program of its name in the PATH, and runs with the environment of this process. PATH entries
+ * are ignored if they are relative, empty, or inside `hostDirectory`, a writable mount or the root of an open
  * filesystem.
  *
- * If root runs this program, the user inside becomes the owner of the overlay directory and of entries that the
- * Filesystem creates in it. Existing entries of a `hostDirectory` keep their owner. A `hostDirectory` that does not
- * belong to root also keeps its owner; the user inside then has the permissions of others.
+ * If root runs this program, the user of the container becomes the owner of the overlay directory and of entries that
+ * the Filesystem creates in it. Existing entries of a `hostDirectory` keep their owner. A `hostDirectory` that does not
+ * belong to root also keeps its owner. The user of the container then has the permissions that its mode gives to others.
  *
  * On hosts with SELinux, a shared directory needs a label: `runArguments: ["--security-opt", "label=disable"]`.
  *

@@ -97,14 +97,16 @@ const describe = (value: unknown): Described | string => {
   if (typeof value === "string" && !value.isWellFormed()) return surrogate
   if (typeof value === "string" || isBytes(value)) {
     const content = Content.of(typeof value === "string" ? encoder.encode(value) : value)
-    return content === undefined ? "there is not enough memory for it" : { kind: "file", content }
+    return content === undefined ? "there is not enough memory for the file" : { kind: "file", content }
   }
-  if (!isPlainObject(value)) return "it must be a string, a Uint8Array, a link or an object of these"
+  if (!isPlainObject(value)) return "each value must be a string, a Uint8Array, a link or an object of such values"
   const entries = Object.entries(value)
   const [name, target] = entries.length === 1 ? entries[0]! : []
   if (name !== "link" || typeof target !== "string") return { kind: "directory", entries }
   if (!target.isWellFormed()) return surrogate
-  return target === "" || target.includes("\0") ? "it is not the target of a link" : { kind: "link", target }
+  return target === "" || target.includes("\0")
+    ? "the target of a link must not be empty or contain NUL"
+    : { kind: "link", target }
 }
 
 interface Pending {
@@ -129,14 +131,16 @@ const checkName = (key: string, path: FsPath.FsPath, options: InMemoryOptions, l
 }
 
 /**
- * Creates a tree from a tree state. Other users of the state share the nodes, so nodes are copied before they change.
+ * Creates a tree from a tree state. Copies a node before its first change, because other users of the state share the
+ * nodes.
  */
 const adopt = (
   tree: MemoryTree.MemoryTree,
   state: MemorySession.TreeState,
   caseSensitive: boolean
 ): InvalidArgument | undefined => {
-  if (state.caseSensitive !== caseSensitive) return invalid(FsPath.root, "the tree treats case in names differently")
+  if (state.caseSensitive !== caseSensitive)
+    return invalid(FsPath.root, "the tree was created with the other value of caseInsensitive")
   tree.restore(MemorySession.capturedIn(state))
   return undefined
 }
@@ -156,7 +160,7 @@ const plant = (
     if (typeof described === "string") return invalid(path, described)
     if (path === FsPath.root && described.kind !== "directory") return invalid(path, "the root must be a directory")
     if (tree.get(path) !== undefined && path !== FsPath.root) {
-      return invalid(path, "another key of the same directory is the same name if case is ignored")
+      return invalid(path, "another key of the same directory differs only in case")
     }
     if (described.kind === "file") tree.write(path, described.content, "create", now)
     else if (described.kind === "link") tree.makeLink(path, described.target, now)
@@ -174,7 +178,7 @@ const plant = (
   return undefined
 }
 
-/** A new tree, and a function that creates a port of this tree or of another tree in its place. */
+/** A new tree, and the function that creates the port of a tree: of the new one, or of the tree in a session. */
 interface Grown {
   readonly tree: MemoryTree.MemoryTree
   readonly port: (tree: MemoryTree.MemoryTree) => Backend
@@ -236,9 +240,9 @@ export function layer(options: InMemoryOptions = {}): Layer.Layer<Filesystem, Tr
 /**
  * The slice in which `makeSession` stores its filesystem. The slice has one item, the whole tree.
  *
- * The JSON form of the item is `{ caseSensitive, directories, files, links }`. The three lists are sorted by `path`,
- * and the root directory is ".". The entries have `mode`, `createdAt` and `modifiedAt` (milliseconds since 1970). Files
- * have `sizeBytes` and `content` (base64), links have `target`. Equal trees have equal JSON.
+ * The JSON form of the item is `{ caseSensitive, directories, files, links }`. The three lists are sorted by `path`, and
+ * the root directory is ".". The entries have `mode`, `createdAt` and `modifiedAt` (milliseconds since 1970). Files also
+ * have `sizeBytes` and `content` (base64), and links have `target`. Equal trees have equal JSON.
  *
  * @since 0.1.0
  */

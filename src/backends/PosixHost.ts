@@ -1,18 +1,18 @@
 /**
  * A filesystem on a directory of the machine.
  *
- * It uses `node:fs`, touches nothing outside its root, and caches no content. So other programs see its changes at
- * once, and it sees their changes at once.
+ * It uses `node:fs`, touches nothing outside its root, and caches no content. So this filesystem and other programs see
+ * each other's changes at once.
  *
  * Relative symlinks are followed if they stay inside the root. Absolute symlinks are followed if their text begins with
  * the path of the root.
  *
  * No path, symlink or error leads out of the root. On Linux with `/proc`, confinement is `race-free`: even a process
  * that replaces directories by symlinks during a call cannot lead the call outside. On other systems, confinement is
- * `best-effort`: such a process could lead a call outside if it replaces a directory within the right microseconds.
+ * `best-effort`: such a process could lead a call outside within a window of a few microseconds.
  *
- * Names and metadata are read synchronously, in microseconds. If a disk does not respond (such as a network disk
- * without its server), the whole program waits.
+ * Names and metadata are read synchronously, in microseconds. If a disk does not respond (such as a network disk without
+ * its server), the whole program waits.
  *
  * Creating, replacing and appending are atomic between processes. A move without `overwrite` checks the target directly
  * before the rename, because Node has no call that does both in one step.
@@ -34,13 +34,14 @@ import * as PosixRoot from "./posix/root.ts"
 export type { HostOptions, PosixHostOptions } from "./hostRoot.ts"
 
 /**
- * Opens the port of a host directory until the scope closes. After that, every call fails with Unavailable.
+ * Opens the port of a host directory until the scope closes. After the scope has closed, every call fails with
+ * Unavailable.
  *
  * A transaction that a killed process left unfinished in the directory is recovered first.
  *
- * Fails with NotFound, NotADirectory or AccessDenied for the root (`policy` if it is inside an open snapshot store).
- * Fails with InvalidPath if the root is not absolute, and with Unsupported if the machine cannot provide the required
- * confinement.
+ * Fails with NotFound, NotADirectory or AccessDenied for the root. The AccessDenied is `policy` if the root is inside an
+ * open snapshot store. Fails with InvalidPath if the root is not absolute, and with Unsupported if the machine cannot
+ * provide the required confinement.
  *
  * @category constructors
  * @since 0.1.0

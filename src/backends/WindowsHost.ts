@@ -1,8 +1,8 @@
 /**
  * A filesystem on a directory of a Windows machine.
  *
- * It uses `node:fs`, touches nothing outside its root, and caches no content. So other programs see its changes at
- * once, and it sees their changes at once.
+ * It uses `node:fs`, touches nothing outside its root, and caches no content. So this filesystem and other programs see
+ * each other's changes at once.
  *
  * Names are compared without regard to case, as Windows does, and keep the case in which they were created. Names that
  * Windows would reinterpret fail with InvalidPath before the disk is touched. These are devices (`CON`, `NUL.txt`),
@@ -13,9 +13,8 @@
  * with AccessDenied `busy`. Deleting such a file fails with AccessDenied `busy` at once. Files that this filesystem has
  * open for reading never block its calls. Writing a read-only file fails with AccessDenied `permission`.
  *
- * Confinement is `best-effort`: no path, symlink in the tree or error leads out of the root. But a process that
- * replaces directories by junctions during a call could lead the call outside, if it replaces a directory within the
- * right microseconds.
+ * Confinement is `best-effort`: no path, symlink in the tree or error leads out of the root. But a process that replaces
+ * directories by junctions during a call could lead the call outside within a window of a few microseconds.
  *
  * There are no permission bits and no access control lists, and the directory cannot be watched. Some changes are not
  * atomic: replacing a symlink or an empty directory by a move, and creating a file on a disk without hard links.
@@ -65,7 +64,7 @@ const openRoot = (options: WindowsHostOptions): Opened | Fault => {
   const path = pathOf(options)
   if (isFault(path)) return path
   if (OpenRoots.isInStore(path)) return inStore
-  // Read the identity of the process now. Later there may be no free handles to read it.
+  // Read the identity of the process now. Later there may be no free handles to read the identity.
   Identity.self()
   Installation.loadKey()
   const walker = Root.open(system, options)
@@ -92,12 +91,12 @@ const openAbove = (root: string): Effect.Effect<Backend, Fault, Scope.Scope> =>
   )
 
 /**
- * Opens the port of a directory until the scope closes. After that, every call fails with Unavailable.
+ * Opens the port of a directory until the scope closes. After the scope has closed, every call fails with Unavailable.
  *
  * Fails with Unsupported on other systems than Windows, and if more than `best-effort` confinement is required. Fails
  * with InvalidPath if the root is not absolute: `C:\directory` or `\\server\share\directory`, possibly with the prefix
- * `\\?\`. Fails with NotFound, NotADirectory or AccessDenied for the root (`policy` if it is inside an open
- * snapshot store).
+ * `\\?\`. Fails with NotFound, NotADirectory or AccessDenied for the root. The AccessDenied is `policy` if the root is
+ * inside an open snapshot store.
  *
  * @category constructors
  * @since 0.1.0

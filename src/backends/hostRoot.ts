@@ -23,12 +23,12 @@ export interface HostOptions extends CommonOptions {
    * resolved once at creation.
    */
   readonly root: string
-  /** Creates a missing directory with its parents. @default false */
+  /** True to create the root and its parents if they are missing. @default false */
   readonly createRoot?: boolean | undefined
   /**
    * The events that a completed write survives. `none`: a crash of the program, not of the machine. `file`: the file's
-   * bytes are on disk. `full`: its name is also on disk, if the system has a call for that; Windows has none. @default
-   * "none"
+   * bytes are on disk. `full`: the file's name is also on disk, except on Windows, which cannot flush a directory.
+   * @default "none"
    */
   readonly durability?: "none" | "file" | "full" | undefined
   /** The minimum level of confinement. Creation fails if the machine provides less. @default "best-effort" */
@@ -48,7 +48,7 @@ export interface PosixHostOptions extends HostOptions {
    */
   readonly symlinks?: "follow" | "report" | "refuse" | undefined
   /**
-   * The treatment of hard links. `reject`: files with several names are neither read nor appended to.
+   * The treatment of hard links. `reject`: files with several hard links are neither read nor appended to.
    * @default "allow"
    */
   readonly hardlinks?: "allow" | "reject" | undefined
@@ -106,8 +106,8 @@ const hasTransactionIn = (root: HostRoot): Effect.Effect<boolean, Fault> =>
   )
 
 /**
- * Returns the port with the host path of its root. Fails with Unavailable if transactions of other processes do not
- * end.
+ * Adds the host path of the root to the port, after recovering its transactions. Fails with Unavailable if the
+ * transaction of another process does not end.
  */
 export const withRecovery = (port: Backend, { open, ...root }: RecoveryRoot): Effect.Effect<Backend, Fault> =>
   Effect.gen(function* () {

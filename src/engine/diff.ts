@@ -1,8 +1,8 @@
 /**
  * Produces a unified diff of replacements at known positions.
  *
- * Only the lines that a replacement touches are compared, so a small change costs the same in a large file as in a
- * small one.
+ * Only the lines that a replacement touches are compared, so the cost of a small change does not depend on the size of
+ * the file.
  */
 import { maxUnitsPerStep, type Steps, TextBuilder, unitsPerItem } from "../runtime/steps.ts"
 
@@ -27,9 +27,9 @@ interface Snake {
 }
 
 export interface Lines {
-  /** One number per line. Equal numbers mean equal lines, terminators included. */
+  /** The number of each line. Two lines with the same number are equal, including their terminators. */
   readonly ids: ReadonlyArray<number>
-  /** The start index of each line, followed by the end index of the last. */
+  /** The start index of each line, followed by the end index of the last line. */
   readonly starts: ReadonlyArray<number>
 }
 
@@ -57,8 +57,8 @@ export const makeLineNumbering = (): ((text: string) => Steps<Lines>) => {
       if (end - at <= maxKeyLength) id = idOf(text.slice(at, end))
       else {
         for (let from = at; from < end; from += maxKeyLength) {
-          // The key of a piece begins with an LF and the number of the previous piece, so the key never equals that of
-          // a line.
+          // The key of a piece begins with an LF and the number of the previous piece, so the key never equals the key
+          // of a line.
           id = idOf(`\n${from === at ? "" : id}\n${text.slice(from, Math.min(end, from + maxKeyLength))}`)
           yield maxKeyLength
         }
@@ -237,7 +237,7 @@ export const findCommonBlocks = function* (
   return out
 }
 
-/** A replacement of a range of the old text: UTF-16 indices, `end` exclusive. */
+/** A replacement of a range of the old text. The indices count UTF-16 units, and `end` is exclusive. */
 export interface Replacement {
   readonly start: number
   readonly end: number

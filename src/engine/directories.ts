@@ -23,7 +23,7 @@ export const withLocks = <A, E, R>(
 ): Effect.Effect<A, E, R> => (port.locks === undefined ? effect : port.locks.exclusive(paths, effect))
 
 /**
- * Performs a change in one step under the lock of its paths. If the backend does not handle the tag or declines,
+ * Performs a change in one step under the lock of its paths. If the backend does not support the request or declines it,
  * releases the lock and runs `stepwise`.
  */
 export const runAccelerated = <A, E, R>(
@@ -55,7 +55,7 @@ export const withClaim = <A, E, R>(
   effect: Effect.Effect<A, E, R>
 ): Effect.Effect<A, E | Fault, R> => (port.locks?.claim === undefined ? effect : port.locks.claim(path, effect))
 
-const linksKeepChanging: Fault = ioError("the targets of its links keep changing")
+const linksKeepChanging: Fault = ioError("the targets of the symbolic links on it keep changing; try again")
 
 /**
  * Locks the path that `find` resolves to, and runs `run` with its state under the lock.

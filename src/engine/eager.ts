@@ -1,7 +1,7 @@
 /**
  * Variants of the Effect combinators that avoid the Effect runtime if an effect has already succeeded.
  *
- * Most steps in memory complete at once, and a runtime frame around each would cost more than the step.
+ * Most steps in memory complete at once, and a runtime frame around each step would cost more than the step itself.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -31,8 +31,8 @@ const catch_ = <A, E, R, B, E2, R2>(
 /**
  * Runs `f` sequentially while its effects have already succeeded, and then runs `concurrency` effects at a time.
  *
- * The first effect that is not done is run itself. A second call of `f` for the same element would leak the resources
- * that the first call opened.
+ * The first effect that has not succeeded is itself run, because a second call of `f` for its element would leak the
+ * resources of the first call.
  */
 export const forEach = <A, B, E, R>(
   items: ReadonlyArray<A>,

@@ -26,10 +26,10 @@ interface Document {
   readonly width: number | undefined
 }
 
-/** Decodes UTF-8, or UTF-16 if the byte order mark says so. Returns NotText for other bytes. */
+/** Decodes UTF-8, or UTF-16 after its byte order mark. Returns NotText for other bytes. */
 export const documentOf = function* (bytes: Uint8Array): Steps<Document | Fault> {
   const [first, second] = bytes
-  // If two zero bytes follow, this is the byte order mark of UTF-32.
+  // If two zero bytes follow FF FE, they form the byte order mark of UTF-32.
   const isLittleEndian = first === 0xff && second === 0xfe && !(bytes.length >= 4 && bytes[2] === 0 && bytes[3] === 0)
   const isUtf16 = isLittleEndian || (first === 0xfe && second === 0xff)
   const text = yield* decodeSteps(bytes, isUtf16 ? (isLittleEndian ? "utf-16le" : "utf-16be") : "utf-8")
@@ -83,7 +83,7 @@ export const splice = function* (
   let unitsSpent = 0
   for (let i = 0; i < replacements.length; i++) {
     const { end, start, text } = replacements[i]!
-    // The replacements of one edit usually share one string.
+    // Encode a repeated text only once, because the replacements of one edit usually share one string.
     let encodedText =
       i > 0 && text === replacements[i - 1]!.text
         ? encodedTexts[i - 1]
@@ -140,8 +140,8 @@ export interface Edit {
   /** The replacement. It takes the line endings of the replaced text. */
   readonly newText: string
   /**
-   * `unique` requires exactly one match, `first` replaces the first match, and `all` replaces all matches from the
-   * left, without overlap.
+   * The matches to replace. `unique` requires exactly one match, `first` replaces the first match, and `all` replaces
+   * all matches from the left, without overlap.
    * @default "unique"
    */
   readonly match?: "unique" | "first" | "all" | undefined
@@ -171,7 +171,7 @@ export const checkEdits = (edits: ReadonlyArray<Edit>): Fault | undefined => {
       const text: unknown = edit[field]
       if (typeof text !== "string") return invalidArgument(argumentName(edits, index, field), "it must be a string")
       if (!text.isWellFormed())
-        return invalidArgument(argumentName(edits, index, field), `it holds a lone surrogate, ${describeSurrogate(text)}`)
+        return invalidArgument(argumentName(edits, index, field), `it contains a lone surrogate, ${describeSurrogate(text)}`)
     }
     if (edit.oldText === "") {
       return invalidArgument(

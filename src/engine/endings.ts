@@ -2,8 +2,8 @@
  * Keeps the line endings of a file when an edit replaces text.
  *
  * In an edit text without a CR, each LF matches an LF or a whole CRLF. The replacement takes the endings of the lines
- * that it replaces. If those endings differ, unchanged lines keep theirs, and a new line takes the ending of the line
- * before it.
+ * that it replaces. If these endings differ, unchanged lines keep their endings, and a new line takes the ending of the
+ * line before it.
  *
  * If the replaced text contains no LF, the replacement takes the ending of its line. The last line takes the ending of
  * the line before it.
@@ -71,8 +71,8 @@ const mapPieces = function* (text: string, make: (piece: string) => string): Ste
 }
 
 /**
- * V8 searches needles up to this length in linear time. For longer needles, the time of `indexOf` can grow with the
- * product of both lengths.
+ * The maximum length, in UTF-16 units, of a needle that V8 searches in linear time. For a longer needle, `indexOf` may
+ * take the product of both lengths.
  */
 const maxNativeNeedle = 250
 
@@ -158,7 +158,9 @@ const makeOriginalIndex = (text: string): ((index: number) => Steps<number>) => 
 
 const bareNewline = /(?<!\r)\n/g
 
-/** Returns a function that computes the replacement of each match of one edit, called in the order of the matches. */
+/**
+ * Returns a function that computes the replacement of a match of one edit. Calls must be in the order of the matches.
+ */
 export const makeReplacer = function* (
   text: string,
   oldText: string,

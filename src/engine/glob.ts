@@ -33,7 +33,7 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
   if (isFault(maxMatches)) return maxMatches
   const after = options.after
   if (after !== undefined && (typeof after !== "string" || after === ""))
-    return invalidArgument("after", "it is not the `next` of a glob")
+    return invalidArgument("after", "it must be the `next` of a previous glob")
   const walk = Walk.searchPlan({ ...options, include, kinds: options.kinds ?? ["file"], from: after }, context)
   if (isFault(walk)) return walk
   return {
@@ -45,7 +45,7 @@ export const plan = (pattern: string | ReadonlyArray<string>, options: GlobOptio
   }
 }
 
-/** The cursor before every name, for a truncated result without matches. */
+/** The cursor of the position before every name, for a truncated result without matches. */
 const startCursor = "\u0001"
 
 const matchOf = (directory: Directory, child: Child): GlobMatch => {

@@ -73,7 +73,8 @@ export const plan = (pattern: string | RegExp, options: GrepOptions, context: Pl
     if (isFault(checked)) return checked
   }
   const cursor = options.after === undefined ? undefined : readCursor(options.after)
-  if (options.after !== undefined && cursor === undefined) return invalidArgument("after", "it is not the `next` of a grep")
+  if (options.after !== undefined && cursor === undefined)
+    return invalidArgument("after", "it must be the `next` of a previous grep")
   const globs = list(options.glob)
   const include = globs.length === 0 ? undefined : Matcher.compile(globs, { argument: "glob" }, context)
   if (isFault(include)) return include

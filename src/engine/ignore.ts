@@ -27,7 +27,10 @@ export interface File {
   readonly bytes: Uint8Array
 }
 
-/** The rules of one file in a directory above or at the current one. `depth` is the depth of its directory; the root has 0. */
+/**
+ * The rules of one ignore file, in the current directory or above it. `depth` is the depth of the file's directory; the
+ * root has 0.
+ */
 export interface Level {
   readonly file: File
   readonly positions: Positions
@@ -325,5 +328,5 @@ export const below = (self: Rules, name: string): Rules => {
   return { ...self, git: down(self.git), own: down(self.own) }
 }
 
-/** The size limit of an ignore file in bytes. A larger one has no rules. */
+/** The size limit of an ignore file in bytes. A larger file has no rules. */
 export const maxFileBytes = 1024 * 1024

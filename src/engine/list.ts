@@ -8,8 +8,8 @@ import { changed } from "../port/explorer.ts"
 import * as TemporaryNames from "../runtime/temporaryNames.ts"
 import { withResolvedPath } from "./resolve.ts"
 
-// The number of listings before `measure` fails. If a child has no stat, the child was removed, or its directory was
-// moved or replaced. So the directory is listed again.
+// The maximum number of listings in `measure`. A directory is listed again if a child has no stat, because the child or
+// the directory may have changed.
 
 const maxListings = 8
 

@@ -97,7 +97,7 @@ const parseAutomaton = (source: string, ignoreCase: boolean): Node => {
     if (sign === "^") return { _tag: "Start" }
     if (sign === "$") return { _tag: "End" }
     if (sign === ".") return { _tag: "Unit", has: () => true }
-    if (/[*+?{]/.test(sign)) throw new NotAGlob("there is nothing for it to repeat")
+    if (/[*+?{]/.test(sign)) throw new NotAGlob(`"${sign}" has nothing to repeat`)
     if (sign !== "\\") return single(sign)
     const escaped = source[at++] ?? ""
     if (/[dDwWsSbBnrtvfcxuk0-9]/.test(escaped)) throw new NotAGlob(`"\\${escaped}" means nothing in a glob`)
@@ -293,7 +293,7 @@ export interface Matcher {
 }
 
 /**
- * A pattern without rows. It is tested against the whole path, or against the name alone if the pattern is not
+ * A pattern without rows, which is tested against the whole path, or only against the name if the pattern is not
  * anchored.
  */
 interface WholePathPattern {
@@ -394,9 +394,9 @@ const doubtOf = (text: string): string | undefined => {
   const segments = text.split("/")
   if (segments.includes("")) return "it has an empty segment, which no path can have"
   if (segments.includes(".")) return 'it has a "." segment, which no path can have'
-  // Without a slash, such a pattern matches at any depth, as expected.
+  // Without a slash, a pattern with `**` next to other characters matches at any depth, as expected.
   if (segments.length > 1 && segments.some((segment) => /[^*]\*\*|\*\*./s.test(segment.replaceAll(/\\./gs, "-")))) {
-    return '"**" beside other signs stays in one directory; write "**/*" for any depth'
+    return '"**" next to other characters stays in one directory; write "**/*" for any depth'
   }
   if (segments[0] === "~") return '"~" does not mean the home directory here; patterns are relative to the root'
   if (/^'.*'$/s.test(text)) return "it is in quotation marks; remove them"
@@ -417,7 +417,7 @@ const addFnmatch = (text: string, shape: Omit<Row, "segments">, caseSensitive: b
       const negated = text[at + 1] === "!"
       const first = at + (negated ? 2 : 1)
       const end = text.indexOf("]", first + 1)
-      if (end === -1) return '"[" is not closed; write "[[]" for the sign itself'
+      if (end === -1) return '"[" is not closed; write "[[]" for the character itself'
       const body = text.slice(first, end).replace(/[\\\]^[]/g, "\\$&")
       try {
         elements.push(charClass(`[${negated ? "^" : ""}${body}]`, !caseSensitive))
@@ -465,7 +465,7 @@ export const compile = (
     const input = patterns[pattern]!
     const wrong = invalidReason(input, limits.maxPatternLength)
     if (wrong !== undefined) return invalidArgument(argument, wrong)
-    // `!(` opens an extglob, like in picomatch.
+    // `!(` opens an extglob, as in picomatch.
     const negated = rules && input[0] === "!" && input[1] !== "("
     const whole = negated ? input.slice(1) : input
     const { directory, text } = trim(whole)

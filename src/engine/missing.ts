@@ -32,10 +32,12 @@ const relistedOf = (listed: ReadonlyArray<Child> | undefined, children: Readonly
 const fateOf = ({ kinds, newKinds }: Relisted, segment: string, kind: Kind): EntryFate =>
   kinds.get(segment) === kind ? "there" : newKinds.has(kind) ? "moved" : "removed"
 
-/** The most names to read in repeated listings of one directory. After that, the last listing decides. */
+/**
+ * The maximum number of names in the repeated listings of one directory. Beyond this number, the last listing decides.
+ */
 const maxCost = 1_000_000
 
-/** The cost of a listing beside its names, in names. Some backends start a process for each listing. */
+/** The fixed cost of a listing, as a number of names. Some backends start a process for each listing. */
 const listingCost = 5_000
 
 /** The repeated listings of one directory. Their cost is bounded, because a search may miss each of a million files. */
@@ -80,7 +82,8 @@ export interface MissingFileSearch<F, O> {
 }
 
 /**
- * Searches the files again that are "gone". A file that is still missing, but was not removed, becomes "unreadable".
+ * Searches files with the outcome "gone" again. A file that is still missing, but was not removed, gets the outcome
+ * "unreadable".
  */
 export const retryMissing = Effect.fnUntraced(function* <F, O extends Outcome>(
   { determineFate, fileAt, search }: MissingFileSearch<F, O>,

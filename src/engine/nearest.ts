@@ -36,7 +36,7 @@ export const editDistance = (self: string, that: string): number => {
   return previous[that.length]!
 }
 
-/** Returns the edit distance of names that are similar enough to be confused, and Infinity for others. */
+/** Returns the edit distance of names that are similar enough to be confused, and Infinity for all other names. */
 export const nameDistance = (name: string, candidate: string): number => {
   const a = FsPath.fold(name)
   const b = FsPath.fold(candidate)
@@ -102,7 +102,7 @@ export const nearestPaths = Effect.fnUntraced(function* (
 })
 
 const maxPlaces = 10
-/** Limits of the comparison: UTF-16 units of each text, lines of the file, and lines of the text sought. */
+/** The limits of the comparison: UTF-16 units of each text, lines of the file, and lines of the sought text. */
 const maxUnits = 250_000
 const maxLines = 10_000
 const maxSoughtLines = 200
@@ -148,7 +148,7 @@ const absentDetail = "it does not occur in the file"
 
 export const explainAbsent = function* (text: string, sought: string): Steps<string> {
   if (text === "" || text === "\uFEFF") return `${absentDetail}, which is empty`
-  if (sought.trim() === "") return `${absentDetail}; it is only white space, so name the text beside it`
+  if (sought.trim() === "") return `${absentDetail}; it contains only white space, so add the text beside it`
   const numbered = yield* withoutNumbers(text, sought)
   if (numbered !== undefined) return numbered
   if (sought.endsWith("\n") && text.endsWith(sought.trimEnd())) {
@@ -163,7 +163,7 @@ export const explainAbsent = function* (text: string, sought: string): Steps<str
         (yield* findOverlap(file, wanted)) ??
         (yield* findSimilar(file, wanted)))
   const bounds = [...file.bounds, ...wanted.bounds]
-  return `${absentDetail}${detail === undefined ? ", nor anything much like it" : `; ${detail}`}${
+  return `${absentDetail}${detail === undefined ? "; the file has no similar text" : `; ${detail}`}${
     bounds.length === 0 ? "" : ` (only compared: ${listed(bounds)})`
   }`
 }
@@ -329,7 +329,7 @@ const lengthOfLines = (text: string, lines: number): number => {
   return at
 }
 
-/** Counts the leading lines that occur unchanged in the file. Fewer than `maxSoughtLines` lines count as none. */
+/** Counts the leading lines that occur unchanged in the file. Returns 0 for fewer than `maxSoughtLines` lines. */
 const countAgreeingLines = function* (text: string, sought: ReadonlyArray<string>): Steps<number> {
   for (const ending of ["\n", "\r\n"]) {
     let at = yield* indexOf(text, `${sought.slice(0, maxSoughtLines).join(ending)}${ending}`)
@@ -352,8 +352,8 @@ const countAgreeingLines = function* (text: string, sought: ReadonlyArray<string
 }
 
 /**
- * Returns the test of a file line against a sought line. The test is equality, or containment if the sought text begins
- * or ends within a line.
+ * Returns a function that tests a file line against a sought line. The test is equality, or containment if the sought
+ * text begins or ends within a line.
  */
 const lineTestOf = (
   { isLastPartial, lines, isFirstPartial }: Sought,
@@ -404,11 +404,11 @@ const findVariants = function* ({ lines }: Lines, sought: Sought, text: string):
   const row = (place: number, index: number): number => lines[place + index]!.number - lines[place]!.number
   if (wanted.some((line, index) => row(at, index) !== line.number - wanted[0]!.number)) reasons.add("blank lines")
   if (reasons.size === 0) {
-    reasons.add(text.includes("\r") ? "line endings, LF in the file and CRLF in it" : "the blank lines around it")
+    reasons.add(text.includes("\r") ? "line endings, LF in the file and CRLF in the edit" : "the blank lines around it")
   }
   const differ = `${wanted.length === 1 ? "differs" : "differ"} from it only in ${listed([...reasons])}${example}`
   const [here, ...others] = places.map((place) => lineSpan(lines[place]!.number, lines[place + wanted.length - 1]!.number))
-  return `${here} ${differ}${others.length === 0 ? "" : `; much the same holds for ${listed(others)}`}`
+  return `${here} ${differ}${others.length === 0 ? "" : `; similar differences are on ${listed(others)}`}`
 }
 
 const lookalikes = "characters that look alike"
@@ -467,7 +467,7 @@ const findOverlap = function* ({ lines }: Lines, sought: Sought): Steps<string |
   const to = lines[Math.min(lines.length, at + wanted.length) - 1]!.number
   const other = lines[at + first]
   const differs = wanted[first]!.text
-  return `nearest to it ${from === to ? "is" : "are"} ${lineSpan(from, to)}, with ${same} of its ${wanted.length} lines: ${
+  return `the most similar text is on ${lineSpan(from, to)}, with ${same} of its ${wanted.length} lines: ${
     other === undefined
       ? `the file has no line for ${quoteText(differs, 0)}`
       : `on line ${other.number} ${quoteDifference(other.text, differs)}`
@@ -505,7 +505,7 @@ const findSimilar = function* ({ lines }: Lines, { lines: wanted }: Sought): Ste
   }
   return nearest === undefined || best < 0.5
     ? undefined
-    : `most like it is line ${nearest.number}: ${quoteDifference(nearest.text, line.text)}`
+    : `the most similar line is line ${nearest.number}: ${quoteDifference(nearest.text, line.text)}`
 }
 
 const quoteDifference = (line: string, sought: string, escape = false): string => {
@@ -513,7 +513,7 @@ const quoteDifference = (line: string, sought: string, escape = false): string =
   let same = 0
   while (same < sought.length && line[start + same] === sought[same]) same++
   const from = same > maxQuoted / 2 ? same - maxQuoted / 4 : 0
-  return `the file has ${quoteText(line, start + from, escape)}, it has ${quoteText(sought, from, escape)}`
+  return `the file has ${quoteText(line, start + from, escape)}, and the edit has ${quoteText(sought, from, escape)}`
 }
 
 const findLikelyStart = (line: string, sought: string): number => {

@@ -10,13 +10,13 @@ import type { LimitsShape } from "../model/Limits.ts"
  */
 export interface SearchOptions {
   /**
-   * The base directory, to which patterns are relative. For grep, also a single file. The search fails with NotFound if
-   * the base is missing.
+   * The base directory, to which patterns are relative, or for grep also a single file. The search fails with NotFound
+   * if the base is missing.
    * @default "."
    */
   readonly path?: string | undefined
   /**
-   * Globs of entries to exclude. As in ignore files, later globs take precedence, `!` re-includes an entry, and an
+   * The globs of entries to exclude. As in ignore files, later globs take precedence, `!` re-includes an entry, and an
    * excluded directory excludes its contents.
    */
   readonly exclude?: string | ReadonlyArray<string> | undefined
@@ -41,16 +41,16 @@ export interface SearchOptions {
  */
 export interface GlobOptions extends SearchOptions {
   /**
-   * `path`: patterns with a slash are anchored at the base; patterns without a slash match at any depth. `fnmatch`: `*`
-   * also matches "/".
+   * The meaning of patterns. `path`: patterns with a slash are anchored at the base; patterns without a slash match at
+   * any depth. `fnmatch`: `*` also matches "/".
    * @default "path"
    */
   readonly dialect?: "path" | "fnmatch" | undefined
   /** The maximum number of matches; 0 returns no matches. @default Limits.maxGlobMatches, and no bound in streams */
   readonly maxMatches?: number | undefined
-  /** @default ["file"] */
+  /** The kinds of entries that match. @default ["file"] */
   readonly kinds?: ReadonlyArray<Kind> | undefined
-  /** @default false */
+  /** True to return the sizes of files, in bytes. @default false */
   readonly sizes?: boolean | undefined
 }
 
@@ -62,7 +62,7 @@ export interface GlobOptions extends SearchOptions {
 export interface WalkOptions extends Omit<SearchOptions, "path" | "after"> {
   /** The number of levels below the base; 1 means only the entries of the base. @default all */
   readonly maxDepth?: number | undefined
-  /** @default false */
+  /** True to return the sizes of files, in bytes. @default false */
   readonly sizes?: boolean | undefined
 }
 
@@ -78,7 +78,7 @@ export interface GrepOptions extends SearchOptions {
   readonly maxMatches?: number | undefined
   /** True to search for the pattern as literal text. @default false */
   readonly literal?: boolean | undefined
-  /** @default false */
+  /** True to match letters in either case. @default false */
   readonly ignoreCase?: boolean | undefined
   /**
    * True to find only matches with no ASCII letter, digit or underscore directly before or after them.

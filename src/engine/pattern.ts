@@ -11,12 +11,12 @@ import { isRegExp } from "../model/realms.ts"
 // Computes needles: texts such that every match of an expression contains at least one of them. So a search can reject
 // files without needles, and need not run the expression on them.
 //
-// A part that the parser does not understand counts as unknown.
+// A part that the parser does not understand counts as a part that may match any text.
 
 interface Needles {
   /** The needles: 1 to 16 texts of 1 to 64 bytes in UTF-8. No text contains another. */
   readonly texts: ReadonlyArray<string>
-  /** True if letters of the texts match in either case. Then the texts are pure ASCII. */
+  /** True if letters of the texts match in either case, which requires pure ASCII texts. */
   readonly fold: boolean
 }
 
@@ -59,17 +59,18 @@ const bytesOf = (text: string): number => {
 }
 
 /**
- * Characters that no needle may contain.
+ * The characters that no needle may contain.
  *
  * A line contains neither its line feed nor a carriage return before the line feed. U+FEFF may have been removed from
  * the start of a text, and U+FFFD may stand for invalid bytes. A lone surrogate is in no text.
  */
 const unusable = /[\r\n\uFEFF\uFFFD]|\p{Cs}/u
-/**
- * Characters that no case-insensitive needle may contain. Other letters than those of ASCII have special case rules.
- */
+/** The characters that no case-insensitive needle may contain. Letters outside ASCII have special case rules. */
 const unusableFolded = /[\r\n]|[^\0-\x7F]/u
-/** Unusable characters with the flags `u` and `v`, which make the Kelvin sign equal to k and the long s equal to s. */
+/**
+ * The unusable characters under the flags `u` and `v`, with which the Kelvin sign also matches k, and the long s matches
+ * s.
+ */
 const unusableFoldedUnicode = /[\r\nkKsS]|[^\0-\x7F]/u
 
 const textOf = (texts: Texts, { fold }: Mode): Node => ({
@@ -115,11 +116,11 @@ const best = (all: ReadonlyArray<Texts | undefined>): Texts | undefined => {
 }
 
 interface Known {
-  /** Every match equals one of these texts. */
+  /** All texts that can match, if they are known. */
   readonly exact?: Texts | undefined
   readonly starts?: Texts | undefined
   readonly ends?: Texts | undefined
-  /** Every match contains one of these texts. Absent if `exact` implies them. */
+  /** The texts of which every match contains at least one. Absent if `exact` implies them. */
   readonly needles?: Texts | undefined
 }
 
@@ -223,11 +224,11 @@ const controls: Record<string, string> = { t: "\t", n: "\n", v: "\v", f: "\f", r
 
 interface Escape {
   readonly token: RegExp
-  /** Absent for an escape that matches no character or several. */
+  /** Returns the character that the escape matches. Absent if it does not match exactly one character. */
   readonly character?: (match: RegExpExecArray) => string
 }
 
-/** The escapes in order of precedence: the first matching one applies. */
+/** The escapes in order of precedence: the first escape that matches applies. */
 const escapes: ReadonlyArray<Escape> = [
   { token: /\\[dDwWsS]/y },
   { token: /\\([tnvfr])/y, character: (match) => controls[match[1]!]! },
@@ -277,8 +278,8 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     return unknown
   }
   /**
-   * Takes one character. Without `u` and `v` takes one code unit, because a quantifier then applies to half a surrogate
-   * pair.
+   * Takes one character. Without the flags `u` and `v`, takes one code unit, because a quantifier then applies to half a
+   * surrogate pair.
    */
   const character = (): string => take(mode.unicode ? /[^]/uy : /[^]/y)![0]
   const text = (texts: Texts): Node => textOf(texts, mode)
@@ -296,9 +297,7 @@ const parse = (source: string, mode: Mode): Node | undefined => {
     return undefined
   }
 
-  /**
-   * Parses a character class under the flag `v`. Understands only classes without nested classes and set operations.
-   */
+  /** Parses a character class under the flag `v`. Understands only classes without nested classes or set operations. */
   const setOfClasses = (): Node => {
     const plain = take(/\[([\w .,:;=]{1,4})\]/y)
     if (plain !== undefined) return text([...plain[1]!])
@@ -542,7 +541,8 @@ export const compile = (pattern: string | RegExp, options: PatternOptions, limit
     return invalid(`more than ${maxOptional} optional parts follow each other, which could take hours to compile`)
   }
   try {
-    // Compile the body alone first, so that an unbalanced parenthesis cannot pair with one that is added below.
+    // Compile the body alone first, so that an unbalanced parenthesis cannot pair with a parenthesis that is added
+    // below.
     void new RegExp(body, flags)
     void new RegExp(whole, flags)
   } catch (error) {

@@ -13,7 +13,7 @@ import { withClaimIfMatched, requirePrecondition } from "./write.ts"
 
 const root: Fault = accessDenied("root")
 
-/** Tests whether a path must not be removed or moved: the root, a mount point, or a directory above one. */
+/** Tests whether a path must not be removed or moved: the root, a mount point, or a directory above a mount point. */
 export const isPinned = (port: Backend, path: FsPath.FsPath): boolean =>
   path === FsPath.root || port.rules?.pinned?.(path) === true
 
@@ -73,7 +73,7 @@ export const removeAt = (
   }))
 }
 
-/** Tests whether a leftover may be removed. A part of a transaction may be the only copy of a file. */
+/** Tests whether a leftover may be removed. Excludes parts of a transaction, which may be the only copies of files. */
 const mayRemoveLeftover = (name: string): boolean => TemporaryNames.verify(name)?.isPart === false
 
 /** Removes temporary files from a directory that contains nothing else. Returns false for any other directory. */

@@ -4,8 +4,8 @@
  * The resolution sees only the tree that a port shows. So the ports of `subdirectory`, `overlay` and `mount` need no
  * code to confine symlinks.
  *
- * Almost no path contains a symlink. So callers first try the path without resolution, and resolve it only if nothing
- * was found.
+ * Almost no path contains a symlink. So callers first try the path without resolution, and resolve it only if this
+ * attempt finds nothing.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -69,7 +69,7 @@ const remainingNames = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   return FsPath.fromSegments(names)
 }
 
-/** The stats of the components of a path. Reads several components at once if the port supports `Look`. */
+/** The stats of the components of a path. Reads several components at once if the port supports the request `Look`. */
 class ComponentStats {
   readonly #port: Backend
   #perform: Perform | undefined
@@ -95,7 +95,9 @@ class ComponentStats {
     })
   }
 
-  /** Returns the target of a symlink, or `undefined` if another entry has replaced the symlink meanwhile. */
+  /**
+   * Returns the target of a symlink, or `undefined` if another entry has replaced the symlink since it was inspected.
+   */
   text(links: Links, path: FsPath.FsPath): Effect.Effect<string | undefined, Fault> {
     const target = this.#known.get(path)?.target
     if (target !== undefined) return Effect.succeed(target)
@@ -235,7 +237,7 @@ export const withResolvedPath = <A, R>(
         mayBeDueToLink(fault)
           ? Effect.flatMap(resolve(port, path), ({ path: at, stat }) => {
               if (stat === undefined) return Effect.fail(notFound)
-              // If the entry was missing before and exists now, it was created meanwhile.
+              // If the entry was missing before and exists now, another writer has created it.
               return at === path && fault._tag !== "NotFound" ? Effect.fail(fault) : run(at)
             })
           : Effect.fail(fault)

@@ -108,7 +108,10 @@ const maxFileBytes = ({ limits, maxFileSize }: GrepPlan): number =>
 const resolvedPathOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath =>
   FsPath.below(base.at, FsPath.relative(base.path, path))
 
-/** Reads a file unless its first bytes show that it is binary. Returns "large" above `maxImmediateBytes`, for a later read. */
+/**
+ * Reads a file unless its first bytes show that it is binary. Returns "large" for a file above `maxImmediateBytes`,
+ * which is read later.
+ */
 const bytesOf = (
   port: Backend,
   at: FsPath.FsPath,
@@ -164,7 +167,7 @@ const load = (
 
 const maxInlineSteps = 4_000_000
 
-/** Steps of a file below which its lines are not looked at one by one. */
+/** The maximum number of steps of a file that is rated as a whole. For a file with more steps, each line is rated. */
 const maxRoughSteps = 2 ** 16
 
 const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, limit: number): number => {
@@ -183,7 +186,13 @@ const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, limit: n
 }
 
 const timeout = (self: GrepPlan, path: string): Fault =>
-  located({ _tag: "Timeout", detail: `the pattern worked on this file for more than ${self.limits.patternBudget} ms` }, path)
+  located(
+    {
+      _tag: "Timeout",
+      detail: `the pattern exceeded its time budget of ${self.limits.patternBudget} ms on this file`
+    },
+    path
+  )
 
 const failure = (detail: string, path: string): Fault => located(ioError(`the search failed: ${detail}`), path)
 
@@ -194,15 +203,15 @@ interface SearchTask {
   readonly base: Base
   readonly plan: GrepPlan
   readonly query: Query
-  /** Set once an expensive file was found. From then on, no time is spent on finding cheap files. */
+  /** True after an expensive file was found. The search then no longer looks for cheap files. */
   hasExpensiveFile: boolean
-  /** The time at which this search last let others run. */
+  /** The time of the last yield to other fibers, in milliseconds of `performance.now`. */
   resumedAt: number
 }
 
 const sliceMillis = 4
 
-/** Lets others run if this search has run for a while. Of several fibers of a search, one at a time goes on. */
+/** Yields to other fibers if this search has run for `sliceMillis`. Only one fiber of a search continues at a time. */
 const takeTurn = (self: SearchTask): Effect.Effect<void> =>
   Effect.suspend(() => {
     const { resumedAt } = self
@@ -213,7 +222,7 @@ const takeTurn = (self: SearchTask): Effect.Effect<void> =>
     })
   })
 
-/** Files above this size with more matches than this could take too long on this thread. */
+/** The maximum number of matches per file for which this thread searches files above `smallFileBytes`. */
 const maxInlineMatches = 2 ** 14
 
 const countInlineFiles = ({ hasExpensiveFile, plan, query }: SearchTask, files: ReadonlyArray<Loaded>): number => {
@@ -228,7 +237,7 @@ const countInlineFiles = ({ hasExpensiveFile, plan, query }: SearchTask, files: 
   return files.length
 }
 
-/** The files and bytes that are copied for a worker at a time. */
+/** The maximum numbers of files and bytes that are copied for a worker at a time. */
 const maxWorkerFiles = 128
 const maxWorkerBytes = 2 ** 24
 
@@ -363,7 +372,10 @@ const loadAll = (
 const whole = ({ base, plan, port }: SearchTask, file: Located): Effect.Effect<ReadonlyArray<Loaded | Outcome>, Fault> =>
   Effect.map(load(port, base, plan, file, Number.POSITIVE_INFINITY), (file) => (file === "large" ? [] : [file]))
 
-/** Loads small files ahead and searches them together. Loads each large file alone and releases it before the next. */
+/**
+ * Loads small files ahead and searches them together. Loads each large file alone, and releases it before it loads the
+ * next file.
+ */
 const searched = Effect.fnUntraced(function* (
   self: SearchTask,
   files: ReadonlyArray<{ readonly path: FsPath.FsPath } | Outcome>,
@@ -403,7 +415,7 @@ class Candidate {
   }
 }
 
-/** A file that a process has searched. */
+/** The outcome of a file that a search process has searched. */
 class ProcessedFile implements Outcome {
   readonly #directory: Directory
   readonly #name: string
@@ -540,7 +552,7 @@ const searchInBackend = (
   })
 }
 
-/** Searches the bytes that a backend lends. */
+/** Searches file contents that the backend provides without a copy. */
 const searchLent = (
   lend: NonNullable<Explorer_<Directory>["lend"]>,
   self: SearchTask,
@@ -582,7 +594,7 @@ export const outcomes = (
   const task: SearchTask = { port, base, plan: self, query, hasExpensiveFile: false, resumedAt: performance.now() }
   if (base.kind !== "directory")
     return emitUntilFault(Stream.fromEffect(Missing.searchSingle(base, port.stat(base.at), searched(task, [base]))))
-  // A process does not know the line at which a search continues in its first file.
+  // A search process does not know the line at which a search continues in its first file.
   const walkPlan = self.after === undefined ? self.walk : { ...self.walk, isPortable: false }
   const fold = Explorer.foldOf(port)
   const first = self.after && fold(self.after.path)

@@ -168,7 +168,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   const weight = places.reduce((sum, { test }) => sum + (test?.weight ?? 0), 0)
 
-  // For each place, the number of the last set that contains the place, so that a set contains no place twice.
+  // For each place, the number of the last set of positions with this place. It prevents duplicates in a set.
   const seen = new Float64Array(places.length)
   let generation = 0
   const add = (out: Array<number>, place: number): void => {
@@ -182,7 +182,7 @@ export const compileRows = (rows: ReadonlyArray<Row>): Rows => {
 
   // For each directory, its places at the end of a row. A place that matches only one name is indexed by this name.
   const sorted = new WeakMap<Positions, LastPlaces>()
-  // A walk asks for many names of a directory in a row.
+  // Keep the places of the last directory, because a walk tests many names of a directory in succession.
   let latest: Positions | undefined
   let latestPlaces: LastPlaces | undefined
   const lastPlacesOf = (positions: Positions): LastPlaces => {

@@ -35,8 +35,8 @@ interface Skips {
 const maxNamedPaths = 100
 
 /**
- * Returns a function that reports the skipped entries after `from`. The previous page has already reported the entries
- * before.
+ * Returns a function that reports the skipped entries after `from`. The previous page has already reported earlier
+ * entries.
  */
 export const makeReporter = (
   onSkip: ((path: string, why: Why) => void) | undefined,

@@ -2,15 +2,15 @@
  * Parses a glob as picomatch does, and expresses it as rows of segments where possible.
  *
  * Rows express stars, question marks, globstars, classes and braces in their usual positions. All other patterns
- * (extglobs, quotes, a globstar within braces, picomatch's special cases) are `wide`: they mean the expression that
- * picomatch generates.
+ * (extglobs, quotes, a globstar within braces, picomatch's special cases) are `wide`: their meaning is the expression
+ * that picomatch generates.
  *
  * picomatch silently treats an unclosed bracket as text, but this is usually a typing error. So an unclosed `[`, `{`,
  * `(` or quotation mark and a final backslash are refused. The message shows how to write the character as text.
  *
- * A closing bracket without an opening one is text. A reversed range is refused.
+ * A closing bracket without an opening bracket is text. A reversed range is refused.
  *
- * The parser expects the output of `expandGlob`, so its input contains no ranges, named classes and braces with a
+ * The parser expects the output of `expandGlob`, so its input contains no ranges, named classes or braces with a
  * globstar.
  */
 import { ANY, type CharClass, charClass, type Element, STAR } from "./segment.ts"
@@ -87,7 +87,7 @@ const expandNumbers = (from: string, to: string, step: number): ReadonlyArray<st
   const [first, last] = [Number(from), Number(to)]
   const count = Math.floor(Math.abs(last - first) / step) + 1
   if (count > maxExpansions)
-    throw new MalformedGlob(`the range {${from}..${to}} stands for more than ${maxExpansions} patterns`)
+    throw new MalformedGlob(`the range {${from}..${to}} expands to more than ${maxExpansions} patterns`)
   return Array.from({ length: count }, (_, index) => {
     const value = first + (last < first ? -index : index) * step
     const sign = value < 0 ? "-" : ""
@@ -156,7 +156,9 @@ class GlobReader {
       if (part.startsWith("**") && level !== undefined) level.holdsGlobstar = true
       dots = part === "." || part === "\\." ? dots + 1 : 0
       if (dots === 2 && level?.closing === "}") {
-        throw new MalformedGlob('".." in braces is a range between two whole numbers or two letters; write out any other')
+        throw new MalformedGlob(
+          '".." in braces must be a range between two whole numbers or two letters; write out any other list'
+        )
       }
       extglob = /^(?:[@?!+]|\*+)$/.test(part) ? part.at(-1)! : ""
       push(part)
@@ -176,11 +178,11 @@ class GlobReader {
     }
     this.#at++
     if (sign === "]" || sign === "}" || sign === ")") {
-      this.noteDoubt(`"${sign}" closes nothing; write "\\${sign}" for the sign itself`)
+      this.noteDoubt(`"${sign}" closes nothing; write "\\${sign}" for the character itself`)
     } else if (sign === "|" && level?.closing !== ")") {
-      this.noteDoubt('"|" stands outside parentheses; give each pattern by itself, or write "\\|" for the sign itself')
+      this.noteDoubt('"|" stands outside parentheses; give each pattern by itself, or write "\\|" for the character itself')
     } else if (sign === "," && level?.closing !== "}") {
-      this.noteDoubt('"," stands outside braces; give each pattern by itself, or write "\\," for the sign itself')
+      this.noteDoubt('"," stands outside braces; give each pattern by itself, or write "\\," for the character itself')
     }
     return sign
   }
@@ -189,7 +191,7 @@ class GlobReader {
     const next = this.#text[this.#at + 1] ?? ""
     this.#at += 2
     if (!/[A-Za-z0-9]/.test(next)) return `\\${next}`
-    this.noteDoubt(`"\\${next}" is the sign "${next}" itself; directories are separated by "/"`)
+    this.noteDoubt(`"\\${next}" means the character "${next}"; directories are separated by "/"`)
     return next
   }
 
@@ -201,7 +203,7 @@ class GlobReader {
       out += sign === "\\" ? this.#escape() : sign
       if (sign === '"') return out
     }
-    throw new MalformedGlob('a quotation mark is not closed; write "\\"" for the sign itself')
+    throw new MalformedGlob('a quotation mark is not closed; write "\\"" for the character itself')
   }
 
   #brackets(): string {
@@ -235,7 +237,7 @@ class GlobReader {
   #braces(): Group | string {
     range.lastIndex = this.#at
     const found = range.exec(this.#text)
-    if (found === null) return this.#group("{", "}", '"{" is not closed; write "\\{" for the sign itself')
+    if (found === null) return this.#group("{", "}", '"{" is not closed; write "\\{" for the character itself')
     this.#at += found[0].length
     const text = globOfRange(found)
     return text.startsWith("{")
@@ -252,7 +254,7 @@ class GlobReader {
   }
 
   #parentheses(sign: string): Group {
-    return this.#group(`${sign}(`, ")", '"(" is not closed; write "\\(" for the sign itself')
+    return this.#group(`${sign}(`, ")", '"(" is not closed; write "\\(" for the character itself')
   }
 
   #group(opening: string, closing: "}" | ")", unclosed: string): Group {
@@ -271,9 +273,10 @@ class GlobReader {
     this.#at++
     this.#depth--
     const isAlternative = closing === "}" ? options.length > 1 : /^[@?]?\($/.test(opening)
-    if (closing === "}" && !isAlternative) this.noteDoubt('braces without a comma are text; write "\\{" for the sign itself')
+    if (closing === "}" && !isAlternative)
+      this.noteDoubt('braces without a comma are text; write "\\{" for the character itself')
     if (!isAlternative && level.holdsGlobstar)
-      this.noteDoubt('"**" stands in an extglob, where it asks for at least one directory')
+      this.noteDoubt('"**" stands in an extglob, where it requires at least one directory')
     return {
       opening,
       options: opening === "?(" ? [[], ...options] : options,
@@ -406,8 +409,8 @@ const split = (elements: ReadonlyArray<Element>): Array<Array<Element>> => {
 const isParent = (segment: ReadonlyArray<Element>): boolean => segment.length === 2 && segment[0] === DOT && segment[1] === DOT
 
 /**
- * Tests whether a segment has no elements except loose stars. Before such a segment, picomatch lets a globstar match
- * the "/" too.
+ * Tests whether a segment has no elements except loose stars. Before this kind of segment, picomatch lets a globstar
+ * match the "/" too.
  */
 const mayBeEmpty = (segment: ReadonlyArray<Element>): boolean => segment.every((element) => element === LOOSE_STAR)
 
@@ -439,8 +442,8 @@ const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
 
   const escape = (out: Array<Token>): void => {
     const next = text[at + 1]
-    if (next === undefined) throw new MalformedGlob('it ends with a backslash; write "\\\\" for the sign itself')
-    // picomatch does not terminate for such a pattern.
+    if (next === undefined) throw new MalformedGlob('it ends with a backslash; write "\\\\" for the character itself')
+    // picomatch does not terminate for a pattern with four consecutive backslashes.
     if (text.startsWith("\\\\\\\\", at)) throw new MalformedGlob("it has more than three backslashes in a row")
     at += 2
     if (next === "\\" || next === "/") isWide = true
@@ -473,7 +476,7 @@ const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
       if (named !== -1 || text[at] === "\\" || text[at] === "/") isPlain = false
       at = named !== -1 ? named + 2 : at + (text[at] === "\\" ? 2 : 1)
     }
-    if (at >= text.length) throw new MalformedGlob('"[" is not closed; write "\\[" for the sign itself')
+    if (at >= text.length) throw new MalformedGlob('"[" is not closed; write "\\[" for the character itself')
     const content = text.slice(first, at++)
     if (!isPlain) {
       isWide = true
@@ -498,7 +501,7 @@ const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
       at++
       options.push(sequence())
     } while (text[at] === ",")
-    if (text[at++] !== "}") throw new MalformedGlob('"{" is not closed; write "\\{" for the sign itself')
+    if (text[at++] !== "}") throw new MalformedGlob('"{" is not closed; write "\\{" for the character itself')
     braces--
     const ends = at === text.length || (braces > 0 && (text[at] === "," || text[at] === "}"))
     if (options.some(endsWithGlobstar) && (options.length === 1 || !ends)) isWide = true
@@ -549,7 +552,7 @@ const parseTokens = (text: string, ignoreCase: boolean): ParsedGlob => {
   }
 
   const tokens = sequence()
-  if (parentheses > 0) throw new MalformedGlob('"(" is not closed; write "\\(" for the sign itself')
+  if (parentheses > 0) throw new MalformedGlob('"(" is not closed; write "\\(" for the character itself')
   return { tokens, isWide, hasTopLevelBar }
 }
 

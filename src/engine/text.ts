@@ -92,7 +92,8 @@ const illFormedIn = function* (bytes: Uint8Array): Steps<number | undefined> {
 /**
  * Returns the length of the longest decodable prefix in any encoding.
  *
- * An encoding may be stateful, so every attempt decodes from the start. Each attempt narrows the range for a finer one.
+ * An encoding may be stateful, so every attempt decodes from the start. Each attempt narrows the range for the next
+ * attempt.
  */
 const undecodableAt = function* (bytes: Uint8Array, encoding: string): Steps<number | undefined> {
   let from = 0
@@ -130,7 +131,7 @@ const isText = function* (bytes: Uint8Array, encoding: string): Steps<boolean> {
   }
 }
 
-/** The number of bytes decoded at once. V8 creates larger strings many times slower. */
+/** The number of bytes decoded at once. V8 takes many times longer per byte for larger strings. */
 const pieceBytes = 65_536
 
 const pieces = function* (bytes: Uint8Array): Generator<Uint8Array> {
@@ -250,7 +251,7 @@ export const lines = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Stream.Stre
   )
 
 interface Splitter {
-  /** Processes at most `pieceBytes` bytes and returns the work units. After a fault it ignores the bytes. */
+  /** Processes at most `pieceBytes` bytes, or ignores them after a fault. Returns the work units for `runInSlices`. */
   readonly feed: (piece: Uint8Array) => number
   /** Ends the input: the remaining text becomes the last line, and an incomplete character becomes a fault. */
   readonly end: () => void
@@ -269,7 +270,7 @@ const makeSplitter = (): Splitter => {
   const cutLines = (text: string): void => {
     let at = text.indexOf("\n")
     if (line.length + (at === -1 ? text.length : at) > maxStringLength) {
-      fault = ioError("a line is longer than a string can be", "ERR_STRING_TOO_LONG")
+      fault = ioError("a line exceeds the largest possible string", "ERR_STRING_TOO_LONG")
       return
     }
     let from = 0

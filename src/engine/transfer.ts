@@ -45,8 +45,8 @@ interface TransferEnds {
   readonly to: FsPath.FsPath
   readonly target: FileStat | undefined
   /**
-   * The operation if it keeps permission bits, otherwise false. A move always keeps them. A copy keeps them unless its
-   * layer forbids it.
+   * The operation if it keeps permission bits, otherwise false. A move always keeps the bits, and a copy keeps them
+   * unless its layer forbids it.
    */
   readonly keepsModes: false | Operation
 }
@@ -116,7 +116,7 @@ const transfer = (
         : Effect.map(locate(to, resolveLink(port, to)), (other) => [one, other] as const)
     )
     /**
-     * Locks both paths and resolves their symlinks again. If a symlink has changed meanwhile, retries with the new
+     * Locks both paths and resolves their symlinks again. If a symlink has changed in between, retries with the new
      * paths.
      */
     const attempt = (source: FsPath.FsPath, target: FsPath.FsPath, left: number): Effect.Effect<TransferResult, Fault> =>
@@ -139,7 +139,7 @@ const transfer = (
           "files" in out
             ? Effect.succeed(out)
             : left === 0
-              ? Effect.fail(located(ioError("the targets of its links keep changing"), from))
+              ? Effect.fail(located(ioError("the targets of the symbolic links on it keep changing; try again"), from))
               : attempt(out[0].path, out[1].path, left - 1)
       )
     return attempt(from, to, 8)
@@ -166,8 +166,8 @@ interface CreatedLeaf {
 }
 
 /**
- * Copies an entry. If the copy fails, removes the entries that it created, but not entries that others have created
- * meanwhile.
+ * Copies an entry. If the copy fails, removes the entries that it created, but not entries that others have created in
+ * it.
  *
  * `lastStep` runs after the copy. If `lastStep` fails, the copy is removed only if the original is unchanged. Otherwise
  * the original may have been removed, and the copy may be the only version.
@@ -192,7 +192,7 @@ const copyTree = (
     )
   })
 
-/** Copies a directory to a new name in one step, if the backend does so and no rule decides about modes. */
+/** Copies a directory to a new name in one step, if the backend can do so and no rule decides about modes. */
 const copyAtOnce = (
   port: Backend,
   { from, keepsModes, source, target, to }: TransferEnds
@@ -220,7 +220,7 @@ const removeCopy = Effect.fnUntraced(function* (
   requiresOriginal: boolean
 ): Effect.fn.Return<void, Fault> {
   if (requiresOriginal && !isUnchanged(yield* port.stat(ends.from), ends.source)) return
-  // A directory that already has the mode of its original may not be writable.
+  // Make the copied directories writable, because they may already have the modes of their originals.
   if (ends.keepsModes !== false && port.attributes !== undefined) {
     for (const path of made.directories) yield* Effect.ignore(port.attributes.set(path, { mode: 0o700 }))
   }
@@ -350,7 +350,7 @@ const replaceByCopying = (
   })
 }
 
-const changed: Fault = ioError("it changed while it was copied")
+const changed: Fault = ioError("the entry changed while it was copied")
 
 /** Reads a symlink. Fails with IoError if another kind of entry has replaced the symlink since it was inspected. */
 const linkAt = (links: Links, path: FsPath.FsPath): Effect.Effect<string, Fault> =>
@@ -425,7 +425,8 @@ const copyMode = (
 const unsupportedModeCodes = new Set<unknown>(["ENOTSUP", "EOPNOTSUPP", "ENOSYS"])
 
 /**
- * Ignores the failure to set permission bits on a disk that stores none or forbids it, such as vfat with a fixed owner.
+ * Ignores the failure to set permission bits on a disk that has no such bits or forbids the change, such as vfat with a
+ * fixed owner.
  */
 const ignoreForbidden = (fault: Fault): Effect.Effect<void, Fault> =>
   (fault._tag === "AccessDenied" && fault["why"] === "permission") ||
@@ -498,7 +499,7 @@ const moveTree = (port: Backend, ends: TransferEnds): Effect.Effect<TransferResu
           Effect.as(locate(ends.to, port.rename(ends.from, ends.to, { replace: ends.target !== undefined })), counted),
           (fault) => {
             if (isCrossDevice(fault)) return moveByCopying(port, ends)
-            // The entry already has that spelling.
+            // The entry's name already has this spelling.
             const isSame = fault._tag === "AlreadyExists" && isCaseRename(port, ends.from, ends.to)
             return Effect.fail(isSame ? located(intoItself, ends.to) : fault)
           }

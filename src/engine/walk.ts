@@ -45,8 +45,8 @@ const makeSequential = (port: Backend): Explorer<Directory> => {
 }
 
 /**
- * Creates the explorer of a backend, or one that lists directories on demand. `searches` is true if the files will be
- * searched.
+ * Creates the explorer of a backend, or an explorer that lists directories on demand. `searches` is true if the files
+ * will be searched.
  */
 export const make = (port: Backend, searches = false): Effect.Effect<Explorer<Directory>, never, Scope.Scope> =>
   port.explore?.(pathOf, searches) ?? Effect.sync(() => makeSequential(port))
@@ -57,7 +57,7 @@ export interface Base {
 }
 
 export interface Plan {
-  /** Directories that cannot contain a match are not entered. */
+  /** The globs of results. The walk does not enter a directory that cannot contain a match. */
   readonly include: Matcher.Matcher | undefined
   readonly exclude: Matcher.Matcher | undefined
   readonly gitignore: boolean
@@ -66,9 +66,9 @@ export interface Plan {
   readonly sizes: boolean
   readonly from: string | undefined
   readonly onSkip: SearchOptions["onSkip"]
-  /** Set if unreadable entries are skipped instead of failing the walk. */
+  /** True if unreadable entries are skipped instead of failing the walk. */
   readonly isSearch: boolean
-  /** Set if other processes can walk for this plan. */
+  /** True if other processes can walk for this plan. */
   readonly isPortable: boolean
 }
 
@@ -153,7 +153,7 @@ const entryOf = (directory: Directory, child: Child): FileEntry => {
   return directory.sizes === undefined ? entry : { ...entry, sizeBytes: directory.sizes.get(child) ?? 0 }
 }
 
-/** Streams what `answerOf` makes of each entry found, and the skipped entries between them. */
+/** Streams the result of `answerOf` for each entry found, and the skipped entries in between. */
 export const search = <A>(
   port: Backend,
   base: Base,
@@ -162,7 +162,7 @@ export const search = <A>(
 ): Stream.Stream<A | SkippedEntry, Fault> =>
   Stream.unwrap(Effect.map(make(port), (explorer) => streamBatches(new Walker(port, explorer, self, base, answerOf).next)))
 
-/** Streams at most `limit` entries, and calls `skip` for each skipped entry before the last of them. */
+/** Streams at most `limit` entries, and calls `skip` for each skipped entry before the last streamed entry. */
 export const streamEntries = <A, E>(
   all: Stream.Stream<A | SkippedEntry, E>,
   skip: Skip,

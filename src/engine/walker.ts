@@ -24,15 +24,15 @@ import type { Base, Plan } from "./walk.ts"
 import { addReport, type ContentSearch, Directory, type DirectoryState } from "./walkDirectory.ts"
 
 const stepsPerSlice = 2 ** 18
-/** The steps that count for each child, beside the steps of the matchers. */
+/** The number of steps that each child costs, in addition to the steps of the matchers. */
 const stepsPerChild = 24
 const maxEmitted = 4096
 
 /**
- * Limits of the directories that are read but whose results are not emitted yet.
+ * The limits on directories that are read but whose results are not emitted yet.
  *
- * From `nearAheadLimit` on, the walk reads only directories near the current one ahead. From `farAheadLimit` on, it
- * reads none ahead. 64 children count as one directory.
+ * Above `nearAheadLimit`, the walk reads ahead only near the current directory. Above `farAheadLimit`, it does not read
+ * ahead. 64 children count as one directory.
  */
 const nearAheadLimit = 16384
 const farAheadLimit = 65536
@@ -40,8 +40,8 @@ const nearWindow = 256
 const fullWindow = 512
 
 /**
- * While more than `busyThreshold` directories are being read, the walk waits until it can request `minRequested` more.
- * A request costs as much as ten directories.
+ * While more than `busyThreshold` directories are being read, the walk waits until it can request `minRequested`
+ * directories at once. A request costs as much as ten directories.
  */
 const minRequested = 48
 const busyThreshold = 96
@@ -51,11 +51,17 @@ const busyThreshold = 96
  */
 const maxKeptListing = 65_536
 
-/** The number of directories that this thread reads before processes take over: fewer if the processes run already. */
+/**
+ * The number of directories that this thread reads before search processes take over. It is smaller if the processes are
+ * already running.
+ */
 const directoriesBeforeWarmProcesses = 24
 const directoriesBeforeColdProcesses = 128
 const maxDirectoriesPerJob = 64
-/** The budgets of jobs. The first jobs end early, so that all processes get directories. */
+/**
+ * The maximum work of a job. One directory, one searched file and eight entries each count as 1. The first jobs end
+ * early, so that all processes get directories.
+ */
 const jobBudget = 400
 const firstJobBudget = 16
 
@@ -88,7 +94,7 @@ export class Walker<A> {
   #unread: Directory | undefined
   #ahead = 0
   #deciding: { readonly directory: Directory; readonly children: ReadonlyArray<Child>; next: number } | undefined
-  /** The verdict on the next child, if it was computed with pauses. */
+  /** The verdict of the ignore rules on the next child, if it was computed with pauses. */
   #verdict: Ignore.Verdict | undefined
   #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
   #reports: Array<TreeReading<Directory>> = []
@@ -173,7 +179,10 @@ export class Walker<A> {
     return new SkippedEntry(path, "unreadable", walkSortKey(path, "directory"))
   }
 
-  /** Returns the first unread directories that satisfy the condition, and marks them as requested. */
+  /**
+   * Marks the first unread directories that satisfy the condition as requested, and returns them. Returns none if they
+   * are fewer than `least`.
+   */
   #takeUnread(count: number, least: number, isWanted: (directory: Directory) => boolean): ReadonlyArray<Directory> {
     const wanted: Array<Directory> = []
     let window = this.#ahead < nearAheadLimit ? fullWindow : this.#ahead < farAheadLimit ? nearWindow : 1
@@ -195,7 +204,10 @@ export class Walker<A> {
     if (wanted.length > 0) this.#explorer.read(wanted)
   }
 
-  /** Sends directories to the processes. Returns true if this thread reads only unusual directories. */
+  /**
+   * Sends directories to the search processes. Returns true if this thread reads only the directories that processes
+   * cannot read.
+   */
   #askProcesses(): boolean {
     const trees = this.#trees ?? this.#beginTrees()
     if (trees === undefined) return false
@@ -254,14 +266,14 @@ export class Walker<A> {
     )
   }
 
-  /** Computes the states of a directory whose parent a process has read. */
+  /** Computes the matcher states of a directory whose parent a search process has read. */
   #restoreState(directory: Directory): Effect.Effect<void, Fault> {
     const { above, segment } = directory
     if (!directory.isForeign || above === undefined) return Effect.void
     const { exclude, include } = this.#plan
     return Effect.flatMap(this.#restoreState(above), () => {
       const { ignore } = above
-      // A process has applied the ignore files of the parent. Here, they are loaded for its unusual subdirectories.
+      // A process has applied the ignore files of the parent. Load these files here too, for the unusual subdirectories.
       const loading =
         above.isDecided && ignore !== undefined ? enterDirectory(ignore, this.#port, above.at, ignoreFileNames) : undefined
       return Effect.map(loading ?? Effect.succeed(ignore), (rules) => {
@@ -303,7 +315,7 @@ export class Walker<A> {
     this.#finish(directory)
   }
 
-  /** Handles a directory that could not be read. If it is missing although it was listed, it is looked for again. */
+  /** Handles a directory that could not be read. Looks again for a directory that is missing although it was listed. */
   #failed(directory: Directory, fault: Fault): Effect.Effect<void, Fault> | undefined {
     if (isNotFound(fault)) {
       return directory.attempts < maxAttempts ? this.#lookFor(directory) : this.#settle(directory, fault, "moved")

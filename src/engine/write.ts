@@ -1,9 +1,9 @@
 /**
  * Writes files.
  *
- * The engine first tries the primitive write, which succeeds in the common case. Only if this write fails, the engine
- * looks for a symlink to follow or parents to create. The reported failure is the same as if all checks had run first
- * in their fixed order.
+ * The engine first tries the primitive write, which succeeds in the common case. If this write fails, the engine looks
+ * for a symlink to follow or for parents to create. The reported failure is the same as if all checks had run first in
+ * their fixed order.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -178,7 +178,7 @@ const writeOnce = (port: Backend, at: FsPath.FsPath, bytes: Uint8Array, plan: Pl
 const mayBeBehindLink = (fault: Fault): boolean =>
   fault._tag === "NotFound" || fault._tag === "NotAFile" || fault._tag === "NotADirectory"
 
-const linkFound: Fault = ioError("it is a link")
+const linkFound: Fault = ioError("it is a symbolic link")
 
 const withVersion = (done: Written, plan: Plan, ofContent: () => string): Written =>
   done.version !== undefined || !plan.version || primitiveMode(plan) === "append" ? done : { version: ofContent() }
@@ -248,8 +248,8 @@ export const stream = <E, R>(
   if (perform === undefined) return stepByStep
   const commit: Commit = (publish) => withLocks(port, [path], publish)
   return Effect.flatMap(withLocks(port, [path], resolveAdmitted(port, path, plan)), (at) =>
-    // A write through a symlink runs step by step, because a stream can run only once, and a `Write` request might
-    // decline after running it.
+    // A write through a symlink runs step by step, because a stream can run only once, and the backend might decline a
+    // `Write` request after the stream has run.
     at !== path
       ? stepByStep
       : Effect.flatMap(

@@ -1,9 +1,9 @@
 /**
  * Decorators: functions from a filesystem to one with less permission, a smaller view, a quota, tracing or retries.
  *
- * Each decorator wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. Every
- * decorator keeps the rules, the locks and the requests that only read. It drops other requests and `history`, unless
- * its documentation says otherwise.
+ * Each decorator wraps the port, so no call can bypass it, and `make` turns the port into a filesystem again. Every decorator
+ * keeps the rules, the locks and the requests that only read. A decorator drops other requests and `history`, unless its
+ * documentation says otherwise.
  *
  * @since 0.1.0
  */
@@ -54,7 +54,7 @@ export const readOnly = (self: Algebra): Algebra => {
 
 const isRoot = (path: FsPath.FsPath): boolean => path === FsPath.root
 
-/** Tests whether the plan requires an existing file. Such a write needs no parents. */
+/** Tests whether the plan requires an existing file. A write of an existing file creates no parents. */
 const requiresExistingFile = ({ ifMatch, mode }: WritePlan): boolean =>
   typeof ifMatch === "string" || mode === "replace" || mode === "appendExisting"
 
@@ -63,7 +63,7 @@ const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
 /**
  * Returns the handlers of whole changes for a filesystem whose root is a directory of another.
  *
- * The handlers must not create parents. If the root directory had been removed, they would create it again.
+ * The handlers must not create parents, because they would then re-create a removed root directory.
  */
 const changeAccelerationsBelow = (perform: Request.Perform): Request.Handlers => ({
   Write: <E, R>(request: Request.Write<E, R>) =>
@@ -101,7 +101,7 @@ const subdirectoryPort = (self: Backend, base: FsPath.FsPath): Backend => {
       RemoveTree: (request) => (isRoot(request.path) ? Effect.fail(accessDenied("root")) : perform(request)),
       // Decline the whole request if it contains the root: a view never creates its base directory.
       MakeMany: (request) => (request.entries.some(({ path }) => isRoot(path)) ? Request.declined : perform(request)),
-      // If the base directory no longer exists, the answer has at most `depth` entries, so decline.
+      // Decline an answer of at most `depth` entries, because it shows that the base directory no longer exists.
       Look: (request) =>
         Effect.map(perform(request), (seen) =>
           Option.map(
@@ -118,8 +118,8 @@ const subdirectoryErrorTags: Caller.ErrorTags = new Set([...Caller.errorTags.sta
 /**
  * Returns a filesystem whose root is the given directory.
  *
- * Symlinks in the path of the directory are resolved once, now. Symlinks that lead out of the directory fail with
- * AccessDenied `escape`, even if they stay within the original filesystem. Fails with NotFound if the directory is
+ * Symlinks in the path of the directory are resolved once, when this effect runs. Symlinks that lead out of the directory fail
+ * with AccessDenied `escape`, even if they stay within the original filesystem. Fails with NotFound if the directory is
  * missing.
  *
  * @category combinators

@@ -98,7 +98,7 @@ export interface Precondition {
  * @since 0.1.0
  */
 export interface Versioned {
-  /** True to return the content version. The call then computes a hash of the whole file. @default false */
+  /** True if the result contains the content version. The call then computes a hash of the whole file. @default false */
   readonly version?: boolean | undefined
 }
 
@@ -113,8 +113,8 @@ export interface VersionedResult {
 }
 
 /**
- * A call whose result type has a version only if the option `version: true` is given. So the compiler prevents an
- * absent version as `ifMatch`.
+ * A call whose result type has a version only if the option `version: true` is given. The compiler therefore rejects an absent
+ * version as `ifMatch`.
  *
  * @since 0.1.0
  */
@@ -128,7 +128,7 @@ export interface Versioning<Arguments extends ReadonlyArray<unknown>, Options, R
 
 export {
   /**
-   * Gives a function the type `Versioning`. Decorators use it for their `read`, `write` and similar functions.
+   * Gives a function the type `Versioning`, for the `read`, `write` and similar functions of decorators.
    *
    * @since 0.1.0
    */
@@ -172,7 +172,7 @@ export interface WriteOptions extends Precondition, Versioned {
 export interface ReadOptions extends Versioned {
   /** The 0-based first line. @default 0 */
   readonly offset?: number | undefined
-  /** The number of lines; -1 means all, 0 none. @default Limits.defaultReadLimit */
+  /** The number of lines; -1 means all, and 0 means none. @default Limits.defaultReadLimit */
   readonly limit?: number | undefined
   /** An encoding label of TextDecoder. @default "utf-8" */
   readonly encoding?: string | undefined
@@ -210,7 +210,7 @@ export interface StreamOptions {
  * @since 0.1.0
  */
 export interface EditOptions extends Precondition, Versioned {
-  /** True to return the result without making the change. @default false */
+  /** True if the call returns the result without making the change. @default false */
   readonly dryRun?: boolean | undefined
 }
 
@@ -220,7 +220,7 @@ export interface EditOptions extends Precondition, Versioned {
  * @since 0.1.0
  */
 export interface DeleteOptions extends Precondition {
-  /** True to delete a directory with everything in it. @default false */
+  /** True if the call may delete a directory with everything in it. @default false */
   readonly recursive?: boolean | undefined
   /** The result for a missing path: `fail` fails with NotFound, `ignore` returns a count of 0. @default "fail" */
   readonly missing?: "fail" | "ignore" | undefined
@@ -249,7 +249,7 @@ export interface TransferOptions {
 }
 
 /**
- * The attributes for `setAttributes`; absent ones stay unchanged.
+ * The attributes for `setAttributes`. Absent attributes stay unchanged.
  *
  * @since 0.1.0
  */
@@ -260,9 +260,9 @@ export interface AttributeValues {
 }
 
 /**
- * The operations of a filesystem. Programs call them; combinators take and return an `Algebra`.
+ * The operations of a filesystem, which programs call. Combinators take and return an `Algebra`.
  *
- * The example of each operation begins with the two files of this example.
+ * The examples of all operations begin with the same two files.
  *
  * @example
  * ```ts
@@ -279,7 +279,7 @@ export interface Algebra {
   readonly root: string
   readonly readOnly: boolean
   readonly name: string
-  /** The port, for combinators and capabilities; programs do not need it. */
+  /** The port of the backend, which combinators and capabilities use. Programs do not need the port. */
   readonly port: Backend
 
   /**
@@ -559,7 +559,7 @@ export interface Algebra {
 /**
  * The service key for programs: `yield* Filesystem.Filesystem`.
  *
- * The key is a class, because a structural type would accept any service with more operations by accident.
+ * The key is a class, because a structural type would also accept any other service that has these operations.
  *
  * @category services
  * @since 0.1.0
@@ -581,10 +581,10 @@ export class Filesystem extends Context.Service<Filesystem, Algebra>()("fs-algeb
 export const make: (backend: Backend) => Algebra = deriveAlgebra
 
 /**
- * Creates locks for a backend that has none of its own.
+ * Creates locks for a backend without its own locks.
  *
- * Writes to one path run one after another, in order of arrival, while other paths proceed. A lock on a directory waits
- * for all paths below the directory. Create the locks once per backend, as its `locks`.
+ * Writes to one path run one after another, in order of arrival, while other paths proceed. A lock on a directory waits for all
+ * paths below the directory. Create the locks once for each backend, as the value of its `locks`.
  *
  * @category constructors
  * @since 0.1.0
@@ -604,8 +604,8 @@ export const layer = <E, R>(backend: Effect.Effect<Backend, E, R>): Layer.Layer<
   Layer.effect(Filesystem, Effect.map(backend, make))
 
 /**
- * Returns a function that applies a decorator to the Filesystem of a layer. The decorator returns an `Algebra` or an
- * effect of one. Other services of the layer are unchanged.
+ * Returns a function that applies a decorator to the Filesystem of a layer. The decorator returns an `Algebra`, or an effect
+ * that succeeds with an `Algebra`. Other services of the layer are unchanged.
  *
  * @example
  * ```ts

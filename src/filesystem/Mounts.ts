@@ -1,8 +1,7 @@
 /**
- * Mounts a filesystem in a directory of another. The whole appears as one tree for paths, searches, copies and
- * symlinks.
+ * Mounts a filesystem in a directory of another. Paths, searches, copies and symlinks treat the two filesystems as one tree.
  *
- * Only a move between the two filesystems has to copy.
+ * A move between the two filesystems is a copy, followed by a removal.
  *
  * @since 0.1.0
  */
@@ -22,8 +21,8 @@ import * as Caller from "./operations/call.ts"
 
 // The port over two filesystems, one of which is mounted in a directory of the other.
 //
-// Each path belongs to one of the two filesystems, with its permissions, locks and faults. A rename between them is
-// impossible and needs a copy. The directories above the mount point cannot be removed.
+// Each path belongs to one of the two filesystems, whose permissions, locks and faults apply. A rename between the filesystems
+// is impossible, so a move needs a copy. The directories above the mount point cannot be removed.
 
 const failCrossDevice: Effect.Effect<never, Fault> = Effect.fail(ioError("the paths are on different filesystems", "EXDEV"))
 
@@ -148,8 +147,8 @@ const make = (outerSide: Backend, at: FsPath.FsPath, innerSide: Backend): Backen
 type Values = Parameters<Attributes["set"]>[1]
 
 /**
- * Sets attributes in one of the two filesystems. Omits the mode of a copy if this filesystem has no modes or its copies
- * do not keep them.
+ * Sets attributes in one of the two filesystems. Omits the mode of a copy if this filesystem has no modes, or if its copies do
+ * not keep modes.
  */
 const setAttributesOn = (
   side: Backend,
@@ -222,7 +221,7 @@ const locksOf = (outer: Backend, inner: Backend, { toInnerPath, isInside, isPinn
   ])
 
 const rootMountFault: Fault = accessDenied("root")
-const noSpaceFault: Fault = ioError("there is no space left for the directory to mount on", "ENOSPC")
+const noSpaceFault: Fault = ioError("there is no space left to create the mount point", "ENOSPC")
 
 const mountErrorTags: Caller.ErrorTags = new Set([...Caller.errorTags.stat, "NotADirectory", "AlreadyExists"])
 

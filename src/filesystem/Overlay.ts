@@ -1,6 +1,6 @@
 /**
- * An overlay over a lower filesystem, which stays unmodified: reads fall through to it, and all changes go to an upper
- * filesystem.
+ * An overlay over a lower filesystem, which stays unmodified: reads fall through to the lower filesystem, and all changes go to
+ * an upper filesystem.
  *
  * The overlay remembers deletions. Its changes can be listed, committed or discarded.
  *
@@ -34,8 +34,8 @@ interface Difference {
   readonly _tag: "Added" | "Modified" | "Removed"
   readonly path: FsPath.FsPath
   /**
-   * The most significant difference. `kind` includes entries that exist in only one tree; `mode` includes a name in
-   * another case.
+   * The most significant difference. `kind` also means that only one tree has the entry, and `mode` that its names differ in
+   * case.
    */
   readonly extent: "kind" | "content" | "mode" | "time"
 }
@@ -154,11 +154,11 @@ const differences = Effect.fnUntraced(function* (layers: Layers): Effect.fn.Retu
     : out.sort((a, b) => FsPath.compare(FsPath.fold(a.path), FsPath.fold(b.path)) || FsPath.compare(a.path, b.path))
 })
 
-// Commits an overlay. First, new and changed entries are written, parents before children. Then follow entries that
-// replace an entry of another kind.
+// Commits an overlay. First, new and changed entries are written, parents before children. Then entries that replace an entry
+// of another kind are written.
 //
-// Removals come last, so a moved entry exists at its new path before its old path is removed. Each step is atomic, and
-// the overlay keeps all changes until the last step. So an interruption loses nothing, and the next commit continues.
+// Removals come last, so a moved entry exists at its new path before its old path is removed. Each step is atomic, and the
+// overlay keeps all changes until the last step. An interruption therefore loses nothing, and the next commit continues.
 
 const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Fault> =>
   Effect.flatMap(port.stat(path), (stat) =>
@@ -170,8 +170,8 @@ const removeAll = (port: Backend, path: FsPath.FsPath): Effect.Effect<void, Faul
   )
 
 /**
- * Empties an upper directory that exists in the lower tree too. Keeps the files of writes in progress, and the
- * directory for them.
+ * Empties an upper directory that exists in the lower tree too. Keeps the files of writes in progress, and the directories that
+ * contain these files.
  */
 const emptyUpperDirectory = Effect.fnUntraced(function* (
   layers: Layers,
@@ -244,10 +244,7 @@ const restoreDirectoryMode = Effect.fnUntraced(function* (
   if (above?.kind === "directory") yield* setMode(lower, path, above.mode)
 })
 
-/**
- * Sorts the differences: first all entries except those that replace an entry of another kind, then these entries with
- * everything in them.
- */
+/** Sorts the differences. Entries that replace an entry of another kind come last, together with everything in them. */
 const sortForCommit = (all: ReadonlyArray<Difference>): ReadonlyArray<Difference> => {
   const postponedPaths = new Set<FsPath.FsPath>()
   const isPostponed = (path: FsPath.FsPath): boolean =>
@@ -284,16 +281,15 @@ const overlays = new WeakMap<Backend, LayersModule.Layers>()
 /**
  * Creates an overlay: it shows `lower` with the changes in `upper`, and writes every further change to `upper`.
  *
- * `lower` is never modified, so it may be read-only. `upper` should be empty at first, and only the overlay may change
- * it afterwards.
+ * `lower` is never modified, so it may be read-only. `upper` should be empty at first, and only the overlay may change it
+ * afterwards.
  *
- * - a file is copied to `upper` whole before it is appended to or moved or its attributes are set; moving a directory
- *   copies its contents to `upper`
+ * - before an append, a move or a change of its attributes, a file is copied whole to `upper`; a move of a directory copies
+ *   its contents to `upper`
  * - deletions are remembered in memory, not as visible names, and are lost with the overlay
- * - permissions and locks come from `upper`, the path policy from `lower`; the stricter `symlinks` option of the two
- *   applies
- * - symlinks and attributes need support in both filesystems; watching reports changes of the overlay and, if `lower`
- *   can be watched, of `lower`
+ * - permissions and locks come from `upper`, the path policy from `lower`; the stricter `symlinks` option of the two applies
+ * - symlinks and attributes need support in both filesystems; watching reports changes of the overlay and, if `lower` can be
+ *   watched, of `lower`
  * - names are case-sensitive only if both filesystems are case-sensitive
  *
  * @example
@@ -360,8 +356,7 @@ const toChanges = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 
 /**
- * Returns the differences to the lower filesystem in path order: kind, content, target and permission bits of all
- * entries.
+ * Returns the entries that differ from the lower filesystem in kind, content, target or permission bits, in path order.
  *
  * Fails with Unsupported on a filesystem that `overlay` did not return, such as a decorated overlay.
  *

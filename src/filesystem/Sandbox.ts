@@ -20,7 +20,7 @@ export interface ExecOptions {
   /** Environment variables in addition to those of the sandbox. @default none */
   readonly env?: Readonly<Record<string, string>> | undefined
   /**
-   * The standard input. A stream is read as fast as the command reads, and no more after the command has ended.
+   * The standard input. A stream is read as fast as the command reads its input, until the command ends.
    *
    * @default empty
    */
@@ -34,7 +34,8 @@ export interface ExecOptions {
   /** Receives all output as it arrives. The command waits while the effect runs. @default nothing */
   readonly onOutput?: ((bytes: Uint8Array, stream: "stdout" | "stderr") => Effect.Effect<void>) | undefined
   /**
-   * True to keep processes that the command leaves behind until the container ends. Otherwise they end with the command.
+   * True if processes that the command leaves behind run until the container ends. Otherwise these processes end with the
+   * command.
    *
    * @default false
    */
@@ -52,7 +53,7 @@ export interface ExecResult {
   /** The standard output as text. A long output is reduced to its beginning and end, with a mark between them. */
   readonly stdout: string
   readonly stderr: string
-  /** The raw bytes of the standard output. If `stdout` is cut, only the first bytes. */
+  /** The raw bytes of the standard output. If `stdout` is cut, these are only the first bytes. */
   readonly stdoutBytes: Uint8Array
   readonly durationMillis: number
   readonly timedOut: boolean

@@ -1,8 +1,8 @@
 /**
  * Makes a case-sensitive backend case-insensitive: maps each path to its existing spelling.
  *
- * A combination of two backends needs this if only one of them is case-sensitive, because a tree must treat case in one
- * way.
+ * A combination of two backends needs this module if only one backend is case-sensitive, because one tree must have one rule
+ * for case.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"

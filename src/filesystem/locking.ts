@@ -1,9 +1,9 @@
 /**
  * Locks across several backends.
  *
- * A request is first mapped through all combinators to the locks of the backends. The backends are locked one after
- * another in one global order, each with all its paths at once. So two requests cannot deadlock. A request cannot
- * deadlock with itself either, even if both filesystems of a mount use the same backend.
+ * A request is first mapped through all combinators to the locks of the backends. The backends are locked one after another in
+ * one global order, each with all its paths at once. Two requests therefore cannot deadlock. A request cannot deadlock with
+ * itself either, even if both filesystems of a mount use the same backend.
  */
 import type * as Effect from "effect/Effect"
 import type { FsPath } from "../model/FsPath.ts"
@@ -55,7 +55,7 @@ export const withExclusiveLocks = <A, E, R>(
     .sort(([self], [that]) => rankOf(that) - rankOf(self))
     .reduce((inner, [locks, paths]) => locks.exclusive(paths, inner), effect)
 
-/** Runs `effect` with locks that calls inside the effect may take again. */
+/** Runs `effect` under locks that are reentrant for calls inside the effect. */
 const alone = <A, E, R>(requests: ReadonlyArray<LockRequest>, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   [...collectLocks(requests, new Map())]
     .sort(([self], [that]) => rankOf(that) - rankOf(self))
@@ -72,8 +72,8 @@ const makeClaimThrough =
     )
 
 /**
- * Composes the locks of several backends. `divide` assigns each path to a backend. `claim` is needed if a file and its
- * lock have different paths.
+ * Composes the locks of several backends. `divide` assigns each path to a backend. Callers pass `claim` if a file and its lock
+ * have different paths.
  */
 export const composeLocks = (divide: DividePaths, claim: Claim | undefined = makeClaimThrough(divide)): Locks => {
   const locks: Locks = {

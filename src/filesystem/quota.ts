@@ -1,6 +1,6 @@
 /**
- * Limits the space of a filesystem. A write reserves its space first, in one synchronous step, so concurrent writers
- * cannot exceed the limit together.
+ * Limits the space of a filesystem. A write reserves its space first, in one synchronous step, so that concurrent writers
+ * together cannot exceed the limit.
  *
  * The reservation of a stream grows with its bytes. When the write is published, under the path's lock, the size of the
  * replaced file is subtracted and unused space is released.
@@ -100,9 +100,7 @@ type Mode = "create" | "replace" | "append"
 
 interface WriteTarget {
   readonly old: FileStat | undefined
-  /**
-   * True if the backend will refuse the write anyway. Then the fault of the backend is reported instead of DiskFull.
-   */
+  /** True if the backend will refuse the write anyway. The fault of the backend is then reported instead of DiskFull. */
   readonly willFail: boolean
 }
 

@@ -23,7 +23,7 @@ const calls = Metric.counter("fs_algebra_calls_total", {
   incremental: true
 })
 const errors = Metric.counter("fs_algebra_errors_total", {
-  description: "Calls that failed, by the error's tag; Interrupt and Defect where there was no error",
+  description: "Failed calls, by the tag of the error; by Interrupt or Defect if there was no error",
   incremental: true
 })
 const readBytes = Metric.counter("fs_algebra_read_bytes_total", {
@@ -35,7 +35,7 @@ const writtenBytes = Metric.counter("fs_algebra_written_bytes_total", {
   incremental: true
 })
 const duration = Metric.histogram("fs_algebra_call_duration_ms", {
-  description: "Milliseconds from the beginning of a call to its end; of a stream, to its end",
+  description: "The duration of each call, or of each stream until its end, in milliseconds",
   boundaries: Metric.exponentialBoundaries({ start: 0.01, factor: 4, count: 12 })
 })
 
@@ -126,7 +126,7 @@ export const around = (self: Backend): Backend => {
     read: (offset, length) => Effect.tap(handle.read(offset, length), (bytes) => Metric.update(read, bytes.length))
   })
 
-  /** Counts written bytes, unless the write was declined. */
+  /** Counts written bytes, unless the backend declined the request. */
   const countWritten = <A, E, R, E2, R2>(
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,
     write: (content: Uint8Array | Stream.Stream<Uint8Array, E, R>) => Effect.Effect<A, E2, R2>
@@ -155,7 +155,7 @@ export const around = (self: Backend): Backend => {
   ): Effect.Effect<Option.Option<A>, Fault> =>
     Effect.tap(asked, (answer) => (Option.isNone(answer) ? Effect.void : Metric.update(metric, size(answer.value))))
   const { explore } = self
-  /** Counts the bytes that the backend lends to a search. */
+  /** Counts the bytes of file contents that the backend passes to a search. */
   const exploreCounted: Explore = (pathOf, searches) =>
     Effect.map(explore!(pathOf, searches), (explorer) => {
       const { lend } = explorer

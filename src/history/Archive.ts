@@ -5,9 +5,9 @@
  * reject, so every exported archive can be imported anywhere.
  *
  * A ZIP archive contains the tree below `files/` and ends with `manifest.json`, which has `version` "1", `created_at`,
- * `file_count` and `total_bytes`. With `layout: "plain"` it contains only the tree, at its top level. An import detects the
- * layout by the content and also reads ZIP archives of other tools. Modes, symlinks and empty directories are stored as other
- * tools store them. The same tree and clock give the same bytes.
+ * `file_count` and `total_bytes`. With `layout: "plain"`, the tree is at the top level of the archive, without a manifest.
+ * An import detects the layout by the content and also reads ZIP archives of other tools. Modes, symlinks and empty
+ * directories are stored as other tools store them. The same tree at the same time gives the same bytes.
  *
  * @since 0.1.0
  */
@@ -80,14 +80,15 @@ export interface ExportOptions {
   /** Tests whether to skip a path with everything below it. @default nothing */
   readonly excludes?: ((path: FsPath) => boolean) | undefined
   /**
-   * Globs of paths to skip with everything below them. A glob with `!` includes paths again. Later globs win. @default nothing
+   * Globs of paths to skip with everything below them. A glob with `!` includes paths again. Later globs take precedence.
+   * @default nothing
    */
   readonly exclude?: string | ReadonlyArray<string> | undefined
   /** True to fail with ArchiveError at an entry that every import would reject, instead of skipping it. @default false */
   readonly strict?: boolean | undefined
   /**
-   * The function that receives each entry that is skipped because an import would reject it. It is called before the first
-   * byte.
+   * The function that receives each skipped entry, which an import would reject. All calls precede the first byte of the
+   * archive.
    *
    * @default a warning in the log
    */
@@ -95,8 +96,8 @@ export interface ExportOptions {
   /**
    * The position of the tree in the archive.
    *
-   * `manifest`: below `files/`, next to a `manifest.json`. `plain`: at the top level, as other tools write it. A tar archive is
-   * always plain. Both can be imported.
+   * `manifest`: below `files/`, next to a `manifest.json`. `plain`: at the top level, as other tools write it. A tar archive
+   * is always plain. An import accepts both layouts.
    *
    * @default "manifest"
    */
@@ -111,7 +112,7 @@ interface InternalExportOptions extends Omit<ExportOptions, "excludes"> {
 
 interface ArchiveInProgress {
   readonly bytes: Stream.Stream<Uint8Array, ArchiveError | Fault>
-  /** Returns the number of files and symlinks. Call it after all bytes were read. */
+  /** Returns the number of files and symlinks, after all bytes were read. */
   readonly files: () => number
 }
 
@@ -211,8 +212,8 @@ const collectBytes = <E, R>(bytes: Stream.Stream<Uint8Array, E, R>): Effect.Effe
  * - a symlink that leads out of the tree
  * - a FIFO, a socket or a device
  *
- * With `strict` such an entry fails with ArchiveError `name`, `duplicate`, `link` or `unsupported`. A tree that exceeds
- * `Limits.maxArchiveEntries` or `maxArchiveBytes` fails with `tooLarge`.
+ * With `strict`, the export fails at such an entry with ArchiveError `name`, `duplicate`, `link` or `unsupported`. A tree
+ * that exceeds `Limits.maxArchiveEntries` or `maxArchiveBytes` fails with `tooLarge`.
  *
  * @since 0.1.0
  */
@@ -220,7 +221,7 @@ export const exportZipOf = (fs: Algebra, options: ExportOptions = {}): Stream.St
   streamArchive(zip, "exportZip", fs, options)
 
 /**
- * Exports the tree as a tar archive, with names relative to the root. In all other respects the same as `exportZipOf`.
+ * Exports the tree as a tar archive, with names relative to the root. Otherwise behaves like `exportZipOf`.
  *
  * @since 0.1.0
  */
@@ -333,8 +334,8 @@ interface OpenedContents extends Contents {
 }
 
 /**
- * Returns the path of the archive file in the tree, if an import can leave the file there. The new tree must contain the
- * directory of the file, and nothing at the path itself.
+ * Returns the path of the archive file in the tree, or `undefined` if an import removes or replaces the file. The file stays
+ * if the new tree has its directory, and no entry at its path.
  */
 const keptArchivePath = (tree: DirectoryNode, path: FsPath | undefined): FsPath | undefined =>
   path !== undefined && findNode(tree, parent(path))?.kind === "directory" && findNode(tree, path) === undefined
@@ -391,9 +392,9 @@ const importHostFile = (
 /**
  * Makes a filesystem equal to a ZIP archive. Returns the number of files and symlinks.
  *
- * The import checks all names, sizes and contents first. After any failure nothing has changed. If the archive has a manifest
- * of this library, entries outside `files/` are checked and ignored. Any other archive is the tree itself. Requires permission
- * to write and to delete.
+ * The import checks all names, sizes and contents first. After any failure nothing has changed. If the archive has a
+ * manifest of this library, entries outside `files/` are checked and ignored. In any other archive, all entries are the
+ * tree. Requires permission to write and to delete.
  *
  * @since 0.1.0
  */
@@ -405,7 +406,7 @@ export const importZipOf = <E, R>(
 /**
  * Makes a filesystem equal to a tar archive, with or without gzip. A hard link becomes a file with the same content.
  *
- * In all other respects the same as `importZipOf`.
+ * Otherwise behaves like `importZipOf`.
  *
  * @since 0.1.0
  */
@@ -425,8 +426,8 @@ export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<num
 /**
  * Makes a filesystem equal to a ZIP archive in a file of the host.
  *
- * If the file is in the workspace itself, and the new tree contains its directory, the file stays. Errors of the host have the
- * given `path`.
+ * A file in the workspace itself stays if the new tree contains the directory of the file. Errors of the host have the given
+ * `path`.
  *
  * @since 0.1.0
  */
@@ -444,7 +445,7 @@ const restoreTargetOf = ({ port }: Algebra): RestoreTarget => ({
 /**
  * Restores an archive of `keepArchiveOf` from an open file, even if its name now belongs to another file.
  *
- * A filesystem of the same kind restores the entries that other imports reject. Another kind ignores them.
+ * A filesystem of the same kind restores the entries that other imports reject. Other filesystems ignore these entries.
  *
  * @internal
  */

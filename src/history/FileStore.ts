@@ -87,7 +87,7 @@ export interface Operations {
 }
 
 /**
- * The service with the eight methods.
+ * The service that stores text files.
  *
  * @category services
  * @since 0.1.0
@@ -111,7 +111,7 @@ const entryOf = ({ isFile, kind, path, sizeBytes }: GlobMatch): FileEntry => ({
   addressable: true
 })
 
-/** Restores an archive. A value that is not a byte array fails at the same step as an invalid archive. */
+/** Restores an archive. A value that is not a byte array fails like a corrupt archive. */
 const restoreOf = (fs: Algebra, data: Uint8Array): Effect.Effect<number, ArchiveError | FsError> =>
   isBytes(data)
     ? importBytesOf(fs, data)

@@ -1,5 +1,5 @@
 /**
- * Named snapshots. Each one is a ZIP archive `{id}.fs.zip` in a directory of the host.
+ * Named snapshots. Each snapshot is a ZIP archive `{id}.fs.zip` in a directory of the host.
  *
  * The directory is the only state. So snapshots outlive the process, and several processes can share them. An archive that a
  * user copies into the directory is a snapshot too.
@@ -40,10 +40,10 @@ export type {
 export class SnapshotStore extends Context.Service<SnapshotStore, Operations>()("fs-algebra/SnapshotStore") {}
 
 /**
- * Creates a store for the current filesystem. The store lives as long as the scope, and the archives remain.
+ * Creates a store for the current filesystem. The archives remain after the scope closes.
  *
- * During the scope no filesystem can be opened in the directory. Fails with SnapshotError `refused` if the directory is not
- * acceptable.
+ * During the scope no filesystem can be opened in the directory. Fails with SnapshotError `refused` if the directory violates
+ * the rules of `Options.directory`.
  *
  * @category constructors
  * @since 0.1.0
@@ -57,7 +57,8 @@ export const make = (options?: Options): Effect.Effect<Operations, SnapshotError
   )
 
 /**
- * Provides a store for the current filesystem. Fails with SnapshotError `refused` if the directory is not acceptable.
+ * Provides a store for the current filesystem. Fails with SnapshotError `refused` if the directory violates the rules of
+ * `Options.directory`.
  *
  * @example
  * ```ts

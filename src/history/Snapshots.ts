@@ -1,11 +1,12 @@
 /**
- * Snapshots of whole trees. A restore gives back every byte and mode, including ignored files, empty directories, symlinks and
- * nested repositories.
+ * Snapshots of whole trees. A restore gives back every byte and mode, including ignored files, empty directories, symlinks
+ * and nested repositories.
  *
  * A snapshot is a value. The layer decides where the content is stored:
  *
- * - in memory: the snapshot shares the tree with the filesystem, so it takes no time
- * - a directory of the host: a git repository outside the directory; `git --git-dir … ls-tree -r <commitRef>` lists a snapshot
+ * - in memory: the snapshot shares the tree with the filesystem, so a snapshot takes no time
+ * - a directory of the host: a git repository outside the directory; `git --git-dir … ls-tree -r <commitRef>` lists a
+ *   snapshot
  * - other backends, and combinators: ZIP archives
  *
  * @since 0.1.0
@@ -140,8 +141,8 @@ export const layerGit = (
 ): Layer.Layer<Snapshots, SnapshotError, Filesystem> => makeLayer((fs) => GitStrategy.make(fs.port, options.gitDir, options))
 
 /**
- * Provides snapshots as ZIP archives in a temporary directory, which is removed with the layer. It works with every backend and
- * needs no git.
+ * Provides snapshots as ZIP archives in a temporary directory, which is removed with the layer. This layer works with every
+ * backend and needs no git.
  *
  * @category layers
  * @since 0.1.0

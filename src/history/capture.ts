@@ -15,21 +15,21 @@ import { type CaptureReport, type Place, stampLength } from "./threads/orders.ts
 const controlPattern = /[\u0000-\u001f\u007f]/
 
 /**
- * Tests whether a segment has no control characters, and so is the name on the disk. The key of a name that is not text
- * begins with a NUL.
+ * Tests whether a segment equals the name on the disk. The `Child.key` of a name that is not text differs, because it begins
+ * with a NUL.
  */
 export const isPlainSegment = (segment: string): boolean => !controlPattern.test(segment)
 
 export interface Listed {
   readonly segment: string
   readonly stamp: StampedChild
-  /** The id of a content that is stored already. A file with this id needs no new object. */
+  /** The id of a blob that is already stored, if any. A file with this id is not encoded again. */
   readonly knownId: string | undefined
 }
 
 export interface Captured {
   readonly id: string
-  /** The object in the format of a git pack. `undefined` if the id is `knownId`, or without `isEncoding`. */
+  /** The object in the format of a git pack. `undefined` if the id is `knownId`, or if files are only hashed. */
   readonly encoded: Uint8Array | undefined
   /** The CRC-32 of `encoded`. */
   readonly crc: number
@@ -47,7 +47,7 @@ interface Part<F extends Listed> extends Source<F> {
   readonly end: number
 }
 
-/** The limits of one order, so that it takes only a few milliseconds and little memory. */
+/** The maximum numbers of files and bytes in one order to a thread, so that an order takes only a few milliseconds. */
 const [filesPerOrder, bytesPerOrder] = [64, 512 * 1024] as const
 
 const split = <F extends Listed>(sources: ReadonlyArray<Source<F>>): ReadonlyArray<ReadonlyArray<Part<F>>> => {
@@ -98,7 +98,8 @@ const captureParts = Effect.fnUntraced(function* <F extends Listed>(
   const lent: Array<Part<F>> = []
   let refusesHardlinks = false
   for (const part of parts) {
-    // A directory is skipped if it is missing, or if no descriptor is free. The caller then reads its files and reports why.
+    // A directory is skipped if it is missing, or if no descriptor is free. The caller then reads the files of the directory
+    // and reports the reason.
     const found = yield* Effect.exit(lend(part.path))
     if (!Exit.isSuccess(found)) continue
     const { base } = found.value
@@ -119,7 +120,7 @@ const captureParts = Effect.fnUntraced(function* <F extends Listed>(
   if (report?._tag === "Captured") deliver(lent, report)
 }, Effect.scoped)
 
-/** Captures the files of all sources, with concurrent orders. `done` runs after each order. */
+/** Captures the files of all sources in several threads. `done` runs after each order to a thread. */
 export const capture = <F extends Listed>(
   sources: ReadonlyArray<Source<F>>,
   options: Options,

@@ -1,7 +1,4 @@
-/**
- * A three-way merge of trees. It changes nothing. It returns the new tree for `ours`, and the caller applies the tree as one
- * change.
- */
+/** A three-way merge of trees. The merge returns the new tree for `ours`, and the caller applies the tree as one change. */
 import * as Effect from "effect/Effect"
 import { below, compare, fold, type FsPath, join, root, segments } from "../model/FsPath.ts"
 import { runInSlices } from "../runtime/steps.ts"
@@ -20,8 +17,8 @@ import {
   type Node
 } from "./tree.ts"
 
-// The merge of the trees, which reads no file. A change of one side is taken, and shares the nodes of that side. Content, mode,
-// target and spelling of an entry are merged separately.
+// The merge of the trees reads no file. A change that only one side made is taken, and the result shares the nodes of this
+// side. Content, mode, target and spelling of an entry are merged separately.
 
 /**
  * A file that both sides changed or added. Until the contents are merged, the merged tree has the content of the preferred
@@ -154,7 +151,7 @@ interface NameTriple {
 
 const sides = ["ours", "theirs", "base"] as const
 
-/** Returns the case-folded names that occur twice in one tree. For such a name, another spelling is another entry. */
+/** Returns the case-folded names that occur twice in one tree. Two spellings of such a name are two entries. */
 const ambiguousNames = (trees: ReadonlyArray<DirectoryNode>): ReadonlySet<string> => {
   const out = new Set<string>()
   for (const { entries } of trees) {

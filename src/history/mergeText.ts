@@ -44,7 +44,10 @@ const makeLineNumberer = (): ((bytes: Uint8Array) => Steps<Lines>) => {
  */
 const maxSteps = 20_000_000
 
-/** A comparison as counts of changed lines. Each side has one count before each unchanged line, and one after the last. */
+/**
+ * A comparison as counts of changed lines. Each side has one count before each unchanged line, and one count after the last
+ * unchanged line.
+ */
 interface Gaps {
   readonly before: Array<number>
   readonly after: Array<number>
@@ -73,7 +76,7 @@ const compare = function* (before: ReadonlyArray<number>, after: ReadonlyArray<n
 /**
  * Moves each block of changed lines down as far as possible, and merges blocks that become adjacent.
  *
- * Then moves the block up to the last position at which the other side has changed lines too.
+ * Then moves each block up to the last position at which the other side has changed lines too.
  */
 const alignGaps = function* (ids: ReadonlyArray<number>, gaps: Array<number>, others: ReadonlyArray<number>): Steps<void> {
   const last = gaps.length - 1
@@ -150,14 +153,14 @@ const edits = function* (before: Lines, after: Lines): Steps<ReadonlyArray<Edit>
   return yield* editsOf(gaps)
 }
 
-// A three-way merge of texts by lines. Every byte of the result comes from one of the three texts. A change of one side is
-// taken. Overlapping or adjacent changes of both sides are a conflict, as in git, if their lines differ.
+// A three-way merge of texts by lines. Every byte of the result comes from one of the three texts. A change that only one
+// side made is taken. Overlapping or adjacent changes of both sides are a conflict, as in git, if their lines differ.
 
 export type Side = "ours" | "theirs"
 
 export type TextMerge =
   | { readonly _tag: "Merged"; readonly bytes: Uint8Array }
-  /** The merged bytes. They contain the lines of the preferred side in each hunk. */
+  /** The merged bytes, with the lines of the preferred side in each hunk. */
   | { readonly _tag: "Conflicts"; readonly hunks: ReadonlyArray<Hunk>; readonly bytes: Uint8Array }
   | { readonly _tag: "Binary" }
   | { readonly _tag: "TooLarge" }
@@ -262,7 +265,7 @@ export const mergeText = function* (
   return yield* mergeLines(yield* lines(base), yield* lines(ours), yield* lines(theirs), prefer)
 }
 
-/** A path as a string. The path schema would reject the key of a name that is not text. */
+/** The schema of a path. The schema `FsPath` would reject the `Child.key` of a name that is not text. */
 const Path = Schema.String as unknown as Schema.Codec<FsPath, string>
 
 /**
@@ -288,7 +291,7 @@ export const Hunk = Schema.Struct({ base: LineRange, ours: LineRange, theirs: Li
 export type Hunk = typeof Hunk.Type
 
 /**
- * The version of one side at a path.
+ * The entry of one side at a path.
  *
  * @since 0.1.0
  */

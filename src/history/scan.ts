@@ -27,10 +27,7 @@ import { blobHasher, blobId, type DirectoryNode, type Node } from "./tree.ts"
 
 const maxPrefetchedFiles = 64
 
-/**
- * Wraps a port for a caller that reads `files` in the given order. A file that the port does not return in a batch is read
- * separately.
- */
+/** Wraps a port for a caller that reads `files` in the given order. A file that a batch does not contain is read separately. */
 export const withReadAhead = (port: Backend, files: ReadonlyArray<FsPath>): Backend => {
   const perform = performing(port, "ReadMany")
   if (perform === undefined) return port
@@ -78,7 +75,7 @@ export interface Scan {
   readonly files: number
   readonly bytes: number
   readonly directories: number
-  /** The number of FIFOs, sockets and devices. A tree does not contain them. */
+  /** The number of FIFOs, sockets and devices, which a tree does not contain. */
   readonly others: number
 }
 
@@ -103,7 +100,7 @@ export interface Census {
 export interface ScanOptions<E> {
   readonly previous?: Scan | undefined
   readonly sink?: ContentSink<E> | undefined
-  /** The threads that read files, if the port can lend directories. */
+  /** The threads that read files, if the history of the port has `lend`. */
   readonly threads?: Threads | undefined
   /** Tests whether the sink still has the content with an id of the previous scan. @default always true */
   readonly hasContent?: ((id: string) => boolean) | undefined
@@ -151,11 +148,13 @@ interface DirectoryDraft {
   readonly path: FsPath
   readonly mode: number | undefined
   readonly before: StampedDirectory | undefined
-  /** The stamp with which the directory was found. */
+  /** The stamp of the directory in the listing of its parent. */
   readonly foundStamp: Stamp | undefined
-  /** The stamp for the entries. Absent until it is certain that the listed directory is the one that was found. */
+  /**
+   * The stamp that is valid for the entries. Absent until the listed directory is known to be the directory of `foundStamp`.
+   */
   stamp: Stamp | undefined
-  /** The number of entries in the listing. If the tree contains fewer, the directory gets no stamp. */
+  /** The number of entries in the listing. If the tree contains fewer entries, the directory gets no stamp. */
   listedEntries: number
   /** True if the entries are copied from `before`, so that the directory need not be listed. */
   isKnown: boolean
@@ -300,7 +299,10 @@ const walkWithReadAhead = Effect.fnUntraced(function* <E>(
   const pendingSteps: Array<WalkStep> = [{ above: undefined, segment: "", draft: top, unread: 0 }]
   let requestedCount = 0
   let device: number | undefined
-  /** Adds the unknown directories below a known directory. The known directory is not open, so they are opened by path. */
+  /**
+   * Adds the directories to list below a directory that need not be listed. Their reads use paths, because the upper
+   * directory is not open.
+   */
   const pushUnknown = (known: DirectoryDraft): void => {
     const pending = [known]
     for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
@@ -609,7 +611,7 @@ const readInThreads = <E>(
   })
 }
 
-/** Returns the stamp of a directory, or `undefined` if the tree does not contain all its entries. */
+/** Returns the stamp of a directory, or `undefined` if the tree lacks an entry of the directory. */
 const wholeStampOf = ({ entries, listedEntries, stamp }: DirectoryDraft): Stamp | undefined =>
   entries.size === listedEntries ? stamp : undefined
 

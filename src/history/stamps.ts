@@ -26,8 +26,8 @@ export const isSameStamp = (a: Stamp, b: Stamp): boolean =>
   a.mode === b.mode
 
 /**
- * Returns the stamp with which a directory was found, if that directory was listed and is on the disk `device`. After its
- * parent was listed, a mount or a rename may have led its name to another directory for a moment.
+ * Returns the stamp `found` of a directory if `listed` has the same stamp and is on the disk `device`; else `undefined`. A
+ * mount or a rename may have replaced the directory after its parent was listed.
  */
 export const listedStamp = (
   found: Stamp | undefined,
@@ -40,13 +40,16 @@ export const listedStamp = (
 
 export type StampedNode = (FileNode | LinkNode) & { readonly stamp?: Stamp | undefined }
 
-/** A directory with the stamp from before its listing. A directory without a stamp must be listed again. */
+/** A directory with its stamp at a moment before its listing. A directory without a stamp must be listed again. */
 export type StampedDirectory = DirectoryNode & { readonly stamp?: Stamp | undefined }
 
-/** Returns the possible error of a disk's timestamps in milliseconds: two seconds if the times are whole seconds. */
+/**
+ * Returns the possible error of a disk's timestamps, in milliseconds. If the times are whole seconds, the error is two
+ * seconds.
+ */
 const clockDelayMillis = ({ changed, modified }: Stamp): number => (changed % 1000 === 0 && modified % 1000 === 0 ? 2000 : 50)
 
-/** Returns the earliest start of a scan for which the stamp shows every later change, in milliseconds since 1970. */
+/** Returns the earliest time, in milliseconds since 1970, after which every change of the entry also changes its stamp. */
 export const settledAt = (stamp: Stamp): number => Math.max(stamp.changed, stamp.modified) + clockDelayMillis(stamp)
 
 export const writeStamp = (stamps: Float64Array, at: number, stamp: Stamp | StampedChild): void => {

@@ -1,5 +1,5 @@
 /**
- * Changes one tree into another in a transaction. It stages all entries on the same disk, and then renames them to their paths.
+ * Changes one tree into another in a transaction: stages all entries on the same disk, and then renames them to their paths.
  *
  * A failure restores the old tree. A killed process leaves a record outside the tree, and the next process completes the
  * transaction by this record.
@@ -29,10 +29,7 @@ export interface TransactionGoal<E> extends StagingSource<E> {
   readonly after: DirectoryNode
 }
 
-/**
- * Reports a Mismatch as a change by another program. Use this function only for contents that are byte arrays, because only
- * another program can change these after the check.
- */
+/** Reports a Mismatch as a change by another program, which is the only possible cause if all contents are byte arrays. */
 export const mismatchToFault = (error: Fault | Mismatch): Fault =>
   error._tag === "Mismatch"
     ? located(
@@ -50,8 +47,8 @@ type CrossDeviceDirectories = Map<FsPath.FsPath, boolean>
 const isCrossDeviceRename = (error: unknown): error is CrossDeviceRename => Predicate.isTagged(error, "CrossDeviceRename")
 
 /**
- * Keeps the record while the effect runs, and removes the record if `cleared` returns true. Otherwise recovery removes the
- * leftovers.
+ * Keeps the record while the effect runs, and removes the record if `cleared` returns true. Otherwise the record stays, and
+ * recovery removes the leftovers.
  */
 const withRecord = <E>(
   record: Record.Record,

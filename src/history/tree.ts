@@ -11,7 +11,7 @@ import { hasherOf, idOf } from "./git/objects.ts"
 
 export interface FileNode {
   readonly kind: "file"
-  /** The POSIX permission bits. Absent if the backend has none. */
+  /** The POSIX permission bits. Absent if the backend has no permission bits. */
   readonly mode?: number | undefined
   readonly sizeBytes: number
   /** The id that git gives to a blob with this content: 40 hexadecimal digits. */
@@ -48,7 +48,7 @@ export interface Change {
 /** @since 0.1.0 */
 export const Change: Schema.Codec<Change, { readonly _tag: Change["_tag"]; readonly path: string }> = Schema.Struct({
   _tag: Schema.Literals(["Added", "Modified", "Removed"]),
-  // The path may contain the key of a name that is not text, which the path schema rejects.
+  // The path may contain the `Child.key` of a name that is not text, which the schema `FsPath` rejects.
   path: Schema.String as unknown as Schema.Codec<FsPath, string>
 })
 
@@ -169,7 +169,8 @@ const graftAt = (
 }
 
 /**
- * Returns `onto` in which each path and everything below it is as in `from`. A path that `from` does not contain is removed.
+ * Returns a copy of `onto` in which each path, with everything below it, comes from `from`. A path that `from` does not
+ * contain is removed.
  *
  * Missing parent directories are created with the attributes that they have in `from`. If a parent is not a directory, a
  * directory replaces it.

@@ -1,13 +1,13 @@
 /**
  * Finds the directories that did not change since an earlier scan, so that a scan need not list them again.
  *
- * The time of a directory changes when a name is added, removed or renamed in it. So a directory with the same stamp
- * still has the same names, and threads compare only the stamps of these names. A stamp counts only if it is older than
- * the earlier scan.
+ * The time of a directory changes when a name is added, removed or renamed in it. So a directory with the same stamp still
+ * has the same names, and threads compare only the stamps of these names. A stamp counts only if it is older than the
+ * earlier scan.
  *
- * A stat by a whole path takes half the time of a stat through a descriptor. Another process may redirect such a path.
- * But the path then leads to no entry with the same disk, inode and times. A directory has only one name, and moving or
- * hard-linking an entry changes its time. These paths are only used for stats, never to read or list.
+ * A stat by a whole path takes half the time of a stat through a descriptor. Another process may redirect such a path, but
+ * then the path leads to an entry with another disk, inode or time. A directory has only one name, and moving or
+ * hard-linking an entry changes its time. Whole paths are only used for stats, never to read or list.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -81,13 +81,13 @@ const addTo = (summary: Summary, segment: string, node: Node): void => {
   else summary.settledAt = Math.max(summary.settledAt, settledAt(stamp))
 }
 
-/** The number of names in one order. A thread compares them in a few milliseconds. */
+/** The number of names in one order to a thread, which compares the names in a few milliseconds. */
 const namesPerOrder = 1024
 
 /** The minimum number of files for a comparison in threads. For fewer files, a walk is as fast. */
 const minNames = 1000
 
-/** The names and directories between two yields to other fibers. */
+/** The number of names and directories between two yields to other fibers. */
 const namesPerYield = 5000
 
 interface Visited {
@@ -122,11 +122,11 @@ const visit = Effect.fnUntraced(function* (tree: DirectoryNode) {
 
 interface Comparison {
   readonly order: CompareOrder
-  /** The directories in the order. One with many names is in several orders. */
+  /** The directories that the order compares. A directory with many names is in several orders. */
   readonly directories: ReadonlyArray<DirectoryNode>
 }
 
-/** Makes the orders one after another, so that only those that are sent are in memory. */
+/** Yields the orders one by one, so that only sent orders are in memory. */
 const comparisonsOf = function* (
   visited: ReadonlyArray<Visited>,
   began: number,

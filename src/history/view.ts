@@ -20,11 +20,11 @@ export interface TreeSource {
   readonly root: string
   readonly caseSensitive: boolean
   readonly tree: DirectoryNode
-  /** Returns the entries of a directory. Fetches them when they are needed. @default the entries in the node */
+  /** Returns the entries of a directory, and fetches them if necessary. @default the entries in the node */
   readonly entries?: ((directory: DirectoryNode) => Effect.Effect<ReadonlyMap<string, Node>, Fault>) | undefined
   readonly mode?: ((directory: DirectoryNode) => Effect.Effect<number | undefined, Fault>) | undefined
   /**
-   * Converts an absolute target of a symlink to a relative one, as the captured filesystem does.
+   * Converts an absolute target of a symlink to a relative target, as the captured filesystem does.
    *
    * @default none leads into the tree
    */
@@ -55,7 +55,10 @@ const statOf = (node: Node, path: FsPath): FileStat => ({
   ...(node.kind === "symlink" && { isSymlink: true })
 })
 
-/** Converts a node to a child. A name that no path can express is stored as NUL and hexadecimal digits, and becomes the key. */
+/**
+ * Converts a node to a child. If no path can express the name, `segment` is a NUL and hexadecimal digits, and becomes
+ * the `key`.
+ */
 const childOf = (segment: string, node: Node): Child => {
   const kind = { kind: node.kind, sizeBytes: sizeOf(node) }
   return segment.startsWith("\0")
@@ -64,7 +67,7 @@ const childOf = (segment: string, node: Node): Child => {
 }
 
 /**
- * Returns a reader of ranges for a stream. Runs one read at a time, and is fast for sequential reads.
+ * Returns a function that reads ranges of a stream, one at a time. Sequential reads are fast.
  *
  * The reader keeps the current chunk of the stream. A read before this chunk starts the stream again.
  */

@@ -1,6 +1,6 @@
 /**
- * A filesystem whose files are in another place. Each operation is appended to a journal as a request, and a leaf answers with
- * the result. The journal records every operation in order. The caller does not need to know where the files are.
+ * A filesystem whose files may be in another process or on another machine. The branch appends each operation to a journal as
+ * a request. A leaf carries out the request, and appends the answer. The journal records every operation in order.
  *
  * @since 0.1.0
  */
@@ -50,9 +50,8 @@ import { createModes } from "./entries/kinds.ts"
 import { faultOf, type Metadata, sizedStat, statOf } from "./entries/values.ts"
 import type { JournalError } from "./errors.ts"
 
-// Follows symbolic links in the branch, in the combined tree of all leaves, as for links that lead out of a mount. A leaf that
-// serves a part of the tree would follow a link to files that the branch does not show. The text of a link comes from the leaf
-// and is not trusted.
+// Follows symbolic links in the branch, in the combined tree of all leaves. A leaf that serves only a part of the tree could
+// follow a link to files that the branch does not show. The text of a link comes from the leaf and is not trusted.
 
 const linkRefusal: Fault = { _tag: "AccessDenied", why: "link" }
 
@@ -77,12 +76,15 @@ const lookupOf = (path: FsPath.FsPath, found: Metadata): Seen => {
   return typeof target === "string" ? { stat, target } : { stat }
 }
 
-/** Tests whether the request got no answer. After any other fault, the engine resolves the path step by step. */
+/**
+ * Tests whether the fault means that no leaf has answered. After any other fault, the engine looks up each component of the
+ * path.
+ */
 const isUnanswered = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 
 /**
- * Requests the metadata of all components of a path at once. Declines if the leaf does not support this. Such a leaf is older,
- * or has only parent directories of other leaves at this path.
+ * Requests the metadata of all components of a path at once. Returns `None` if the leaf is of an older version, or if the path
+ * only leads to the prefixes of other leaves.
  */
 const lookUpComponents =
   ({ ask, links }: Calls): NonNullable<Handlers["Look"]> =>
@@ -111,8 +113,8 @@ interface PortOptions {
 type Mode = "create" | "replace" | "append"
 
 /**
- * Maps NotAFile to AlreadyExists. If a create finds a directory, a leaf answers NotAFile, but a port must report that the entry
- * exists.
+ * Returns the fault of a failed create. If the path has a directory, a leaf answers NotAFile, but a port must report
+ * AlreadyExists.
  */
 const createFault = (fault: FileFault): Fault => {
   const found = faultOf(fault)
@@ -142,7 +144,7 @@ const makePort = (asking: RequestClient, options: PortOptions): Backend => {
     mode: Mode,
     how?: WriteHow
   ): Effect.Effect<FileStat, Fault | E, R> => {
-    if (!extended) return Effect.fail(unsupported("writing without making parents"))
+    if (!extended) return Effect.fail(unsupported("writing without creating parents"))
     return Effect.flatMap(
       calls.write(
         {
@@ -180,7 +182,7 @@ const makePort = (asking: RequestClient, options: PortOptions): Backend => {
     makeDirectory: (path) =>
       extended
         ? Effect.asVoid(ask(FileMakeDirectory, { path, ...links, parents: false, existOk: false }))
-        : Effect.fail(unsupported("making of directories")),
+        : Effect.fail(unsupported("creating directories")),
     remove: (path) => Effect.asVoid(ask(FileDelete, { path, ...links })),
     rename: (path, to, { replace }) =>
       extended
@@ -227,19 +229,16 @@ export class Branch extends Context.Service<Branch, Requests>()("fs-algebra/Bran
  * @since 0.1.0
  */
 export interface RequestsOptions {
-  /** The longest time without any response to a request, after which it fails with Timeout. @default 2 minutes */
+  /** The longest time without any response to a request. The request then fails with Timeout. @default 2 minutes */
   readonly timeout?: Duration.Input | undefined
-  /**
-   * The size of each chunk in bytes, for a content that is sent in several chunks. A whole number of at least 1. @default
-   * 65,536
-   */
+  /** The size of a chunk of a large content, in bytes. A whole number of at least 1. @default 65,536 */
   readonly chunkSize?: number | undefined
-  /** True if the leaf supports the `Extended` entries in addition to the basic thirteen. @default false */
+  /** True if the leaf supports the `Extended` entries in addition to the thirteen basic entries. @default false */
   readonly extended?: boolean | undefined
 }
 
 /**
- * The options of a filesystem whose operations a leaf carries out.
+ * The options of a branch.
  *
  * @since 0.1.0
  */
@@ -279,8 +278,8 @@ const requestClient = (
   )
 
 /**
- * Returns a service for requests over the journal. It ends with the scope, and requests that still wait then fail with
- * JournalError `closed`.
+ * Returns a service that sends requests over the journal. When the scope closes, waiting requests fail with JournalError
+ * `closed`.
  *
  * @since 0.1.0
  */
@@ -290,7 +289,7 @@ export const makeRequests = (
   Effect.map(requestClient(options), ({ request, send, stream, waitFor }) => ({ request, send, stream, waitFor }))
 
 /**
- * Provides `Branch` over the current journal.
+ * Provides the service `Branch` over the journal of the context.
  *
  * @since 0.1.0
  */
@@ -298,21 +297,21 @@ export const layerRequests = (options: RequestsOptions = {}): Layer.Layer<Branch
   Layer.effect(Branch, makeRequests(options))
 
 /**
- * Returns a whole filesystem that works through the journal.
+ * Returns a filesystem that sends its operations to a leaf through the journal.
  *
  * With `extended`, each call that changes something is one entry, and the leaf decides its outcome. A copy takes several
  * entries, and a stream takes one entry per chunk. So preconditions and atomic edits also hold against callers in other
  * processes.
  *
- * With the thirteen basic entries alone, some calls fail with Unsupported. If the type of the call has no Unsupported, it fails
- * with IoError of that code. These calls are preconditions, the version of an append, writing without creating parents,
- * creating directories, moves, copies and attributes. An edit is then a read followed by a write.
+ * With the thirteen basic entries alone, an edit is a read followed by a write. Preconditions, the version of an append,
+ * writing without creating parents, creating directories, moves, copies and attributes fail with Unsupported. If the error
+ * type of the call does not include Unsupported, the call fails with an IoError of that code.
  *
  * The limits of the caller apply in the branch. The leaf applies its own limits to an edit that is one entry. The branch may
- * create temporary files, for example to restore a snapshot. In the leaf's filesystem such a file is named `.~branch-….tmp` and
- * is visible.
+ * create temporary files, for example to restore a snapshot. In the leaf's filesystem, such a temporary file has a name like
+ * `.~branch-….tmp`, and is visible.
  *
- * An interrupted call stops waiting. The leaf may still carry out its request, either completely or not at all.
+ * An interrupted call stops waiting for the answer. The leaf may still carry out the request, either completely or not at all.
  *
  * With `extended`, the branch reads, creates and follows links, in the combined tree of all leaves. So `subdirectory` of a
  * branch confines links, and a call on a path through a link takes several entries. With the thirteen entries alone, the leaf

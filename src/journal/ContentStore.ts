@@ -1,6 +1,6 @@
 /**
- * Contents that are stored by their hash, next to a journal. They keep the journal small. Each content is stored once, and any
- * number of entries may refer to it.
+ * Stores of file contents by their hash, next to a journal. Each content is stored once, and any number of entries may refer
+ * to the content, so the journal stays small.
  *
  * @since 0.1.0
  */
@@ -20,12 +20,12 @@ export type {
  * @since 0.1.0
  */
 export interface DirectoryOptions {
-  /** True if `put` waits until the content is on disk, and not only in the memory of the system. @default false */
+  /** True if `put` waits until the content is on disk, so that the content survives a loss of power. @default false */
   readonly fsync?: boolean | undefined
 }
 
 /**
- * Returns a content store in memory, which lives as long as it is referenced.
+ * Returns a content store in memory.
  *
  * @example
  * ```ts

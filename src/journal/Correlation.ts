@@ -8,8 +8,8 @@ import * as Effect from "effect/Effect"
 import { randomUUID } from "../runtime/node.ts"
 
 /**
- * The generator of correlation ids. The default is a random UUID as 32 hexadecimal digits. Tests provide a generator of their
- * own.
+ * The generator of correlation ids. By default, an id is a random UUID as 32 hexadecimal digits. Tests can provide a generator
+ * of predictable ids.
  *
  * @category references
  * @since 0.1.0
@@ -28,7 +28,7 @@ export const Correlation: Context.Reference<Effect.Effect<string>> = Context.Ref
 export const generate: Effect.Effect<string> = Effect.withFiber((fiber) => fiber.getRef(Correlation))
 
 /**
- * Returns a generator whose ids are the prefix followed by 1, 2, 3 and so on. The ids are the same in every run.
+ * Returns a generator whose ids are the prefix followed by 1, 2, 3 and so on.
  *
  * @example
  * ```ts

@@ -1,7 +1,7 @@
 /**
  * Covenants: the declared routes of entries between journals. Each branch declares the entry types that it produces and
- * consumes. Each route turns entries of some types into entries of others. A type that has no route must be declared terminal.
- * The declaration is checked before the covenant runs, so that no entry is lost because its type was forgotten:
+ * consumes. Each route turns source entries into target entries of other types. A type that has no route must be declared
+ * terminal. The declaration is checked before the covenant runs, so that no entry type is forgotten:
  *
  * - a type that is produced has exactly one route, or is terminal
  * - a type that is consumed is the target of a route
@@ -10,7 +10,8 @@
  * journals of the consuming branches. If a route fails, its daemon fails, and the route processes no later entry.
  *
  * A route must derive the correlation ids of its target entries from the source entry. So a restarted covenant routes no entry
- * twice, and routes the entries that it missed. Only one covenant may run between the same journals at a time.
+ * twice, and also routes the entries that were appended meanwhile. Only one covenant may run between the same journals at a
+ * time.
  *
  * @since 0.1.0
  */
@@ -31,7 +32,7 @@ export type {
 } from "./routes.ts"
 
 /**
- * The failure of a declaration. It lists all problems of the declaration.
+ * The failure of a declaration, with all its problems.
  *
  * @category errors
  * @since 0.1.0
@@ -45,7 +46,7 @@ export class CovenantError extends Schema.TaggedError<CovenantError>("fs-algebra
 }
 
 /**
- * A class of entries, as `Schema.TaggedClass` creates it.
+ * A class of entries, made by `Schema.TaggedClass`.
  *
  * @since 0.1.0
  */
@@ -97,7 +98,7 @@ export const branch = <E>({ consumes, journal, name, produces }: BranchOptions<E
 })
 
 /**
- * A rule that turns entries of some types into entries of others.
+ * A rule that turns source entries into target entries.
  *
  * @since 0.1.0
  */
@@ -117,14 +118,14 @@ export interface RouteOptions<From extends ReadonlyArray<EntryClass>, To extends
   readonly to: To
   /**
    * Maps one source entry to target entries. The result may be empty. Each target entry goes to the branch that consumes its
-   * type, and entries for the same branch are appended together. Source entries arrive one at a time. After a restart, the same
-   * entry may arrive again, and must then give the same ids.
+   * type, and entries for the same branch are appended together. Source entries arrive one at a time. After a restart, a
+   * source entry may arrive again. The target entries must then have the same ids.
    */
   readonly via: (recorded: Recorded<From[number]["Type"]>) => Effect.Effect<ReadonlyArray<To[number]["Type"]>, E, R>
 }
 
 /**
- * Declares a route from entries of some types to entries of others.
+ * Declares a route from source types to target types.
  *
  * @category constructors
  * @since 0.1.0
@@ -154,7 +155,7 @@ export const route = <
 export interface CovenantOptions<E = never, R = never> {
   readonly branches: ReadonlyArray<Branch>
   readonly routes: ReadonlyArray<Route<E, R>>
-  /** The types that are produced and have no route. @default none */
+  /** The entry types that a branch produces and no route reads. @default none */
   readonly terminal?: ReadonlyArray<EntryClass> | undefined
 }
 
@@ -204,17 +205,18 @@ export const make = <E = never, R = never>({
  * @since 0.1.0
  */
 export interface RunOptions {
-  /** The prefix of the daemons' names. The name of the route follows it. @default "covenant" */
+  /** The prefix of the daemons' names, before the name of the route. @default "covenant" */
   readonly name?: string | undefined
   /**
-   * The settled position of each journal, by the name of its branch. Entries up to that position are not routed, and are not
-   * read to find earlier results. @default 0 for each journal, so that each is read once at the start
+   * The settled position of each journal, by the name of its branch. All entries up to the settled position have been routed,
+   * so the covenant does not read them.
+   * @default 0 for each journal, so that each is read once at the start
    */
   readonly after?: Settled | undefined
 }
 
 /**
- * Returns one daemon for each route, in order. The daemons are not started, and end with the scope.
+ * Returns one daemon for each route, in order. The caller must start the daemons. They shut down when the scope closes.
  *
  * @since 0.1.0
  */

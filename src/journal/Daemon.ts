@@ -26,7 +26,7 @@ export {
 export { DaemonChanged } from "./entries/status.ts"
 
 /**
- * Returns a daemon that is not started. It shuts down with the scope.
+ * Returns a daemon, which the caller must start. The daemon shuts down when the scope closes.
  *
  * @example
  * ```ts
@@ -52,11 +52,11 @@ export const make: <E, R>(options: DaemonOptions<E, R>) => Effect.Effect<Daemon,
 export interface Group {
   readonly daemons: ReadonlyArray<Daemon>
   /**
-   * Starts the daemons in order. If a start fails, shuts down the daemons that this call has started, in reverse order, and
-   * fails with the error.
+   * Starts the daemons in order. If a start fails, shuts down the daemons that this call has started, in reverse order. Then
+   * fails with the error of the start.
    */
   readonly start: Effect.Effect<void, DaemonError>
-  /** Shuts the daemons down in reverse order, all of them even if one fails. Fails with the first failure. */
+  /** Shuts down all daemons in reverse order, even if a shutdown fails. Fails with the first failure. */
   readonly shutdown: Effect.Effect<void, DaemonError>
 }
 
@@ -95,8 +95,8 @@ export const all = (daemons: ReadonlyArray<Daemon>): Group => ({
 })
 
 /**
- * Runs a daemon as the only work of a process. Starts the daemon, waits until it has completed, and fails if it has failed. A
- * process supervisor can then restart the process. An interruption shuts the daemon down first.
+ * Runs a daemon as the only work of a process. Starts the daemon and waits until the daemon has completed. Fails if the daemon
+ * has failed, so that a supervisor can restart the process. An interruption first shuts the daemon down.
  *
  * @category running
  * @since 0.1.0

@@ -1,11 +1,11 @@
 /**
  * File operations as data, in thirteen basic kinds of entry. Efferent entries are requests to a filesystem, and afferent
- * entries are its answers. An answer has the correlation id of its request, so one journal contains all requests and answers in
- * order.
+ * entries are its answers. An answer has the correlation id of its request, so one journal contains all requests and answers
+ * in order.
  *
  * Paths are relative to the branch's root, separated by "/", without ".." and without empty segments. A leading "/" also means
- * that root. Contents are bytes without an interpretation. For a content above 4 KiB, an entry contains a hash (`ContentRef`),
- * and the bytes are in the content store of the journal.
+ * the branch's root. Contents are bytes. For a content above 4 KiB, an entry contains a hash (`ContentRef`), and the bytes are
+ * in the content store of the journal.
  *
  * The optional fields and the `Extended` kinds add preconditions, complete errors, links, directory creation, moves and edits
  * in place. Leaves and branches use them if both have the option `extended: true`.

@@ -4,13 +4,13 @@
  *
  * Positions are the sequence numbers of the stream. No message is ever dropped from the stream. After an append completes, all
  * readers see it as a whole. Every message names its expected position. So an append is stored once, even if it is sent again
- * after a lost reply. For `appendAll`, and for appends that are sent together, the first message carries all entries, and the
- * other messages reserve the positions. So all entries appear at once.
+ * after a lost reply. If several entries are appended together, the first message carries all entries, and the other messages
+ * reserve the positions. So all entries appear at once.
  *
  * An append that fails with `unavailable` after its timeout may have been stored, and the error says so. A retry with the same
- * correlation id is safe, because a leaf carries out an id once, and `Requests.waitFor` finds the answer. Each process has one
- * message in flight. Appends that arrive meanwhile are sent together in the next message. If several processes append at once,
- * each retries until it succeeds, in no particular order.
+ * correlation id is safe, because a leaf carries out only one request with this id, and `Requests.waitFor` finds the answer.
+ * Each process has one message in flight. Appends that arrive meanwhile are sent together in the next message. If several
+ * processes append at once, each retries until it succeeds, in no particular order.
  *
  * Requires the packages `@nats-io/transport-node`, `@nats-io/jetstream` and `@nats-io/obj`, and a NATS server of 2.9 or later
  * with JetStream.
@@ -77,7 +77,7 @@ export const makeStore: <E, Encoded>(
 ) => Effect.Effect<Journal.Store<E>, JournalError, Scope.Scope> = makeJetStream
 
 /**
- * Opens a journal of entries of any kind. Fails as `makeStore` does.
+ * Opens a journal of entries of any kind. Fails with the errors of `makeStore`.
  *
  * @category constructors
  * @since 0.1.0

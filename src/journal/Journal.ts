@@ -1,8 +1,8 @@
 /**
  * A journal: an append-only, ordered record of requests and answers. A position is an integer from 1, without gaps. A reader
- * receives the stored entries and then the new entries, and misses no entry, however slow the reader is.
+ * receives the stored entries and then the new entries. A slow reader also receives every entry.
  *
- * A journal works on a `Store`, which has few operations. A store may be in memory, in a file, or on a server.
+ * A journal keeps its entries in a `Store`, which may be in memory, in a file, or on a server.
  *
  * @since 0.1.0
  */
@@ -85,16 +85,17 @@ export const layerMemory: Layer.Layer<Journal> = Layer.effect(Journal, makeMemor
  * @since 0.1.0
  */
 export interface FileOptions {
-  /** The path of the file. The file and missing parent directories are created, with access for this user only. */
+  /** The path of the file. Opening creates the file and missing parent directories, with access for this user only. */
   readonly path: string
   /** The directory of the contents larger than 4 KiB. @default the path with ".contents" */
   readonly contents?: string | undefined
   /** True if an append waits until its entries are on disk, so that they survive a loss of power. @default false */
   readonly fsync?: boolean | undefined
   /**
-   * True if each line contains a SHA-256 of the line and of the line before it. Then changes to the file can be detected,
+   * True if each line contains a SHA-256 of its bytes and of the previous hash. So `verify` detects changes to the file,
    * except for lines that were cut off at its end. An existing journal keeps its format. `true` fails with `invalid` if the
-   * existing journal is not chained. @default false
+   * existing journal is not chained.
+   * @default false
    */
   readonly chained?: boolean | undefined
   /**
@@ -107,9 +108,9 @@ export interface FileOptions {
 /**
  * Opens a journal of entries of any kind in a file, with one line of JSON for each entry: `{v, pos, at, entry}`. Appends that
  * arrive during a write are written together with the next write. Opening reads the whole file. An incomplete line at the end
- * was never confirmed, and is cut off. Any other damage fails with `corrupt` and its position. One process writes at a time,
- * and others fail with `busy`. The schema must declare bytes that can exceed 4 KiB as `FileSystemEntry.Content`. All accepted
- * entries are written before the scope closes.
+ * was never confirmed, and is cut off. Fails with `corrupt` and a position if the file is damaged in any other way. Fails with
+ * `busy` if another process writes the journal. The schema must declare bytes that can exceed 4 KiB as
+ * `FileSystemEntry.Content`. All accepted entries are written before the scope closes.
  *
  * @since 0.1.0
  */
@@ -119,7 +120,7 @@ export const makeFile = <E, I>(
 ): Effect.Effect<Scrivener<E>, JournalError, Scope.Scope> => {
   if (path.trim() === "") {
     return Effect.fail(
-      new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the path of the journal is blank" })
+      new JournalError({ operation: "Journal.open", reason: "invalid", detail: "the path of the journal file is blank" })
     )
   }
   const directory = contents ?? `${path}.contents`
@@ -155,18 +156,18 @@ export const verify = (path: string, options: Pick<FileOptions, "contents"> = {}
  * @since 0.1.0
  */
 export interface CompactOptions extends Pick<FileOptions, "contents"> {
-  /** The end of the part to remove, as a position or a time. Entries at the position or later, or from that time on, stay. */
+  /** The position or the time of the first entry to keep. All earlier entries are removed. */
   readonly before: number | DateTime.Utc
 }
 
 /**
- * Removes the entries before a position from a journal of file operations in a file. Also removes the contents that only these
- * entries name. The other entries keep their positions, and `verify` still returns the same `head`. Afterwards `undo` and
+ * Removes the entries before a position from a journal file of file operations. Also removes the contents to which only these
+ * entries refer. The other entries keep their positions, and `verify` still returns the same `head`. Afterwards `undo` and
  * `tree` to an earlier position fail with NotRecorded. Reading after an earlier position other than 0 fails with `compacted`.
- * The last entry always stays. In a journal of leaves, the requests without an answer and the latest 4,096 positions stay too.
+ * The last entry always stays. If leaves use the journal, unanswered requests and the latest 4,096 positions stay too.
  *
  * After a crash the journal is either the old one or the new one. Fails with `busy` if a process is writing the journal. A
- * process that follows the journal must open it again.
+ * process that reads the journal must open the journal again.
  *
  * @since 0.1.0
  */

@@ -3,24 +3,20 @@
  * `make` and `layer` serve any filesystem; `posixFS`, `windowsFS` and `mockFS` create the filesystem from settings.
  *
  * - Each request is answered once. A request that has an answer is never carried out again, even after a restart.
- * - Requests on one path run in the order of the journal. So do requests on a directory and on paths below it. Other requests
- *   run in
- * parallel.
+ * - Two requests run in the order of the journal if they have the same path, or if the path of one is below the path of the
+ *   other. Other requests run in parallel.
  * - A failed request is answered by FileFault and does not end the leaf. If the journal fails, the leaf ends, and `failure` is
  *   the error.
- * - A content of at most `streamingThreshold` bytes is one entry. A larger content is sent in chunks. For a range, the size of
- *   the range
- * counts.
- * - A write in chunks runs when its last chunk has arrived, in the order of that position. Its content is the content in the
- *   journal.
- * - `FileList` with a pattern lists the entries of every kind that `Filesystem.glob` matches. If it is not recursive, it lists
- *   only the
- * directory itself.
+ * - A content of at most `streamingThreshold` bytes is one entry. A larger content is sent in chunks. For the read of a range,
+ *   the size of the range counts.
+ * - A write in chunks runs when its last chunk has arrived. The position of the last chunk determines the order.
+ * - `FileList` with a pattern lists the entries of every kind that match the glob. Unless the request is recursive, only the
+ *   direct entries of the directory are listed.
  *
  * Several leaves may serve one journal. Each claims the paths at and below its `prefix`, and the longest matching prefix wins.
  * A request that no leaf serves is answered Unavailable, "no leaf serves this path", after `grace`. The leaf that has run
- * longest sends this answer. When a leaf ends, its open requests pass to the leaf that then owns the path. A leaf with the same
- * name or the same prefix replaces the earlier leaf, which finishes its current requests and completes.
+ * longest sends this answer. When a leaf ends, its open requests pass to the leaf that then owns the path. A leaf with the
+ * same name or the same prefix replaces the earlier leaf, which finishes its current requests and completes.
  *
  * After a leaf was killed, its successor answers the open requests. Reads are carried out. Changes are answered with IoError
  * "not executed" (see `resume`). If the killed leaf was `extended`, the answer says whether the change was made. Otherwise the
@@ -97,7 +93,7 @@ const makeRun = (fs: Algebra, settings: Settings): DaemonOptions<JournalError, J
     const journal = yield* Journal
     const { extended, graceMillis: grace, name, prefix } = settings
     const me = { daemon: name, instance, prefix, extended, grace, position }
-    // A leaf that ends drops the requests that have not begun after one timeout. A request that began just before may take one
+    // A leaf that ends drops the requests that have not begun within one timeout. A request that has just begun may take one
     // more timeout.
     const survey = yield* Checkpoints.make(journal, me, 2 * settings.timeoutMillis)
     if (survey === undefined) return
@@ -146,7 +142,8 @@ export {
 } from "./leaf/settings.ts"
 
 /**
- * Returns a leaf over a filesystem, not started. The leaf shuts down with the scope. Fails with InvalidArgument for an invalid option.
+ * Returns a leaf over a filesystem, which the caller must start. The leaf shuts down when the scope closes. Fails with
+ * InvalidArgument for an invalid option.
  *
  * @category constructors
  * @since 0.1.0
@@ -163,7 +160,7 @@ export const make = (
   })
 
 /**
- * Runs a leaf over the filesystem of the context for the lifetime of the layer.
+ * Serves the filesystem of the context with a leaf for the lifetime of the layer.
  *
  * @example
  * ```ts
@@ -211,9 +208,9 @@ const layerOver = <E>(
 export type HostLeafError = StatError | NotADirectory | Unsupported | InvalidArgument | Daemon.DaemonError
 
 /**
- * Runs a leaf over a directory of a POSIX machine. Fails with InvalidArgument if a setting is invalid, and as `PosixHost.make`
- * does. To read the settings from the environment: `Layer.unwrap(Effect.map(Config.schema(Leaf.PosixFS, "LEAF"), (config) =>
- * Leaf.posixFS(config)))`.
+ * Runs a leaf over a directory of a POSIX machine. Fails with InvalidArgument if a setting is invalid, and with the errors of
+ * `PosixHost.make`. To read the settings from the environment: `Layer.unwrap(Effect.map(Config.schema(Leaf.PosixFS, "LEAF"),
+ * (config) => Leaf.posixFS(config)))`.
  *
  * @category layers
  * @since 0.1.0
@@ -233,8 +230,9 @@ export const posixFS = (
   )
 
 /**
- * Runs a leaf over a directory of a Windows machine. Fails as `posixFS` does, and with Unsupported on any other machine. `lockedRetries` is
- * 0 by default, because the Windows backend itself retries files that another program has open.
+ * Runs a leaf over a directory of a Windows machine. Fails with the errors of `posixFS`, and with Unsupported on any other
+ * machine. `lockedRetries` is 0 by default, because the Windows backend already retries operations on files that another
+ * program has open.
  *
  * @category layers
  * @since 0.1.0
@@ -261,13 +259,13 @@ export const windowsFS = (
  * @since 0.1.0
  */
 export interface MockOptions extends OtherOptions<MockFS> {
-  /** The initial tree. @default nothing */
+  /** The initial tree. @default an empty tree */
   readonly tree?: InMemory.Tree | undefined
 }
 
 /**
  * Runs a leaf over a tree in memory, which lives as long as the layer. Fails with InvalidArgument if a setting is invalid, and
- * as `InMemory.make` does.
+ * with the errors of `InMemory.make`.
  *
  * @category layers
  * @since 0.1.0
@@ -287,7 +285,7 @@ export const mockFS = (
   )
 
 /**
- * Runs `windowsFS` on Windows and `posixFS` on other systems. Settings that only one of the two accepts are not available.
+ * Runs `windowsFS` on Windows and `posixFS` on other systems. Accepts only the settings that both functions accept.
  *
  * @category layers
  * @since 0.1.0

@@ -1,10 +1,10 @@
 /**
- * Uses a recorded journal. It builds the tree at any position, runs the session again on another backend, and answers calls
- * from the recording. It also finds drift and undoes changes. All functions read the journal as a stream and keep contents by
- * reference. Only `rerun` executes recorded requests, on the given filesystem.
+ * Functions on a recorded journal. They build the tree at any position, rerun the session on another backend, answer calls
+ * from the recording, find drift, and undo changes. All functions read the journal as a stream and keep contents by reference.
+ * Only `rerun` executes recorded requests, on the given filesystem.
  *
- * A change counts when it is answered. A journal of requests and answers does not tell what a failed call did. `Journal.record`
- * writes each step as an entry, so its journal is complete.
+ * A change counts when it is answered. A journal of requests and answers does not show partial changes of a failed call.
+ * `Journal.record` records each step, so its journal contains all changes.
  *
  * @since 0.1.0
  */
@@ -38,7 +38,7 @@ export type { Change, Difference, Drift, State } from "./replay/values.ts"
 
 type Files = Scrivener<Entry>
 
-/** Converts faults to errors. This is necessary because the content is read outside the operations of a filesystem. */
+/** Converts faults to errors, because the content is read outside the operations of a filesystem. */
 const promoteFaults = <A>(
   operation: string,
   effect: Effect.Effect<A, ContentError>
@@ -53,16 +53,15 @@ const promoteFaults = <A>(
  * @since 0.1.0
  */
 export interface TreeOptions {
-  /** The position of the last change to apply; 0 is the beginning. @default the end */
+  /** The position of the last change to apply. 0 means the tree before the first entry. @default the end */
   readonly until?: number | undefined
   /**
-   * The tree before the first entry of the journal. This function only reads the tree. The tree must not change while the
-   * result is in use.
+   * The tree before the first entry of the journal. The base is only read, and must not change while the result is in use.
    *
    * @default the state that the entries reveal (`previous`, `removed`)
    */
   readonly base?: Algebra | undefined
-  /** True if names that differ only in case are the same. Only used without a base. @default false */
+  /** True if names that differ only in case are the same. Applies only without a base. @default false */
   readonly caseInsensitive?: boolean | undefined
 }
 
@@ -102,8 +101,8 @@ export interface RerunOptions {
 
 /**
  * Carries out the recorded requests on another filesystem, including reads, one at a time in the order of their answers.
- * Returns the results that differ from the recorded results, except for times and permissions. Skips requests without an
- * answer. Skips chunked writes without their last chunk, because their content is unknown.
+ * Returns the results that differ from the recorded results. Differences in times and permissions are ignored. Skips requests
+ * without an answer. Skips chunked writes without their last chunk, because their content is unknown.
  *
  * @category replaying
  * @since 0.1.0
@@ -127,8 +126,8 @@ export interface DoubleOptions {
 }
 
 /**
- * Returns a filesystem that answers from a journal of `Journal.record({ reads: true })`. It accesses no other data. The same
- * calls get the same answers. Repeated calls get them in the recorded order. A call that was not recorded fails with
+ * Returns a filesystem that answers from a journal of `Journal.record({ reads: true })`. It accesses no other data. Each call
+ * gets its recorded answer. Repeated calls get their answers in the recorded order. A call that was not recorded fails with
  * Unavailable, and the error describes the call.
  *
  * @category replaying
@@ -148,17 +147,17 @@ export interface DriftOptions {
   /** The paths to compare, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
   /**
-   * True to report entries that the journal has never touched. If the journal knows the whole directory, such an entry is
-   * expected to be absent. Otherwise the expected state is `unknown`, because the entry may be older than the journal. @default
-   * false
+   * True to also report entries that are not in the journal. If the journal knows the whole directory, the expected state of
+   * such an entry is `nothing`. Otherwise the expected state is `unknown`, because the entry may be older than the journal.
+   * @default false
    */
   readonly all?: boolean | undefined
 }
 
 /**
  * Returns the paths whose state differs from the last state in the journal, in path order. Compares the kind, the content, the
- * link target, and the permission bits that the journal knows. A request without an answer may have been carried out or not,
- * for example if its process was killed.
+ * link target, and the permission bits that the journal knows. For a request without an answer, the old and the new state are
+ * accepted.
  *
  * @category replaying
  * @since 0.1.0
@@ -176,7 +175,7 @@ export const drift: (
  * @since 0.1.0
  */
 export interface UndoOptions {
-  /** The position to return to. Later changes are undone; 0 undoes everything. */
+  /** The position to return to. Later changes are undone. 0 undoes all changes. */
   readonly to: number
   /** The paths to restore, each with everything below it. @default all */
   readonly paths?: ReadonlyArray<string> | undefined
@@ -186,11 +185,11 @@ export interface UndoOptions {
 
 /**
  * Restores every path that changed after the position to its state at the position. The state is the kind, the content and the
- * link target. Permission bits and times that changed are restored if the journal knows their former values. Undoes all changes
- * or none, even on failure or interruption. Returns the changes in path order.
+ * link target. Also restores changed permission bits and times if the journal knows their former values. Undoes all changes or
+ * none, even after a failure or an interruption. Returns the changes in path order.
  *
  * Fails with Conflict before any change if a content or permission bits differ from the result of the last entry. Fails with
- * NotRecorded if no entry has the former state. Also fails as writing and deleting do.
+ * NotRecorded if no entry has the former state. Also fails with the errors of writing and deleting.
  *
  * @category replaying
  * @since 0.1.0
@@ -203,7 +202,7 @@ export const undo: (
   promoteFaults("undo", Undo.undo(journal, fs, options))
 
 /**
- * Emits each requested change when its answer arrives. Emits the requests without an answer at the end. An undo or a restore of
+ * Emits the requested changes in the order of their answers, and then the requests without an answer. An undo or a restore of
  * several files stages its changes under hidden names. Such a change is reported by its effect on visible names.
  *
  * @category replaying

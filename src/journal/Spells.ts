@@ -1,10 +1,10 @@
 /**
- * Spells: file operations on text, mainly for agents. They are one level above the journal of files. An invocation is an entry
- * of the spell journal. A covenant turns an invocation into file entries, a leaf answers these, and the answers become the
- * result or the fault of the spell. Spells work with text, and the file entries contain bytes.
+ * Spells: file operations on text, mainly for agents. Spells are one level above the file entries of a journal. An invocation
+ * is an entry of the spell journal. A covenant turns an invocation into file entries, a leaf answers these, and the answers
+ * become the result or the fault of the spell. Spells work with text, and the file entries contain bytes.
  *
- * Each id is used once. A repeated invocation waits for the answer to the first one, or returns it. If the caller is
- * interrupted, the invocation is still carried out. A restarted covenant continues with the open invocations.
+ * Each id is used once. A repeated invocation returns the answer to the first invocation. If the caller is interrupted, the
+ * invocation is still carried out. A restarted covenant continues with the open invocations.
  *
  * @since 0.1.0
  */
@@ -55,8 +55,8 @@ export class SpellJournal extends Context.Service<SpellJournal, Scrivener<SpellE
 export const layerJournalMemory: Layer.Layer<SpellJournal> = Layer.effect(SpellJournal, makeMemory<SpellEntry>())
 
 /**
- * The reasons why a spell has no answer. A journal cannot be read or written, the covenant has failed, or the timeout is over.
- * After a timeout the answer may still arrive.
+ * The error of a spell without an answer. A journal cannot be read or written, the covenant has failed, or no answer has
+ * arrived before the timeout. The answer may still arrive later.
  *
  * @since 0.1.0
  */
@@ -150,7 +150,8 @@ export const makeCaller = (options: CallerOptions = {}): Effect.Effect<Operation
   )
 
 /**
- * Runs the covenant between the two journals, and returns a caller. Only one such covenant may run at a time.
+ * Runs the covenant between the spell journal and the journal of files, and returns a caller. Only one covenant may run
+ * between the same journals at a time.
  *
  * @since 0.1.0
  */
@@ -166,7 +167,7 @@ export const make = Effect.fnUntraced(function* (
 })
 
 /**
- * Provides the caller, and runs the covenant from the spell journal to the journal of files. Ends with the scope.
+ * Provides the caller, and runs the covenant between the spell journal and the journal of files until the scope closes.
  *
  * @category layers
  * @since 0.1.0
@@ -177,7 +178,7 @@ export const layer = (
   Layer.effect(Spells, make(options))
 
 /**
- * Provides a caller without a covenant. The covenant must run elsewhere.
+ * Provides the caller that `makeCaller` returns.
  *
  * @since 0.1.0
  */
@@ -196,7 +197,7 @@ export const invocation = <Name extends SpellName>(spell: Name, parameters: Para
   )
 
 /**
- * Casts an invocation and returns its result or its fault.
+ * Appends an invocation to the spell journal, and returns its result or its fault.
  *
  * @category running
  * @since 0.1.0
@@ -213,7 +214,7 @@ const unexpectedResult = ({ correlationId, spell }: SpellResult): SpellFault =>
   })
 
 /**
- * Casts a spell and returns its typed result. Fails with the fault of the spell.
+ * Appends an invocation with a new id, and returns the typed result. Fails with the fault of the spell.
  *
  * @example
  * ```ts

@@ -11,7 +11,7 @@ import * as Schema from "effect/Schema"
  * - `tooLarge`: the entry is too large
  * - `unavailable`: the server cannot be reached
  * - `version`: a later version of fs-algebra wrote the journal
- * - `io`: the disk fails
+ * - `io`: the disk reported an error
  * - `compacted`: `Journal.compact` has removed the entries at the position
  *
  * @since 0.1.0
@@ -30,7 +30,7 @@ export class JournalError extends Schema.TaggedError<JournalError>("fs-algebra/J
     "io",
     "compacted"
   ]),
-  /** The position of the affected entry, if there is one. */
+  /** The position of the affected entry, if the error concerns one entry. */
   position: Schema.optionalKey(Schema.Int),
   detail: Schema.String
 }) {

@@ -1,6 +1,6 @@
 /**
- * The lifecycle of a daemon. Its status is Stopped, then Running, then Completed, and never goes back. Transitions run one at a
- * time. A shutdown that has begun finishes even if its caller is interrupted.
+ * The lifecycle of a daemon. The status is Stopped, then Running, then Completed, and never returns to an earlier status.
+ * Transitions run one at a time. A shutdown that has begun finishes even if its caller is interrupted.
  */
 import * as Cause from "effect/Cause"
 import * as Deferred from "effect/Deferred"
@@ -22,7 +22,7 @@ const reasonTexts = {
 } as const
 
 /**
- * The failure of a daemon, or of a call that its status does not permit.
+ * The failure of a daemon, or of a call that the daemon's status does not permit.
  *
  * - `notStarted`: the daemon has not been started
  * - `completed`: the daemon has completed, and cannot start again
@@ -57,26 +57,26 @@ export type Status = "Stopped" | "Running" | "Completed"
  */
 export interface Daemon {
   readonly name: string
-  /** The id of this run. Another process, or another daemon of the same name, has a different id. */
+  /** The id of this run, which is different for each process and each daemon. */
   readonly instance: string
   readonly status: Effect.Effect<Status>
   /** The error that ended the daemon, or the error of its shutdown. `undefined` if the daemon has not failed. */
   readonly failure: Effect.Effect<DaemonError | undefined>
   /**
-   * Starts the daemon and ends when it is running. Does nothing if the daemon is running already. Fails with `completed` if the
-   * daemon has completed. Fails with `failed` if the daemon cannot start, and the daemon has then completed. An interruption
-   * during the start leaves the daemon Stopped.
+   * Starts the daemon. Does nothing if the daemon is already running. Fails with `completed` if the daemon has completed. If
+   * the start fails, the daemon is completed, and the call fails with `failed`. An interruption during the start leaves the
+   * daemon Stopped.
    */
   readonly start: Effect.Effect<void, DaemonError>
   /**
-   * Shuts the daemon down and ends when it has completed. Does nothing if the daemon has completed already. The daemon first
-   * finishes its current work, uninterruptibly. Fails with `notStarted`. Fails with `failed` if the daemon failed, and the
-   * daemon has then completed.
+   * Shuts the daemon down, and waits until the daemon has completed. Does nothing if the daemon has already completed. The
+   * daemon first finishes its current work, uninterruptibly. Fails with `notStarted` if the daemon was not started. Fails with
+   * `failed` if the daemon has failed.
    */
   readonly shutdown: Effect.Effect<void, DaemonError>
   /**
-   * Waits until the daemon has reached the status. A later status counts too. If the daemon completed, waiting for `Running`
-   * fails with `completed`.
+   * Waits until the daemon has reached the status or a later status. If the daemon has completed, waiting for `Running` fails
+   * with `completed`.
    */
   readonly awaitStatus: (status: Status) => Effect.Effect<void, DaemonError>
 }
@@ -98,11 +98,11 @@ export interface Running {
  * @since 0.1.0
  */
 export interface DaemonOptions<E, R> {
-  /** The daemon's name, the same after a restart. */
+  /** The daemon's name, which must be the same after a restart. */
   readonly name: string
   /** Runs before the daemon is announced as running. A failure prevents the start. @default nothing */
   readonly start?: Effect.Effect<void, E, R> | undefined
-  /** The daemon's work. The daemon completes when the work ends, and fails when the work fails. A shutdown interrupts the work. */
+  /** The daemon's work. When the work ends or fails, the daemon completes. A shutdown interrupts the work. */
   readonly run: (self: Running) => Effect.Effect<void, E, R>
   /** Runs after `run` has ended in any way, to finish pending work. Uninterruptible. @default nothing */
   readonly stop?: Effect.Effect<void, E, R> | undefined
@@ -110,8 +110,8 @@ export interface DaemonOptions<E, R> {
   readonly says?: Pick<DaemonChanged, "prefix" | "extended" | "grace"> | undefined
 }
 
-// Unique ids of the runs of daemons. An id begins with the identity of its process, so a successor on the same machine detects
-// a killed process at once.
+// Unique ids of the runs of daemons. An id begins with the identity of its process. So another process on the same machine can
+// detect that the process was killed.
 
 const activeRuns = new Set<string>()
 
@@ -123,8 +123,8 @@ const markActive = (instance: string): (() => void) => {
 }
 
 /**
- * Tests whether the run is over. Returns `undefined` if this is unknown. The run may be on another machine, or its process may
- * be alive although the run has ended.
+ * Tests whether the run with this id has ended. Returns `undefined` if this is unknown, because the process runs on another
+ * machine or is alive.
  */
 export const hasEnded = (instance: string): boolean | undefined => {
   const at = instance.indexOf(".")
@@ -185,7 +185,7 @@ export const makeLifecycle = Effect.fnUntraced(function* <E, R>(
   const setStatus = (next: "Running" | "Completed"): void => {
     status = next
     Deferred.doneUnsafe(statusReached[next], Exit.void)
-    // Also end the wait for `Running`, because the daemon never runs after this point.
+    // Also end the wait for `Running`, because a completed daemon never runs again.
     if (next === "Completed") Deferred.doneUnsafe(statusReached.Running, Exit.void)
   }
   const complete = (cause: Cause.Cause<unknown> | undefined): Effect.Effect<void> =>

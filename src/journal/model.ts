@@ -7,7 +7,7 @@ import type { JournalError } from "./errors.ts"
 import * as FileSystemEntry from "./FileSystemEntry.ts"
 
 /**
- * A store of contents by their SHA-256. Each content is stored once.
+ * A store of file contents by their SHA-256. Each content is stored once.
  *
  * @since 0.1.0
  */
@@ -43,14 +43,14 @@ export interface Recorded<E> {
 }
 
 /**
- * The storage of a journal's entries. `append` is atomic: it stores all entries of a call at consecutive positions, or none.
- * Calls are stored in order. After an append completes, all readers see its entries. The caller must store contents above 4 KiB
- * in `contents` before the append.
+ * The storage of a journal's entries. `append` is atomic: it stores all entries of a call at consecutive positions, or no
+ * entry. Calls are stored in order. After an append completes, all readers see its entries. The caller must store contents
+ * above 4 KiB in `contents` before the append.
  *
  * @since 0.1.0
  */
 export interface Store<E> {
-  /** Appends the entries and returns the position of the last one. */
+  /** Appends the entries and returns the position of the last entry. */
   readonly append: (entries: ReadonlyArray<E>, at: number) => Effect.Effect<number, JournalError>
   /** Reads at most `limit` entries strictly after the position, in order. Returns an empty array at the end. */
   readonly read: (after: number, limit: number) => Effect.Effect<ReadonlyArray<Recorded<E>>, JournalError>
@@ -76,8 +76,8 @@ export interface Scrivener<E> {
    */
   readonly append: (entry: E) => Effect.Effect<number, JournalError>
   /**
-   * Appends all entries at consecutive positions, or none. Returns the last position. For an empty array, returns the current
-   * last position.
+   * Appends all entries at consecutive positions, or no entry. Returns the last position. For an empty array, returns the
+   * current last position.
    */
   readonly appendAll: (entries: ReadonlyArray<E>) => Effect.Effect<number, JournalError>
   /** Emits the stored entries strictly after the position, and then new entries when they arrive. Never ends. @default 0 */
@@ -86,19 +86,19 @@ export interface Scrivener<E> {
   readonly stored: (after?: number) => Stream.Stream<Recorded<E>, JournalError>
   /** Emits the stored entries strictly before the position, the latest first. @default from the end */
   readonly readBackward: (before?: number) => Stream.Stream<Recorded<E>, JournalError>
-  /** Returns the first entry after the position that satisfies the predicate, and waits for it if necessary. */
+  /** Returns the first entry after the position that satisfies the predicate. Waits until such an entry exists. */
   readonly waitFor: <B extends E>(after: number, is: (entry: E) => entry is B) => Effect.Effect<Recorded<B>, JournalError>
   /** The position of the last entry, or 0 if there is no entry. */
   readonly last: Effect.Effect<number, JournalError>
   readonly contents: ContentStore
-  /** Returns a copy of the bytes of a content from an entry. */
+  /** Returns a copy of the bytes of an entry's content. */
   readonly bytes: (content: FileSystemEntry.Content) => Effect.Effect<Uint8Array, JournalError>
 }
 
 /** @since 0.1.0 */
 export const Entry = Schema.Union([...FileSystemEntry.FileSystemEntry.members, DaemonChanged, LeafCheckpoint])
 /**
- * Any entry in the journal of a filesystem.
+ * Any entry in a journal of file operations.
  *
  * @since 0.1.0
  */

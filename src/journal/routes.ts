@@ -1,7 +1,7 @@
 /**
- * Runs one route. It appends the target entries of each source entry to the consuming journals, in order. The ids of target
- * entries derive from the source entry. A restarted route collects the ids in the target journals. It skips entries with these
- * ids until it has passed the source entries that existed at its start.
+ * Runs one route. Appends the target entries of each source entry to the consuming journals, in order. A restarted route
+ * collects the correlation ids in the target journals. For source entries from before the start, the route skips target
+ * entries with these ids.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -103,7 +103,7 @@ const duplicates = (noun: string, all: ReadonlyArray<{ readonly name: string }>)
   const names = all.map(({ name }) => name)
   const repeatedNames = new Set(names.filter((name, index) => names.indexOf(name) !== index))
   return [...repeatedNames].map((name) =>
-    makeProblem("duplicateName", `two ${noun} are called ${JSON.stringify(name)}`, [name])
+    makeProblem("duplicateName", `two ${noun} have the name ${JSON.stringify(name)}`, [name])
   )
 }
 
@@ -133,15 +133,18 @@ export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>)
   }
   for (const [type, names] of sources) {
     if (names.length > 1) add("routedTwice", type, names, `${type} is routed by ${quoted(names)}`)
-    if (!producers.has(type)) add("unknownSource", type, names, `${quoted(names)} takes ${type}, which no branch produces`)
+    if (!producers.has(type))
+      add("unknownSource", type, names, `${type} is a source of ${quoted(names)}, but no branch produces ${type}`)
   }
   for (const [type, names] of targets) {
-    if (!consumers.has(type)) add("unknownTarget", type, names, `${quoted(names)} makes ${type}, which no branch consumes`)
+    if (!consumers.has(type))
+      add("unknownTarget", type, names, `${type} is a target of ${quoted(names)}, but no branch consumes ${type}`)
   }
   for (const type of new Set(terminal)) {
     const routed = sources.get(type)
-    if (!producers.has(type)) add("unknownTerminal", type, [], `${type} is terminal, and no branch produces it`)
-    if (routed !== undefined) add("terminalRouted", type, routed, `${type} is terminal, and routed by ${quoted(routed)}`)
+    if (!producers.has(type)) add("unknownTerminal", type, [], `${type} is declared terminal, but no branch produces ${type}`)
+    if (routed !== undefined)
+      add("terminalRouted", type, routed, `${type} is declared terminal, but is routed by ${quoted(routed)}`)
   }
   for (const [type, names] of producers) {
     if (!sources.has(type) && !terminal.includes(type)) {
@@ -149,14 +152,15 @@ export const problemsOf = <E, R>({ branches, routes, terminal }: Declared<E, R>)
     }
   }
   for (const [type, names] of consumers) {
-    if (!targets.has(type)) add("unproduced", type, names, `${type}, which ${quoted(names)} consumes, is made by no route`)
+    if (!targets.has(type))
+      add("unproduced", type, names, `${type}, which ${quoted(names)} consumes, is not the target of a route`)
   }
   return out
 }
 
 /**
- * The failure of a route that cannot continue. Earlier entries have been routed. This entry and later entries have not been
- * routed. A restarted covenant begins with this entry.
+ * The failure of a route at an entry. Earlier entries have been routed; this entry and later entries have not. A restarted
+ * covenant begins with this entry.
  *
  * @since 0.1.0
  */
@@ -171,7 +175,7 @@ export class RouteError extends Schema.TaggedError<RouteError>("fs-algebra/Route
   }
 }
 
-/** The settled position of each journal, by the name of its branch. The route does not read entries up to that position. */
+/** The settled position of each journal, by the name of its branch. A route does not read the entries up to this position. */
 export type Settled = Readonly<Record<string, number>>
 
 const settledPosition = (after: Settled, branch: DeclaredBranch): number =>
@@ -227,7 +231,7 @@ export const runRoute = <E, R>(
   return Effect.gen(function* () {
     const knownIds = new Map<DeclaredBranch, ReadonlySet<string>>()
     for (const branch of new Set(takes.values())) knownIds.set(branch, yield* idsIn(branch, targets, after))
-    // The ids found in the target journals belong to source entries up to this position.
+    // All ids in the target journals derive from source entries up to this position.
     const lastAtStart = yield* source.journal.last
 
     const route = Effect.fnUntraced(function* (recorded: Recorded<Routable>) {

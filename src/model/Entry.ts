@@ -1,5 +1,5 @@
 /**
- * The results of operations: plain records, because operations create hundreds of thousands of them.
+ * The results of operations. Results are plain records, because one operation can return hundreds of thousands of them.
  *
  * Each record has a companion Schema of the same name for encoding.
  *
@@ -24,11 +24,11 @@ export const FileStat = Schema.Struct({
   kind: Kind,
   isFile: Schema.Boolean,
   isDirectory: Schema.Boolean,
-  /** Bytes; 0 for a directory. */
+  /** The size in bytes; 0 for a directory. */
   sizeBytes: Schema.Int,
   createdAt: Schema.optionalKey(Schema.DateTimeUtc),
   modifiedAt: Schema.optionalKey(Schema.DateTimeUtc),
-  /** POSIX permission bits; absent on backends without them. */
+  /** The POSIX permission bits; absent on backends without permissions. */
   mode: Schema.optionalKey(Schema.Int),
   /**
    * True if the path itself is a symlink. With `symlinks: "report"` the kind is "symlink"; otherwise the other fields
@@ -81,11 +81,14 @@ export const FileEntry = Schema.Struct({
   kind: Kind,
   isFile: Schema.Boolean,
   isDirectory: Schema.Boolean,
-  /** Bytes; 0 for a directory. `list` always sets this field; `walk` and `glob` only with `sizes: true`. */
+  /**
+   * The size in bytes; 0 for a directory. `list` always sets this field; `walk` and `glob` set it only with `sizes:
+   * true`.
+   */
   sizeBytes: Schema.optionalKey(Schema.Int),
   /**
-   * False for a name on disk that no path can express (control characters, bytes that are not UTF-8); `name` is then
-   * escaped.
+   * True if a path can express the name. Otherwise `name` is escaped, because the name on disk contains control
+   * characters or bytes that are not UTF-8.
    */
   addressable: Schema.Boolean
 })
@@ -99,7 +102,7 @@ export interface FileEntry extends Schema.Schema.Type<typeof FileEntry> {}
 /** @since 0.1.0 */
 export const ReadResult = Schema.Struct({
   path: FsPath,
-  /** The lines of the window with the file's own line terminators, except for the terminator of the last line. */
+  /** The lines of the window, with the line terminators of the file. The last line has no terminator. */
   content: Schema.String,
   totalLines: Schema.Int,
   /** The 0-based line at which the window starts. */
@@ -108,7 +111,7 @@ export const ReadResult = Schema.Struct({
   limit: Schema.Int,
   /** True if lines follow after this window. */
   truncated: Schema.Boolean,
-  /** The line at which the next page starts; absent on the last page. */
+  /** The 0-based line at which the next page starts; absent on the last page. */
   next: Schema.optionalKey(Schema.Int),
   endsWithNewline: Schema.Boolean,
   /** The SHA-256 of the whole file, in hex. */
@@ -159,12 +162,12 @@ export type WriteMode = "create" | "overwrite" | "append" | "replace" | "appendE
 /** @since 0.1.0 */
 export const WriteResult = Schema.Struct({
   path: FsPath,
-  /** Bytes that this write added, not the size of the file. */
+  /** The number of bytes that this write added, not the size of the file. */
   bytesWritten: Schema.Int,
   mode: WriteMode,
   /**
-   * The SHA-256 of the file after this write, in hex; present with `version: true`. The value is equal on every
-   * backend.
+   * The SHA-256 of the file after this write, in hex; present with `version: true`. Equal content has the same version
+   * on every backend.
    */
   version: Schema.optionalKey(Schema.String)
 })
@@ -205,7 +208,7 @@ export interface TransferResult extends Schema.Schema.Type<typeof TransferResult
 
 /** @since 0.1.0 */
 export const DeleteResult = Schema.Struct({
-  /** The number of files, symlinks and entries of kind `other` removed; at least 1 if anything was removed. */
+  /** The number of removed files, symlinks and entries of kind `other`; 1 if only directories were removed. */
   deleted: Schema.Int,
   directories: Schema.Int
 })
@@ -282,7 +285,7 @@ export const GrepMatch = Schema.Struct({
   lineNumber: Schema.Int,
   /** The line without its terminator. */
   lineContent: Schema.String,
-  /** UTF-16 columns of the first match: `lineContent.slice(matchStart, matchEnd)`. */
+  /** The UTF-16 columns of the first match, which is `lineContent.slice(matchStart, matchEnd)`. */
   matchStart: Schema.Int,
   matchEnd: Schema.Int,
   before: Schema.optionalKey(Schema.Array(Schema.String)),
@@ -297,7 +300,7 @@ export interface GrepMatch extends Schema.Schema.Type<typeof GrepMatch> {}
 
 /** @since 0.1.0 */
 export const GrepResult = Schema.Struct({
-  /** Sorted by path, then by line number. */
+  /** The matches, sorted by path, then by line number. */
   matches: Schema.Array(GrepMatch),
   filesSearched: Schema.Int,
   filesMatched: Schema.Int,

@@ -1,8 +1,8 @@
 /**
  * The errors of the service.
  *
- * Below the service a failure is a `Fault`: plain data without path or operation. The service turns each fault into one
- * of these tagged errors, with the caller's own path. So errors never contain internal or host paths, and their
+ * Below the service a failure is a `Fault`: plain data without path or operation. The service turns each fault into a
+ * tagged error of this module, with the caller's own path. So errors never contain internal or host paths, and their
  * messages are the same on every backend.
  *
  * @since 0.1.0
@@ -15,7 +15,7 @@ const formatMessage = (self: { readonly operation: string; readonly path: string
   `${self.operation} ${JSON.stringify(self.path)}: ${reason}`
 
 /**
- * There is no such file or directory.
+ * The error for a file or directory that does not exist.
  *
  * @example
  * ```ts
@@ -37,7 +37,7 @@ export class NotFound extends Schema.TaggedError<NotFound>("fs-algebra/NotFound"
 }
 
 /**
- * The path already exists.
+ * The error for a path that already exists.
  *
  * @category errors
  * @since 0.1.0
@@ -52,14 +52,14 @@ const deniedReasons = {
   permission: "the operating system does not permit it",
   readOnly: "this filesystem is read-only",
   escape: "a link on this path leads out of the root",
-  root: "the root, or a directory that something is mounted on, cannot be removed, moved or replaced",
+  root: "the root, a mount point, or a parent of a mount point cannot be removed, moved or replaced",
   link: "the path goes through a symbolic link, or the file has several names (hard links), which this filesystem refuses",
   policy: "a policy forbids it",
   busy: "it is in use by another process; try again later"
 } as const
 
 /**
- * The path must not be reached or changed; it may or may not exist. `why` gives the reason.
+ * The error for a path that must not be reached or changed, whether or not it exists. `why` is the reason.
  *
  * @category errors
  * @since 0.1.0
@@ -67,7 +67,7 @@ const deniedReasons = {
 export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/AccessDenied")("AccessDenied", {
   ...at,
   why: Schema.Literals(["permission", "readOnly", "escape", "root", "link", "policy", "busy"]),
-  /** Further detail, such as the process that uses the file. */
+  /** A further detail, such as the process that uses the file. */
   detail: Schema.optionalKey(Schema.String)
 }) {
   override get message(): string {
@@ -79,8 +79,8 @@ export class AccessDenied extends Schema.TaggedError<AccessDenied>("fs-algebra/A
 }
 
 /**
- * The text is not a path of this filesystem: it climbs above the root, has control characters, or its symlinks form a
- * cycle.
+ * The error for a text that is not a valid path: it climbs above the root, has control characters, or its symlinks form
+ * a cycle.
  *
  * @category errors
  * @since 0.1.0
@@ -95,7 +95,7 @@ export class InvalidPath extends Schema.TaggedError<InvalidPath>("fs-algebra/Inv
 }
 
 /**
- * The path or one of its names exceeds a limit of this library or of the system.
+ * The error for a path, or a name in it, that exceeds a limit of this library or of the system.
  *
  * @category errors
  * @since 0.1.0
@@ -110,7 +110,7 @@ export class PathTooLong extends Schema.TaggedError<PathTooLong>("fs-algebra/Pat
 }
 
 /**
- * The path, or a part of it, is not a directory.
+ * The error for a path that is not a directory, or has a parent that is not a directory.
  *
  * @category errors
  * @since 0.1.0
@@ -122,7 +122,7 @@ export class NotADirectory extends Schema.TaggedError<NotADirectory>("fs-algebra
 }
 
 /**
- * The path is not a regular file: it is a directory or has no content to read.
+ * The error for a path that is not a regular file, such as a directory.
  *
  * @category errors
  * @since 0.1.0
@@ -134,7 +134,7 @@ export class NotAFile extends Schema.TaggedError<NotAFile>("fs-algebra/NotAFile"
 }
 
 /**
- * The directory is not empty, and the call did not ask for a recursive removal.
+ * The error for a directory that cannot be removed or replaced because it is not empty.
  *
  * @category errors
  * @since 0.1.0
@@ -151,7 +151,7 @@ export class DirectoryNotEmpty extends Schema.TaggedError<DirectoryNotEmpty>("fs
 }
 
 /**
- * The device has no space left, or the quota of `Decorator.quota` is used up.
+ * The error for a full disk, or for a quota of `Decorator.quota` that is used up.
  *
  * @category errors
  * @since 0.1.0
@@ -163,7 +163,7 @@ export class DiskFull extends Schema.TaggedError<DiskFull>("fs-algebra/DiskFull"
 }
 
 /**
- * The operation took too long. `detail` says what the operation waited for.
+ * The error for an operation that took too long. `detail` says what the operation waited for.
  *
  * @category errors
  * @since 0.1.0
@@ -175,7 +175,8 @@ export class Timeout extends Schema.TaggedError<Timeout>("fs-algebra/Timeout")("
 }
 
 /**
- * The host failed in a way that has no error class of its own. `code` is the errno or a similar code, if there is one.
+ * The error for a failure of the host that no other class describes. `code` is the errno or a similar code, if there is
+ * one.
  *
  * @category errors
  * @since 0.1.0
@@ -191,7 +192,8 @@ export class IoError extends Schema.TaggedError<IoError>("fs-algebra/IoError")("
 }
 
 /**
- * The content is not text in the requested encoding. `offset` is the position of the first invalid byte.
+ * The error for content that is not text in the requested encoding. `offset` is the 0-based position of the first
+ * invalid byte.
  *
  * @category errors
  * @since 0.1.0
@@ -210,7 +212,8 @@ export class NotText extends Schema.TaggedError<NotText>("fs-algebra/NotText")("
 }
 
 /**
- * The call exceeds a limit of this library (`Limits`), not a limit of the machine. `limit` is the name of the limit.
+ * The error for a call that exceeds a limit of this library (`Limits`), not of the machine. `limit` is the name of the
+ * limit.
  *
  * @category errors
  * @since 0.1.0
@@ -227,7 +230,7 @@ export class LimitExceeded extends Schema.TaggedError<LimitExceeded>("fs-algebra
 }
 
 /**
- * An argument of the call is invalid, such as a malformed pattern or a negative offset. `argument` is the name of the
+ * The error for an invalid argument, such as a malformed pattern or a negative offset. `argument` is the name of the
  * parameter.
  *
  * @category errors
@@ -246,9 +249,10 @@ export class InvalidArgument extends Schema.TaggedError<InvalidArgument>("fs-alg
 const version = (value: string | null): string => (value === null ? "no file" : `version ${value.slice(0, 12)}…`)
 
 /**
- * The precondition `ifMatch` failed.
+ * The error for a failed precondition `ifMatch`.
  *
- * Versions are content versions; `null` means that the file does not exist. `actual` is absent if reading is denied.
+ * `expected` and `actual` are versions of the content; `null` means that the file does not exist. `actual` is absent if
+ * reading is denied.
  *
  * @category errors
  * @since 0.1.0
@@ -269,7 +273,7 @@ export class Conflict extends Schema.TaggedError<Conflict>("fs-algebra/Conflict"
 }
 
 /**
- * The backend lacks a feature that the call needs, such as symlinks or watching. `feature` is the name of the feature.
+ * The error for a feature that the backend lacks, such as symlinks or watching. `feature` is the name of the feature.
  *
  * @category errors
  * @since 0.1.0
@@ -289,8 +293,8 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
 const containerOperations: ReadonlySet<string> = new Set(["exec", "eval", "Container"])
 
 /**
- * The backend cannot be reached: the container engine is not running, the container has stopped, or the connection is
- * lost.
+ * The error for a backend that cannot be reached: the container engine is not running, the container has stopped, or
+ * the connection is lost.
  *
  * A walk or a listing also fails with this error when another program moves or replaces a directory during the read.
  *
@@ -441,7 +445,7 @@ const classes = {
 }
 
 /**
- * Every error of every operation.
+ * The union of all errors of all operations.
  *
  * @category schemas
  * @since 0.1.0
@@ -469,8 +473,8 @@ export const FsError = Schema.Union([
 export type FsError = EditError | ListError | ReadError | DeleteError | MkdirError | TransferError | LinkError
 
 /**
- * A failure below the service: plain data without an operation. The tag is that of an error class; the other fields are
- * fields of that class.
+ * A failure below the service: plain data without an operation. The tag names an error class; the other fields are
+ * fields of this class.
  *
  * Two optional fields are internal. `path` is the path that the fault concerns, if a call touches several paths.
  * `cause` is the original error of the host, for the debug log.
@@ -491,7 +495,7 @@ export const tagsOf = (union: { readonly members: ReadonlyArray<unknown> }): Rea
   new Set(Object.entries(classes).flatMap(([tag, schema]) => (union.members.includes(schema) ? [tag] : [])))
 
 /**
- * Returns a path for use in an error, even if an untyped program passed a value that is not a string.
+ * Returns the path to show in an error. For a value that is not a string, returns its type in parentheses.
  *
  * @since 0.1.0
  */
@@ -500,8 +504,8 @@ export const shownPath = (path: unknown): string => (typeof path === "string" ? 
 /**
  * Converts a fault to the error class of the same tag, with the name of the failed operation and the caller's path.
  *
- * A tag that is not in `tags` becomes an IoError with the tag as its code. This happens only if a backend breaks its
- * contract or the tree changes concurrently.
+ * A tag that is not in `tags` becomes an IoError with the tag as its code. Such a tag occurs only if a backend breaks
+ * its contract or the tree changes concurrently.
  *
  * @since 0.1.0
  */

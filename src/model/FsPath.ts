@@ -93,8 +93,8 @@ export const isTemporaryName = (name: string): boolean =>
 export const codePoints: (text: string) => number = Unicode.codePoints
 
 /**
- * Checks a path in normal form against three limits: characters in total, segments, characters per segment. Returns the
- * fault, or `undefined`.
+ * Checks a path in normal form against three limits: characters in total, segments, characters per segment. Returns a
+ * fault, or `undefined` for a path within the limits.
  *
  * @since 0.1.0
  */
@@ -192,7 +192,7 @@ export const unfit = (target: string): Fault | undefined => (classify(target) ==
 export const join = (parent: FsPath, name: string): FsPath => (parent === root ? name : `${parent}/${name}`) as FsPath
 
 /**
- * Joins two paths: `below("a", "b/c")` is `a/b/c`. The root is neutral on both sides.
+ * Joins two paths: `below("a", "b/c")` is `a/b/c`. If one path is the root, returns the other path.
  *
  * @since 0.1.0
  */
@@ -250,7 +250,7 @@ export const isWithin = (base: FsPath, path: FsPath): boolean =>
   (path.length > base.length && path.charCodeAt(base.length) === SLASH && path.startsWith(base))
 
 /**
- * Returns the form of a path for a comparison that ignores case.
+ * Returns the lower-case form of a path, for comparisons that ignore case.
  *
  * @since 0.1.0
  */

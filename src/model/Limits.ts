@@ -35,7 +35,7 @@ export interface LimitsShape {
   readonly maxListEntries: number
   /** The maximum number of characters in a glob or regular expression. */
   readonly maxPatternLength: number
-  /** Milliseconds that a pattern may spend on one file before `Timeout`. */
+  /** The time that a pattern may spend on one file before `Timeout`, in milliseconds. */
   readonly patternBudget: number
   readonly maxArchiveEntries: number
   /** The maximum total size of the unpacked files of an archive, in bytes. */
@@ -86,7 +86,7 @@ export const agent: LimitsShape = {
 const unbounded = Number.POSITIVE_INFINITY
 
 /**
- * No limits from this library; those of the machine still apply.
+ * No limits of this library. The limits of the machine still apply.
  *
  * @category limits
  * @since 0.1.0
@@ -109,7 +109,7 @@ export const unlimited: LimitsShape = {
 }
 
 /**
- * The current limits. `Effect.provideService(Limits.Limits, Limits.agent)` tightens them for the wrapped effect.
+ * The current limits. `Effect.provideService(Limits.Limits, Limits.agent)` tightens the limits of the wrapped effect.
  *
  * @example
  * ```ts

@@ -1,5 +1,5 @@
 /**
- * Slices: a part of a session's state, described as data.
+ * A slice is a part of a session's state, described as data.
  *
  * A slice defines its items, how an event changes them, and whether a rollback restores them. The session holds the
  * items; a reducer returns a new list and never mutates the old one.
@@ -9,7 +9,8 @@
 import * as Schema from "effect/Schema"
 
 /**
- * A function that computes the next items from the current items and an event. It must not mutate its arguments.
+ * A function that computes the next items from the current items and an event. The function must not mutate its
+ * arguments.
  *
  * @since 0.1.0
  */
@@ -29,13 +30,13 @@ export interface Handler<A> {
 }
 
 /**
- * A slice. `A` is the type of an item, `E` the type that `dispatch` takes.
+ * A typed part of a session's state. `A` is the type of an item; `E` is the type of the events that `dispatch` takes.
  *
  * @category models
  * @since 0.1.0
  */
 export interface Slice<A, E = A> {
-  /** The name of the slice: unique in a session, and its key in a saved session. */
+  /** The name of the slice, which is unique in a session. A saved session uses this name as the key. */
   readonly name: string
   readonly schema: Schema.Codec<A, unknown>
   /** The effect of a rollback: `state` items are restored, `log` items are kept. */
@@ -62,14 +63,14 @@ export type AnySlice = Slice<unknown, unknown>
 export const append = <A>(items: ReadonlyArray<A>, item: A): ReadonlyArray<A> => [...items, item]
 
 /**
- * Replaces all items with the new one.
+ * Replaces all items with the new item.
  *
  * @since 0.1.0
  */
 export const replaceLatest = <A>(_items: ReadonlyArray<A>, item: A): ReadonlyArray<A> => [item]
 
 /**
- * Replaces the item that has the same key, or adds the new one at the end.
+ * Returns a reducer that replaces the item with the same key, or else adds the new item at the end.
  *
  * @since 0.1.0
  */

@@ -22,7 +22,8 @@ export const codeOf = (error: unknown): string | undefined => (isSystemError(err
 const typedArrayTagOf = Object.getOwnPropertyDescriptor(Object.getPrototypeOf(Uint8Array.prototype), Symbol.toStringTag)!.get!
 
 /**
- * Tests whether the value is a Uint8Array of any realm, a Buffer included. No other object can fake the internal tag.
+ * Tests whether the value is a Uint8Array of any realm, a Buffer included. Other objects cannot fake the internal tag
+ * that this test reads.
  */
 export const isBytes = (value: unknown): value is Uint8Array =>
   value instanceof Uint8Array || typedArrayTagOf.call(value) === "Uint8Array"

@@ -8,9 +8,7 @@ export interface SearchPattern {
   readonly multiline: boolean
 }
 
-/**
- * Literal texts. Every matching line contains at least one of them. With `fold`, ASCII letters match in either case.
- */
+/** Literal texts, of which every matching line contains at least one. With `fold`, ASCII letters match in either case. */
 export interface Needles {
   readonly texts: ReadonlyArray<string>
   readonly fold: boolean
@@ -23,7 +21,7 @@ export interface Query {
   /** The size limit of a file in bytes; larger files are skipped. */
   readonly maxBytes: number
   readonly includesText: boolean
-  /** Milliseconds that the pattern may spend on one file; Infinity for a pattern known to be fast. */
+  /** The time that the pattern may spend on one file, in milliseconds; Infinity for a pattern known to be fast. */
   readonly patternBudgetMillis: number
 }
 
@@ -40,14 +38,14 @@ export type SkipReason = "binary" | "tooLarge" | "unreadable" | "gone"
 /** The results of a search in a few buffers. */
 export interface PackedMatches {
   /**
-   * Per file: the number of matching lines, or -1 binary, -2 tooLarge, -3 unreadable, -4 gone. Shorter than the
-   * requested list of files if the request was cancelled.
+   * The number of matching lines of each file, or -1 for `binary`, -2 for `tooLarge`, -3 for `unreadable`, -4 for
+   * `gone`. If the request was cancelled, the last files have no number.
    */
   readonly files: Int32Array<ArrayBuffer>
-  /** Per match: line number, matchStart, matchEnd, and the end of its line in `bytes`. */
+  /** Four numbers per match: line number, `matchStart`, `matchEnd`, and the offset in `bytes` at which the line ends. */
   readonly meta: Int32Array<ArrayBuffer>
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly isAscii: boolean
-  /** One text per file with matches, in order. */
+  /** The text of each file with matches, in order. `undefined` if the query does not request texts. */
   readonly texts: ReadonlyArray<string> | undefined
 }

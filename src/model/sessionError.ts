@@ -1,7 +1,7 @@
 import * as Schema from "effect/Schema"
 
 /**
- * A session, a slice or a dump is invalid or cannot be used; `reason` gives the kind of failure.
+ * The error for a session, a slice or a dump that is invalid or cannot be used. `reason` is the kind of failure.
  *
  * @since 0.1.0
  */

@@ -1,4 +1,4 @@
-/** Numbers and lists as text. Programs read the raw values. */
+/** Formats numbers and lists as text for people. */
 import * as ByteSize from "effect/ByteSize"
 
 /** Formats a count with its noun: `1 match`, `0 matches`. */
@@ -7,7 +7,7 @@ export const formatCount = (count: number, singular: string, pluralForm: string 
 
 /** Formats an integer with thousands separators: `1,234,567`. */
 export const whole = (count: number): string => {
-  // The first call of toLocaleString loads locale data, which takes 10 ms of a start.
+  // The first call of toLocaleString loads locale data, which delays the start by 10 ms.
   if (!Number.isSafeInteger(count)) return count.toLocaleString("en-US")
   const digits = `${Math.abs(count)}`
   const groups: Array<string> = []
@@ -27,7 +27,7 @@ export const formatSize = (bytes: number): string =>
 
 const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"]
 
-/** Formats a byte count: `12 B`, `1.5 KiB`, `340 MiB`. At most three digits, except for bytes. */
+/** Formats a byte count: `12 B`, `1.5 KiB`, `340 MiB`. Units above `B` have at most three digits. */
 export const bytes = (count: number): string => {
   let value = count
   let unit = 0

@@ -1,9 +1,9 @@
 /**
  * The interface of a backend: seven primitive operations on validated paths.
  *
- * A backend never follows a symlink, never recurses, never retries and never sees the options of a call. It returns
- * `undefined` for an absent path and fails with a plain `Fault`. The engine derives all other operations, once for all
- * backends, so two backends cannot differ in them.
+ * A backend never follows a symlink, never recurses, never retries and never sees the options of a call. A backend
+ * returns `undefined` for an absent path and fails with a plain `Fault`. The engine derives all other operations, once
+ * for all backends, so two backends cannot differ in them.
  *
  * The port laws check this contract:
  *
@@ -90,7 +90,7 @@ export interface Child {
    * contain this segment.
    */
   readonly key?: string
-  /** The size, if the listing provides it for free; otherwise the engine calls `stat`. */
+  /** The size in bytes, if the listing provides it for free; otherwise the engine calls `stat`. */
   readonly sizeBytes?: number
 }
 
@@ -107,7 +107,7 @@ export const keyOf = (child: Child): string => child.key ?? child.name
  * @since 0.1.0
  */
 export interface Handle {
-  /** The stat of the open file. The bytes from `read` belong to it. */
+  /** The stat of the open file, to which the bytes from `read` belong. */
   readonly stat: FileStat
   /** Reads up to `length` bytes from `offset`. An empty result means the end of the file. The caller owns the array. */
   readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
@@ -116,7 +116,7 @@ export interface Handle {
 }
 
 /**
- * Wraps the step in which a write becomes visible.
+ * A function that wraps the step in which a write becomes visible.
  *
  * The backend does all slow work before it runs this step inside `commit`. So `commit` locks the path and checks the
  * precondition as late as possible.
@@ -128,25 +128,28 @@ export interface Commit {
 }
 
 /**
- * Options of a primitive write.
+ * The options of a primitive write.
  *
  * @since 0.1.0
  */
 export interface WriteHow {
-  /** Wraps the publishing step. Without it the backend publishes at once. */
+  /** The wrapper of the step that publishes the file. If absent, the backend publishes at once. */
   readonly commit?: Commit | undefined
 }
 
 /**
- * Symlinks, which cannot be derived from other operations.
+ * The operations on symlinks, which cannot be derived from other operations.
  *
  * @since 0.1.0
  */
 export interface Links {
-  /** Reads the target. Fails with InvalidArgument if the path is not a symlink, and with NotFound if it is absent. */
+  /**
+   * Reads the target of a symlink. Fails with NotFound if the path is absent, and with InvalidArgument if it is not a
+   * symlink.
+   */
   readonly read: (path: FsPath) => Effect.Effect<string, Fault>
   /**
-   * Reads the target in order to follow it. Fails with AccessDenied if the system forbids this user to follow it.
+   * Reads the target of a symlink in order to follow the symlink. Fails with AccessDenied if the system forbids this.
    *
    * @default read
    */
@@ -166,7 +169,7 @@ export interface Links {
 }
 
 /**
- * Permission bits and times, if a backend can set them.
+ * The operation that sets permission bits and times.
  *
  * @since 0.1.0
  */
@@ -177,7 +180,7 @@ export interface Attributes {
       readonly mode?: number | undefined
       readonly modifiedAt?: DateTime.Utc | undefined
       /**
-       * True if the mode comes from the original of a copy. A backend that leaves the decision to another program passes this
+       * True if `mode` comes from the original of a copy. A backend that lets another program set modes passes this
        * flag on.
        */
       readonly isCopy?: boolean | undefined
@@ -186,7 +189,7 @@ export interface Attributes {
 }
 
 /**
- * The locks for writes. The backend owns them, so all combinators over it share them.
+ * The locks for writes. All combinators over a backend share the locks of the backend.
  *
  * @since 0.1.0
  */
@@ -205,15 +208,15 @@ export interface Locks {
   /**
    * Runs the effect with a claim on the file, which excludes other processes that claim it too.
    *
-   * A claim is taken after the path's lock, for one file at a time. It covers only the check of a precondition and the
-   * write that depends on this check. A write without a precondition neither takes a claim nor waits for one. Fails
-   * with AccessDenied `busy` if the claim is not free in time.
+   * A claim is taken after the path's lock, for one file at a time. The claim covers only the check of a precondition
+   * and the write that depends on this check. A write without a precondition neither takes a claim nor waits for one.
+   * Fails with AccessDenied `busy` if the claim is not free in time.
    */
   readonly claim?: (<A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Fault, R>) | undefined
 }
 
 /**
- * The options of a layer that apply to every call. Combinators keep them.
+ * The options of a layer that apply to every call. Combinators keep these options.
  *
  * @since 0.1.0
  */
@@ -226,13 +229,13 @@ export interface Rules {
    */
   readonly permits?: ((action: "write" | "delete", path?: FsPath) => boolean) | undefined
   /**
-   * Returns a fault if a policy protects the path from removal. Used by code that moves an entry away instead of
-   * removing it.
+   * Returns a fault if a policy protects the path from removal, else `undefined`. Called before an entry is moved away
+   * instead of removed.
    */
   readonly keeps?: ((path: FsPath) => Fault | undefined) | undefined
   /**
-   * Tests whether a path is a mount point or a parent of one. Like the root, such a directory cannot be removed, moved
-   * or replaced.
+   * Tests whether a path is a mount point or a parent of a mount point. Like the root, such a directory cannot be
+   * removed, moved or replaced.
    */
   readonly pinned?: ((path: FsPath) => boolean) | undefined
   /** @default "standard" */
@@ -250,7 +253,7 @@ export interface Rules {
 }
 
 /**
- * Wrappers around whole calls of the service, streams included. Combinators keep them.
+ * The wrappers around whole calls of the service, streams included. Combinators keep these wrappers.
  *
  * @since 0.1.0
  */
@@ -310,13 +313,13 @@ export interface Backend {
   readonly rules?: Rules | undefined
   readonly locks?: Locks | undefined
   /**
-   * Answers requests in one step. Each answer must equal the one that the engine would derive from the primitives.
+   * Answers requests in one step. Each answer must equal the answer that the engine would derive from the primitives.
    * Without `perform`, the engine derives every answer.
    */
   readonly perform?: Perform | undefined
   /** Reads the directories of a walk ahead, and searches the files in them. */
   readonly explore?: Explore | undefined
-  /** Access for snapshots. Combinators drop it. */
+  /** The access for snapshots, which combinators drop. */
   readonly history?: History | undefined
   readonly calls?: Calls | undefined
   /**
@@ -356,7 +359,7 @@ export interface RequestAdvice {
 }
 
 /**
- * The functions that `around` runs.
+ * The functions that `around` runs around operations and requests.
  *
  * @since 0.1.0
  */
@@ -369,8 +372,8 @@ export interface Interceptor {
    */
   readonly request?: RequestAdvice | undefined
   /**
-   * Receives the bytes that are read and written, by operations and by requests. The function runs after a read, after
-   * a write of bytes, and for each chunk of a written stream. It must not modify the bytes.
+   * Receives the bytes that operations and requests read and write. The function runs after a read, after a write of
+   * bytes, and for each chunk of a written stream. The function must not modify the bytes.
    */
   readonly bytes?: ((direction: "read" | "written", path: FsPath, bytes: Uint8Array) => Effect.Effect<void>) | undefined
 }
@@ -404,7 +407,7 @@ const withOperationAdvice = (self: Backend, advice: Advice): Backend => {
   }
 }
 
-/** The requests whose bytes the backend passes to its caller or receives from it. */
+/** The requests that transfer bytes between the backend and its caller. */
 const visibleRequests: ReadonlySet<Request.Tag> = new Set<Request.Tag>([
   ...Request.reading,
   "RemoveTree",
@@ -416,7 +419,7 @@ const visibleRequests: ReadonlySet<Request.Tag> = new Set<Request.Tag>([
 ])
 
 const withObservedBytes = (self: Backend, observe: NonNullable<Interceptor["bytes"]>): Backend => {
-  /** Runs a write and reports its bytes. A declined request has neither written anything nor run the stream. */
+  /** Runs a write and passes its bytes to `bytes`. A declined request has written nothing and has not run the stream. */
   const observeWrite = <A, E, R, E2, R2>(
     path: FsPath,
     content: Uint8Array | Stream.Stream<Uint8Array, E, R>,

@@ -1,12 +1,12 @@
 /**
- * Primitive operations as data. A backend does nothing else, so an observer of operations sees everything.
+ * Primitive operations as data. A backend runs only these operations, so an observer of them sees everything.
  *
  * @since 0.1.0
  */
 import type { FsPath } from "../model/FsPath.ts"
 
 /**
- * A call of a primitive or of an optional capability.
+ * A call of a primitive operation or of an optional capability.
  *
  * @category models
  * @since 0.1.0

@@ -1,8 +1,8 @@
 /**
  * The requests that a backend may answer in one step, faster than the engine derives the answer from the primitives.
  *
- * Each answer must equal the derived one; the acceleration laws check this. A backend declares a handler for each tag
- * that it supports. A wrapper maps or filters the requests as data.
+ * Each answer must equal the derived answer; the acceleration laws check this. A backend declares a handler for each
+ * tag that it supports. A wrapper maps or filters the requests as data.
  *
  * @since 0.1.0
  */
@@ -34,17 +34,20 @@ export interface Seen {
 export interface Whole {
   readonly stat: FileStat
   readonly bytes: Uint8Array
-  /** True if the backend owns the bytes: they must not be modified, and must be copied before they are handed out. */
+  /**
+   * True if the backend owns the bytes. The engine must not modify them, and must copy them before it returns them to a
+   * caller.
+   */
   readonly isLent?: boolean
   readonly version?: Effect.Effect<string, Fault>
 }
 
 /**
- * A whole write. The engine has checked the arguments and holds the lock of the path. For a stream, the engine holds
- * this lock only within `commit`.
+ * A write in one step. The engine has checked the arguments and holds the lock of the path. For a stream, the engine
+ * holds this lock only within `commit`.
  *
- * A handler that declines must not run the stream. It reports the version if the plan requests one and the caller
- * cannot know it.
+ * A handler that declines must not run the stream. A handler reports the version if the plan requests it and the caller
+ * cannot compute it.
  *
  * @since 0.1.0
  */
@@ -82,7 +85,8 @@ export type Plain =
   /**
    * Copies a directory and everything in it, with the permission bits, to a new name in an existing directory.
    *
-   * The copy becomes visible in one step. Declined if a part of it would fail or is unusual; then nothing has changed.
+   * The copy becomes visible in one step. If a part of the copy would fail or is unusual, the backend declines and
+   * changes nothing.
    */
   | { readonly _tag: "CopyTree"; readonly path: FsPath; readonly to: FsPath }
   /**
@@ -92,7 +96,7 @@ export type Plain =
    * afterwards. An entry may be visible before it is complete, so callers create entries in hidden directories.
    */
   | { readonly _tag: "MakeMany"; readonly entries: ReadonlyArray<NewEntry> }
-  // Whole changes, for backends in which another program checks whether entries exist. The engine has checked
+  // The requests below are for backends in which another program checks whether entries exist. The engine has checked
   // everything else.
   | { readonly _tag: "Edit"; readonly path: FsPath; readonly edits: ReadonlyArray<Edit>; readonly plan: EditPlan }
   | { readonly _tag: "Remove"; readonly path: FsPath; readonly plan: RemovePlan }
@@ -121,7 +125,7 @@ export type Tag = Request["_tag"]
  * @since 0.1.0
  */
 export interface Answers {
-  /** `undefined` if the path is absent. */
+  /** The stat, or `undefined` if the path is absent. */
   readonly Stat: FileStat | undefined
   readonly Read: Whole
   readonly ReadMany: ReadonlyArray<Whole | undefined>
@@ -183,7 +187,7 @@ const dispatching = (handle: Handle, tags: ReadonlySet<Tag>): Perform => Object.
 const handleOf = (self: Perform): Handle => self as unknown as Handle
 
 /**
- * Returns a `perform` of these handlers.
+ * Returns a `perform` that runs these handlers.
  *
  * @example
  * ```ts
@@ -201,7 +205,7 @@ export const handlers = (handlers: Handlers): Perform => {
 }
 
 /**
- * Returns the `perform` of a backend if it handles the tag.
+ * Returns the `perform` of a backend if it handles the tag, else `undefined`.
  *
  * @since 0.1.0
  */
@@ -244,8 +248,8 @@ export const override = (self: Perform | undefined, change: (self: Perform) => H
 }
 
 /**
- * Returns a `perform` with the tags of `self`. It runs `latest` for each request and forwards the request to the
- * result.
+ * Returns a `perform` with the tags of `self`. Each request first runs `latest`, which returns the `perform` that
+ * answers the request.
  *
  * @since 0.1.0
  */
@@ -253,7 +257,7 @@ export const later = (self: Perform | undefined, latest: Effect.Effect<Perform, 
   self && dispatching((request) => Effect.flatMap(latest, (perform) => handleOf(perform)(request)), self.tags)
 
 /**
- * Adds handlers, which take precedence over those of `self`.
+ * Adds handlers, which take precedence over the handlers of `self`.
  *
  * @since 0.1.0
  */

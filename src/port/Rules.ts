@@ -20,12 +20,12 @@ import * as Request from "./Request.ts"
  * @since 0.1.0
  */
 export interface CommonOptions {
-  /** Set to forbid writing and deleting. @default false */
+  /** True to forbid writing and deleting. @default false */
   readonly readOnly?: boolean | undefined
   /** @default true */
   readonly allowWrite?: boolean | undefined
   /**
-   * Set to false to forbid deleting. Overwriting stays permitted. Moving needs permission to write and to delete.
+   * False to forbid deleting. Overwriting stays permitted. Moving needs permission to write and to delete.
    * @default true
    */
   readonly allowDelete?: boolean | undefined

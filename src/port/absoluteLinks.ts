@@ -1,7 +1,7 @@
 /**
- * Converts absolute link targets below the root to relative ones.
+ * Converts absolute link targets below the root to relative targets.
  *
- * The conversion uses only the text of a target and reads no file. So it reveals nothing about files outside the root.
+ * The conversion uses only the text of a target and reads no file, so it reveals nothing about files outside the root.
  */
 import { type FsPath, parent, segments } from "../model/FsPath.ts"
 import type { Links } from "./Backend.ts"
@@ -16,7 +16,7 @@ const leavesRoot = (names: ReadonlyArray<string>): boolean => {
   return names.some((name) => (depth += name === ".." ? -1 : 1) < 0)
 }
 
-/** Returns the shortest relative path from a directory to another path. Both are lists of segments from the root. */
+/** Returns the shortest relative path from a directory to another path. Both paths are lists of segments from the root. */
 const relativePathBetween = (from: ReadonlyArray<string>, to: ReadonlyArray<string>): string => {
   let shared = 0
   while (shared < from.length && shared < to.length && from[shared] === to[shared]) shared++
@@ -27,7 +27,7 @@ const relativePathBetween = (from: ReadonlyArray<string>, to: ReadonlyArray<stri
  * Returns a function that converts absolute targets below the root. `roots` returns all absolute paths of the root,
  * with slashes.
  *
- * A root path that contains ".." is ignored, because its text does not determine where it leads.
+ * A root path that contains ".." is ignored, because a symlink can change where ".." leads.
  */
 export const makeRelativeTargets =
   (roots: () => ReadonlyArray<string>): NonNullable<Links["relative"]> =>

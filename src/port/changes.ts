@@ -7,7 +7,8 @@ export interface WritePlan {
   readonly mode: WriteMode
   readonly createParents: boolean
   /**
-   * The version that the file must have, or `null` if the file must not exist. Otherwise the write fails with Conflict.
+   * The version that the file must have, or `null` if the file must not exist. If the file differs, the write fails
+   * with Conflict.
    */
   readonly ifMatch?: string | null | undefined
   /** True if the caller wants the version of the file afterwards. */
@@ -54,7 +55,7 @@ export interface NewEntry {
   readonly path: FsPath
   /** The content of a file; absent for a directory. */
   readonly bytes?: Uint8Array | undefined
-  /** The permission bits. If absent, a new entry gets the usual bits of this backend. */
+  /** The permission bits. If absent, a new entry gets the default bits of this backend. */
   readonly mode?: number | undefined
 }
 

@@ -1,8 +1,8 @@
 /**
- * The interface by which a walk reads directories in parallel, for backends that are faster than one `list` after
- * another.
+ * The interface by which a walk reads directories in parallel, for backends on which this is faster than one `list`
+ * after another.
  *
- * Each directory is read through its parent, and the files in it can be searched.
+ * Each directory is opened through its parent, and the files in the directory can be searched.
  */
 import { unavailable } from "../model/Fault.ts"
 import type * as Effect from "effect/Effect"
@@ -15,11 +15,11 @@ import type { TreeReport, TreeSearch } from "../model/treeSearch.ts"
 import type { Child } from "./Backend.ts"
 import type { ListedDirectory } from "./history.ts"
 
-// The order of whole paths in every result: a directory comes directly before its contents.
+// Results are sorted by whole path: a directory comes directly before its contents.
 
 export const walkSortKey = (path: string, kind: Kind): string => (kind === "directory" ? `${path}/` : path)
 
-/** Matches surrogates, which sort differently in UTF-16 and by code point. */
+/** The pattern of surrogates, which sort differently in UTF-16 and by code point. */
 const surrogatePattern = /[\ud800-\udfff]/
 
 export const inWalkOrder = (children: ReadonlyArray<Child>, caseSensitive: boolean): Array<Child> => {
@@ -33,11 +33,11 @@ export const inWalkOrder = (children: ReadonlyArray<Child>, caseSensitive: boole
   return keyed.map(({ child }) => child)
 }
 
-/** The fault of reading a directory that was moved or replaced after its parent was listed. A search skips it. */
+/** The fault for a directory that was moved or replaced after its parent was listed. A search skips the directory. */
 export const changed: Fault = unavailable("another program moved or replaced this directory while it was read; try again")
 
 export interface Visit {
-  /** The parent directory; `undefined` at the start of the walk. */
+  /** The parent directory; `undefined` for the base of the walk. */
   readonly above: Visit | undefined
   readonly segment: string
 }
@@ -46,7 +46,7 @@ export interface Visit {
 export interface DirectoryReading<V extends Visit> {
   readonly visit: V
   readonly children: ReadonlyArray<Child> | Fault
-  /** The directory that was listed, if the explorer reads stamps and left out no entry. */
+  /** The metadata of the directory. Absent if the explorer reads no stamps, or omitted an entry. */
   readonly self?: ListedDirectory | undefined
 }
 
@@ -57,12 +57,12 @@ export interface DirectoryFiles<V extends Visit> {
 
 export interface Searched {
   readonly found: ReadonlyArray<GrepMatch> | SkipReason
-  /** The searched text, if the query wants it and there is a match. */
+  /** The searched text, if the query has `includesText` and the file has a match. */
   readonly text?: string | undefined
 }
 
 /**
- * The results of all files in order. Otherwise, the index of the file that exceeded the budget of the pattern, or whose
+ * The results of all files in order, or the index of a file that exceeded the time budget of the pattern, or whose
  * search failed.
  */
 export type BatchSearchResult =
@@ -70,23 +70,23 @@ export type BatchSearchResult =
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
-/** The report about `visits` and directories below them, or nothing if no process could visit them. */
+/** The report about `visits` and directories below them. `report` is `undefined` if no process could visit them. */
 export interface TreeReading<V extends Visit> {
   readonly visits: ReadonlyArray<V>
   readonly report: TreeReport | undefined
 }
 
-/** Visits whole subtrees in other processes, which decide about the names and search the files. */
+/** The interface to processes that visit whole subtrees, match the names and search the files. */
 export interface TreeSearcher<V extends Visit> {
-  /** True if the first job would not wait for the start of a process. */
+  /** Returns true if the first job would not wait for the start of a process. */
   readonly isWarm: () => boolean
-  /** Returns false if the tree cannot be searched by processes. */
+  /** Begins the search of a tree. Returns false if processes cannot search the tree. */
   readonly begin: (tree: TreeSearch, base: V) => boolean
   /** Returns the number of jobs that `send` accepts now. */
   readonly room: () => number
   /** Sends one job. `paths` are relative to the base. A job with a larger `budget` visits more directories below. */
   readonly send: (visits: ReadonlyArray<V>, paths: ReadonlyArray<string>, budget: number) => void
-  /** Returns everything that has been reported since the last call. */
+  /** Returns the reports that arrived since the last call. */
   readonly take: () => ReadonlyArray<TreeReading<V>>
 }
 
@@ -94,18 +94,19 @@ export interface TreeSearcher<V extends Visit> {
 export interface Explorer<V extends Visit> {
   /** Returns the number of further directories that `read` accepts now. */
   readonly availableReads: () => number
-  /** Requests directories, the most urgent first. The parents have been read. */
+  /** Requests directories, the most urgent first. The parents of the directories have been read. */
   readonly read: (visits: ReadonlyArray<V>) => void
-  /** Returns everything that has been read since the last call. */
+  /** Returns the readings that arrived since the last call. */
   readonly take: () => ReadonlyArray<DirectoryReading<V>>
-  /** Waits until a `take` has something to return. Only valid while a request is pending. */
+  /** Waits until `take` has a reading to return. May run only while a request is pending. */
   readonly waitForReading: Effect.Effect<void>
   readonly trees?: TreeSearcher<V> | undefined
   /** Keeps a directory open until `release`, because its entries will be read. */
   readonly keepOpen: (visit: V) => void
   readonly release: (visit: V) => void
   /**
-   * Lists a directory again. Fails with NotFound if the directory is open, and its name now belongs to another one.
+   * Lists a directory again. Fails with NotFound if the directory is open, and its name now belongs to another
+   * directory.
    *
    * @default `list` of its path
    */
@@ -113,8 +114,8 @@ export interface Explorer<V extends Visit> {
   /**
    * Searches a batch of files. Several calls may run at the same time.
    *
-   * `firstLine` is the first line to search in the first file. Matches carry the path that `pathOf` returns for the
-   * index of their file.
+   * `firstLine` is the first line to search in the first file. `pathOf` converts the index of a file to the path for
+   * its matches.
    */
   readonly search?:
     | ((
@@ -125,9 +126,9 @@ export interface Explorer<V extends Visit> {
       ) => Effect.Effect<BatchSearchResult, Fault>)
     | undefined
   /**
-   * Lends the contents of files, in order, so that the engine searches them without a copy. The bytes never change.
+   * Returns the contents of files, in order, so that the engine searches them without a copy. The bytes never change.
    *
-   * Only for contents that are in memory in any case. The size of a file does not matter.
+   * Only backends that keep contents in memory implement `lend`, which returns files of any size.
    *
    * @default the engine opens each file by its path
    */
@@ -137,8 +138,8 @@ export interface Explorer<V extends Visit> {
 }
 
 /**
- * Starts a walk. `pathOf` gives the path of a directory that is no longer open; `willSearch` says whether its files
- * will be searched.
+ * A function that starts a walk. `pathOf` returns the path of a directory that is no longer open. `willSearch` is true
+ * if the walk also searches files.
  */
 export interface Explore {
   <V extends Visit>(pathOf: (visit: V) => FsPath, willSearch: boolean): Effect.Effect<Explorer<V>, never, Scope.Scope>

@@ -11,7 +11,7 @@ import type { Explorer, Visit } from "./explorer.ts"
 
 export type History = MemoryHistory | DirectoryHistory
 
-/** A whole tree at one moment. It is immutable and shares structure with earlier and later trees. */
+/** A whole tree at one moment, which is immutable and shares structure with earlier and later trees. */
 export interface Captured {
   readonly root: object
 }
@@ -23,7 +23,7 @@ export interface Difference {
 
 export interface MemoryHistory {
   readonly _tag: "Memory"
-  /** Captures the tree; takes microseconds, whatever its size. */
+  /** Captures the tree in a few microseconds, whatever its size. */
   readonly capture: Effect.Effect<Captured>
   /**
    * Restores the whole tree, or the given paths and everything below, in one step. Entries that the captured tree lacks
@@ -46,31 +46,31 @@ export interface DirectoryHistory {
   /** Lists a directory with the stamps of its entries. Fails with NotFound or NotADirectory. */
   readonly listStamped: (path: FsPath) => Effect.Effect<ReadonlyArray<StampedChild>, Fault>
   /**
-   * Reads many directories ahead, if this is faster. Each child is a `StampedChild`; their order is arbitrary. A reading
-   * has `self` if it contains all entries of the directory.
+   * Reads many directories ahead, if this is faster. Each child is a `StampedChild`; the children are in any order. A
+   * reading has `self` if it contains all entries of the directory.
    */
   readonly explore?:
     | (<V extends Visit>(pathOf: (visit: V) => FsPath) => Effect.Effect<Explorer<V>, never, Scope.Scope>)
     | undefined
   /**
-   * Lends a directory to other threads for the scope. Absent without race-free confinement. Fails with NotFound,
-   * NotADirectory.
+   * Keeps a directory open for the scope, so that other threads can read it. Absent without race-free confinement.
+   * Fails with NotFound or NotADirectory.
    */
   readonly lend?: ((path: FsPath) => Effect.Effect<LentDirectory, Fault, Scope.Scope>) | undefined
 }
 
 export interface LentDirectory {
-  /** A host path to which a name can be appended. It leads to this directory until the end of the scope. */
+  /** A host path to which a name can be appended. The path leads to this directory until the end of the scope. */
   readonly base: string
   readonly device: number
-  /** Files with several names must not be read. */
+  /** True if files with several hard links must not be read. */
   readonly refusesHardlinks: boolean
 }
 
-/** A directory as it was directly before it was listed, read through the descriptor by which it was listed. */
+/** The metadata of a directory directly before its listing, read through the descriptor of the listing. */
 export interface ListedDirectory {
   readonly device: number
-  /** POSIX permission bits. */
+  /** The POSIX permission bits. */
   readonly mode: number
   readonly modified: number
   readonly changed: number
@@ -79,12 +79,9 @@ export interface ListedDirectory {
 
 export interface StampedChild extends Child {
   readonly sizeBytes: number
-  /** POSIX permission bits. */
+  /** The POSIX permission bits. */
   readonly mode: number
-  /**
-   * The time of the last change of the content (`modified`) or of the entry (`changed`), in milliseconds since 1970,
-   * with a fraction.
-   */
+  /** The mtime of the entry in milliseconds since 1970, with a fraction. `changed` is the ctime in the same unit. */
   readonly modified: number
   readonly changed: number
   readonly inode: number

@@ -10,12 +10,12 @@ import * as Effect from "effect/Effect"
 import type { Fault } from "../model/FsError.ts"
 import type { FsPath } from "../model/FsPath.ts"
 
-/** A directory of the machine that is the root of a host, with all symlinks on its path resolved. */
+/** A directory of the machine that is the root of a backend. `path` contains no symlinks. */
 export interface HostRoot {
   readonly path: string
   readonly device: string
   readonly inode: string
-  /** True if records are flushed to disk before anything changes. */
+  /** True if transaction records are flushed to disk before any change. */
   readonly isDurable: boolean
 }
 
@@ -63,7 +63,7 @@ export const describeOutcome = ({ count, detail, outcome, owner, paths, root }: 
     ? `finished ${changeText}${pathsText}${processText}, which was killed`
     : outcome === "cleared"
       ? `removed the staged files of ${changeText}${pathsText}${processText}, ${detail ?? "which was killed before it changed anything"}`
-      : `left ${changeText}${pathsText}${processText} as it is: ${detail ?? "nothing is known of its process"}`
+      : `left ${changeText}${pathsText}${processText} as it is: ${detail ?? "the state of the process is unknown"}`
 }
 
 export interface Recovery {

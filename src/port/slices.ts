@@ -11,7 +11,7 @@ import type { Slice } from "../model/Slice.ts"
 export type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
- * Wraps the slow part of a capture or a preparation, in which an interruption is safe.
+ * The wrapper of the slow part of a capture or a preparation, in which an interruption is safe.
  *
  * The part is interruptible if the caller of the session is interruptible. If a rollback runs because of an
  * interruption, the part is uninterruptible.
@@ -39,7 +39,7 @@ export interface Kept {
    * `prepare` can run any number of times; the captured state does not change.
    */
   readonly prepare: Effect.Effect<Prepared, SessionError>
-  /** Frees the captured state, after the last call that could request it. */
+  /** Frees the captured state. Called after the last use of the state. */
   readonly release: Effect.Effect<void>
 }
 
@@ -51,7 +51,8 @@ export interface Prepared {
 export interface Participant {
   readonly name: string
   /**
-   * Wraps every capture, restore, reset, clone and save: no other fiber may change this component's state meanwhile.
+   * Wraps every capture, restore, reset, clone and save, so that no other fiber changes this component's state
+   * meanwhile.
    *
    * Code that locks the component while a caller's effect runs must use the session's `exclusively`.
    */

@@ -19,7 +19,7 @@ import { dirname, Fs } from "./node.ts"
 export type Durability = "none" | "file" | "full"
 
 export interface PublishOptions {
-  /** @default "none" */
+  /** The events that the published file survives. @default "none" */
   readonly durability?: Durability | undefined
   /** True to replace an existing file. False requires a disk with hard links. @default true */
   readonly replaces?: boolean | undefined

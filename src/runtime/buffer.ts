@@ -1,6 +1,6 @@
 /** Node's Buffer or, without Node, a replacement for the part of it that portable code uses. */
 
-/** Characters per call of `String.fromCharCode`; engines limit the number of arguments. */
+/** The number of characters per call of `String.fromCharCode`. Engines limit the number of arguments. */
 const maxCharCodes = 8192
 
 const encoder = new TextEncoder()

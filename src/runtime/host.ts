@@ -55,11 +55,11 @@ const translate = (code: string, error: Partial<SystemError>, kind?: Kind): Faul
 export const faultOfCode = (code: string): Fault.Fault => translate(code, {})
 
 /**
- * Returns the fault for an error of `node:fs`. Throws other errors again, because they are defects of this program.
+ * Returns the fault for an error of `node:fs`. Rethrows any other error, because it is a defect of this program.
  *
  * The original error is in `cause`, for the debug log. The message of this error contains host paths; the other fields
- * of the fault never do. `kind` is the kind of the entry. `code` replaces the error's own code if a more precise code
- * is known.
+ * of the fault never contain them. `kind` is the kind of the entry. `code` replaces the error's own code if a more
+ * precise code is known.
  */
 export const faultOf = (error: unknown, kind?: Kind, code?: string): Fault.Fault => {
   if (!isSystemError(error)) throw error
@@ -97,7 +97,7 @@ export const awaitCall = <A>(start: Start<A>): Effect.Effect<A, Fault.Fault> => 
 export const sync = <E>(descriptor: number, toError: (error: unknown) => E): Effect.Effect<void, E> =>
   awaited<void, E>((done) => Fs.fsync(descriptor, (error) => done(error, undefined)), toError)
 
-/** Writes all bytes at the current position. Fails with `full` if the disk accepts none. */
+/** Writes all bytes at the current position. Fails with `full` if the disk accepts no bytes. */
 export const writeFully = <E>(
   descriptor: number,
   bytes: Uint8Array,
@@ -130,7 +130,10 @@ export const syncDirectoryNow = (path: string): void => {
   }
 }
 
-/** Closes a descriptor and ignores errors. Only for descriptors whose failed close cannot lose written data. */
+/**
+ * Closes a descriptor and ignores errors. The caller uses it only for descriptors whose failed close cannot lose written
+ * data.
+ */
 export const closeQuietly = (descriptor: number): void => {
   try {
     Fs.closeSync(descriptor)

@@ -5,14 +5,13 @@
  */
 
 export interface Kernel {
-  /** The whole memory, valid until the next `grow`. Files are read directly into it, from `data` on. */
+  /** Returns the whole memory, which is valid until the next `grow`. Files are read directly into it, from `data` on. */
   readonly memory: () => Buffer
   /** The offset at which the caller's bytes begin. All other offsets are relative to it. */
   readonly data: number
   readonly capacity: () => number
   /**
-   * Makes room for that many bytes and keeps the content. Throws a RangeError beyond 2,000 MiB or if memory is
-   * exhausted.
+   * Makes room for `bytes` bytes and keeps the content. Throws a RangeError beyond 2,000 MiB or if memory is exhausted.
    */
   readonly grow: (bytes: number) => void
   /**
@@ -30,7 +29,8 @@ export interface Kernel {
    */
   readonly lines: (from: number, end: number, line: number) => number
   /**
-   * The lines that the last call of `lines` found, as triples of line number, start, and end without the " ".
+   * Returns the lines that the last call of `lines` found, as triples of line number, start and end. The end excludes
+   * the line feed.
    *
    * The view is valid until the next `grow`. Only as many triples as `lines` returned are meaningful.
    */
@@ -39,7 +39,7 @@ export interface Kernel {
   readonly hasNul: (from: number, end: number) => boolean
 }
 
-/** The assembled kernel.wat, made by `npm run kernel`. */
+/** The assembled kernel.wat in base64, which `npm run kernel` generates. */
 export const code =
   "AGFzbQEAAAABKwZgA39/fwF/YAR7e3t7AX5gAn9/AX9gAX8AYAR/f39/AX9gBX9/f39/AX8DDAsAAQICAgICAAMEBQUGAQFF//8BBiMFfwBBAAt/AEGAIAt/" +
   "AEGAgBALfwBB/////wcLfwBBgIACCwc+BwZtZW1vcnkCAAduZWVkbGVzAwAHcmVzdWx0cwMBBGRhdGEDAgVjb3VudAACBmhhc051bAADBWxpbmVzAAoK1QkL" +
@@ -152,7 +152,10 @@ export const makeSimd = (code: string, maxLines = 16_384): Kernel | undefined =>
 
 export const makePlain = (maxLines = 16_384): Kernel => {
   const maxNeedleBytes = 64
-  /** Bytes per piece. Searching in pieces prevents repeated scans to the end for a needle that does not occur. */
+  /**
+   * The number of bytes in a piece. Searching in pieces prevents repeated scans to the end for a needle that does not
+   * occur.
+   */
   const pieceBytes = 65_536
   let memory: Buffer = Buffer.alloc(4 * 1024 * 1024)
   const found = new Int32Array(Math.max(1, maxLines) * 3)

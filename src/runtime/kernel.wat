@@ -52,7 +52,7 @@
   (func $count (export "count") (param $at i32) (param $end i32) (result i32)
     (local $count i32) (local $feed v128) (local $sum v128)
     (local.set $feed (v128.const i8x16 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10 10))
-    ;; 64 bytes at a time. An equal byte compares to -1, so the negated sum of four comparisons is at most 4 in each byte.
+    ;; Count 64 bytes at a time. An equal byte compares to -1, so the negated sum of four comparisons is at most 4 in each byte.
     (block $rest
       (loop $step
         (br_if $rest (i32.gt_u (i32.add (local.get $at) (i32.const 64)) (local.get $end)))

@@ -10,13 +10,13 @@ export interface Listing {
   /** The kind of each name: 0 file, 1 directory, 2 symlink, 3 other. */
   readonly kinds: Uint8Array<ArrayBuffer>
   /**
-   * Set when a name contains U+FFFD, which may stand for invalid bytes. The caller must then list the directory as
-   * bytes.
+   * True if a name contains U+FFFD, which may stand for invalid bytes. The caller must then list the directory as bytes.
    */
   readonly mayBeLossy: boolean
   /**
-   * Five numbers for the directory as it was before it was listed, then five per name, if requested: size, mode, mtimeMs,
-   * ctimeMs, inode. The directory has its disk instead of a size. The size of a missing entry is NaN.
+   * Five numbers for the directory, from before the listing, and then five numbers for each name, if requested: size,
+   * mode, mtimeMs, ctimeMs, inode. The directory has its device number instead of a size. The size of a missing entry is
+   * NaN.
    */
   readonly stats?: Float64Array<ArrayBuffer> | undefined
 }
@@ -41,7 +41,7 @@ export const makeLister = (
   const kindOf = (entry: Fs.Dirent): number => (entry.isFile() ? 0 : entry.isDirectory() ? 1 : entry.isSymbolicLink() ? 2 : 3)
 
   const listing = (entries: ReadonlyArray<Fs.Dirent>): Listing => {
-    // The kind travels with the name through the sort, behind a NUL, which no name contains and which sorts first.
+    // For the sort, append the kind to the name after a NUL, which no name contains and which sorts first.
     const keys = entries.map((entry) => {
       const kind = kindOf(entry)
       return `${entry.name}${kind === 1 ? "/" : ""}\0${kind}`

@@ -13,8 +13,8 @@ export interface Locks {
   /** Runs `effect` with exclusive locks on `paths`. A caller that is interrupted while it waits leaves the queue. */
   readonly exclusive: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /**
-   * Runs `effect` with the same locks. Calls inside the effect may lock these paths again, and wait only for each
-   * other.
+   * Runs `effect` with the locks of `exclusive`. Calls inside the effect may lock these paths again, and wait only for
+   * each other.
    */
   readonly alone: <A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 }
@@ -24,7 +24,7 @@ interface LockHolder {
   readonly keys: ReadonlyArray<FsPath>
   readonly innerLocks: Locks
   readonly above: LockHolder | undefined
-  /** Set when the holder has ended. A fiber that outlives the holder no longer holds its locks. */
+  /** True after the holder has ended. A fiber that outlives the holder no longer holds its locks. */
   isOver: boolean
 }
 
@@ -176,7 +176,7 @@ export const make = (options?: { readonly caseSensitive?: boolean | undefined })
             above: fiber.getRef(CurrentHolder),
             isOver: false
           }
-          // Wait for fibers that still hold an inner lock, so that they cannot meet the next holder.
+          // Wait for fibers that still hold an inner lock, so that they do not run together with the next holder.
           const endHolding = Effect.suspend(() => {
             holding.isOver = true
             return holding.innerLocks.exclusive([root], Effect.void)

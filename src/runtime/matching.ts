@@ -2,7 +2,7 @@
  * Searches contents in memory: on this thread for an expression known to be fast, otherwise in workers with a time
  * budget per file.
  *
- * A regular expression cannot be interrupted, but its thread can be ended.
+ * A regular expression cannot be interrupted, but its thread can be terminated.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -15,7 +15,7 @@ import { type FileFound, found, type PackedMatches, startUnpacking, attachTexts 
 import { scan } from "./scan.ts"
 
 export interface Matched {
-  /** The matches, each with the path of its content. */
+  /** The matches, each with the path of its content, or the reason why the content was skipped. */
   readonly found: ReadonlyArray<GrepMatch> | SkipReason
   readonly text?: string | undefined
 }
@@ -25,7 +25,10 @@ export type ContentSearchResult =
   | { readonly _tag: "Overrun"; readonly index: number }
   | { readonly _tag: "Failed"; readonly index: number; readonly detail: string }
 
-/** Contents to search. `from` is the first line to search in the first one, and `pathOf` gives the path of each. */
+/**
+ * The contents to search. `from` is the line at which the search of the first content begins. `pathOf` returns the path
+ * of a content.
+ */
 export interface Searchable {
   readonly contents: ReadonlyArray<Uint8Array>
   readonly from: number
@@ -33,7 +36,10 @@ export interface Searchable {
 }
 
 export interface Matching {
-  /** Searches on this thread for a few milliseconds. Returns the results of the first contents, at least one. */
+  /**
+   * Searches on this thread for a few milliseconds. Returns the results of the first contents, and of at least one
+   * content.
+   */
   readonly searchInline: (query: Query, some: Searchable) => ReadonlyArray<Matched>
   readonly searchInWorkers: (query: Query, some: Searchable) => Effect.Effect<ContentSearchResult>
 }
@@ -93,7 +99,7 @@ const isText = (bytes: Uint8Array): boolean => {
 
 const sliceMillis = 4
 
-/** Returns the results of `next` until it returns none, or until a few milliseconds are over. */
+/** Calls `next` until it returns false, or until `sliceMillis` have passed. */
 const untilDue = (next: () => boolean): void => {
   const due = performance.now() + sliceMillis
   while (next() && performance.now() < due);
@@ -148,7 +154,6 @@ const searchByWorkers: Matching["searchInWorkers"] = (query, some) =>
     })
   )
 
-/** Searches on this thread to the end, in slices. */
 const searchInSlices = (
   query: Query,
   some: Searchable,

@@ -31,7 +31,7 @@ const makeThrowingModule = (name: string): object =>
         if (key === "constants") return {}
         return () => {
           throw new Error(
-            `this needs the module ${name}, which this runtime does not have: use InMemory here, or Node, Bun or Deno`
+            `this call needs the module ${name}, which this runtime does not have; use InMemory here, or use Node, Bun or Deno`
           )
         }
       }

@@ -26,7 +26,7 @@ const hasParentSegment = (path: string): boolean => path.split(sep).includes("..
 /**
  * Returns the real path, also of a path that does not exist yet.
  *
- * Returns `undefined` for a relative path, one with "..", or one through a broken symlink.
+ * Returns `undefined` for a path that is relative, contains "..", or leads through a broken symlink.
  */
 export const resolvePath = (path: string): string | undefined => {
   if (!isAbsolute(path) || path.includes("\0") || hasParentSegment(path)) return undefined
@@ -59,8 +59,8 @@ const readLinkText = (path: string): string | undefined => {
 const namesOf = (path: string): ReadonlyArray<string> => path.split(sep).filter((name) => name !== "" && name !== ".")
 
 /**
- * Tests whether an absolute path lies in one of the resolved directories, or leads through one. Users of such a
- * directory control where the path leads.
+ * Tests whether an absolute path lies in one of the resolved directories or leads through one of them. Users of this
+ * directory then control the target of the path.
  *
  * A broken symlink is followed to its target.
  */
@@ -161,8 +161,8 @@ const tryResolveReal = (directory: string): string | undefined => {
 }
 
 /**
- * Tests whether a directory is a store of this library, such as a snapshot store, or lies in one. No filesystem may be
- * opened there.
+ * Tests whether a directory is a store of this library, such as a snapshot store, or lies in a store. No filesystem may
+ * be opened in this directory.
  *
  * A directory that contains a store may be opened.
  */

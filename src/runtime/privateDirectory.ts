@@ -29,7 +29,9 @@ export const stateDirectory = ({ environment, home, platform }: Machine): string
 
 const fs = (): typeof NodeFs => process.getBuiltinModule("node:fs")
 
-/** Temporary errors, which say nothing about the file. The caller must not fall back to another place. */
+/**
+ * The codes of temporary errors, which say nothing about the file. The caller must not use another directory instead.
+ */
 const transientCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 export const throwIfTransient = (error: unknown): void => {

@@ -108,8 +108,8 @@ const hasEnded = (fields: ReadonlyArray<string>): boolean =>
 /**
  * Tests whether the process has ended.
  *
- * Returns `undefined` if that is unknown: the process belongs to another machine or container, or another process may
- * have its pid and the system gives no start time.
+ * Returns `undefined` if the state is unknown. The process may belong to another machine or container. Or another
+ * process may have its pid, and the system reports no start time.
  */
 export const isDead = (identity: string): boolean | undefined => {
   const { hasOwnProc, pidScope } = ownIdentity()
@@ -120,7 +120,7 @@ export const isDead = (identity: string): boolean | undefined => {
   if (isPidFree(pid)) return true
   if (!hasOwnProc) return undefined
   const status = statusOf(pid)
-  // Without a status, /proc hides other users' processes, or the process is ending right now.
+  // If there is no status, /proc hides other users' processes, or the process is ending right now.
   return status === undefined ? undefined : toBase36(status.fields[STARTED]) !== started || hasEnded(status.fields)
 }
 

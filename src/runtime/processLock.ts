@@ -2,7 +2,7 @@
  * Mutual exclusion between processes by entries in a directory.
  *
  * An entry is an empty file whose name gives its process and its role. A process creates its own entry before it looks
- * for others. So of two processes that start at once, the later one sees the earlier.
+ * for other entries. So of two processes that start at once, the later process sees the entry of the earlier process.
  *
  * Names are never reused, so the entry of a dead process can be removed safely. For a process that cannot be looked up,
  * the age of its entry decides, because a living process refreshes its entries.
@@ -16,16 +16,22 @@ import * as Identity from "./processIdentity.ts"
 
 /**
  * The settings of the entries for one purpose. Processes with other versions of this library read the names and times,
- * so both are a protocol.
+ * so both must stay compatible.
  */
 export interface Settings {
-  /** Milliseconds without a refresh after which an entry is a leftover, if the state of its process is unknown. */
+  /**
+   * The age in milliseconds, since the last refresh, at which an entry is a leftover, if the state of its process is
+   * unknown.
+   */
   readonly leaseMillis: number
   readonly refreshMillis: number
   readonly nameOf: (owner: string, role: string) => string
-  /** Captures the owner, the identity of its process and, if there are several, the role. */
+  /**
+   * The form of an entry's name. Captures the owner, the identity of its process and, if there are several roles, the
+   * role.
+   */
   readonly pattern: RegExp
-  /** The mode of a directory that exists only while it has entries. Without it, the directory must exist already. */
+  /** The mode of a directory that exists only while it has entries. If absent, the directory must already exist. */
   readonly directoryMode?: number
 }
 
@@ -53,14 +59,14 @@ export interface ProcessLock {
   readonly add: (directory: string, role: string) => Held
   readonly remove: (held: Held) => void
   /**
-   * Returns the entries of other living processes, and removes the entries of dead ones. Ignores everything but regular
-   * files.
+   * Returns the entries of other living processes, and removes the entries of dead processes. Ignores everything but
+   * regular files.
    *
    * If the state of a process is unknown, the age of its entry decides, compared with `own`. Without `own`, such an
    * entry is ignored.
    */
   readonly others: (directory: string, own?: Held, role?: string) => ReadonlyArray<Entry>
-  /** Removes the entries of dead processes, and the directory if none is left. */
+  /** Removes the entries of dead processes, and the directory if no entry is left. */
   readonly sweep: (directory: string) => void
 }
 
@@ -83,7 +89,7 @@ const maxTries = 32
 
 const isDead = ({ directory, identity, name, owner: owned }: Entry): boolean | undefined => {
   if (owned === owner()) return !paths.has(join(directory, name))
-  // Another thread of this process may have ended.
+  // The state is unknown, because another thread of this process may have ended.
   return identity === Identity.self() ? undefined : Identity.isDead(identity)
 }
 

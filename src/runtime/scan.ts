@@ -151,7 +151,10 @@ const linesBelow = (text: string, at: number, limit: number): Array<string> => {
   return lines
 }
 
-/** Yields the matches with their context lines, one at a time, because together they can be many times the text. */
+/**
+ * Yields the matches with their context lines, one at a time, because together they can be many times as long as the
+ * text.
+ */
 export const withContextLines = function* <M extends LineMatch>(
   text: string,
   found: Iterable<M>,

@@ -1,8 +1,8 @@
 /**
  * Finds the program of the search processes.
  *
- * The build of the package replaces this module by one with the text of the program, so that bundles of applications
- * contain it.
+ * The build of the package replaces this module by a module with the text of the program, so that bundles of
+ * applications contain it.
  */
 import { Fs } from "./node.ts"
 
@@ -15,7 +15,7 @@ export interface SearchProgram {
 
 export const searchProgram = (): SearchProgram | undefined => {
   const here: unknown = import.meta.url
-  // A bundler of the sources may leave no address.
+  // In bundled sources, this module may have no URL.
   if (typeof here !== "string" || !here.startsWith("file:")) return undefined
   const path = decodeURIComponent(new URL("../engine/searchProcess.ts", here).pathname)
   return Fs.existsSync(path) ? { args: ["--no-warnings", path], text: undefined } : undefined

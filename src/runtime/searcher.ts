@@ -15,7 +15,10 @@ import type { scan } from "./scan.ts"
 
 export type Batch = Paths | Contents | WorkingDirectory
 
-/** Files of the working directory, by name. The list may grow during the search, and the process may enter another one. */
+/**
+ * Files of the working directory, by name. The list may grow during the search, and the process may then change its
+ * working directory.
+ */
 export interface WorkingDirectory {
   readonly files: ReadonlyArray<string>
   readonly refuseHardlinks: boolean
@@ -30,7 +33,7 @@ export interface Paths {
   readonly counts: ReadonlyArray<number>
   readonly names: string
   readonly from: number
-  /** Set when a file with several hard links counts as "unreadable". */
+  /** True if a file with several hard links counts as "unreadable". */
   readonly refuseHardlinks?: boolean
 }
 
@@ -40,19 +43,24 @@ export interface Contents {
 }
 
 export interface Search {
-  /** Searches the next file. Returns false at the last file, if the answer is large enough, or without a descriptor. */
+  /**
+   * Searches the next file. Returns false after the last file, if the answer is large enough, or if no descriptor is
+   * free.
+   */
   readonly next: () => boolean
-  /** Searches the next contents, as many small ones at a time as are faster together. Returns false like `next`. */
+  /**
+   * Searches the next contents. Searches several small contents together, which is faster. Returns false like `next`.
+   */
   readonly nextTogether: () => boolean
   /** Returns the number of files searched so far. */
   readonly done: () => number
   /** Returns the number of matches found so far. */
   readonly matches: () => number
-  /** Tests whether a file, from this index on, no longer existed. */
+  /** Tests whether any file from index `from` on no longer existed. */
   readonly hasGone: (from: number) => boolean
   /**
-   * Returns the results so far, perhaps for the first files only. Must be called once, because its buffers are
-   * transferred.
+   * Returns the results so far, perhaps only for the first files. The caller must call it only once, because it
+   * transfers its buffers.
    */
   readonly answer: () => PackedMatches
 }
@@ -72,7 +80,7 @@ export interface Tools {
 }
 
 export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, scan }: Tools): Searcher => {
-  /** Methods of Buffer that @types/node does not declare. `toString` is slower. */
+  /** The methods of Buffer that @types/node does not declare. `toString` is slower. */
   interface Slices {
     readonly latin1Slice: (from: number, to: number) => string
     readonly utf8Slice: (from: number, to: number) => string
@@ -82,18 +90,21 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
   const [binary, tooLarge, unreadable, gone, noDescriptor] = [-1, -2, -3, -4, -5]
 
   const pieceBytes = 2 ** 20
-  /** Bytes decoded at a time when every line is tested; longer strings are many times slower to make. */
+  /** The number of bytes decoded at a time when every line is tested. Creating longer strings is many times slower. */
   const maxDecodedBytes = 2 ** 16
-  /** The bytes that each of two methods searches before the faster one is chosen. */
+  /** The number of bytes that each of two methods searches before the faster method is chosen. */
   const trialBytes = 2 ** 17
   const binaryCheckBytes = 8192
-  /** Contents searched together, and their bytes: few enough that even a match in each line takes a few milliseconds. */
+  /**
+   * The maximum numbers of contents and bytes that are searched together. Even with a match in each line, this search
+   * takes only a few milliseconds.
+   */
   const maxTogether = 1024
   const maxTogetherBytes = 2 ** 15
   /** The size in bytes at which an answer is sent; the other files are left to another job. */
   const maxAnswerBytes = 2 ** 22
   const maxStringLength = 2 ** 29 - 24
-  /** The length of a text up to which `indexOf` of V8 takes linear time. */
+  /** The maximum length, in UTF-16 units, of a text for which `indexOf` of V8 takes linear time. */
   const maxLinearLength = 200
 
   const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = fs.constants
@@ -110,7 +121,9 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     readonly methods: Array<SearchMethod>
     readonly maxBytes: number
   }
-  /** Tests the candidates in the first `end` numbers. Returns false if no more are wanted. */
+  /**
+   * Tests the candidate lines in the first `end` numbers of `triples`. Returns false if no more candidates are wanted.
+   */
   type TestCandidates = (triples: Int32Array, end: number, stop: number) => boolean
   interface SearchMethod {
     readonly multiLineRegex: RegExp | undefined
@@ -138,7 +151,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
    * Chooses the faster method, which depends on the expression and the text.
    *
    * A search line by line can stop earlier in each line, but calls the expression a hundred times as often. So both
-   * methods are timed. The first bytes of each do not count, because they include the compilation.
+   * methods are timed. The first bytes of each method do not count, because they include the compilation.
    */
   const chooseFasterMethod = (methods: Array<SearchMethod>): SearchMethod => {
     if (methods.length === 1) return methods[0]!
@@ -197,7 +210,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const at = base + start
     return size >= 3 && memory[at] === 0xef && memory[at + 1] === 0xbb && memory[at + 2] === 0xbf ? 3 : 0
   }
-  /** The starts of contents that are searched together, and the end of the last. */
+  /** The starts of contents that are searched together, and the end of the last content. */
   const starts = new Int32Array(maxTogether + 1)
 
   const begin = (query: Query, batch: Batch): Search => {
@@ -261,7 +274,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         return true
       }
       if (literal!.length > maxLinearLength) {
-        // `scan` skips a leading byte order mark, so one is prepended.
+        // `scan` skips a leading byte order mark, so a mark is prepended.
         const match = scan(question, `\ufeff${line}`, 1, 1)[0]
         if (match === undefined) return false
         matchStart = match.matchStart
@@ -452,7 +465,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
     const refuseHardlinks = "refuseHardlinks" in batch && batch.refuseHardlinks === true
     const searchOpenFile = (file: number): number => {
       if (refuseHardlinks && fs.fstatSync(file).nlink > 1) return unreadable
-      // Read by position, because pipes and terminals refuse that.
+      // Read at an explicit position, which fails for pipes and terminals.
       const size = fs.readSync(file, memory, base, pieceBytes, 0)
       if (size === pieceBytes) {
         const stats = fs.fstatSync(file)
@@ -476,7 +489,10 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
       return size === pieceBytes ? searchLarge(bytes.length, read) : content(size)
     }
 
-    /** Copies contents one after another, each with a line feed, so that no line belongs to two. Returns their number. */
+    /**
+     * Copies contents one after another, each with a line feed, so that no line belongs to two contents. Returns the
+     * number of contents.
+     */
     const gather = (contents: ReadonlyArray<Uint8Array>, before: number): number => {
       let size = 0
       let gathered = 0
@@ -498,7 +514,10 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
         if (kernel.hasNul(starts[i]!, Math.min(starts[i]! + binaryCheckBytes, end))) files[before + i] = binary
       }
     }
-    /** Searches the contents that are in memory together: one pass over all, and then over the lines with a needle. */
+    /**
+     * Searches the contents that are in memory together: first in one pass over all bytes, and then in the lines with a
+     * needle.
+     */
     const searchGathered = (before: number, gathered: number): void => {
       const size = starts[gathered]!
       markBinary(before, gathered)
@@ -604,7 +623,7 @@ export const makeSearcher = ({ acrossLines, fs, isAscii, isUtf8, kernel, now, sc
             ? searchBytes(batch.contents[done]!)
             : search("files" in batch ? names[done]! : `${at(batch)}/${names[done]!}`)
       } finally {
-        // After an error too, the matches of this file must not be taken for those of the next one.
+        // After an error too, the matches of this file must not count as matches of the next file.
         if (found < 0) {
           bytesLength = usedBefore
           metaLength = filledBefore

@@ -64,8 +64,8 @@ const namePattern =
   /^((\.~fsa-(?:([a-z]+)-)?([0-9a-z]{1,13}-[0-9a-z]{1,8}-[0-9a-z]{1,14})-([0-9a-f]{18}))(-[a-z]+[0-9]*)?)-([0-9a-f]{32})\.tmp$/
 
 /**
- * Returns a name for a part of an entry. The name is in progress as long as the entry's own name. `part` is letters,
- * then digits.
+ * Returns a name for a part of an entry. The name is in progress as long as the entry's own name. `part` consists of
+ * letters and then digits.
  */
 export const derivePartName = (name: string, part: string): string => sign(`${namePattern.exec(name)?.[2] ?? name}-${part}`)
 

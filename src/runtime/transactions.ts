@@ -51,7 +51,7 @@ export interface Entry {
   readonly modified: number
 }
 
-/** The ids of running transactions of this process, and of those that it could not finish. */
+/** The ids of this process's running transactions, and of the transactions that it could not finish. */
 export const runningIds = new Set<string>()
 export const unfinishedIds = new Set<string>()
 
@@ -71,7 +71,7 @@ const { O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = Fs.constants
 
 const maxHeaderBytes = 256 * 1024
 
-/** The largest record in bytes, because recovery reads a record whole. */
+/** The maximum size of a record in bytes, because recovery reads a whole record into memory. */
 export const maxRecordBytes = 256 * 1024 * 1024
 
 const isOwn = (stats: Fs.Stats): boolean => process.geteuid === undefined || stats.uid === process.geteuid()
@@ -105,12 +105,12 @@ const parseHeader = (line: string): Header | undefined => {
   }
 }
 
-/** Temporary errors, which say nothing about the file. */
+/** The codes of temporary errors, which say nothing about the file. */
 const transientCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
 /**
- * Runs `use` with the opened record. Returns `undefined` for anything but a regular file of this user. Throws temporary
- * errors.
+ * Runs `use` with the opened record. Returns "gone" if the file is missing, and `undefined` for anything but a regular
+ * file of this user. Throws temporary errors.
  */
 const withRecord = <A>(file: string, use: (descriptor: number, stats: Fs.Stats) => A): A | "gone" | undefined => {
   let descriptor: number | undefined
@@ -154,7 +154,7 @@ export const bodyOf = ({ file }: Entry): Effect.Effect<string | undefined, Fault
 
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  /** The files that had the name of a record but invalid content. They have been renamed. */
+  /** The files with the name of a record but invalid content, which have been renamed. */
   readonly broken: ReadonlyArray<string>
 }
 
@@ -165,7 +165,8 @@ export const markBroken = (file: string): string => {
   try {
     Fs.renameSync(file, kept)
   } catch {
-    // Another process renamed the file first, or the disk is read-only. In the latter case the next call finds the file again.
+    // Another process renamed the file first, or the disk is read-only. On a read-only disk, the next call finds the
+    // file again.
   }
   return kept
 }
@@ -177,7 +178,7 @@ const sweepDraft = (file: string, now: number): void => {
   try {
     if (now - Fs.lstatSync(file).mtimeMs > draftStaleAfter) Fs.unlinkSync(file)
   } catch {
-    // The next call tries again.
+    // Ignore the error, because the next call tries again.
   }
 }
 

@@ -1,4 +1,4 @@
-/** The units in which long computations count their work. `steps.ts` runs such computations. */
+/** The units in which long computations count their work. `steps.ts` runs these computations. */
 
 /**
  * A computation that pauses at each yield and yields the work done since the last pause, in units of about one compared
@@ -6,10 +6,10 @@
  */
 export type Steps<A> = Generator<number, A, void>
 
-/** The most units of work between two pauses. */
+/** The maximum number of units of work between two pauses. */
 export const maxUnitsPerStep = 2 ** 14
 
-/** The units of work between two yields to other fibers: a few milliseconds. */
+/** The number of units of work between two yields to other fibers, which take a few milliseconds. */
 export const unitsPerSlice = 2 ** 18
 
 /** The work for one line, match or list element, in units. */

@@ -29,5 +29,5 @@ export const describeWideRoot = (root: string): string | undefined => {
   if (dirname(root) === root) return "the whole machine"
   const homeDirectories = homes()
   if (homeDirectories.includes(root)) return "a home directory"
-  return homeDirectories.some((home) => isInside(root, home)) ? "a directory that holds a home directory" : undefined
+  return homeDirectories.some((home) => isInside(root, home)) ? "a directory that contains a home directory" : undefined
 }

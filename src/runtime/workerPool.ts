@@ -39,7 +39,7 @@ type JobEnd = WorkerReport | { readonly _tag: "Overrun"; readonly index: number 
 
 interface Job {
   readonly budget: number
-  /** True for a job that lists directories. Such jobs are sent before searches. */
+  /** True for a job that lists directories. These jobs are sent before searches. */
   readonly isList: boolean
   readonly order: (slot: WorkerSlot, ticket: number) => WorkerOrder
   readonly inline: (parts: InlineTools) => () => boolean
@@ -103,7 +103,9 @@ const listJob = (
   previousThreadEnd: undefined
 })
 
-/** Copies the contents into one buffer that can be transferred. Sending a part of a buffer would copy the whole. */
+/**
+ * Copies the contents into one buffer that can be transferred. Sending a part of a buffer would copy the whole buffer.
+ */
 const copyToOneBuffer = ({ contents, from }: Contents): Contents => {
   const all = new Uint8Array(contents.reduce((sum, { length }) => sum + length, 0))
   let end = 0
@@ -219,18 +221,18 @@ const makeInlineTools = (): InlineTools => ({ list: makeLister(builtin<typeof Fs
 const maxJobsPerWorker = 2
 
 /**
- * The milliseconds in which a worker must stop a withdrawn job before its thread is ended. A new worker takes as long to
- * start.
+ * The time in milliseconds in which a worker must stop a withdrawn job before its thread is terminated. Starting a new
+ * worker takes as long.
  */
 const withdrawalGraceMillis = 40
 
-/** Milliseconds between failed starts of a worker, and the maximum number of failed starts in a row. */
+/** The pause after a failed start of a worker, in milliseconds, and the maximum number of consecutive failed starts. */
 const startRetryDelayMillis = 50
 const maxFailedStarts = 40
 
 const checksPerBudget = 8
 
-/** The milliseconds to wait for the end of a thread, whose last system call may take long. */
+/** The maximum time to wait for the end of a thread, in milliseconds. The thread's last system call may take long. */
 const terminationTimeoutMillis = 1000
 
 const terminateWorker = (worker: WorkerThreads.Worker): Promise<void> =>
@@ -346,7 +348,7 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
     for (const job of pendingSearches.splice(0)) {
       if (job.budget === Number.POSITIVE_INFINITY) pendingSearches.push(job)
       else {
-        job.answer(makeFailure("no thread could be started for it"))
+        job.answer(makeFailure("no worker thread could be started"))
         completeJob(job)
       }
     }
@@ -376,7 +378,7 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
     })
     worker.on("message", (report: WorkerReport) => settleReport(slot, report))
     worker.on("error", (error) => handleThreadDeath(slot, String(error)))
-    worker.on("exit", () => handleThreadDeath(slot, "the worker has ended"))
+    worker.on("exit", () => handleThreadDeath(slot, "the worker thread has ended"))
     worker.unref()
     slots.push(slot)
     return slot
@@ -441,7 +443,7 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
     if (slot === undefined) return
     Atomics.store(slot.shared, progress.withdrawn + (job.ticket & 1), job.ticket)
     clearInterval(job.timer)
-    // A worker reads the flag before it starts a job, so a job that it has not reached is over.
+    // A worker reads the flag before it starts a job, so a job that the worker has not started is over.
     if (Atomics.load(slot.shared, progress.ticket) !== job.ticket) completeJob(job)
     // The pattern may never let the worker reach the next file.
     else job.timer = setTimeout(() => endThreadOfJob(slot, job, undefined), withdrawalGraceMillis)
@@ -475,7 +477,7 @@ export const make = (size: number, start: StartWorker = startWorker): WorkerPool
   }
 }
 
-const poolEndedDetail = "the workers have been ended"
+const poolEndedDetail = "the worker pool has been closed"
 
 interface PoolReference {
   readonly pool: WorkerPool

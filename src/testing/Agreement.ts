@@ -23,7 +23,7 @@ import { type Command, empty, type Match, type Outcome, picture, print, step } f
  * @since 0.1.0
  */
 export class Disagreement extends Data.TaggedError("Disagreement")<{
-  /** The calls up to and including the call whose outcome differs. */
+  /** The calls of the program, up to the call whose outcome differs. */
   readonly program: ReadonlyArray<string>
   readonly expected: string
   readonly actual: string
@@ -119,10 +119,7 @@ const outcomeOf = (call: Call): Effect.Effect<Outcome> =>
     onFailure: (error) => ({ tag: error._tag === "AccessDenied" ? `AccessDenied ${error.why}` : error._tag })
   })
 
-/**
- * Sorts a listing. Without this, the order differs: a case-insensitive filesystem orders names by their folded form,
- * but the model does not.
- */
+/** Sorts a listing, because a case-insensitive filesystem orders names by their folded form, but the model does not. */
 const sortListing = (outcome: Outcome): Outcome =>
   Array.isArray(outcome.value) ? { ...outcome, value: [...outcome.value].sort() } : outcome
 
@@ -155,8 +152,8 @@ export const agrees = Effect.fnUntraced(function* (
 })
 
 /**
- * Compares random programs with the model, each on a new filesystem. Fails with the smallest program that it has found
- * with a difference. Calls with the same `seed` run the same programs.
+ * Runs random programs on the model and on a new filesystem each, and compares the results. Fails with the smallest program
+ * that differs. Calls with the same `seed` run the same programs.
  * @default runs: 200, seed: random, links: "any"
  *
  * @category testing

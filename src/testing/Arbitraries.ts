@@ -1,6 +1,6 @@
 /**
- * Random paths, trees and programs for effect's Arbitrary, which shrinks failing programs. They use only a few names,
- * because programs find errors only if their paths collide.
+ * Random paths, trees and programs for effect's Arbitrary, which shrinks failing programs. All paths consist of a few names,
+ * because a program finds an error only if its paths collide.
  *
  * @since 0.1.0
  */
@@ -19,7 +19,7 @@ const anyOf = <A>(...choices: ReadonlyArray<Arbitrary.Arbitrary<A>>): Arbitrary.
   Arbitrary.flatMap(oneOf(choices), (choice) => choice)
 
 /**
- * A path of one to three of the segments a, b, c and A, in normal form.
+ * A path in normal form, with one to three segments from a, b, c and A.
  *
  * @since 0.1.0
  */
@@ -29,7 +29,7 @@ export const path: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * A path as callers write it: it may have redundant slashes and dots, be the root, or be invalid.
+ * A path in any form: with redundant slashes or dots, the root, or an invalid path.
  *
  * @since 0.1.0
  */
@@ -65,7 +65,7 @@ export const name: Arbitrary.Arbitrary<string> = Arbitrary.map(
 )
 
 /**
- * A text of few letters and both line endings, sometimes empty.
+ * A short text, sometimes empty, with both kinds of line ending.
  *
  * @since 0.1.0
  */
@@ -161,15 +161,14 @@ const look = (links: boolean) =>
 const walk: Arbitrary.Arbitrary<Command> = Arbitrary.Constant({ _tag: "Walk" })
 
 /**
- * The links that programs create: no links, only links that stay inside the root even if they are copied or moved
- * (`downwards`), or any links.
+ * The links that programs create. `downwards` means links that stay inside the root even if they are copied or moved.
  *
  * @since 0.1.0
  */
 export type Links = "none" | "downwards" | "any"
 
 /**
- * Returns an arbitrary sequence of calls. With `links`, some calls create and read links.
+ * Returns an arbitrary sequence of calls. Some calls create and read links, unless `links` is `none`.
  *
  * @category arbitraries
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
- * Deliberate faults for tests: failures of chosen primitive calls, and ports with unusual behaviour that the contract
- * permits. Both work at the port, so the code above it cannot distinguish them from a real disk.
+ * Deliberate faults for tests: failures of chosen primitive calls, and ports with unusual behaviour that the contract permits.
+ * All faults occur at the port, so the code above the port cannot distinguish them from faults of a real disk.
  *
  * @since 0.1.0
  */
@@ -30,12 +30,9 @@ export interface Planned {
   readonly operation: Step | ReadonlyArray<Step>
   /** The exact path of the call, or a regular expression that the path must match. @default any */
   readonly path?: string | RegExp | undefined
-  /** The number, from 1, of the matching call that fails. @default every one */
+  /** The number, from 1, of the matching call that fails. @default every matching call */
   readonly nth?: number | undefined
-  /**
-   * The moment of the fault: before the work of the call, which is then not done, or after the work.
-   * @default "before"
-   */
+  /** The moment of the fault: instead of the work of the call, or after the work. @default "before" */
   readonly when?: "before" | "after" | undefined
   /** The fault. `hang` never ends, but can be interrupted; `die` is a defect. */
   readonly fault: Fault | "hang" | "die"
@@ -60,7 +57,7 @@ export interface Happened {
 export interface Faulty extends Algebra {
   /** All primitive calls so far, in order. */
   readonly happened: ReadonlyArray<Happened>
-  /** Ends when a call hangs as planned. */
+  /** An effect that ends when a call hangs as planned. */
   readonly hung: Effect.Effect<void>
 }
 
@@ -128,7 +125,7 @@ export const faulty =
 
 const crossDeviceFault: Fault = { _tag: "IoError", code: "EXDEV", detail: "the names are on two disks" }
 
-/** Returns the size of the next chunk: one byte at first, and an odd number after 512 bytes, to keep tests fast. */
+/** Returns the size of the next chunk: one byte up to an offset of 512 bytes, and then 997 bytes, to keep tests fast. */
 const nextChunkBytes = (offset: number): number => (offset < 512 ? 1 : 997)
 
 const toSmallChunks = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
@@ -138,10 +135,10 @@ const toSmallChunks = (bytes: Uint8Array): ReadonlyArray<Uint8Array> => {
 }
 
 /**
- * Returns a filesystem with all the unusual behaviour that the port's contract permits. Listings are reversed and have
- * no sizes. Reads are short, and writes arrive in chunks of one byte and of none. There are no accelerations and no
- * stored versions. Each step begins with a pause. A rename to another directory fails with EXDEV, so that a move
- * between directories must copy.
+ * Returns a filesystem with unusual behaviour that the port's contract permits. Listings are reversed and have no sizes. Reads
+ * return fewer bytes than requested, and writes arrive in chunks of one byte or no byte. There are no accelerations and no
+ * stored versions. Each step begins with a pause. A rename to another directory fails with EXDEV, so that a move between
+ * directories must copy.
  *
  * @since 0.1.0
  */
@@ -179,8 +176,8 @@ export const adversarial = (self: Algebra): Algebra => {
 }
 
 /**
- * Returns a filesystem whose renames fail with EXDEV if they would otherwise succeed, as the port's contract permits. So every
- * move is a copy.
+ * Returns a filesystem on which each rename that would succeed fails with EXDEV, as the port's contract permits. So every move
+ * is a copy.
  *
  * @since 0.1.0
  */

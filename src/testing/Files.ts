@@ -1,6 +1,6 @@
 /**
- * Trees as flat records of paths, to set up a test and to check its result. This module uses only the port, so a bug of
- * the service cannot hide its own effects.
+ * Trees as flat records of paths, to set up a test and to check its result. This module uses only the port, so a bug of the
+ * service cannot change the check.
  *
  * @since 0.1.0
  */
@@ -34,7 +34,7 @@ export type Entry = string | Uint8Array | Link | typeof directory
 export type Files = { readonly [path: string]: Entry }
 
 /**
- * A directory in `Files`; needed only for an empty one.
+ * A directory in `Files`, which is necessary only for an empty directory.
  *
  * @since 0.1.0
  */
@@ -83,7 +83,7 @@ export const plant = Effect.fnUntraced(function* (port: Backend, files: Files): 
 })
 
 /**
- * The content of a tree, with one line per path: `directory`, `link -> target`, `file "text"`, `bytes 00ff` or `other`.
+ * The content of a tree, with one description per path: `directory`, `link -> target`, `file "text"`, `bytes 00ff` or `other`.
  *
  * @since 0.1.0
  */
@@ -124,7 +124,7 @@ const sortPicture = (entries: ReadonlyMap<string, string>): Picture =>
   Object.fromEntries([...entries].sort(([a], [b]) => FsPath.compare(a, b)))
 
 /**
- * Reads the whole tree, including the temporary files that no listing shows.
+ * Returns the picture of the whole tree, including temporary files, which `Filesystem.list` hides.
  *
  * @category testing
  * @since 0.1.0

@@ -1,6 +1,6 @@
 /**
- * Laws as values: a title, the ids of its rules, and a program that fails if a filesystem breaks the law. Laws can be listed
- * and filtered. They can run against a broken filesystem, to check that they detect it, and under any test runner or none.
+ * Laws as values. A law has a title, the ids of its rules, and a program that fails if a filesystem breaks the law. Laws can
+ * be listed and filtered, and run under any test runner or without a test runner.
  *
  * @since 0.1.0
  */
@@ -16,8 +16,7 @@ import type { Backend } from "../port/Backend.ts"
 import { Broken, show } from "./expect.ts"
 
 /**
- * A property that some filesystems have and others do not. If there are also laws for filesystems without the property,
- * its opposite is an ability too.
+ * A property of some filesystems. If there are laws for filesystems without the property, its opposite is an ability too.
  *
  * @since 0.1.0
  */
@@ -46,8 +45,8 @@ export type Ability =
   | "unaddressable names"
 
 /**
- * The subject of a law. `port`: the seven primitive operations. `service`: the calls of the filesystem. `ability`:
- * calls that only some backends support. `acceleration`: the equality of an accelerated and a derived call.
+ * The subject of a law. `port`: the seven primitive operations. `service`: the calls of the filesystem. `ability`: calls that
+ * only some backends support. `acceleration`: calls with the same result with and without an acceleration.
  *
  * @since 0.1.0
  */
@@ -62,16 +61,16 @@ export type Kind = "port" | "service" | "ability" | "acceleration"
 export interface Law {
   /** The title of the law: a statement about the filesystem. */
   readonly name: string
-  /** The ids of the rules that the law checks, separated by commas. The guide `laws.md` explains the ids. */
+  /** The ids of the rules that the law checks, separated by commas. The guide `src/guides/laws.md` explains the ids. */
   readonly ref: string
   readonly kind: Kind
   readonly needs: ReadonlyArray<Ability>
-  /** The program of the law. It requires an empty filesystem that no other code uses. */
+  /** The program of the law, which requires an empty filesystem that no other code uses. */
   readonly check: Effect.Effect<void, LawBroken, Filesystem>
 }
 
 /**
- * A broken law, with the expected and the actual result, and the calls of the law.
+ * The error of a broken law, with the expected and the actual result, and the calls of the law.
  *
  * @since 0.1.0
  */
@@ -91,7 +90,7 @@ export class LawBroken extends Data.TaggedError("LawBroken")<{
 }
 
 /**
- * Support for laws that the filesystem under test cannot provide itself, as a service beside the filesystem.
+ * The support that laws need in addition to the filesystem under test.
  *
  * @since 0.1.0
  */
@@ -124,7 +123,7 @@ export const Bench: Context.Reference<Bench> = Context.Reference<Bench>("fs-alge
 })
 
 /**
- * Returns the root in the form of an absolute link target. The result has slashes, even for a root on a Windows drive.
+ * Returns the root as an absolute link target. The result has slashes, even for a root on a Windows drive.
  *
  * @since 0.1.0
  */
@@ -217,7 +216,7 @@ const toLawBroken = (law: string, ref: string, calls: ReadonlyArray<string>, cau
 const unrecordedPorts = new WeakMap<Backend, Backend>()
 
 /**
- * Returns the port without recording of calls, for reads that do not belong to the calls of the law.
+ * Returns the port without recording of calls, for reads that the message of a broken law must not list.
  *
  * @since 0.1.0
  */
@@ -226,7 +225,7 @@ export const unnoted = (port: Backend): Backend => unrecordedPorts.get(port) ?? 
 const recordedCalls = new WeakMap<Algebra, Array<string>>()
 
 /**
- * Returns a filesystem that adds its calls to the recorded calls of the law's own filesystem.
+ * Returns the filesystem `self`, whose calls are added to the recorded calls of the filesystem `of`.
  *
  * @since 0.1.0
  */
@@ -243,8 +242,7 @@ export const Patience: Context.Reference<Duration.Input> = Context.Reference<Dur
 })
 
 /**
- * Returns a law from a program on a filesystem and its port. The law is broken if the program fails, dies or does not end in
- * time.
+ * Returns a law from a program on a filesystem. The law is broken if the program fails, dies or does not end in time.
  *
  * @since 0.1.0
  */

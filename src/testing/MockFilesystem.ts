@@ -1,6 +1,6 @@
 /**
- * A mock filesystem for tests of code that uses a filesystem. It records all calls. Calls with a given answer return
- * this answer; all other calls go to a filesystem in memory, or fail.
+ * A mock filesystem for tests of code that uses a filesystem. The mock records all calls. A call with a fixed answer returns
+ * this answer. All other calls go to a filesystem in memory, or fail.
  *
  * @since 0.1.0
  */
@@ -28,9 +28,9 @@ export type Operations = Omit<Algebra, "root" | "readOnly" | "name" | "port">
  */
 export interface Call {
   readonly operation: keyof Operations
-  /** The first argument: the path, or the pattern of a search. */
+  /** The first argument of the call: the path, or the pattern of a search. */
   readonly path: string | undefined
-  /** The last argument, if it is a record of options. */
+  /** The options of the call. `undefined` if the last argument is not a record. */
   readonly options: object | undefined
   readonly arguments: ReadonlyArray<unknown>
 }
@@ -41,16 +41,16 @@ export interface Call {
  * @since 0.1.0
  */
 export interface Options {
-  /** The fixed answers: functions with the signatures of the methods. */
+  /** The fixed answers, as functions with the signatures of the methods. */
   readonly answers?: Partial<Operations> | undefined
-  /** The behaviour of all other calls; `fail` fails with Unavailable. @default "memory" */
+  /** The behaviour of calls without a fixed answer. With `fail`, such a call fails with Unavailable. @default "memory" */
   readonly otherwise?: "memory" | "fail" | undefined
   /** The initial tree in memory. @default empty */
   readonly tree?: InMemory.Tree | undefined
 }
 
 /**
- * A filesystem that returns given answers and records every call.
+ * A filesystem that returns fixed answers and records every call.
  *
  * @since 0.1.0
  */
@@ -72,9 +72,13 @@ export class MockFilesystem extends Context.Service<MockFilesystem, Mock>()("fs-
 
 const streamOperations: ReadonlySet<string> = new Set(["walk", "globStream", "grepStream", "stream", "lines", "watch"])
 
-/** Fails in the form of the operation: an effect, a stream or a sink. */
+/** Returns a failure as the operation's kind of result: an effect, a stream or a sink. */
 const failUnanswered = (operation: string, path: string): unknown => {
-  const error = new Unavailable({ operation, path, detail: "the mock has no answer for this call" })
+  const error = new Unavailable({
+    operation,
+    path,
+    detail: "the mock has no fixed answer for this call; add an answer to the option answers"
+  })
   return operation === "sink" ? Sink.fail(error) : streamOperations.has(operation) ? Stream.fail(error) : Effect.fail(error)
 }
 
@@ -95,7 +99,7 @@ const callOf = (operation: keyof Operations, args: ReadonlyArray<unknown>): Call
 
 type TreeError = InvalidPath | PathTooLong | InvalidArgument
 
-/** Options without a tree. Creating a mock with these options cannot fail. */
+/** The options without a tree. Creating a mock with these options cannot fail. */
 type OptionsWithoutTree = Omit<Options, "tree"> & { readonly tree?: undefined }
 
 const mock = (memory: Algebra, options: Options): Mock => {

@@ -1,7 +1,7 @@
 /**
- * A pure model of a filesystem: a tree as a value, and a function that returns the answer of a call and the tree after
- * the call. The model was written from the specification alone and shares no code with the engine. So a comparison of
- * the two finds errors of both.
+ * A pure model of a filesystem: a tree as a value, and a function that returns the answer of a call and the tree after the
+ * call. The model was written from the specification alone and shares no code with the engine. So a comparison finds errors of
+ * the model and of the engine.
  *
  * @since 0.1.0
  */
@@ -41,8 +41,8 @@ interface Place {
   readonly names: Names
   readonly node: Node | undefined
   /**
-   * The failure of creating an entry at this path. It is set if an ancestor is not a directory, or a link has ".."
-   * after a missing entry.
+   * The failure of creating an entry at this path. Set if an ancestor is not a directory, or if a link has ".." after a
+   * missing entry.
    */
   readonly creationFailure: Outcome | undefined
   readonly followedLinks: number
@@ -92,8 +92,8 @@ const resolvePlace = (self: Model, names: Names, keepLink: boolean, followedLink
 }
 
 /**
- * Returns the tree with the node at the path, or without an entry there if the node is `undefined`. Creates missing
- * parent directories.
+ * Returns the tree with the node at the path. Removes the entry at the path if the node is `undefined`. Creates missing parent
+ * directories.
  */
 const withNodeAt = (self: Model, at: Directory, names: Names, node: Node | undefined): Directory => {
   const [name, ...rest] = names as [string, ...Array<string>]
@@ -113,7 +113,7 @@ const setNode = (self: Model, names: Names, node: Node | undefined): Model => ({
   root: withNodeAt(self, self.root, names, node)
 })
 
-/** Returns the model after a removal at a path. If the model prunes, directories that became empty are removed too. */
+/** Returns the model after a removal at a path. If `prunes` is true, also removes the parent directories that became empty. */
 const withoutEmptyParents = (self: Model, names: Names): Model => {
   const above = names.slice(0, -1)
   if (!self.prunes || above.length === 0) return self
@@ -145,7 +145,7 @@ export interface Directory {
 }
 
 /**
- * A whole filesystem as a value.
+ * A filesystem as a value.
  *
  * @since 0.1.0
  */
@@ -157,7 +157,7 @@ export interface Model {
 }
 
 /**
- * The value for `ifMatch`: `null`, the current version of the file, or a version that the file never had.
+ * The value for `ifMatch`: `null` (`absent`), the current version of the file, or a version that the file never had (`stale`).
  *
  * @since 0.1.0
  */
@@ -188,7 +188,7 @@ export type Command =
   | {
       readonly _tag: "Edit"
       readonly path: string
-      /** The text to replace. It has no line endings, and two matches of it cannot overlap. */
+      /** The text to replace, which has no line endings. Two matches of this text cannot overlap. */
       readonly oldText: string
       readonly newText: string
       readonly match: "unique" | "first" | "all"
@@ -384,8 +384,7 @@ const transfer = (self: Model, { from, overwrite, to, via }: Extract<Command, { 
   if (isOutcome(target)) return toStep(self, target)
   if (target.creationFailure !== undefined) return toStep(self, target.creationFailure)
   const targetNames = [...target.names.slice(0, -1), toNames.at(-1)!]
-  // If source and target have the same case, the entry is moved onto itself, even if the directory entry has another
-  // case.
+  // If source and target are equal, the entry is moved onto itself, even if the name in the directory has another case.
   const askedNames = [...source.names.slice(0, -1), fromNames.at(-1)!]
   if (via === "move" && changesOnlyCase(source.names, targetNames) && askedNames.join("/") !== targetNames.join("/")) {
     return toStep(setNode(setNode(self, source.names, undefined), targetNames, source.node), success(count(source.node)))

@@ -1,6 +1,6 @@
 /**
- * Laws about the options of a backend. Each law names the options and the initial files that it needs, because its
- * options may forbid writing. The caller of the suite provides a function that builds such filesystems.
+ * Laws about the options of a backend. Each law has options and initial files, because its options may forbid writing. The
+ * caller of the suite provides a function that makes a filesystem with these options and files.
  *
  * @since 0.1.0
  */
@@ -77,30 +77,36 @@ const expectReadable = function* (fs: Algebra): Effect.fn.Return<void, unknown> 
 }
 
 const permissions: ReadonlyArray<PolicyLaw> = [
-  policy("C-40, C-54", { readOnly: true })("read-only refuses every change, before it looks at the path", refusesAllCalls()),
-  policy("C-40", { readOnly: true })("read-only reads", function* (fs) {
+  policy("C-40, C-54", { readOnly: true })("with readOnly, every change fails before the path is checked", refusesAllCalls()),
+  policy("C-40", { readOnly: true })("with readOnly, files can be read", function* (fs) {
     yield* expectReadable(fs)
     yield* equal([fs.readOnly, fs.port.info.readOnly], [true, true])
   }),
-  policy("C-40", { readOnly: true })("read-only holds at the port", function* (fs) {
+  policy("C-40", { readOnly: true })("with readOnly, the port refuses every change", function* (fs) {
     for (const [, call] of primitives) yield* fails(call(fs), "AccessDenied", { why: "readOnly" })
     yield* expectTree(fs, exampleTree)
   }),
-  policy("C-40", { allowWrite: false, allowDelete: false })("neither writing nor deleting is read-only", function* (fs) {
-    yield* equal(fs.readOnly, true)
-    yield* refusesAllCalls()(fs)
-  }),
-  policy("C-40", { allowWrite: false })("without writing every call that writes is refused", refusesAllCalls("write")),
-  policy("C-40", { allowWrite: false })("without writing files can still be deleted", function* (fs) {
+  policy("C-40", { allowWrite: false, allowDelete: false })(
+    "a filesystem without permission to write and to delete is read-only",
+    function* (fs) {
+      yield* equal(fs.readOnly, true)
+      yield* refusesAllCalls()(fs)
+    }
+  ),
+  policy("C-40", { allowWrite: false })(
+    "without permission to write, every call that writes is refused",
+    refusesAllCalls("write")
+  ),
+  policy("C-40", { allowWrite: false })("without permission to write, files can be deleted", function* (fs) {
     yield* equal(fs.readOnly, false)
     yield* fs.delete("d", { recursive: true })
     yield* expectTree(fs, { "source.txt": "a", empty: directory })
   }),
   policy("C-40, C-51", { allowDelete: false })(
-    "without deleting every call that deletes is refused, moving too",
+    "without permission to delete, every call that deletes or moves is refused",
     refusesAllCalls("delete")
   ),
-  policy("C-40", { allowDelete: false })("without deleting files can still be overwritten", function* (fs) {
+  policy("C-40", { allowDelete: false })("without permission to delete, files can be overwritten", function* (fs) {
     yield* equal(fs.readOnly, false)
     yield* fs.write("source.txt", "new")
     yield* fs.write("p/q", "made")
@@ -109,7 +115,7 @@ const permissions: ReadonlyArray<PolicyLaw> = [
   }),
   ...(["write", "delete"] as const).map((action) =>
     policy("C-40", action === "write" ? { allowWrite: false } : { allowDelete: false })(
-      `without permission to ${action} the port refuses it too`,
+      `without permission to ${action}, the port refuses to ${action}`,
       function* (fs) {
         for (const [needs, call] of primitives) {
           if (needs === action) yield* fails(call(fs), "AccessDenied", { why: "readOnly" })
@@ -144,7 +150,7 @@ const pathPolicyRows: ReadonlyArray<readonly [policy: PathPolicy, input: string,
 
 const pathPolicyLaws: ReadonlyArray<PolicyLaw> = pathPolicyRows.map(([name, input, path, ref]) =>
   policy(ref, { policy: name })(
-    `the policy ${name} ${path === undefined ? "refuses" : "takes"} ${JSON.stringify(input)}`,
+    `the path policy ${name} ${path === undefined ? "rejects" : "accepts"} ${JSON.stringify(input)}`,
     function* (fs) {
       if (path !== undefined) return yield* has(yield* fs.stat(input), { path: path as FsPath })
       for (const { run } of supportedCalls([...readingCalls, ...changingCalls], allAbilities))
@@ -163,7 +169,7 @@ const links: ReadonlyArray<PolicyLaw> = [
     { symlinks: "report" },
     linkedTree,
     "links"
-  )("report: stat tells of the link, reading follows it", function* (fs) {
+  )("with symlinks report, stat describes the link, and a read follows the link", function* (fs) {
     for (const path of ["lf", "ld", "dangling"]) {
       yield* has(yield* fs.stat(path), { kind: "symlink", isSymlink: true, isFile: false, isDirectory: false })
     }
@@ -176,7 +182,7 @@ const links: ReadonlyArray<PolicyLaw> = [
     { symlinks: "refuse" },
     linkedTree,
     "links"
-  )("refuse: no path goes through a link", function* (fs) {
+  )("with symlinks refuse, a path through a link fails", function* (fs) {
     for (const path of ["lf", "ld/f"]) {
       yield* fails(fs.readString(path), "AccessDenied", { why: "link" })
       yield* fails(fs.readBytes(path), "AccessDenied", { why: "link" })
@@ -194,7 +200,7 @@ const links: ReadonlyArray<PolicyLaw> = [
     { symlinks: "refuse" },
     linkedTree,
     "links"
-  )("refuse: links can still be listed, read as links, and removed", function* (fs) {
+  )("with symlinks refuse, a link can be listed, read with readLink and deleted", function* (fs) {
     yield* equal(paths(yield* collect(fs.walk())), ["d", "d/f", "dangling", "ld", "lf"])
     yield* equal(yield* fs.readLink("lf"), "d/f")
     yield* fs.delete("lf")

@@ -1,8 +1,8 @@
 /**
  * Conformance tests for vitest: one call turns all laws into tests.
  *
- * Only this module needs `@effect/vitest`, and it loads the package only when `suite` or `policySuite` is called. So
- * the other modules of the kit work with any test runner.
+ * Only this module needs `@effect/vitest`. The package is loaded when `suite` or `policySuite` is called. So the other modules
+ * of the kit work with any test runner.
  *
  * @since 0.1.0
  */
@@ -27,7 +27,7 @@ export interface SuiteOptions {
   /** The seed of the random programs. The same seed gives the same programs. @default random */
   readonly seed?: number | undefined
   /**
-   * The links in random programs. Use `downwards` for a filesystem that refuses links out of the root even in copies.
+   * The links in random programs. Use `downwards` for a filesystem that cannot copy links that lead out of the root.
    * @default "any"
    */
   readonly links?: "any" | "downwards" | undefined
@@ -36,15 +36,15 @@ export interface SuiteOptions {
 }
 
 /**
- * Loads the test runner with `require`, because a suite is declared synchronously. An import would have to be awaited
- * at the top level, and then this module could not be required.
+ * Loads the test runner with `require`, because a suite is declared synchronously. With a top-level `await import`, other
+ * modules could not `require` this module.
  */
 const loadVitest = (): typeof Vitest => {
   try {
     const { createRequire } = process.getBuiltinModule("node:module")
     return createRequire(import.meta.url)("@effect/vitest")
   } catch (cause) {
-    throw new Error("a suite of fs-algebra/testing needs the package @effect/vitest to be installed, and Node to run it", {
+    throw new Error("a suite of fs-algebra/testing needs Node and the package @effect/vitest; install @effect/vitest", {
       cause
     })
   }
@@ -55,16 +55,15 @@ const lawTimeoutMillis = 120_000
 const lawTest = <E>(law: Law, layer: Layer.Layer<Filesystem, E>): void =>
   loadVitest().it(law.name, { timeout: lawTimeoutMillis }, async (context) => {
     const found = await Effect.runPromise(Effect.provide(verdict(law), layer))
-    if (found._tag === "NotApplicable") context.skip(`not applicable, it needs: ${found.missing.join(", ")}`)
+    if (found._tag === "NotApplicable") context.skip(`the law does not apply, because it needs: ${found.missing.join(", ")}`)
     if (found._tag === "Broken") throw found.error
   })
 
 /**
- * Declares tests that the filesystem of the layer satisfies every law and agrees with the model on random programs.
+ * Declares tests that check every law on the filesystem of the layer, and compare random programs with the model.
  *
- * The layer is built anew for each test, and must provide an empty filesystem each time. If laws need further support,
- * the layer must also provide `Bench`. A law that needs an ability that the filesystem lacks is skipped, with the
- * reason.
+ * The layer is built anew for each test, and must provide an empty filesystem each time. If laws need further support, the
+ * layer must also provide `Bench`. If the filesystem lacks an ability that a law needs, the law is skipped with a reason.
  *
  * @example
  * ```ts
@@ -90,8 +89,8 @@ export const suite = <E>(name: string, layer: Layer.Layer<Filesystem, E>, option
 }
 
 /**
- * Declares tests of a backend's options. `make` returns a layer of a filesystem with the given options and files. If
- * the backend does not have the options, `make` returns `undefined`, and their laws are skipped.
+ * Declares tests of a backend's options. `make` returns a layer of a filesystem with the given options and files. If the
+ * backend does not have these options, `make` must return `undefined`, so that the law is skipped.
  *
  * @category testing
  * @since 0.1.0

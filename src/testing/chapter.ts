@@ -30,23 +30,23 @@ export const withLimits =
 
 type Tagged = { readonly _tag: string }
 
-/** Functions that make laws about a tree. The tree exists when the law begins. */
+/** Functions that return laws. The tree of a law exists before its call. */
 export interface LawForms {
   readonly law: (name: string, body: (fs: Algebra) => Effect.fn.Return<void, unknown, Scope.Scope>) => Law
-  /** Makes a law that the call returns the value. If the value is a record, only its fields are compared. */
+  /** Returns a law that the call returns the value. If the value is a record, only the given fields are compared. */
   readonly answers: <A, E>(
     name: string,
     call: (fs: Algebra) => Effect.Effect<A, E>,
     expected: A extends ReadonlyArray<unknown> | string | boolean | number ? A : { readonly [K in keyof A]?: A[K] | undefined }
   ) => Law
-  /** Makes a law that the call fails with the tag and changes nothing. */
+  /** Returns a law that the call fails with an error of the tag and changes nothing. */
   readonly refuses: <A, E extends Tagged, const Tag extends E["_tag"]>(
     name: string,
     call: (fs: Algebra) => Effect.Effect<A, E>,
     tag: Tag | ReadonlyArray<Tag>,
     fields?: { readonly [field: string]: unknown }
   ) => Law
-  /** Makes a law that the call succeeds and results in the given tree. */
+  /** Returns a law that the call succeeds, after which the filesystem has the given tree. */
   readonly changes: <A, E>(
     name: string,
     call: (fs: Algebra) => Effect.Effect<A, E>,

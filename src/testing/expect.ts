@@ -2,7 +2,7 @@ import * as Effect from "effect/Effect"
 import * as Equal from "effect/Equal"
 import { isBytes } from "../model/realms.ts"
 
-/** A failed assertion. The runner adds the law and the calls of the law. */
+/** A failed assertion. `Law.verdict` adds the title and the calls of the law. */
 export class Broken extends Error {
   readonly expected: string
   readonly actual: string
@@ -42,7 +42,7 @@ export const show = (value: unknown): string => {
 const fail = (expected: string, actual: string): Effect.Effect<never, Broken> => Effect.fail(new Broken(expected, actual))
 
 /**
- * Tests structural equality. Compares arrays itself, because `Equal` first hashes both values, which is slow for long
+ * Tests structural equality. Compares arrays without `Equal`, because `Equal` first hashes both values, which is slow for long
  * arrays.
  */
 const isEqual = (a: unknown, b: unknown): boolean => {
@@ -66,7 +66,7 @@ export const has = <A extends object>(
 }
 
 export const holds = (condition: boolean, what: string, actual?: unknown): Effect.Effect<void, Broken> =>
-  condition ? Effect.void : fail(what, actual === undefined ? "it is not so" : show(actual))
+  condition ? Effect.void : fail(what, actual === undefined ? "the condition is false" : show(actual))
 
 interface Tagged {
   readonly _tag: string
@@ -74,7 +74,7 @@ interface Tagged {
 
 type Of<E, Tag> = E extends { readonly _tag: infer T } ? (T extends Tag ? E : never) : never
 
-/** Returns the failure if it has an expected tag and the given fields. */
+/** Runs an effect that must fail with one of the tags and the given fields. Returns the failure. */
 export const fails = <A, E extends Tagged, R, const Tag extends E["_tag"]>(
   effect: Effect.Effect<A, E, R>,
   tag: Tag | ReadonlyArray<Tag>,

@@ -1,4 +1,4 @@
-/** The calls that take a path, as data, so that a law can test all of them. */
+/** The calls that take a path, as data, so that one law can test all these calls. */
 import type * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import type { Algebra } from "../filesystem/Filesystem.ts"
@@ -44,7 +44,7 @@ const pathCall = (operation: string, needs: ReadonlyArray<Ability>, run: PathCal
   ...(parameter !== undefined && { parameter })
 })
 
-/** The calls that only read. `exists` is excluded, because it never fails for a path. */
+/** The calls that only read, without `exists`, which never fails for a path. */
 export const readingCalls: ReadonlyArray<PathCall> = [
   pathCall("stat", [], (fs, path) => fs.stat(path)),
   pathCall("lstat", [], (fs, path) => fs.lstat(path)),
@@ -64,7 +64,7 @@ export const readingCalls: ReadonlyArray<PathCall> = [
   pathCall("readLink", ["links"], (fs, path) => fs.readLink(path))
 ]
 
-/** The calls that change something, with valid arguments except for the path. `source.txt` must be a file. */
+/** The calls that change something. All arguments except the path are valid if `source.txt` is a file. */
 export const changingCalls: ReadonlyArray<PathCall> = [
   pathCall("write", ["write"], (fs, path) => fs.write(path, "new")),
   pathCall("writeBytes", ["write"], (fs, path) => fs.writeBytes(path, encodeUtf8("new"))),

@@ -1,8 +1,8 @@
 /**
  * Checkpoints of a session together with its filesystem.
  *
- * A rollback first restores the filesystem, because this can fail. Then it restores the session, which cannot fail. After any
- * failure nothing has changed.
+ * A rollback first restores the filesystem, which can fail, and then restores the session, which cannot fail. After any failure
+ * nothing has changed.
  *
  * @since 0.1.0
  */
@@ -57,7 +57,7 @@ const restore = (session: Pick<Session, "latest">, fs: Algebra): Effect.Effect<b
     return Effect.as(isZip(bytes) ? bringBackBytesOf(fs, bytes) : importTarOf(fs, Stream.succeed(bytes)), true)
   })
 
-// Holds the filesystem before the session, in the same order as calls that reach the session through the filesystem. Steps that
+// Locks the filesystem before the session, in the same order as calls that reach the session through the filesystem. Steps that
 // can fail come before any visible change.
 
 interface SessionWithSnapshots {
@@ -90,7 +90,7 @@ const forgetSnapshot = ({ snapshots }: SessionWithSnapshots, snapshot: Filesyste
     message: `fs-algebra: cannot forget the unused snapshot ${snapshot.snapshotId}; it stays in the store`
   })
 
-/** Takes a snapshot. If this is interrupted, removes the snapshot, because no caller knows its id. */
+/** Takes a snapshot. After a failure or an interruption, removes the snapshot, because no caller knows its id. */
 const captureFilesystem = (
   sessionWithSnapshots: SessionWithSnapshots,
   options: TransactionSnapshotOptions & { readonly tag: string },
@@ -107,8 +107,8 @@ const captureFilesystem = (
   })
 
 /**
- * Tests whether the filesystem was restored. After a failure it was not. After an interruption or a defect the restore may be
- * complete, so compares the filesystem with the snapshot.
+ * Tests whether the filesystem was restored. A failed restore changes nothing. After an interruption or a defect the restore
+ * may be complete, so the test compares the filesystem with the snapshot.
  */
 const isRestored = (
   { snapshots }: SessionWithSnapshots,
@@ -139,7 +139,7 @@ const restoreSessionIfUndone = <E, R>(
     )
   )
 
-/** Restores the filesystem and the session. The caller must hold both. */
+/** Restores the filesystem and the session. The caller must have locked both with `holdBoth`. */
 const restoreBoth = Effect.fnUntraced(function* (
   sessionWithSnapshots: SessionWithSnapshots,
   target: SessionSnapshot,
@@ -289,8 +289,8 @@ export interface Taken {
 export interface Operations {
   readonly session: SessionModule.Operations
   /**
-   * Takes a checkpoint. An existing checkpoint with the same id is replaced when the new one is complete. If the call fails,
-   * the existing checkpoint stays.
+   * Takes a checkpoint. An existing checkpoint with the same id is replaced when the new checkpoint is complete. If the call
+   * fails, the existing checkpoint stays.
    *
    * The snapshot of the filesystem has the id as its tag. The session records this snapshot in `FilesystemSnapshots`.
    */
@@ -328,8 +328,8 @@ export interface Operations {
 export class Checkpoint extends Context.Service<Checkpoint, Operations>()("fs-algebra/Checkpoint") {}
 
 /**
- * The slice of filesystem snapshots that a session has recorded, with the oldest first. Checkpoints append to it, and other
- * code may append too.
+ * The slice of filesystem snapshots that a session has recorded, with the oldest first. Checkpoints append to this slice, and
+ * other code may append too.
  *
  * @since 0.1.0
  */
@@ -337,7 +337,7 @@ export const FilesystemSnapshots: Slice<FilesystemSnapshot> = sliceService
 
 /**
  * Returns the checkpoints of a session and a filesystem. `snapshots` belongs to the filesystem. Fails with SessionError
- * `duplicateSlice`.
+ * `duplicateSlice` if the session has another slice with the name of `FilesystemSnapshots`.
  *
  * @category constructors
  * @since 0.1.0
@@ -399,8 +399,8 @@ export const rollbackTo = (
 export type ExternalFsSnapshot = ExternalFsSnapshotService
 
 /**
- * The slice for a whole filesystem as an archive. It serves for sessions that are saved without their filesystem. The JSON form
- * is base64.
+ * The slice that contains a whole filesystem as an archive, for sessions that are saved without their filesystem. In JSON the
+ * archive is base64.
  *
  * @since 0.1.0
  */

@@ -1,8 +1,8 @@
 /**
- * Copies directories and files of the machine into any filesystem. A mount is plain configuration. The sources must be in
- * allowed roots. A call copies all mounts or none.
+ * Copies directories and files of the machine into any filesystem. A mount is plain data. The sources must be in allowed roots.
+ * A call copies all mounts or none.
  *
- * - Files are copied with their permission bits, if both sides have them.
+ * - Files are copied with their permission bits, if the machine and the filesystem have permission bits.
  * - Directories are created only where files need them.
  * - Existing directories are merged, and existing files are overwritten. If two mounts have the same target, the later mount
  *   wins.
@@ -38,9 +38,9 @@ export const plan = (mounts: ReadonlyArray<HostMount>, options: Options): Effect
  * After a failure or an interruption, the filesystem is unchanged. If the process is killed, the next process that opens the
  * filesystem completes or discards the copy.
  *
- * Each file is copied as it was at one moment. The call fails if a file is unreadable. It also fails if a file is written,
- * removed or replaced during the copy. FIFOs, sockets and devices are never opened. Each file is read twice, in constant
- * memory. Requires write permission.
+ * Each file is copied as it was at one moment. The call fails if a file is unreadable, or is written, removed or replaced
+ * during the copy. FIFOs, sockets and devices are never opened. Each file is read twice, in constant memory. Requires write
+ * permission.
  *
  * @example
  * ```ts

@@ -37,7 +37,7 @@ export interface Options {
   readonly id?: string | undefined
   /** The slices to install at the start. Other slices can be installed at any time. @default none */
   readonly slices?: ReadonlyArray<AnySlice> | undefined
-  /** The labels of the session. The tag `session_id` gives the names of the files of a dump. @default none */
+  /** The labels of the session. The tag `session_id` names the files of a dump. @default none */
   readonly tags?: Readonly<Record<string, string>> | undefined
 }
 
@@ -53,8 +53,8 @@ export interface SliceChanged {
 }
 
 /**
- * The items of all slices at one moment, and references to data that participants keep outside the session. A snapshot can be
- * used only with its own session.
+ * The items of all slices at one moment, and references to the data of participants. A participant is a component outside the
+ * slices that is captured and restored with the session. A snapshot can be used only with its own session.
  *
  * @since 0.1.0
  */
@@ -118,12 +118,12 @@ export interface Operations extends Slices {
   readonly restore: (snapshot: SessionSnapshot) => Effect.Effect<void, SessionError>
   /** Restores the snapshot with this id. */
   readonly rollback: (id: string) => Effect.Effect<void, SessionError>
-  /** Runs the part of `restore` that can fail. The caller must hold the session with `exclusively`. */
+  /** Runs the part of `restore` that can fail. Must be called inside `exclusively`. */
   readonly prepare: (snapshot: SessionSnapshot) => Effect.Effect<Prepared, SessionError>
   /**
-   * Runs the effect while no other caller changes the session or its participants. The effect itself may change them.
+   * Runs the effect while no other caller changes the session or its participants. The effect itself may change both.
    *
-   * A caller that also holds a filesystem outside the session must hold the filesystem first, as `Checkpoint` and dumps do.
+   * A caller that also locks a filesystem outside the session must lock the filesystem first, as `Checkpoint` and dumps do.
    */
   readonly exclusively: <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
   /** Removes a snapshot, and returns whether it existed. */
@@ -148,7 +148,7 @@ export interface Operations extends Slices {
 export class Session extends Context.Service<Session, Operations>()("fs-algebra/Session") {}
 
 /**
- * Returns a new session. It needs no scope.
+ * Returns a new session, which needs no scope.
  *
  * Fails with SessionError `invalid` if the id or the tags are invalid, and with `duplicateSlice` if two slices have the same
  * name.
@@ -201,7 +201,7 @@ export interface LoadOptions {
 export const load = (path: string, { slices }: LoadOptions): Effect.Effect<Operations, SessionError> => loadOne(path, slices)
 
 /**
- * A value that may contain a filesystem, such as a section. If it contains none, no filesystem is used.
+ * A value that may contain a filesystem, such as a section. If `filesystem` is absent, no filesystem is used.
  *
  * @since 0.1.0
  */
@@ -220,8 +220,8 @@ export interface DumpOptions<E = never> {
 }
 
 /**
- * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`. Both are taken at one
- * moment.
+ * Writes a session and all sessions below it to `{id}.jsonl`, and its filesystem to `{id}.fs.zip`. Both files contain the state
+ * at one moment.
  *
  * `id` is the tag `session_id`, or else a new UUID. The target directory is created if necessary. A target that is a file, or
  * whose name ends in `.jsonl`, means its parent directory. Returns the path of the `.jsonl` file. If no slice of any session
@@ -268,7 +268,7 @@ export interface LoadTreeOptions<E = never> extends LoadOptions {
  */
 export interface LoadedTree {
   readonly session: Operations
-  /** The absolute path of the archive. It is valid until the next dump with the same id. */
+  /** The absolute path of the archive, which is valid until the next dump with the same id. */
   readonly archive?: string
 }
 

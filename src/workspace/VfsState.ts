@@ -3,12 +3,10 @@
  * The filesystem behaves like a host directory, with these differences:
  *
  * - Paths are ASCII, without `.` and `..`, unless another policy is set.
- * - A directory that becomes empty by a removal or a move is removed, and so are its empty parents. A directory that was
- *   created empty
- * stays. So the root of a `subdirectory` is removed with its last file.
+ * - A directory that becomes empty by a removal or a move is removed, and so are its empty parents. The root of a
+ *   `subdirectory` is therefore removed with its last file. A directory that was created empty stays.
  * - Links are not supported. A link that another program creates leads nowhere. Directories cannot be watched; use the
- *   session's
- * changes instead.
+ *   session's changes instead.
  * - A snapshot of the session copies the directory. A rollback creates a new directory from that copy, under another path.
  *
  * Another program, such as a container, may use the directory at the same time, like a host directory. Calls can read and list
@@ -40,14 +38,14 @@ import { VirtualFileSystem } from "./vfs/files.ts"
 import * as Port from "./vfs/port.ts"
 import * as Tree from "./vfs/tree.ts"
 
-// The directory is created by the first call, and after a reset by the next call. This module only uses directories that it
-// created, and never the path in the slice of the session.
+// The first call creates the directory, and after a reset the next call does so. This module uses only directories that it
+// created, and never the path in the session's slice.
 
 interface MountSet {
   readonly mounts: ReadonlyArray<HostMount>
   readonly allowedRoots: ReadonlyArray<string>
   readonly policy: PathPolicy
-  /** The limits of the call that requested the mounts. They also apply when a later call copies the mounts again. */
+  /** The limits of the call that requested the mounts, which also apply when a later call copies the mounts again. */
   readonly limits: LimitsShape
   previews: ReadonlyArray<Preview>
 }
@@ -233,7 +231,7 @@ const open = (
 interface SharedState {
   readonly lock: Semaphore.Semaphore
   users: number
-  /** The number of states created so far. It makes the names of participants unique. */
+  /** The number of states created so far, which makes the names of participants unique. */
   states: number
   opened: { readonly state: State; readonly scope: Scope.Closeable } | undefined
 }
@@ -274,7 +272,8 @@ const joinState = (session: Slices, parent: string): Effect.Effect<State, FsErro
       share.opened = undefined
       return opened
     })
-    // Close outside the lock. Closing waits for the session, and the caller that holds the session may be waiting for the lock.
+    // Close outside the lock, to avoid a deadlock. Closing waits for the lock of the session, whose holder may be waiting for
+    // this lock.
     const close = Effect.flatMap(share.lock.withPermit(removeUser), (opened) =>
       opened === undefined ? Effect.void : Scope.close(opened.scope, Exit.void)
     )
@@ -290,7 +289,7 @@ export { VfsFile, VfsPath, VirtualFileSystem } from "./vfs/files.ts"
  */
 export interface Options extends Omit<CommonOptions, "policy"> {
   /**
-   * The mounts to copy before the first call, and again after each reset. They are copied even if other options forbid writing.
+   * The mounts to copy before the first call and after each reset, even if other options forbid writing.
    *
    * @default none
    */
@@ -300,7 +299,8 @@ export interface Options extends Omit<CommonOptions, "policy"> {
   /** The time at which the directory is created and filled: `eager` at once, `lazy` at the first call. @default "eager" */
   readonly start?: "eager" | "lazy" | undefined
   /**
-   * The parent directory of the directories. If a session has several filesystems, only the option of the first one is used.
+   * The parent directory of the directories. If a session has several filesystems, only the option of the first filesystem is
+   * used.
    *
    * @default os.tmpdir()
    */
@@ -321,19 +321,19 @@ export interface VfsState {
    * reset changes the path. Fails with Unavailable if the directory cannot be created.
    */
   readonly rootPath: Effect.Effect<string, BackendError>
-  /** The entries of the latest copy of these mounts. Empty before the first copy. */
+  /** The entries of the latest copy of these mounts, or an empty list before the first copy. */
   readonly previews: Effect.Effect<ReadonlyArray<Preview>>
 }
 
 /**
- * Returns the filesystem of the session. All callers on one session share the filesystem. It is removed with all its copies
- * when the last of their scopes closes.
+ * Returns the filesystem of the session. All callers on one session share the filesystem. The filesystem and its copies are
+ * removed when the last caller's scope closes.
  *
  * Fails with MountError. Fails with SessionError `duplicateSlice` if the session has another slice of the same name. If
- * `directory` is unusable, fails like a host directory.
+ * `directory` is unusable, fails as PosixHost does for its root.
  *
- * Removes leftovers of dead processes from `directory`. A loaded or cloned session begins without files, and its record of an
- * earlier directory is removed.
+ * Removes leftovers of dead processes from `directory`. A loaded or cloned session begins without files, and the slice's
+ * description of an earlier directory is removed.
  *
  * If a call cannot create or fill the directory, the call fails with Unavailable, and the next call tries again.
  *

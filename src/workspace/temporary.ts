@@ -1,6 +1,6 @@
 /**
  * Temporary directories that only their owner can enter, in a parent directory that other users share. The name of a directory
- * contains the identity of the process and a code of this installation. So only leftovers of dead processes of this
+ * contains the identity of the process and a code of this installation, so that only leftovers of dead processes of this
  * installation are removed.
  */
 import { Fs, Path, randomBytes } from "../runtime/node.ts"

@@ -47,7 +47,7 @@ const pictureOf = (fs: Algebra, session: Session.Operations) =>
     return { tree: yield* capture(fs.port), notes: yield* session.all(Notes) }
   })
 
-/** Some filesystems keep their files in the session, so that the session's rollback restores them. */
+/** A function that makes a filesystem. Some filesystems keep their files in the session, whose rollback restores them. */
 type Ground = (files: Files, session: Session.Operations) => Effect.Effect<Algebra, unknown, Scope.Scope>
 
 const memory: Ground = (files) => Grounds.memory(files)
@@ -93,7 +93,7 @@ for (const [name, ground] of [
   ["the virtual filesystem of the session", inVfsState]
 ] as ReadonlyArray<readonly [string, Ground]>) {
   describe(`a checkpoint of a session and ${name}`, () => {
-    it.live("is taken before a changing tool runs, is named after the tool and the call, and stays after a success", () =>
+    it.live("is taken before a changing tool runs, named after the tool and the call, and kept after a success", () =>
       Effect.gen(function* () {
         const { before, checkpoint, fs, picture, run, session } = yield* started(ground, [half(ok)])
         yield* run.call("read_file", { path: "a.txt" }, { callId: "c-1" })
@@ -108,7 +108,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("is rolled back and forgotten after a failure, a defect and an interruption, before the call is reported", () =>
+    it.live("is restored and forgotten after a failure, a defect or an interruption, before the call is reported", () =>
       Effect.gen(function* () {
         const reached = yield* Deferred.make<void>()
         const looking: { picture?: Effect.Effect<unknown> } = {}
@@ -153,7 +153,7 @@ for (const [name, ground] of [
 }
 
 describe("a checkpoint", () => {
-  it.effect("is rolled back when the deadline passes during the call", () =>
+  it.effect("is restored if the deadline passes during the call", () =>
     Effect.gen(function* () {
       const reached = yield* Deferred.make<void>()
       const stuck = Effect.andThen(Deferred.succeed(reached, undefined), Effect.never)
@@ -168,7 +168,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is rolled back when a policy turns the result into a failure", () =>
+  it.effect("is restored if a policy turns the result into a failure", () =>
     Effect.gen(function* () {
       const policies = Policy.layer({
         name: "critic",
@@ -224,7 +224,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("stays and is named in the message when the rollback fails", () =>
+  it.effect("is kept, and named in the message, if it cannot be restored", () =>
     Effect.gen(function* () {
       const error = new SnapshotRestoreError({ snapshotId: "1", reason: "io", detail: "the disk is gone" })
       const { before, checkpoint, picture, run } = yield* started(
@@ -245,7 +245,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is refused by a run of another session", () =>
+  it.effect("of another session is refused when a run starts", () =>
     Effect.gen(function* () {
       const session = yield* makeSession
       const { checkpoint } = yield* checkpointOf(session, yield* Grounds.memory(files))
@@ -254,7 +254,7 @@ describe("a checkpoint", () => {
     })
   )
 
-  it.effect("gets a valid and distinct name for every call id", () =>
+  it.effect("gets a valid id that differs for every call id", () =>
     Effect.gen(function* () {
       const { checkpoint, run } = yield* started(memory, [])
       const long = "x".repeat(5000)
@@ -282,7 +282,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is kept for as many successful calls as `keep` says, and for at least one", () =>
+  it.effect("is kept for the last `keep` successful calls, and for at least one", () =>
     Effect.gen(function* () {
       for (const [keep, expected] of [
         [Number.POSITIVE_INFINITY, ["1", "2", "3", "4"]],
@@ -298,7 +298,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("does not count towards `keep` when its call failed", () =>
+  it.effect("of a failed call does not count towards `keep`", () =>
     Effect.gen(function* () {
       const { checkpoint, run } = yield* started(memory, [half(fails, "fails")], { keep: 2 })
       yield* run.call("write_file", { path: "1", content: "" }, { callId: "1" })
@@ -308,7 +308,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("makes writes and checkpoints of other callers wait until the call is rolled back, and loses none of them", () =>
+  it.effect("makes writes and checkpoints of other callers wait until the call is rolled back, and loses no write", () =>
     Effect.gen(function* () {
       const [reached, go] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = half(Effect.andThen(Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go)), fails), "slow")
@@ -334,7 +334,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("of a tool that calls other tools covers their calls too", () =>
+  it.effect("of a tool covers the calls that the tool makes to other tools", () =>
     Effect.gen(function* () {
       const self: { run?: Adapter.Run } = {}
       const calling = (name: string, then: Effect.Effect<typeof done, ToolFailure>) =>
@@ -354,7 +354,7 @@ describe("a checkpoint", () => {
   )
 })
 
-describe("a tool that the caller runs between begin and end", () => {
+describe("a call that the caller itself makes between `begin` and `end`", () => {
   const elsewhere = tool("elsewhere", () => Effect.die("it was called"))
   const begun = (options: Parameters<typeof started>[2] = {}) =>
     Effect.gen(function* () {
@@ -367,7 +367,7 @@ describe("a tool that the caller runs between begin and end", () => {
     })
   const toldOf = (events: ReadonlyArray<ToolInvoked>) => events.map(({ callId, success, tool }) => [tool, callId, success])
 
-  it.effect("keeps its changes and its checkpoint, and is reported, when it ends well", () =>
+  it.effect("keeps its changes and its checkpoint after `end`, and is reported", () =>
     Effect.gen(function* () {
       const { change, checkpoint, events, fs, run, session } = yield* begun()
       const { end } = yield* run.begin("elsewhere", { path: "a.txt" }, { callId: "c" })
@@ -383,7 +383,7 @@ describe("a tool that the caller runs between begin and end", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is rolled back and reported with the reason when it is aborted", () =>
+  it.effect("is rolled back after `abort`, and is reported with the reason", () =>
     Effect.gen(function* () {
       const { before, change, events, picture, run } = yield* begun()
       const { abort } = yield* run.begin("elsewhere", {}, { callId: "c" })
@@ -396,7 +396,7 @@ describe("a tool that the caller runs between begin and end", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("ends only once: a later `end` or `abort` changes nothing and is not reported", () =>
+  it.effect("ends only once: a later `end` or `abort` changes nothing and reports nothing", () =>
     Effect.gen(function* () {
       const { change, events, fs, run } = yield* begun()
       const first = yield* run.begin("elsewhere", {})
@@ -437,7 +437,7 @@ describe("a tool that the caller runs between begin and end", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is refused while another call with its id is running, and accepted after that", () =>
+  it.effect("is refused only while another call with the same id is running", () =>
     Effect.gen(function* () {
       const { before, change, picture, run } = yield* begun()
       const { abort } = yield* run.begin("elsewhere", {}, { callId: "c" })
@@ -463,7 +463,7 @@ describe("a tool that the caller runs between begin and end", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is aborted by the end of the run, after which `begin`, `end` and `abort` fail", () =>
+  it.effect("is aborted by the end of its run, after which `begin`, `end` and `abort` fail", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { before, change, events, picture, run } = yield* Scope.provide(begun(), scope)
@@ -478,7 +478,7 @@ describe("a tool that the caller runs between begin and end", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("takes no checkpoint when its caller is interrupted while approval is pending", () =>
+  it.effect("takes no checkpoint if its caller is interrupted while approval is pending", () =>
     Effect.gen(function* () {
       const asked = yield* Deferred.make<void>()
       const policies = Policy.approval(() => Effect.andThen(Deferred.succeed(asked, undefined), Effect.never))
@@ -491,7 +491,7 @@ describe("a tool that the caller runs between begin and end", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is charged to the budget for the messages of its results", () =>
+  it.effect("charges the budget for the messages of its results", () =>
     Effect.gen(function* () {
       const { budget } = yield* Effect.promise(() => import("../../src/agent/ToolContext.ts"))
       const budgetTracker = yield* budget(10)
@@ -504,7 +504,7 @@ describe("a tool that the caller runs between begin and end", () => {
   )
 })
 
-describe("the log of a session", () => {
+describe("the log of calls in a session", () => {
   it.effect("is saved and loaded with the session", () =>
     Effect.gen(function* () {
       const { run, session, logged } = yield* started(memory, [half(ok)])

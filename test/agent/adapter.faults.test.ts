@@ -101,7 +101,7 @@ for (const [what, handler] of Object.entries(handlers)) {
   describe(what, () => {
     for (const kind of ["a failure", "a defect", "an interruption"] as const) {
       for (const when of ["before", "after"] as const) {
-        it.live(`leaves session and files both old or both new after ${kind} ${when} any step`, () =>
+        it.live(`leaves session and files either both old or both new after ${kind} ${when} any step`, () =>
           Effect.gen(function* () {
             const { after: changed, before: unchanged } = yield* tried(handlers["a tool that succeeds"])
             assert.notDeepEqual(changed, unchanged)

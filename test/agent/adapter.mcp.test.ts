@@ -46,7 +46,7 @@ const connect = (sections: ReadonlyArray<Section.Section>, options: Partial<Adap
 const text = (result: { readonly content: ReadonlyArray<unknown> }): string =>
   (result.content[0] as { readonly text: string }).text
 
-describe("a prompt served to the official client", () => {
+describe("a prompt that is served to the client of the official SDK", () => {
   const { remove, root } = ground()
   afterAll(remove)
 
@@ -61,7 +61,7 @@ describe("a prompt served to the official client", () => {
     })
   })
 
-  it.live("passes the client scripts for MCP servers over stdio, and ends when the client disconnects", () =>
+  it.live("passes the tests of MCP servers over stdio, and ends when the client disconnects", () =>
     Effect.gen(function* () {
       const prompt = yield* promptOf([yield* onDisk], { name: "The Workshop" })
       const session = yield* makeSession
@@ -157,7 +157,7 @@ describe("a served prompt", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("serves the files of its workspace as resources, under the policies", () =>
+  it.effect("serves the files of its workspace as resources, as far as the policies permit", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "a.txt": "one\n", ".env": "secret" })
       const sections = [section("text"), section("files", { filesystem: Effect.succeed(fs), tools: four })]
@@ -177,7 +177,7 @@ describe("a served prompt", () => {
     }).pipe(Effect.provide(Policy.access({ deny: { read: ".env" } })))
   )
 
-  it.effect("has no resources without a filesystem, and tools that need no filesystem work", () =>
+  it.effect("has no resources without a filesystem, although tools that need no filesystem work", () =>
     Effect.gen(function* () {
       const free = tool("free", () => Effect.succeed(done), { needsFilesystem: false })
       const clock = Tool.make({
@@ -212,7 +212,7 @@ describe("a served prompt", () => {
     }).pipe(Effect.provide(Policy.readOnly))
   )
 
-  it.effect("fails with the section's error when it cannot be rendered", () =>
+  it.effect("fails with the error of the section that cannot be rendered", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const prompt = yield* promptOf([section("files", { filesystem: Effect.fail(error), tools: seven })])

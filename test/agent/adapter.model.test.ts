@@ -54,7 +54,7 @@ const asking = (run: Adapter.Run, calls: ReadonlyArray<Asked>) =>
   })
 
 describe("the toolkit of a run", () => {
-  it.effect("runs a language model's tool calls in the session", () =>
+  it.effect("makes the tool calls of a language model in the session", () =>
     Effect.gen(function* () {
       const { checkpoint, fs, logged, run } = yield* started()
       const { results, seen } = yield* asking(run, [
@@ -92,7 +92,7 @@ describe("the toolkit of a run", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("has the schemas of the tools that policies offer, and no others", () =>
+  it.effect("has the schemas of the tools that policies permit, and no others", () =>
     Effect.gen(function* () {
       const { run } = yield* started({ policies: Policy.readOnly })
       const { tools } = yield* Adapter.toolkit(run)

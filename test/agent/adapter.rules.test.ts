@@ -52,7 +52,7 @@ describe("the session of a workspace", () => {
 })
 
 describe("the event of a call", () => {
-  it.effect("holds no contents of files, however short they are", () =>
+  it.effect("contains no file contents, not even short contents", () =>
     Effect.gen(function* () {
       const { section } = yield* files({ "a.txt": "hunter2\n" })
       const { events, run } = yield* start([section])
@@ -76,7 +76,7 @@ describe("policies", () => {
   const forbidding = { name: "forbidding", before: () => Effect.fail(refused("It is forbidden.", "Stop.")) }
   const given = (...policies: ReadonlyArray<Policy.Policy>) => Layer.succeed(Policy.Policies, policies)
 
-  it.effect("that are given as a value apply together with the policies in the context of the call, each once", () =>
+  it.effect("of the run apply together with the policies in the context of the call, each once", () =>
     Effect.gen(function* () {
       let asked = 0
       const counting = { name: "counting", before: () => Effect.sync(() => void asked++) }
@@ -91,7 +91,7 @@ describe("policies", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("from the layer of a section apply to its tools, together with the policies of the run", () =>
+  it.effect("in the layer of a section apply to its tools, together with the policies of the run", () =>
     Effect.gen(function* () {
       for (const policies of [Policy.readOnly, given(forbidding)]) {
         const own = yield* Section.FilesystemSection({
@@ -188,7 +188,7 @@ describe("the budget of a run", () => {
 })
 
 describe("a run that has ended", () => {
-  it.effect("refuses every call and says that the run is over", () =>
+  it.effect("refuses every call with the reason that the run is over", () =>
     Effect.gen(function* () {
       let ran = 0
       const { section } = yield* files({}, [tool("counting", () => Effect.sync(() => (ran++, done)))])
@@ -205,8 +205,8 @@ describe("a run that has ended", () => {
   )
 })
 
-describe("a call that violates every check", () => {
-  it.effect("is refused by the first check that fails, and later steps do not run", () =>
+describe("a call that fails every check", () => {
+  it.effect("is refused by the first check, and the later checks do not run", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "a.txt": "one\n" })
       const session = yield* makeSession
@@ -287,7 +287,7 @@ describe("a call that violates every check", () => {
 })
 
 describe("the changes of a tool", () => {
-  it.live("pass through the port, so that a recorder of operations sees each path", () =>
+  it.live("pass through the port, so that a recorder sees the path of each operation", () =>
     Effect.gen(function* () {
       const seen = new Set<string>()
       const recorded = Effect.map(InMemory.make(), (port) =>

@@ -65,7 +65,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("gets an id of its own when none is given", () =>
+  it.effect("gets a generated id if none is given", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { events, run } = yield* start([section("files", { filesystem, tools: [idle] })])
@@ -75,7 +75,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("of an unknown tool names the tools with a similar name, or all tools when none is similar", () =>
+  it.effect("of an unknown tool is answered with the tools of similar names, or else with all tools", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { events, logged, run } = yield* start([section("files", { filesystem, tools: seven })])
@@ -98,7 +98,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("of a tool whose name has a million characters answers at most 500 characters", () =>
+  it.effect("of a tool whose name has a million characters is answered with at most 500 characters", () =>
     Effect.gen(function* () {
       const { events, run } = yield* start([section("text")])
       const result = yield* run.call("x".repeat(1_000_000), {})
@@ -123,7 +123,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("with arguments that do not decode is answered with the mistake", () =>
+  it.effect("with arguments that do not decode is answered with the reason", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { events, run } = yield* start([section("files", { filesystem, tools: seven })])
@@ -147,7 +147,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("is recorded in the session although the listener dies", () =>
+  it.effect("is recorded in the session even if the listener dies", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const { logged, run } = yield* start([section("files", { filesystem, tools: [idle] })], {
@@ -158,7 +158,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("made by another tool is reported once, before the call that made it", () =>
+  it.effect("by another tool is reported once, before the call of that tool", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const self: { run?: Adapter.Run } = {}
@@ -194,7 +194,7 @@ describe("a call", () => {
     })
   )
 
-  it.effect("shares the read files with other calls of its run, and not with another run", () =>
+  it.effect("knows the files that other calls of the same run have read", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles({ "a.txt": "one\n" })
       const sections = [section("files", { filesystem, tools: seven })]
@@ -209,7 +209,7 @@ describe("a call", () => {
 })
 
 describe("the memory of a run", () => {
-  it.effect("records reads for each filesystem separately, and calls for all filesystems together", () =>
+  it.effect("counts reads separately for each filesystem, but calls for all filesystems together", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* withFiles({ "a.txt": "same\n" }), yield* withFiles({ "a.txt": "same\n" })]
       const renamed = (name: string, as: string) => ({ ...seven.find((tool) => tool.name === name)!, name: as })
@@ -231,7 +231,7 @@ describe("the memory of a run", () => {
 })
 
 describe("the event of a call", () => {
-  it.effect("can be saved for any parameters, and holds the number of bytes instead of the bytes", () =>
+  it.effect("can be saved for any parameters, and contains the number of bytes instead of the bytes", () =>
     Effect.gen(function* () {
       const odd = define({
         name: "odd",
@@ -282,7 +282,7 @@ describe("the session", () => {
     })
   )
 
-  it.effect("of a section must be the session of the run when the section has one", () =>
+  it.effect("of a section, if it has one, must be the session of the run", () =>
     Effect.gen(function* () {
       const [ours, theirs] = [yield* makeSession, yield* makeSession]
       const { filesystem } = yield* withFiles()
@@ -321,7 +321,7 @@ describe("the deadline", () => {
     })
   )
 
-  it.effect("refuses calls once it has passed, and a caller's context cannot extend it", () =>
+  it.effect("refuses calls once it has passed, and cannot be extended by the context of a caller", () =>
     Effect.gen(function* () {
       const { run } = yield* start([yield* files], { deadline: at(1000) })
       assert.isTrue((yield* run.call("idle", {})).success)
@@ -340,7 +340,7 @@ describe("the deadline", () => {
     })
   )
 
-  it.effect("prevents the opening of a filesystem once it has passed", () =>
+  it.effect("prevents a filesystem from being opened once the deadline has passed", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const later = Effect.die("it was made")
@@ -384,28 +384,26 @@ describe("the deadline", () => {
 })
 
 describe("the budget", () => {
-  it.effect(
-    "is charged for the messages of results in the unit of the settings, and calls are refused once the budget is empty",
-    () =>
-      Effect.gen(function* () {
-        const { filesystem } = yield* withFiles()
-        let ran = 0
-        const saying = tool("saying", () => Effect.sync(() => (ran++, { message: "four words are here", value: {} })))
-        const budgetTracker = yield* ToolContexts.budget(7)
-        const words = Layer.succeed(ToolSettings, { ...defaults, measure: (text: string) => text.split(" ").length })
-        const { run } = yield* start([section("files", { filesystem, tools: [saying] })], { budgetTracker, policies: words })
-        assert.isTrue((yield* run.call("saying", {})).success)
-        assert.strictEqual(yield* budgetTracker.left, 3)
-        assert.isTrue((yield* run.call("saying", {})).success)
-        assert.strictEqual(yield* budgetTracker.left, 0)
-        const result = yield* run.call("saying", {})
-        assertRefused(result)
-        assert.include(result.message, "7")
-        assert.strictEqual(ran, 2)
-      })
+  it.effect("is charged for the messages of results in the configured unit, and refuses calls once it is empty", () =>
+    Effect.gen(function* () {
+      const { filesystem } = yield* withFiles()
+      let ran = 0
+      const saying = tool("saying", () => Effect.sync(() => (ran++, { message: "four words are here", value: {} })))
+      const budgetTracker = yield* ToolContexts.budget(7)
+      const words = Layer.succeed(ToolSettings, { ...defaults, measure: (text: string) => text.split(" ").length })
+      const { run } = yield* start([section("files", { filesystem, tools: [saying] })], { budgetTracker, policies: words })
+      assert.isTrue((yield* run.call("saying", {})).success)
+      assert.strictEqual(yield* budgetTracker.left, 3)
+      assert.isTrue((yield* run.call("saying", {})).success)
+      assert.strictEqual(yield* budgetTracker.left, 0)
+      const result = yield* run.call("saying", {})
+      assertRefused(result)
+      assert.include(result.message, "7")
+      assert.strictEqual(ran, 2)
+    })
   )
 
-  it.effect("is charged for refusals too, and a budget in the caller's context replaces it", () =>
+  it.effect("is charged for refusals, and is replaced by a budget in the context of the caller", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles()
       const [own, theirs] = [yield* ToolContexts.budget(1_000_000), yield* ToolContexts.budget(1_000_000)]
@@ -497,7 +495,7 @@ describe("the filesystem of a tool", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("is needed by a user's tool only when it touches paths, declares the need, or uses the filesystem", () =>
+  it.effect("is required only if the tool touches paths, declares the need, or uses the filesystem", () =>
     Effect.gen(function* () {
       const common = { description: "Tells the time.", value: Value }
       const clock = Tool.make({ ...common, name: "clock", handle: () => Effect.succeed(done) })
@@ -548,7 +546,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("that cannot be opened makes calls that need it fail, until it can be opened", () =>
+  it.effect("makes calls that need it fail for as long as it cannot be opened", () =>
     Effect.gen(function* () {
       const { filesystem } = yield* withFiles({ "who.txt": "at last" })
       let tries = 0
@@ -572,7 +570,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("fails the run if the first filesystem of the prompt cannot be opened", () =>
+  it.effect("makes the run fail if it is the first filesystem of the prompt and cannot be opened", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const sections = [section("files", { filesystem: Effect.fail(error), tools: [idle] })]
@@ -580,7 +578,7 @@ describe("the filesystem of a tool", () => {
     })
   )
 
-  it.effect("provides the services of its section to the tools of that section and of sections without services", () =>
+  it.effect("comes with the services of its section, also for tools of sections without services", () =>
     Effect.gen(function* () {
       const asking = (name: string) => tool(name, () => Effect.map(Weather, (message) => ({ message, value: {} })))
       const [one, two] = [yield* withFiles(), yield* withFiles()]
@@ -603,37 +601,39 @@ describe("the filesystem of a tool", () => {
 })
 
 describe("the context of a tool", () => {
-  it.effect("has the run's prompt, adapter, session, deadline and budget, and the filesystem as the policies show it", () =>
-    Effect.gen(function* () {
-      const { filesystem, fs } = yield* withFiles({ "a.txt": "one" })
-      const seen: Array<ToolContexts.Operations> = []
-      const looking = tool("looking", (call) =>
-        Effect.gen(function* () {
-          const context = yield* ToolContext
-          seen.push(context)
-          assert.strictEqual(Option.getOrUndefined(context.filesystem), call.filesystem)
-          return done
-        })
-      )
-      const budgetTracker = yield* ToolContexts.budget(1000)
-      const sections = [section("files", { filesystem, tools: [looking] })]
-      const { run, session } = yield* start(sections, { budgetTracker, deadline: at(5) })
-      yield* run.call("looking", {})
-      const [context] = seen
-      assert.isTrue(Object.isFrozen(context))
-      assert.isTrue(Object.isFrozen(run.context))
-      assert.strictEqual(context!.session, session)
-      assert.strictEqual(context!.adapter, run.context.adapter)
-      assert.strictEqual(context!.prompt, run.rendered.prompt)
-      assert.strictEqual(Option.getOrUndefined(context!.renderedPrompt), run.rendered)
-      assert.strictEqual(Option.getOrUndefined(context!.budgetTracker), budgetTracker)
-      assert.strictEqual(DateTime.toEpochMillis(Option.getOrThrow(context!.deadline)), 5)
-      assert.strictEqual(Option.getOrUndefined(context!.filesystem), fs)
+  it.effect(
+    "has the prompt, adapter, session, deadline and budget of the run, and the filesystem as the policies restrict it",
+    () =>
+      Effect.gen(function* () {
+        const { filesystem, fs } = yield* withFiles({ "a.txt": "one" })
+        const seen: Array<ToolContexts.Operations> = []
+        const looking = tool("looking", (call) =>
+          Effect.gen(function* () {
+            const context = yield* ToolContext
+            seen.push(context)
+            assert.strictEqual(Option.getOrUndefined(context.filesystem), call.filesystem)
+            return done
+          })
+        )
+        const budgetTracker = yield* ToolContexts.budget(1000)
+        const sections = [section("files", { filesystem, tools: [looking] })]
+        const { run, session } = yield* start(sections, { budgetTracker, deadline: at(5) })
+        yield* run.call("looking", {})
+        const [context] = seen
+        assert.isTrue(Object.isFrozen(context))
+        assert.isTrue(Object.isFrozen(run.context))
+        assert.strictEqual(context!.session, session)
+        assert.strictEqual(context!.adapter, run.context.adapter)
+        assert.strictEqual(context!.prompt, run.rendered.prompt)
+        assert.strictEqual(Option.getOrUndefined(context!.renderedPrompt), run.rendered)
+        assert.strictEqual(Option.getOrUndefined(context!.budgetTracker), budgetTracker)
+        assert.strictEqual(DateTime.toEpochMillis(Option.getOrThrow(context!.deadline)), 5)
+        assert.strictEqual(Option.getOrUndefined(context!.filesystem), fs)
 
-      const policed = yield* start(sections, { policies: Policy.access({ deny: { read: "a.txt" } }) })
-      yield* policed.run.call("looking", {})
-      assert.isFalse(yield* Option.getOrThrow(seen[1]!.filesystem).exists("a.txt"))
-    })
+        const policed = yield* start(sections, { policies: Policy.access({ deny: { read: "a.txt" } }) })
+        yield* policed.run.call("looking", {})
+        assert.isFalse(yield* Option.getOrThrow(seen[1]!.filesystem).exists("a.txt"))
+      })
   )
 
   it.effect("is available to the handler of a user's tool", () =>
@@ -653,7 +653,7 @@ describe("the scripted adapter", () => {
     section("files", { filesystem, tools: seven })
   ])
 
-  it.effect("makes the calls of its list, and returns their results", () =>
+  it.effect("makes the calls of a list, and returns their results", () =>
     Effect.gen(function* () {
       const [session, prompt] = [
         yield* makeSession,

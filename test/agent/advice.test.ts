@@ -45,7 +45,7 @@ const at = { operation: "read", path: "src/main.ts" }
 
 type Tag = ToolFailure["_tag"]
 
-/** One failure of each type; the compiler checks that none is missing. */
+/** One failure of each type; the compiler checks that no type is missing. */
 const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } = {
   NotFound: new E.NotFound(at),
   AlreadyExists: new E.AlreadyExists(at),
@@ -68,7 +68,7 @@ const each: { readonly [T in Tag]: Extract<ToolFailure, { readonly _tag: T }> } 
   SnapshotRestoreError: new SnapshotRestoreError({
     snapshotId: "1",
     reason: "incompatible",
-    detail: "the snapshot was taken of another root"
+    detail: "the snapshot belongs to another root"
   }),
   ArchiveError: new ArchiveError({ entry: "files/a", reason: "corrupt", detail: "its checksum is wrong" }),
   SessionError: new SessionError({
@@ -99,7 +99,7 @@ const parts: { readonly [T in Tag]: readonly [happened: string, advice: string] 
   Unsupported: ["symbolic links", "Complete the task without"],
   Unavailable: ["container has stopped", "tell the user"],
   SnapshotError: ["git is not installed", "install git"],
-  SnapshotRestoreError: ["of another root", "snapshots"],
+  SnapshotRestoreError: ["another root", "snapshots"],
   ArchiveError: ["checksum", "again"],
   SessionError: ["another slice called Plan", "tell the user"],
   Refused: ["It is Sunday.", "Come back tomorrow."]
@@ -119,14 +119,14 @@ describe("the message of a failure", () => {
   }
 
   for (const why of ["permission", "readOnly", "escape", "root", "link", "policy", "busy"] as const) {
-    it.effect(`explains AccessDenied with ${why} in a text of its own`, () =>
+    it.effect(`explains AccessDenied with ${why} in a separate text`, () =>
       Effect.gen(function* () {
         const message = yield* told(new E.AccessDenied({ ...at, why }))
         const marks = {
           permission: "permi",
           readOnly: "read-only",
           escape: "out of the root",
-          root: "below it",
+          root: "below this path",
           link: "link",
           policy: "policy",
           busy: "moment"
@@ -190,7 +190,7 @@ describe("suggestions for a missing path", () => {
       [...message.matchAll(/"([^"]+)"/g)].slice(1).map(([, name]) => name)
     )
 
-  it.effect("begin with the same name elsewhere, at most three", () =>
+  it.effect("begin with at most three paths of the same name in other directories", () =>
     Effect.gen(function* () {
       const found = yield* suggested("app/config.json")
       assert.lengthOf(found, 3)
@@ -199,7 +199,7 @@ describe("suggestions for a missing path", () => {
     })
   )
 
-  it.effect("include names in the same directory that differ by little", () =>
+  it.effect("include similar names in the same directory", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* suggested("src/mian.ts"), ["src/main.ts"])
       assert.deepStrictEqual((yield* suggested("src/menus.ts")).sort(), ["src/menu.ts"])
@@ -207,7 +207,7 @@ describe("suggestions for a missing path", () => {
     })
   )
 
-  it.effect("name the nearest directory when no name is similar", () =>
+  it.effect("name the nearest directory if no name is similar", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* suggested("src/deep/qqqqqqqqq/x"), ["src/deep"])
     })
@@ -240,11 +240,11 @@ describe("the message of a conflict", () => {
     })
   )
 
-  it.effect("says that the file is gone", () =>
+  it.effect("says that the file is missing", () =>
     Effect.map(conflict("x\n", null), (message) => assert.include(message, "no longer exists"))
   )
 
-  it.effect("says that a file exists where none was expected", () =>
+  it.effect("says that a file exists although none was expected", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const failure = new E.Conflict({ ...at, expected: null, actual: "c".repeat(64) })
@@ -254,7 +254,7 @@ describe("the message of a conflict", () => {
     })
   )
 
-  it.effect("names no lines when the session has not read the text", () =>
+  it.effect("names no lines if the session has not read the text", () =>
     Effect.gen(function* () {
       const known = Memory.make()
       known.saw(p("src/main.ts"), "a".repeat(64))
@@ -285,8 +285,8 @@ describe("changedLines", () => {
 
 const tool = (name: string) => [...Tools.seven, ...Tools.extras].find((each) => each.name === name)!
 
-describe("the advice after a failure", () => {
-  it.effect("suggests more context or replace_all when a text occurs twice", () =>
+describe("the advice in a failure", () => {
+  it.effect("suggests more context or replace_all if a text occurs twice", () =>
     Effect.gen(function* () {
       const said = yield* message(tool("edit_file"), { path: "a.txt", old_string: "x", new_string: "y" }, { "a.txt": "x\nx\n" })
       assert.include(said, "replace_all")
@@ -300,7 +300,7 @@ describe("the advice after a failure", () => {
     })
   )
 
-  it.effect("does not suggest a dangling link in place of itself", () =>
+  it.effect("does not suggest the dangling link that the call has named", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       yield* fs.port.links!.make("dangling" as never, "nowhere")
@@ -309,7 +309,7 @@ describe("the advice after a failure", () => {
     }).pipe(withTree({}))
   )
 
-  it.effect("does not suggest to replace or empty the directory onto which a file is moved", () =>
+  it.effect("does not suggest replacing or emptying the directory onto which a file is moved", () =>
     Effect.gen(function* () {
       const tree = { "a.txt": "a\n", src: { "m.ts": "m\n" } }
       assert.notInclude(yield* message(tool("move"), { from: "a.txt", to: "src" }, tree), "overwrite")
@@ -317,7 +317,7 @@ describe("the advice after a failure", () => {
     })
   )
 
-  it.effect("mentions special characters and relative globs when nothing matches because of them", () =>
+  it.effect("mentions special characters and relative globs if nothing matches because of them", () =>
     Effect.gen(function* () {
       const tree = { src: { "m.ts": "function f() {}\n" } }
       assert.include(yield* message(tool("grep"), { pattern: "function f() {}" }, tree), "set literal=true")

@@ -39,7 +39,7 @@ describe("read_file counts lines from 1 and from the end", () => {
     )
   }
 
-  it.effect("in a file that is larger than one read allows", () =>
+  it.effect("for a file that exceeds the limit of a read", () =>
     Effect.gen(function* () {
       const count = 400_000
       const fs = yield* Filesystem
@@ -72,7 +72,7 @@ describe("edit_file leaves no mixed line endings", () => {
 })
 
 describe("advice", () => {
-  it.effect("of edit_file suggests more context or replace_all only if the text occurs twice, and only once", () =>
+  it.effect("of edit_file suggests more context or replace_all once, and only if the text occurs twice", () =>
     Effect.gen(function* () {
       const edit = (path: string, old_string: string) => invoke("edit_file", { path, old_string, new_string: "x" })
       const [absent, twice, empty] = [yield* edit("a", "nowhere"), yield* edit("a", "line 1"), yield* edit("e", "line")]
@@ -92,7 +92,7 @@ describe("the message of rm counts the removed entries", () => {
     ["hollow", "removed hollow with everything in it: 2 directories, 0 files"]
   ]
   for (const [path, expected] of rows) {
-    it.effect(`of ${path}`, () =>
+    it.effect(`for ${path}`, () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* invoke("rm", { path })).message, expected)
       }).pipe(withTree({ empty: {}, one: { a: "x" }, hollow: { inner: {} } }))
@@ -100,7 +100,7 @@ describe("the message of rm counts the removed entries", () => {
   }
 })
 
-it.effect("write answers InvalidPath for an empty path, and NotAFile for the root", () =>
+it.effect("write returns InvalidPath for an empty path, and NotAFile for the root", () =>
   Effect.gen(function* () {
     const fs = yield* Filesystem
     assert.strictEqual((yield* Effect.flip(fs.write("", "x")))._tag, "InvalidPath")

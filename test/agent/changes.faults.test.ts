@@ -38,7 +38,7 @@ const edits = {
 
 const edited: Files = { ...files, "a.txt": "A\n", "d/b.txt": "B\n" }
 
-/** Fails when the tool answers a failure. */
+/** Edits two files, and fails if the tool returns a failure. */
 const editing = (fs: Algebra): Effect.Effect<unknown, unknown> =>
   Effect.gen(function* () {
     const result = (yield* invokeUnknown(editFile, edits, { memory: Memory.make() })) as { readonly success: boolean }
@@ -50,7 +50,7 @@ interface Work {
   readonly becomes: Picture
 }
 
-/** Uses a native removal of trees, as a host does. */
+/** Removes a directory with a native removal of trees, as a host does. */
 const removing = ({ port }: Algebra): Effect.Effect<unknown, unknown> => {
   const perform = Request.extend(port.perform, { RemoveTree: ({ path }) => Effect.asSome(removeTree(port, path)) })
   return removeDirectory(make({ ...port, perform }), p("d"), "fail")
@@ -61,7 +61,7 @@ const everywhere: Record<string, Work> = {
   "edits of several files": { run: editing, becomes: picture(edited) }
 }
 
-/** In memory the removal of a directory has no steps that could fail midway. */
+/** The changes under test. In memory, the removal of a directory has no steps that could fail midway. */
 const works: Readonly<Record<string, Readonly<Record<string, Work>>>> = {
   "in memory": everywhere,
   "on a host": {
@@ -119,7 +119,7 @@ for (const [place, ground, stride] of [
   for (const [name, work] of Object.entries(works[place]!)) {
     describe(`${name} ${place}, when one step`, () => {
       for (const [claim, planned] of ways) {
-        it.live(`${claim}, leave the files all old or all new, with no hidden leftover`, () =>
+        it.live(`${claim}, leave either all files old or all files new, with no hidden leftover`, () =>
           Effect.gen(function* () {
             const path = planned.fault === "hang" ? interruptible : any
             const steps = yield* count(ground, work, path)
@@ -142,10 +142,10 @@ for (const [place, ground, stride] of [
 describe("changes of several files", () => {
   const denied: Effect.Effect<never, Fault> = Effect.fail({ _tag: "AccessDenied", why: "policy" })
 
-  it.live("change nothing when a policy forbids one of the paths", () =>
+  it.live("change nothing if a policy forbids one of the paths", () =>
     Effect.gen(function* () {
       const sound = yield* host(files)
-      // Like decorators of the port, the guard knows only the paths it protects.
+      // The guard knows only paths, as decorators of the port do.
       const guarded = (path: string) =>
         make(
           around(sound.port, (operation, next) => {
@@ -162,7 +162,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("fail and restore the files when another process removes one after the check", () =>
+  it.live("fail and restore the files if another process removes a file after the check", () =>
     Effect.gen(function* () {
       const sound = yield* host(files)
       let isDone = false

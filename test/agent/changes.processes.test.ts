@@ -24,7 +24,7 @@ const plant = (root: string): void => {
   }
 }
 
-/** Returns the files only, and every hidden leftover. */
+/** Returns the files and every hidden leftover, but no other directories. */
 const look = (root: string): Record<string, string> =>
   Object.fromEntries(
     Fs.readdirSync(root, { recursive: true, encoding: "utf8" })
@@ -56,7 +56,7 @@ const recovered = (root: string) =>
   )
 
 describe("changes of several files by several processes", () => {
-  it.live("are all done or all undone after the process is killed, once the next process recovers", () =>
+  it.live("are completed or undone by the next process after their process is killed", () =>
     Effect.gen(function* () {
       const calls = yield* Effect.scoped(
         Effect.flatMap(directory, (root) => {
@@ -95,7 +95,7 @@ describe("changes of several files by several processes", () => {
     })
   )
 
-  it.live("wait for a process that has claimed one of the files, and fail with Conflict when it changed the file", () =>
+  it.live("wait for a process that has claimed one of the files, and fail with Conflict if that process changed the file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* directory

@@ -39,10 +39,9 @@ const occurrences = (text: string, part: string): ReadonlyArray<number> => {
 }
 
 /**
- * Computes the expected result independently. Each text occurs exactly once in the original file, unless the edit
- * replaces all; no two
- * matches overlap. Returns `undefined` when that does not hold. Every character is marked with the edit that replaces
- * it.
+ * Computes the expected result independently. Each text must occur exactly once in the original file, unless the edit
+ * replaces all, and no two matches may overlap; otherwise returns `undefined`. Every character is marked with the edit
+ * that replaces it.
  */
 const modelled = (files: Readonly<Record<string, string>>, edits: ReadonlyArray<Edit>): Record<string, string> | undefined => {
   const out = { ...files }
@@ -115,7 +114,7 @@ for (const [name, ground, times] of [
 ] as ReadonlyArray<readonly [string, Ground, number]>) {
   describe(`random changes of several files in ${name}`, () => {
     it.live.prop(
-      "edits apply to the original text, all of them or none",
+      "apply all edits to the original text, or none",
       [contents, Arbitrary.array(edit, { minLength: 1, maxLength: 4 })],
       ([texts, edits]) =>
         Effect.scoped(
@@ -132,7 +131,7 @@ for (const [name, ground, times] of [
     )
 
     it.live.prop(
-      "files are created, changed, moved and removed as the list of changes requests",
+      "create, change, move and remove files as the list of changes requests",
       [Arbitrary.all([fate, fate, fate, fate, fate, fate])],
       ([fates]) =>
         Effect.scoped(

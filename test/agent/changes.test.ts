@@ -114,7 +114,7 @@ const refused: ReadonlyArray<readonly [claim: string, changes: ReadonlyArray<Fil
 for (const [name, ground] of Object.entries(grounds)) {
   describe(`changes of several files in ${name}`, () => {
     for (const [claim, changes, becomes] of made) {
-      it.live(claim, () =>
+      it.live(`have this effect: ${claim}`, () =>
         Effect.gen(function* () {
           const fs = yield* ground(files)
           const changed = yield* applyChanges(fs, changes)
@@ -155,7 +155,7 @@ for (const [name, ground] of Object.entries(grounds)) {
 describe("changes of several files", () => {
   const both = [to("a.txt", "a\n", "A\n"), to("d/new", null, "n")]
 
-  it.live("need permission to write, and permission to delete only when a file is removed or moved", () =>
+  it.live("need permission to write, and permission to delete only if a file is removed or moved", () =>
     Effect.gen(function* () {
       const permitted = yield* host(files, { allowDelete: false })
       yield* applyChanges(permitted, both)
@@ -187,7 +187,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("use the existing spelling of names on a case-insensitive filesystem", () =>
+  it.live("use the existing case of names on a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const fs = make(yield* InMemory.make({ caseInsensitive: true, tree: { Docs: { "Read.me": "r" }, "A.txt": "a" } }))
       const twice = yield* Effect.flip(applyChanges(fs, [to("a.txt", "a", "b"), to("A.TXT", "a", "c")]))
@@ -217,7 +217,7 @@ describe("changes of several files", () => {
     })
   )
 
-  it.live("create nothing behind a link whose target goes through a missing directory and up again", () =>
+  it.live("create nothing behind a link whose target contains a missing directory and then `..`", () =>
     Effect.gen(function* () {
       const lost = { ...files, lost: link("no/../x") }
       const fs = yield* memory(lost)

@@ -10,7 +10,7 @@ import { isMutation } from "../../src/port/Operation.ts"
 import type { FsPath } from "../../src/model/FsPath.ts"
 import { writeOut } from "../writeOut.ts"
 
-// Own helpers, because those of the other tests take longer to load than this process runs.
+// The helpers of other tests take longer to load than this process runs.
 const p = (path: string): FsPath => path as FsPath
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text)
 const versionOf = (text: string): string => createHash("sha256").update(text).digest("hex")
@@ -42,7 +42,7 @@ export const change = Effect.fnUntraced(function* (root: string, killedAt: numbe
 
 const [, script, root, killedAt] = process.argv
 if (script?.endsWith("changesKilled.ts") === true) {
-  // Saves the compile cache for the next process, because a killed process never does.
+  // Saves the compile cache for the next process, because a killed process does not save it.
   flushCompileCache()
   await Effect.runPromise(Effect.scoped(change(root!, Number(killedAt))))
   writeOut("done")

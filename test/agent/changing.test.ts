@@ -297,7 +297,7 @@ for (const [name, ground] of Object.entries(grounds)) {
       )
     )
 
-    it.live("change nothing when they fail, and answer the reason and advice", () =>
+    it.live("change nothing if they fail, and return the reason and advice", () =>
       Effect.gen(function* () {
         const fs = yield* ground(files)
         const complaints: Array<string> = []
@@ -369,7 +369,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("reaches text beyond line 2,000, in files larger than one write allows", () =>
+  it.live("edits text beyond line 2,000, in files above the limit of a write", () =>
     Effect.gen(function* () {
       const lines = Array.from({ length: 20_000 }, (_, i) => `line ${i}`)
       const fs = yield* memory({ x: lines.join("\n"), y: lines.join("\n") })
@@ -380,7 +380,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("shortens the diff in the message to the budget, and keeps it whole in the value", () =>
+  it.live("shortens the diff in the message to the budget, and returns the whole diff in the value", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ x: "a\n".repeat(5000) })
       const run = call(editFile, { path: "x", old_string: "a", new_string: "b", replace_all: true }, fs)
@@ -392,7 +392,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("bounds the diff in the message and in the value for long lines and for many lines", () =>
+  it.live("limits the diff in the message and in the value for long lines and for many lines", () =>
     Effect.gen(function* () {
       const long = '{"a":1,"b":2},'.repeat(40_000)
       const fs = yield* memory({ long, many: "a\n".repeat(30_000), short: "x\n" })
@@ -417,7 +417,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("records the version that it wrote, and the session forgets files that tools move or remove", () =>
+  it.live("records the version that it writes, while move and rm make the session forget a file", () =>
     Effect.gen(function* () {
       const fs = yield* host({ a: "1\n", b: "1\n" })
       const seen = Memory.make()
@@ -435,7 +435,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("loses no edit when many calls edit the same files at once without versions", () =>
+  it.live("loses no edit if many calls edit the same files at once without versions", () =>
     Effect.gen(function* () {
       const names = Array.from({ length: 4 }, (_, i) => `<${i}>`)
       const fs = yield* host({ a: names.join("\n"), b: names.join("\n") })
@@ -455,7 +455,7 @@ describe("edit_file", () => {
 })
 
 describe("apply_patch", () => {
-  it.live("refuses a patch of more than 250,000 characters, names the bound and changes nothing", () =>
+  it.live("refuses a patch of more than 250,000 characters with the limit, and changes nothing", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ a: "a\n" })
       const patch = (length: number): string => {

@@ -32,7 +32,7 @@ export const every: ReadonlyArray<Step> = [
 
 export const any = /^/
 /**
- * Matches the paths whose operations can be interrupted: all but the hidden claim directory, whose removal is
+ * The paths whose operations can be interrupted: all except the hidden claim directory, whose removal is
  * uninterruptible.
  */
 export const interruptible = /^(?!\.~fsa-exchange-[0-9a-z-]+\.tmp$)/

@@ -52,7 +52,7 @@ const said = (input: unknown) =>
     return message
   })
 
-describe("arguments that do not decode", () => {
+describe("the arguments of a call", () => {
   const cases: ReadonlyArray<readonly [what: string, input: unknown, parts: ReadonlyArray<string>]> = [
     ["a missing parameter", {}, ['"path" is missing']],
     ["a wrong type", { path: 7 }, ['"path" must be a string, and was 7']],
@@ -79,7 +79,7 @@ describe("arguments that do not decode", () => {
     ["nothing", undefined, ['"path" is missing']]
   ]
   for (const [what, input, parts] of cases) {
-    it.effect(`are answered with the mistake and an example for ${what}: ${JSON.stringify(input)}`, () =>
+    it.effect(`that do not decode are answered with the mistake and an example, for ${what}: ${JSON.stringify(input)}`, () =>
       Effect.map(said(input), (message) => {
         for (const part of parts) assert.include(message, part)
         assert.include(message, '{"path":"src/main.ts"}')
@@ -88,7 +88,7 @@ describe("arguments that do not decode", () => {
     )
   }
 
-  it.effect("are not repeated at length in the message", () =>
+  it.effect("that do not decode are not repeated completely in the message if they are long", () =>
     Effect.gen(function* () {
       const long = "x".repeat(1_000_000)
       for (const input of [long, { path: [long] }, { [long]: 1 }, { path: "a", mode: long }, { path: "a", edits: long }]) {
@@ -116,8 +116,8 @@ describe("arguments that do not decode", () => {
   )
 })
 
-describe("dispatch", () => {
-  it.effect("answers a failure when there is no filesystem", () =>
+describe("a call through dispatch", () => {
+  it.effect("fails if there is no filesystem", () =>
     Effect.gen(function* () {
       const { message, success } = yield* invoke(fine, { path: "a" }, { memory: Memory.make() })
       assert.isFalse(success)
@@ -125,7 +125,7 @@ describe("dispatch", () => {
     })
   )
 
-  it.effect("turns a failure into a result without a value, with what happened and what to do", () =>
+  it.effect("returns a failure without a value, whose message says what happened and what to do", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       const failing = probe(() => Effect.fail(refused("It rained.", "Take an umbrella.")))
@@ -133,7 +133,7 @@ describe("dispatch", () => {
     })
   )
 
-  it.effect("applies the limits of agents while a tool runs", () =>
+  it.effect("applies the limits of agents while the tool runs", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       let seen: LimitsShape | undefined
@@ -149,7 +149,7 @@ describe("dispatch", () => {
     })
   )
 
-  it.effect("does not catch the defect of a tool", () =>
+  it.effect("dies with the defect of the tool", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory({}))
       const exit = yield* Effect.exit(
@@ -175,7 +175,7 @@ describe("dispatch", () => {
 })
 
 describe("events", () => {
-  it.effect("are sent once for each call, however the call ends", () =>
+  it.effect("are sent once for each call, even if it fails, dies or is interrupted", () =>
     Effect.gen(function* () {
       const { call, events } = yield* session(yield* memory({}))
       yield* call(fine, { path: "/a/./b", mode: "append" }, "1")
@@ -217,7 +217,7 @@ describe("events", () => {
     })
   )
 
-  it.effect("hold the mode of a write, also when the tool chose it", () =>
+  it.effect("contain the mode of a write, even if the tool chose the mode", () =>
     Effect.gen(function* () {
       const { call, events } = yield* session(yield* memory({ a: "1" }))
       yield* call(writeFile, { path: "b", content: "2" })
@@ -229,7 +229,7 @@ describe("events", () => {
     })
   )
 
-  it.effect("hold the size of a content above 1,000 characters, and not the content", () =>
+  it.effect("contain the size of a content above 1,000 characters instead of the content", () =>
     Effect.gen(function* () {
       const long = "c".repeat(1001)
       const { call, events } = yield* session(yield* memory({ "a.txt": long }))
@@ -245,7 +245,7 @@ describe("events", () => {
     })
   )
 
-  it.effect("are sent for a call without a filesystem too", () =>
+  it.effect("are sent even for a call without a filesystem", () =>
     Effect.gen(function* () {
       const events: Array<ToolInvoked> = []
       yield* invokeUnknown(fine, { path: "a" }, { memory: Memory.make() }).pipe(

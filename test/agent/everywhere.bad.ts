@@ -27,7 +27,7 @@ const withPath: Readonly<Record<string, object>> = {
   "four/delete_file": {}
 }
 
-/** For these tools an absent path means the root. */
+/** The tools for which an absent path means the root. */
 const ofRoot = new Set(["ls", "glob", "grep", "stat", "tree", "four/list_directory"])
 
 const everyPath = (path: string, message: RegExp) =>
@@ -55,7 +55,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a budget counts in the unit of the caller's measure",
+    name: "a budget counts in the unit that the caller chooses",
     tree: { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" },
     settings: { budget: 4, measure: (text) => text.split("\n").length },
     calls: [
@@ -99,7 +99,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a blank path means the root where the path is optional, and is refused elsewhere",
+    name: "a blank path means the root if the path is optional, and is refused otherwise",
     tree: files,
     calls: Object.entries(withPath).map(([tool, more]) =>
       ofRoot.has(tool) ? ok(tool, { ...more, path: "  " }, /./) : fails(tool, { ...more, path: "  " }, blank)
@@ -124,7 +124,7 @@ export const bad: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "snapshot tools fail where no snapshots are kept",
+    name: "snapshot tools fail if no snapshots are kept",
     tree: files,
     calls: [
       fails("snapshot", {}, /^Snapshots are not available\. /),

@@ -95,7 +95,7 @@ const ofWriting: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "x", "d/b.txt": "y", "d/new.txt": "z" }
   },
   {
-    name: "write_file with if_match writes only at the given version",
+    name: "write_file with if_match writes only if the file has the given version",
     tree: work,
     calls: [
       ok("write_file", { path: "a.txt", content: "1", mode: "overwrite", if_match: v(text) }, /^wrote a\.txt/, {
@@ -182,7 +182,7 @@ const ofConflicts: ReadonlyArray<Row> = [
       fails(
         "edit_file",
         { path: "a", old_string: "1", new_string: "one", if_match: v("1\n2\n3\n4\n") },
-        `"a" has changed since it was read: its current version is ${v("1\n2\nthree\n4\n")}; line 3 changed. Read it again with read_file, then make the changes that are still needed.`
+        `"a" has changed since it was read: its current version is ${v("1\n2\nthree\n4\n")}; line 3 changed. Read the file again with read_file, then make the changes that are still needed.`
       )
     ],
     left: { a: "1\n2\nthree\n4\n" }
@@ -282,7 +282,7 @@ const ofEditing: ReadonlyArray<Row> = [
     left: { ...work, "a.txt": "three\ntwo\none\ntwo\n", "d/b.txt": "B\n" }
   },
   {
-    name: "edit_file changes nothing when an edit does not match, matches twice, or overlaps another",
+    name: "edit_file changes nothing when an edit does not match, matches twice, or overlaps another edit",
     tree: work,
     calls: [
       fails(

@@ -57,7 +57,7 @@ export const four: ReadonlyArray<Row> = [
     name: "list_directory is empty for a missing directory, and fails for a file and outside of the root",
     tree: { ...files, none: directory },
     calls: [
-      ok("four/list_directory", { path: "gone" }, "gone does not exist yet: it is empty", {
+      ok("four/list_directory", { path: "gone" }, "gone does not exist yet, so it has no entries", {
         path: "gone",
         directories: [],
         files: []
@@ -70,7 +70,7 @@ export const four: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file answers a whole file as text, or as base64 when it is binary",
+    name: "read_file returns a whole file as text, or as base64 if it is binary",
     tree: files,
     calls: [
       ok(
@@ -111,7 +111,7 @@ export const four: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "write_file answers its normalised parameters, and creates missing files in every mode",
+    name: "write_file returns its normalised parameters, and creates missing files in every mode",
     tree: files,
     calls: [
       ok(
@@ -150,7 +150,7 @@ export const four: ReadonlyArray<Row> = [
     left: { ...files, "n/a.txt": "😀\n", o: "x", p: "xy", b: new Uint8Array([0, 255, 1]) }
   },
   {
-    name: "write_file under strict overwrites and appends only to existing files",
+    name: "write_file with strict overwrites and appends to existing files only",
     tree: { a: "1" },
     settings: { strict: true },
     calls: [
@@ -161,7 +161,7 @@ export const four: ReadonlyArray<Row> = [
     left: { a: "12" }
   },
   {
-    name: "write_file with if_version writes only at the given version",
+    name: "write_file with if_version writes only if the file has the given version",
     tree: { a: "1" },
     calls: [
       ok("four/write_file", { path: "a", content: "2", mode: "overwrite", if_version: short("1") }, /^Wrote a/, {
@@ -233,7 +233,10 @@ export const four: ReadonlyArray<Row> = [
       ok("four/delete_file", { path: ".hidden" }, "Deleted .hidden: 1 file", { path: ".hidden", deleted: 1 }),
       ok("four/delete_file", { path: "out" }, "Deleted out: 1 file", { deleted: 1 }),
       fails("four/delete_file", { path: "d" }, /^There is no file or directory "d"\. /),
-      ok("four/delete_file", { path: "d", allow_missing: true }, "d did not exist: nothing deleted", { path: "d", deleted: 0 }),
+      ok("four/delete_file", { path: "d", allow_missing: true }, "d did not exist, so nothing was deleted", {
+        path: "d",
+        deleted: 0
+      }),
       fails("four/delete_file", { path: "." }, /^The root cannot be removed/),
       fails("four/delete_file", { path: "" }, /^The argument path is invalid: it must not be blank\. /),
       fails("four/delete_file", { path: "d/../../x" }, /is not a valid path/)

@@ -70,7 +70,7 @@ const listing: ReadonlyArray<Row> = [
     calls: [ok("ls", { path: null }, "the root is empty", { path: ".", entries: [] })]
   },
   {
-    name: "ls continues after a name, whether the name exists or not",
+    name: "ls continues after a name, even if the name does not exist",
     tree: { a: "1", b: "2", c: "3" },
     calls: [
       ok("ls", { after: "a" }, "b (1 byte)\nc (1 byte)\n0 directories, 3 files", { truncated: false }),
@@ -97,7 +97,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "tree shows the upper levels, counts hidden entries, and names ignored ones",
+    name: "tree shows the upper levels, counts hidden entries, and names ignored entries",
     tree: project,
     calls: [
       ok(
@@ -156,7 +156,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "stat answers kind, size, version and whether the path is a link",
+    name: "stat returns kind, size, version and whether the path is a link",
     tree: project,
     calls: [
       ok("stat", { path: "readme.md" }, /^readme\.md: file\nsize 15 bytes\nmodified <time>\n/, {
@@ -178,7 +178,7 @@ const listing: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "a dangling link is not suggested in place of itself",
+    name: "the advice for a dangling link does not suggest the link itself",
     tree: project,
     calls: [
       fails("stat", { path: "nowhere" }, /^There is no file or directory "nowhere"\. (?!Did you mean "nowhere"\?)/),
@@ -231,7 +231,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file answers at most 2,000 lines, and its hint leads to the end",
+    name: "read_file returns at most 2,000 lines, and its hints lead to the end of the file",
     tree: long,
     calls: [
       ok("read_file", { path: "long.txt", limit: 1e15 }, /\n2000 \| x\nlines 1-2000 of 2500; continue with offset=2000$/, {
@@ -297,7 +297,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file keeps a byte order mark, and decodes UTF-16 with one",
+    name: "read_file keeps a byte order mark, and decodes UTF-16 that begins with it",
     tree: encodings,
     calls: [
       ok("read_file", { path: "bom.txt" }, "   1 | \ufeffone\n   2 | two\nlines 1-2 of 2", { content: "\ufeffone\ntwo" }),
@@ -314,7 +314,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file refuses a binary file with its size and type, and answers its bytes as base64 on request",
+    name: "read_file refuses a binary file with its size and type, and returns its bytes as base64 on request",
     tree: encodings,
     calls: [
       fails("read_file", { path: "null.bin" }, /binary.*unknown type, 3 bytes\. .*encoding="base64"/),
@@ -358,7 +358,7 @@ const reading: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "read_file reads files with Unicode names, with blanks, and hidden ones",
+    name: "read_file reads hidden files, and files with Unicode or blanks in their names",
     tree: project,
     calls: [
       ok("read_file", { path: "é日.txt" }, "   1 | héllo\nlines 1-1 of 1", { path: "é日.txt" }),

@@ -21,7 +21,7 @@ const unified = (...lines: ReadonlyArray<string>) => ({ patch: `${lines.join("\n
 
 const ported = main.replace("80", "8080")
 
-/** Every mistake of a patch; none of them changes a file. */
+/** Calls with each kind of mistake in a patch, none of which changes a file. */
 const refused: ReadonlyArray<readonly [args: unknown, message: RegExp]> = [
   [{ patch: "" }, /^The patch is empty\. /],
   [{ patch: "  \n" }, /^The patch is empty\. /],

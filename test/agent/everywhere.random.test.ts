@@ -10,7 +10,10 @@ import { type Call, run } from "./everywhereRun.ts"
 
 const isSoak = process.env["FS_ALGEBRA_SOAK"] === "1"
 const runs = isSoak ? 2000 : 60
-/** The programs use names that differ in case, so case-insensitive filesystems are left out. */
+/**
+ * The filesystems to compare with memory. Case-insensitive filesystems are omitted, because the programs use names that
+ * differ in case.
+ */
 const others = isSoak ? grounds.filter((ground) => ground !== memory && ground.caseless !== true) : [host, anOverlay]
 
 const oneOf = <const A>(values: ReadonlyArray<A>): Arbitrary.Arbitrary<A> =>

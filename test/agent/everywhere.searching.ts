@@ -6,7 +6,7 @@ import { encodings, project } from "./everywhere.trees.ts"
 const many: Files = Object.fromEntries(Array.from({ length: 30 }, (_, i) => [`f${String(i).padStart(2, "0")}.txt`, "needle\n"]))
 export const searching: ReadonlyArray<Row> = [
   {
-    name: "glob matches names at any depth, includes hidden files, and skips ignored ones",
+    name: "glob matches names at any depth, includes hidden files, and skips ignored files",
     tree: project,
     calls: [
       ok("glob", { pattern: "*.ts" }, "dir/inner/deep.ts (22 bytes)\ndir/x.ts (42 bytes)\n2 matches; skipped: 2 ignored", {
@@ -36,7 +36,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "glob answers by pages, each strictly after the previous one",
+    name: "glob returns pages, each strictly after the previous page",
     tree: many,
     calls: [
       ok(
@@ -67,7 +67,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep answers lines by file, and counts skipped files",
+    name: "grep returns lines grouped by file, and counts skipped files",
     tree: project,
     calls: [
       ok(
@@ -99,7 +99,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep answers files or counts in the other modes",
+    name: "grep returns files or counts in the modes files and count",
     tree: { a: "x\ny\nx x\n", b: "x\n", c: "y\n" },
     calls: [
       ok("grep", { pattern: "x", mode: "files" }, "a\nb\n3 matches in 2 files", {
@@ -164,7 +164,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "grep skips and counts binary files: those with a NUL and those that are not valid text",
+    name: "grep skips and counts binary files, with a NUL or with invalid text",
     tree: { "bad.txt": new Uint8Array([0x78, 0x0a, 0xff]), "null.bin": new Uint8Array([0x78, 0x00]), "t.txt": "x\n" },
     calls: [ok("grep", { pattern: "x" }, "t.txt\n   1 | x\n1 match in 1 file; skipped: 2 binary", { skipped: { binary: 2 } })]
   },
@@ -209,7 +209,7 @@ export const searching: ReadonlyArray<Row> = [
     ]
   },
   {
-    name: "ignore files of every level apply, and deeper ones can negate",
+    name: "ignore files apply at every level, and a deeper file can negate patterns above it",
     tree: {
       ".gitignore": "*.log\n/top\n",
       "d/.gitignore": "!keep.log\nlocal\n",

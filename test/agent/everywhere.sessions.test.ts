@@ -26,7 +26,7 @@ const inMemoryOfSession: Ground = {
 
 describe(`the tools on ${inMemoryOfSession.name}`, () => {
   for (const [name, rows] of Object.entries(tables)) {
-    it.live(`give the expected answers: ${name}`, () =>
+    it.live(`give the expected results: ${name}`, () =>
       Effect.forEach(
         rows,
         (row) =>
@@ -64,7 +64,7 @@ const leavesEmpty: ReadonlySet<string> = new Set([
 
 describe(`the tools on ${inDirectoryOfSession.name}`, () => {
   for (const [name, rows] of Object.entries(tables)) {
-    it.live(`answer as in memory: ${name}`, () =>
+    it.live(`give the same results as in memory: ${name}`, () =>
       Effect.gen(function* () {
         for (const { cases: _, ...row } of rows) {
           if (leavesEmpty.has(row.name)) continue

@@ -20,7 +20,7 @@ const changes = [
   ok("rm", { path: "d" }, /^removed d/)
 ]
 
-/** a.txt +2 -1, b.txt -1, crlf.txt -2, ew.txt +1. */
+/** The changed lines: a.txt +2 -1, b.txt -1, crlf.txt -2, ew.txt +1. */
 const changed = [
   { path: "a.txt", change: "modified" },
   { path: "d", change: "removed" },

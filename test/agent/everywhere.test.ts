@@ -12,7 +12,7 @@ import { directory } from "./changing.ts"
 import { call } from "./looking.ts"
 
 for (const [name, rows] of Object.entries(tables)) {
-  describe(`the same answers on every filesystem: ${name}`, () => {
+  describe(`every filesystem gives the same results: ${name}`, () => {
     rows.forEach((row, index) => {
       it.live(row.name, () => holds(row, index))
     })
@@ -34,7 +34,7 @@ describe("every tool without a filesystem", () => {
   for (const [name, tool] of Object.entries(tools)) {
     const parameters = Object.keys(tool.parameters.fields as object)
 
-    it.effect(`${name} answers that no filesystem is available`, () =>
+    it.effect(`${name} reports that no filesystem is available`, () =>
       Effect.forEach(tool.examples, (example) => refuses(name, example, "No filesystem available."), { discard: true })
     )
 
@@ -69,12 +69,12 @@ describe("every tool without a filesystem", () => {
 })
 
 describe("the advice of read_file for an entry that is neither a file nor a directory", () => {
-  it.live("is to leave the entry alone", () =>
+  it.live("is to ignore the entry", () =>
     Effect.gen(function* () {
       const root = yield* directory
       execFileSync("mkfifo", [join(root, "pipe")])
       const { message } = yield* Effect.provide(call(tools["read_file"]!, { path: "pipe" }), PosixHost.layer({ root }))
-      assert.include(message, "Leave it alone")
+      assert.include(message, "Leave this entry alone")
       assert.notInclude(message, "List")
     })
   )

@@ -74,7 +74,7 @@ const archives = needs("snapshot tools on a host", () => has("git"), "apt-get in
 
 export const memory: Ground = { name: "memory", make: memoryOf }
 export const host: Ground = { name: "a host", make: hostOf, ...archives }
-/** The lower filesystem is read-only, so that a write to it by mistake fails. */
+/** An overlay whose lower filesystem is read-only, so that an accidental write to it fails. */
 export const anOverlay: Ground = {
   name: "an overlay on a host",
   make: (files) => Effect.map(Effect.all([memoryOf({}), hostOf(files)]), ([upper, lower]) => overlay(upper)(readOnly(lower)))
@@ -117,7 +117,7 @@ const containers: ReadonlyArray<Ground> =
         { name: "a directory shared with a container", make: sharedOf, ...archives }
       ]
 
-/** The filesystems under test; the first is the one the others are compared with. */
+/** The filesystems under test. All others are compared with the first. */
 export const grounds: ReadonlyArray<Ground> = [
   memory,
   host,
@@ -153,8 +153,8 @@ const suits = (ground: Ground, { cases, few }: Row): boolean =>
   (ground.caseless !== true || cases !== true) && (few !== true || ground === memory || ground === host || ground === anOverlay)
 
 /**
- * Tests whether a row runs on a filesystem: always in memory and on a host, else a share of the rows, because the laws hold
- * everywhere too. Each call in a container starts processes. The soak runs every row everywhere.
+ * Tests whether a row runs on a filesystem. Memory and hosts run every row. Other filesystems run a share of the rows,
+ * because each call in a container starts processes. The soak runs every row everywhere.
  */
 const isDue = (ground: Ground, number: number): boolean => {
   if (isSoak || ground === memory || ground === host) return true

@@ -32,7 +32,7 @@ export interface Call {
   readonly message: string | RegExp
   /** The relevant part of the value; lists must have the same length. */
   readonly value?: unknown
-  /** The call is made by another session, which has read nothing. */
+  /** Present if another session, which has read nothing, makes the call. */
   readonly by?: "another"
 }
 
@@ -40,12 +40,15 @@ export interface Row {
   readonly name: string
   readonly tree: Files
   readonly calls: ReadonlyArray<Call>
-  /** @default the tree as it was */
+  /** The files after the calls. @default the initial tree */
   readonly left?: Files
   readonly settings?: Partial<ToolSettingsShape>
   /** True if the row needs names that differ only in case. */
   readonly cases?: true
-  /** True if the slow row runs only on memory, a host and an overlay; the others keep snapshots as the overlay does. */
+  /**
+   * True if the row is slow and runs only on memory, a host and an overlay. The others keep snapshots as the overlay
+   * does.
+   */
   readonly few?: true
   /** True if snapshots are provided. */
   readonly snapshots?: true
@@ -104,8 +107,7 @@ const eachText = (value: unknown, f: (text: string) => string): unknown =>
         : value
 
 /**
- * Replaces what differs between runs by placeholders: instants by a name, and snapshot ids by the order in which they
- * occur.
+ * Replaces the values that differ between runs: instants by a name, and snapshot ids by the order in which they occur.
  */
 const settled = (answers: ReadonlyArray<Answer>): ReadonlyArray<Answer> => {
   const ids = [...new Set(JSON.stringify(answers).match(uuid) ?? [])]
@@ -158,7 +160,7 @@ export const run = (
     })
   )
 
-/** Returns the first place where the value differs from the expectation, with the value there. */
+/** Returns the first difference between the value and the expectation, as its path and the value there. */
 const unlike = (value: unknown, expected: unknown, place = "value"): string | undefined => {
   if (expected instanceof RegExp) {
     return typeof value === "string" && expected.test(value)

@@ -9,12 +9,12 @@ import { snapshots } from "./everywhere.snapshots.ts"
 import type { Row } from "./everywhereRun.ts"
 
 export const tables: Readonly<Record<string, ReadonlyArray<Row>>> = {
-  looking,
-  searching,
-  editing,
-  changing,
-  patching,
-  four,
-  snapshots,
-  bad
+  "tools that list and read": looking,
+  searches: searching,
+  "writes and edits": editing,
+  "tools that move and remove": changing,
+  patches: patching,
+  "the four tools": four,
+  "snapshot tools": snapshots,
+  "settings and invalid input": bad
 }

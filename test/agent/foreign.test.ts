@@ -40,14 +40,14 @@ const answering = (name: string) =>
   })
 
 describe("a missing service", () => {
-  it.effect("fails only the call, not the run, and the failure names the tool and the service", () =>
+  it.effect("makes the call fail, but not the run, with the names of the tool and the service", () =>
     Effect.gen(function* () {
       const { events, run } = yield* start([section("untyped", { tools: [untyped, answering("other")] })])
       const result = yield* run.call("asking", {})
       assert.isFalse(result.success)
       assert.strictEqual(
         result.message,
-        'asking could not run: the service "test/Weather" is not provided. Go on without it and tell the user.'
+        'asking could not run: the service "test/Weather" is not provided. Go on without this tool, and tell the user.'
       )
       assert.strictEqual((yield* run.call("other", {})).message, "other")
       assert.deepStrictEqual(
@@ -60,7 +60,7 @@ describe("a missing service", () => {
     })
   )
 
-  it.effect("that its section could not open fails only the call", () =>
+  it.effect("that its section could not open makes only the call fail", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: "", detail: "broken", code: "EIO" })
       const { run } = yield* start([section("broken", { services: Effect.fail(error), tools: [untyped] })])
@@ -68,7 +68,7 @@ describe("a missing service", () => {
     })
   )
 
-  it.live("is answered as a tool error over MCP too", () =>
+  it.live("is reported as a tool error over MCP", () =>
     Effect.gen(function* () {
       const fs = Layer.succeed(Filesystem, yield* memory({}))
       const client = yield* overPipe(McpServer.runStdio({ extra: [untyped] }).pipe(Effect.provide(fs)))
@@ -78,7 +78,7 @@ describe("a missing service", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("becomes a failure of the call, while other defects stay defects", () =>
+  it.effect("makes the call fail, whereas other defects make the call die", () =>
     Effect.gen(function* () {
       const dying = Tool.make({ name: "dying", description: "Dies.", value: Value, handle: () => Effect.die(new Error("bug")) })
       const { run } = yield* start([section("dying", { tools: [dying] })])
@@ -114,7 +114,7 @@ describe("a tool named like a member of Object.prototype", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("does not exist unless it is defined", () =>
+  it.effect("is unknown unless it is defined", () =>
     Effect.gen(function* () {
       const { run } = yield* start([section("kit", { tools: [answering("one")] })])
       for (const name of ["constructor", "__proto__", "toString", "hasOwnProperty"]) {
@@ -129,7 +129,7 @@ describe("a tool named like a member of Object.prototype", () => {
 describe("a tool definition from another package", () => {
   const foreign = (name: string) => ({ ...answering("one"), name })
 
-  it.effect("is refused when its name is invalid", () =>
+  it.effect("is refused if its name is invalid", () =>
     Effect.gen(function* () {
       for (const name of ["__proto__", "a b", "", "Upper", "line\nbreak", "x".repeat(65)]) {
         const sections = [Section.make({ key: "kit", title: "Kit", template: "", tools: [foreign(name)] })]
@@ -140,7 +140,7 @@ describe("a tool definition from another package", () => {
     })
   )
 
-  it.effect("answers with a message if its handler fails with an unknown type of error", () =>
+  it.effect("returns a failure with a message if its handler fails with an unknown type of error", () =>
     Effect.gen(function* () {
       const failing = (failure: unknown) =>
         Tool.make({

@@ -42,13 +42,13 @@ describe("glob", () => {
     [{ pattern: " /work/src/*.js ", path: null }, "src/c.js (0 bytes)\n1 match; skipped: 2 ignored"],
     [{ pattern: "e.ts", include_ignored: true }, "dist/e.ts (0 bytes)\n1 match"],
     [{ pattern: "e.ts" }, "0 matches; skipped: 2 ignored; include_ignored=true searches ignored files too"]
-  ] as const)("lists the matches of %j", ([input, expected]) =>
+  ] as const)("lists the expected matches for %j", ([input, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(glob, input, tree).pipe(withSettings({ mountPoint: "/work/" })), expected)
     })
   )
 
-  it.effect("answers paths, sizes and skipped counts in its value", () =>
+  it.effect("returns paths, sizes and skipped counts in its value", () =>
     Effect.gen(function* () {
       const { value } = yield* call(glob, { pattern: "src/*" })
       assert.deepStrictEqual(value, {
@@ -83,7 +83,7 @@ describe("glob", () => {
     { maxLength: 12 }
   )
   it.effect.prop(
-    "lists every file once, in order, when the hints are followed",
+    "lists every file once and in order when its hints are followed",
     [names, int(1, 5), int(1, 120)],
     ([names, maxMatches, budget]) =>
       Effect.gen(function* () {
@@ -154,13 +154,13 @@ describe("grep", () => {
     ],
     [{ pattern: "1\nlet", path: "a.ts", multiline: true }, "a.ts\n   1 | const x = 1\n1 match in 1 file"],
     [{ pattern: "const", path: "dist", include_ignored: true }, "dist/e.ts\n   1 | const\n1 match in 1 file"]
-  ] as const)("shows the matches of %j", ([input, expected]) =>
+  ] as const)("shows the expected matches for %j", ([input, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(grep, input, tree).pipe(withSettings({ mountPoint: "/work" })), expected)
     })
   )
 
-  it.effect("answers lines, columns, context and counts in its value", () =>
+  it.effect("returns lines, columns, context and counts in its value", () =>
     Effect.gen(function* () {
       const { value } = yield* call(grep, { pattern: "y$|Const", context: 1, glob: "*.ts" })
       assert.deepStrictEqual(value, {
@@ -185,7 +185,7 @@ describe("grep", () => {
     }).pipe(withTree(tree))
   )
 
-  it.effect("answers the part of a long line that holds the match", () =>
+  it.effect("returns the part of a long line that contains the match", () =>
     Effect.gen(function* () {
       const { message, value } = yield* call(grep, { pattern: "needle" })
       const [match] = value.matches
@@ -213,14 +213,14 @@ describe("grep", () => {
     }).pipe(withTree(tree))
   )
 
-  it.effect("answers at most 1,000 matches, however many are requested", () =>
+  it.effect("returns at most 1,000 matches, however many are requested", () =>
     Effect.gen(function* () {
       const { value } = yield* call(grep, { pattern: "x", max_matches: 1e12 })
       assert.deepStrictEqual([value.matches.length, value.next], [1000, "1000:a"])
     }).pipe(withTree({ a: "x\n".repeat(1500) }))
   )
 
-  it.effect("counts all matches of a file, also when they exceed a page of the search", () =>
+  it.effect("counts all matches of a file, even if they exceed one page of the search", () =>
     Effect.gen(function* () {
       const { value } = yield* call(grep, { pattern: "x", mode: "count" })
       assert.deepStrictEqual(value.files, [
@@ -253,7 +253,7 @@ describe("grep", () => {
     )
 
   it.effect.prop(
-    "lists every match once, in order, when the hints are followed, with the same matches in messages and values",
+    "lists every match once and in order when its hints are followed, equally in messages and values",
     [files, int(1, 6), int(1, 300), int(0, 2)],
     ([files, maxMatches, budget, context]) =>
       Effect.gen(function* () {
@@ -279,7 +279,7 @@ describe("grep", () => {
   )
 
   it.effect.prop(
-    "counts every file once and completely when the hints are followed",
+    "counts every file once and completely when its hints are followed",
     [files, int(1, 3), int(1, 200), Arbitrary.schema(Schema.Literals(["files", "count"]))],
     ([files, maxMatches, budget, mode]) =>
       Effect.gen(function* () {
@@ -296,7 +296,7 @@ describe("grep", () => {
   )
 })
 
-describe("pages", () => {
+describe("the pages of a result", () => {
   const counted = (found: ReadonlyArray<Result>, count: (value: Result["value"]) => number) =>
     found.reduce((sum, { value }) => sum + count(value), 0)
   const tree = Object.fromEntries(
@@ -312,7 +312,7 @@ describe("pages", () => {
     [grep, { pattern: "x", mode: "files" }],
     [grep, { pattern: "x", mode: "count" }],
     [glob, { pattern: "*.a" }]
-  ] as const)("of a result that the budget cuts count each skipped file once", ([definition, input]) =>
+  ] as const)("that is cut to the budget count each skipped file once", ([definition, input]) =>
     Effect.gen(function* () {
       const found = yield* pages(definition, input)
       assert.isAbove(found.length, 1)
@@ -351,13 +351,13 @@ describe("tree", () => {
       ".gitignore\nREADME.md\nlink (link)\nnode_modules/ (1 entry)\nsrc/ (3 entries)\n2 directories, 2 files, 1 other"
     ],
     [{ max_entries: 2 }, ".gitignore\nREADME.md\n... 2 more\n0 directories, 2 files; ignored: node_modules"]
-  ] as const)("outlines the tree for %j", ([input, expected]) =>
+  ] as const)("shows the expected outline for %j", ([input, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(outline, input, tree), expected)
     })
   )
 
-  it.effect("answers the entries and the number of hidden entries in its value", () =>
+  it.effect("returns the entries and the number of hidden entries in its value", () =>
     Effect.gen(function* () {
       const { value } = yield* call(outline, { path: "src", depth: 1 })
       assert.deepStrictEqual(value, {
@@ -390,7 +390,7 @@ describe("tree", () => {
     (parts) => parts.join("/")
   )
   it.effect.prop(
-    "counts every entry of a directory in its outline, either as shown or as hidden",
+    "counts every entry of a directory, whether the outline shows or hides the entry",
     [Arbitrary.array(path, { maxLength: 8 }), int(1, 4), int(1, 9), int(40, 200)],
     ([paths, depth, maxEntries, budget]) => {
       const files = paths.filter((path) => !paths.some((other) => other.startsWith(`${path}/`)))

@@ -20,7 +20,7 @@ const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest(
 const seven = "a\nb\nc\nd\ne\nf\ng\n"
 
 describe("read_file", () => {
-  it.effect("shows numbered lines, their position in the file, and where to continue", () =>
+  it.effect("shows numbered lines, their range, the total, and the next offset", () =>
     Effect.gen(function* () {
       const result = yield* call(readFile, { path: "a.txt", offset: 2, limit: 3 })
       assert.strictEqual(result.message, "   3 | c\n   4 | d\n   5 | e\nlines 3-5 of 7; continue with offset=5")
@@ -41,9 +41,9 @@ describe("read_file", () => {
   )
 
   it.effect.each([
-    ["names no next page on the last one", { path: "a.txt", offset: 5 }, "   6 | f\n   7 | g\nlines 6-7 of 7"],
+    ["names no next page on the last page", { path: "a.txt", offset: 5 }, "   6 | f\n   7 | g\nlines 6-7 of 7"],
     [
-      "returns no lines past the end, but the total",
+      "returns no lines past the end, only the total",
       { path: "a.txt", offset: 7 },
       "there are no lines from offset 7: a.txt has 7 lines"
     ],
@@ -103,14 +103,14 @@ describe("read_file", () => {
     }).pipe(withTree({ a: "x" }))
   )
 
-  it.effect("treats a mount point as the root", () =>
+  it.effect("accepts the mount point as the name of the root", () =>
     Effect.gen(function* () {
       const { value } = yield* call(readFile, { path: "/workspace/d/a.txt" })
       assert.strictEqual(value.path, "d/a.txt")
     }).pipe(withSettings({ mountPoint: "/workspace" }), withTree({ d: { "a.txt": "x" } }))
   )
 
-  it.effect("remembers the version and the whole text of a file it read", () =>
+  it.effect("remembers the version and the whole text of a file that it read", () =>
     Effect.gen(function* () {
       const session = memory()
       const path = FsPath.parse("d/a") as FsPath.FsPath
@@ -143,10 +143,7 @@ describe("read_file", () => {
   )
   const text = Arbitrary.map(Arbitrary.array(piece, { maxLength: 30 }), (parts) => parts.join(""))
 
-  /**
-   * Tests whether a line of a page stands for a line of the file: it equals the line, or is its beginning with the
-   * full length.
-   */
+  /** Tests whether a line of a page shows a line of the file: completely, or as a prefix with the full length. */
   const standsFor = (shown: string, line: string): boolean => {
     if (shown === line) return true
     const cut = /^([^]*) \[cut: characters 1-(\d+) of (\d+)\]$/.exec(shown)
@@ -201,14 +198,14 @@ describe("read_file", () => {
   }
 
   it.effect.prop(
-    "shows every line once when the hints of the message are followed, for any text, limit and budget",
+    "shows every line once when the hints in its messages are followed, for any text, limit and budget",
     [text, int(1, 9), Arbitrary.schema(Schema.Literals([1, 30, 100, 300, 5000]))],
     ([text, limit, budget]) => reading(text, limit, fromMessage).pipe(withSettings({ budget }), withTree({ a: text })),
     { arbitrary: { runs: 150 } }
   )
 
   it.effect.prop(
-    "shows every line once when `next` of the value is followed, with a budget in tokens",
+    "shows every line once when `next` in its values is followed, with a budget in tokens",
     [text, int(1, 9), int(1, 60)],
     ([text, limit, budget]) =>
       reading(text, limit, ({ value }) => value.next).pipe(
@@ -261,7 +258,7 @@ describe("read_file", () => {
     }).pipe(withTree({ a: bytes }))
   )
 
-  it.effect("reads a text that is larger than one read allows, page by page", () =>
+  it.effect("reads a text above the limit of a read, page by page", () =>
     Effect.gen(function* () {
       const session = memory()
       const { message, value } = yield* call(readFile, { path: "a", offset: 999, limit: 2 }, session)
@@ -300,7 +297,7 @@ describe("read_file", () => {
   )
 
   it.effect.prop(
-    "returns base64 windows that, joined, equal the file when the hints are followed",
+    "returns base64 windows that, joined, equal the file",
     [int(0, 100), int(1, 70), int(1, 120)],
     ([size, limit, budget]) =>
       Effect.gen(function* () {
@@ -328,7 +325,7 @@ describe("read_file", () => {
     Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==", "base64")
   )
 
-  it.effect("returns an image as an image", () =>
+  it.effect("returns an image as image content", () =>
     Effect.gen(function* () {
       const session = memory()
       const result = yield* call(readFile, { path: "p" }, session)
@@ -340,7 +337,7 @@ describe("read_file", () => {
     }).pipe(withTree({ p: png }))
   )
 
-  it.effect("refuses an image over 5 MiB, and returns a part of an image as bytes only", () =>
+  it.effect("refuses an image over 5 MiB, and returns a range of an image only as bytes", () =>
     Effect.gen(function* () {
       const large = yield* call(readFile, { path: "large" })
       assert.isFalse(large.success)
@@ -352,7 +349,7 @@ describe("read_file", () => {
     }).pipe(withTree({ large: Buffer.concat([png.subarray(0, 8), new Uint8Array(6 * 1024 * 1024)]), p: png, text: "x" }))
   )
 
-  it.effect.each([["missing"], ["d"], ["a/b"], ["../up"]])("fails for %s with a message and without a value", ([path]) =>
+  it.effect.each([["missing"], ["d"], ["a/b"], ["../up"]])("returns a failure without a value for %s", ([path]) =>
     Effect.gen(function* () {
       const result = yield* call(readFile, { path })
       assert.isFalse(result.success)
@@ -364,7 +361,7 @@ describe("read_file", () => {
 describe("ls", () => {
   const tree = { "b.txt": "12345", a: { x: "" }, "a-b": "", link: { link: "b.txt" }, Z: "" }
 
-  it.effect("lists by name, with a slash or a size, and counts", () =>
+  it.effect("lists entries by name with a slash or a size, and counts them", () =>
     Effect.gen(function* () {
       const result = yield* call(ls, {})
       assert.strictEqual(
@@ -382,7 +379,7 @@ describe("ls", () => {
     [{ path: "a" }, "x (0 bytes)\n0 directories, 1 file"],
     [{ path: "e/" }, "e is empty"],
     [{ path: "  " }, "a/\ne/\n2 directories, 0 files"]
-  ] as const)("lists the entries for %j", ([input, expected]) =>
+  ] as const)("lists the expected entries for %j", ([input, expected]) =>
     Effect.gen(function* () {
       assert.strictEqual(yield* message(ls, input, { a: { x: "" }, e: {} }), expected)
     })
@@ -394,7 +391,7 @@ describe("ls", () => {
     })
   )
 
-  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, which is not a directory", ([path]) =>
+  it.effect.each([["b.txt"], ["missing"], [".."]])("fails for %s, because it is not a directory", ([path]) =>
     Effect.gen(function* () {
       const result = yield* call(ls, { path })
       assert.isFalse(result.success)
@@ -405,7 +402,7 @@ describe("ls", () => {
     Arbitrary.schema(Schema.Literals(["a", "b", "B", 'a"b', "é", "😀", "a b", "\uFFEE", "z".repeat(30)])),
     { maxLength: 9 }
   )
-  it.effect.prop("lists every entry once, in order, when the hints are followed", [names, int(1, 80)], ([names, budget]) => {
+  it.effect.prop("lists every entry once and in order when its hints are followed", [names, int(1, 80)], ([names, budget]) => {
     const tree = Object.fromEntries(names.map((name) => [name, name]))
     return Effect.gen(function* () {
       const found: Array<string> = []
@@ -460,7 +457,7 @@ describe("stat", () => {
     })
   )
 
-  it.effect("does not mark the file as read, and fails for a missing file", () =>
+  it.effect("does not count as reading the file, and fails for a missing file", () =>
     Effect.gen(function* () {
       const session = memory()
       yield* call(stat, { path: "a" }, session)

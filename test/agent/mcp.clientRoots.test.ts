@@ -11,8 +11,8 @@ const message = (value: object): Extract<Line, { readonly _tag: "Message" }> => 
   return { _tag: "Message", text, bytes: text.length, method, isRequest: method !== undefined && "id" in value, ids: [] }
 }
 
-describe("the roots of a client", () => {
-  it.effect("are reported as late after ten seconds without an answer, and count as a change when they arrive", () =>
+describe("the list of roots from a client", () => {
+  it.effect("is reported as late after ten seconds without an answer, and counts as a change when it arrives", () =>
     Effect.gen(function* () {
       const asked: Array<{ readonly id: string }> = []
       const roots = yield* ClientRoots.make((text) => Effect.sync(() => void asked.push(JSON.parse(text))))
@@ -31,7 +31,7 @@ describe("the roots of a client", () => {
     })
   )
 
-  it.effect("that answer one of the oldest of 1,000 late requests do not count as a change", () =>
+  it.effect("does not count as a change if it answers one of the oldest of 1,000 late requests", () =>
     Effect.gen(function* () {
       const asked: Array<{ readonly id: string }> = []
       const roots = yield* ClientRoots.make((text) => Effect.sync(() => void asked.push(JSON.parse(text))))

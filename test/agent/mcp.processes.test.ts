@@ -68,7 +68,7 @@ const waiting = (name: string, handle: Effect.Effect<unknown>) =>
   })
 
 describe("interrupted and killed servers", () => {
-  it.live("let running tools restore the files before the filesystem is closed", () =>
+  it.live("let running tools restore the files before the filesystem closes", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
       const started = yield* Deferred.make<void>()
@@ -94,7 +94,7 @@ describe("interrupted and killed servers", () => {
     })
   )
 
-  it.live("leave unfinished changes, which the next server finishes or undoes before it lists the files", () =>
+  it.live("leave unfinished changes, which the next server completes or undoes before it lists the files", () =>
     Effect.gen(function* () {
       const root = yield* directory
       for (const [path, text] of Object.entries(before)) {
@@ -119,7 +119,7 @@ describe("interrupted and killed servers", () => {
     })
   )
 
-  it.live("can restore the latest snapshot although every call takes a checkpoint", () =>
+  it.live("can restore the latest snapshot even if every call takes a checkpoint", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "a.txt": "one\n" })
       const agent = yield* session(fs, Policy.checkpoint, yield* snapshotsOf(fs))
@@ -175,7 +175,7 @@ describe("a server over standard input", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: {} })))
   )
 
-  it.effect("lists no changing tool when it is read-only, including extra tools", () =>
+  it.effect("lists no changing tools if it is read-only, not even extra tools", () =>
     Effect.gen(function* () {
       const client = yield* McpTest.makeClient(
         McpServer.registrations({ readOnly: true, extra: [waiting("changer", Effect.void)] }),
@@ -190,8 +190,8 @@ describe("a server over standard input", () => {
   )
 })
 
-describe("paths of the machine", () => {
-  it.live("appear in no answer, and are accepted with the linked root or with its target", () =>
+describe("an absolute path of the machine", () => {
+  it.live("below the root, or below the target of a linked root, is accepted but never sent", () =>
     Effect.gen(function* () {
       const [real, state] = [Fs.realpathSync(yield* directory), yield* directory]
       const link = join(state, "link")
@@ -210,14 +210,14 @@ describe("paths of the machine", () => {
     })
   )
 
-  it("are never derived from a blank root, because mcp refuses a blank root", () => {
+  it("is never derived from a blank root, because mcp refuses a blank root", () => {
     const program = commandLine()
     const { status, stderr } = spawnSync(process.execPath, [program, "mcp", "--root", ""], { input: "", encoding: "utf8" })
     assert.strictEqual(status, 2)
     assert.include(stderr, "blank")
   })
 
-  it.live("do not appear in the failure of an unusable snapshot store", () =>
+  it.live("is not in the error message for an unusable snapshot store", () =>
     Effect.gen(function* () {
       const [root, state] = [yield* directory, yield* directory]
       const program = commandLine()

@@ -55,7 +55,7 @@ const serving = Effect.fnUntraced(function* (options: McpServer.HttpOptions = {}
 })
 
 describe("sessions over HTTP", () => {
-  it.effect("are limited in number; a new session ends the session that was idle for longest", () =>
+  it.effect("are limited in number, and a new session ends the session that was idle for longest", () =>
     Effect.gen(function* () {
       const { begin, ping } = yield* serving({ maxSessions: 3 })
       const ids: Array<string> = []
@@ -67,7 +67,7 @@ describe("sessions over HTTP", () => {
     })
   )
 
-  it.effect("stay when they were used recently, and the least recently used one ends", () =>
+  it.effect("end in the order of their last use, not of their creation", () =>
     Effect.gen(function* () {
       const { begin, ping } = yield* serving({ maxSessions: 2 })
       const [one, two] = [yield* begin, yield* begin]
@@ -90,7 +90,7 @@ describe("sessions over HTTP", () => {
     })
   )
 
-  it.effect("make room when a client ends them", () =>
+  it.effect("make room for new sessions when clients end them", () =>
     Effect.gen(function* () {
       const { begin, end, ping } = yield* serving({ maxSessions: 2 })
       const [one, two] = [yield* begin, yield* begin]
@@ -100,7 +100,7 @@ describe("sessions over HTTP", () => {
     })
   )
 
-  it.effect("do not end during a request; a new session is refused with 503 while all are busy", () =>
+  it.effect("do not end during a request, so a new session is refused with 503 if all are busy", () =>
     Effect.gen(function* () {
       const [started, gate] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
       const slow = Tool.make({
@@ -181,7 +181,7 @@ describe("clients without a session over HTTP", () => {
     })
   )
 
-  it.effect("with the same name share the calls that count for the required order of tools", () =>
+  it.effect("are treated as one client by the order policy if they have the same name", () =>
     Effect.gen(function* () {
       const call = yield* serving(Policy.order({ edit_file: ["read_file"] }))
       const edit = call("edit_file", { path: "a.txt", old_string: "one", new_string: "two" })

@@ -70,7 +70,7 @@ const large: ReadonlyArray<readonly [tool: string, args: object]> = [
 ]
 
 describe("a server without structured content", () => {
-  it.live("sends text and images only, each once, and announces no output schemas", () =>
+  it.live("sends only text and images, each once, and announces no output schemas", () =>
     Effect.gen(function* () {
       const client = yield* connect({})
       const { tools } = yield* Effect.promise(() => client.listTools())
@@ -110,7 +110,7 @@ describe("a server without structured content", () => {
 })
 
 describe("a binary file that is read as base64", () => {
-  it.live("is sent as an embedded resource when it fits the budget, and also as text when it is small", () =>
+  it.live("is sent as an embedded resource if it fits the budget, and also as text if it is small", () =>
     Effect.gen(function* () {
       const call = yield* asking({})
       for (const [path, isText] of [
@@ -129,7 +129,7 @@ describe("a binary file that is read as base64", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is sent as text page by page when it exceeds the budget", () =>
+  it.live("is sent as text page by page if it exceeds the budget", () =>
     Effect.gen(function* () {
       const call = yield* asking({})
       const sent = yield* call("read_file", { path: "most.bin", encoding: "base64" })
@@ -140,7 +140,7 @@ describe("a binary file that is read as base64", () => {
 })
 
 describe("structured content", () => {
-  it.live("holds the message, fits the budget together with it, and is not shortened", () =>
+  it.live("contains the message, is within the budget, and is not shortened", () =>
     Effect.gen(function* () {
       const call = yield* asking({ structured: true })
       for (const [tool, args] of large) {
@@ -154,7 +154,7 @@ describe("structured content", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has hints that lead through a whole directory and a whole file", () =>
+  it.live("contains hints, by which a client reads a whole directory and a whole file", () =>
     Effect.gen(function* () {
       const call = yield* asking({ structured: true })
       const names: Array<string> = []
@@ -176,7 +176,7 @@ describe("structured content", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is shortened when the tool has no pages, and names the shortened fields", () =>
+  it.live("is shortened if the tool has no pages, and names the shortened fields", () =>
     Effect.gen(function* () {
       const Value = Schema.Struct({
         text: Schema.String,

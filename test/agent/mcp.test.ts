@@ -57,7 +57,7 @@ describe("the list of tools", () => {
       ({ tools }) => tools.map(({ name }) => name)
     )
 
-  it.effect("holds the seven tools and the extra tools, and no snapshot tools without snapshots", () =>
+  it.effect("contains the seven tools and the extra tools, and no snapshot tools without snapshots", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* names(), [...seven, ...extras])
       assert.deepStrictEqual(yield* names({ tools: "seven" }), seven)
@@ -66,13 +66,13 @@ describe("the list of tools", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("holds the four snapshot tools where snapshots are provided", () =>
+  it.effect("contains the four snapshot tools if snapshots are provided", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* names()).slice(-4), ["snapshot", "snapshots", "restore", "diff"])
     }).pipe(Effect.provide(Layer.provideMerge(Snapshots.layer, files)))
   )
 
-  it.effect("holds no changing tool on a read-only server, which refuses a call of one as an unknown tool", () =>
+  it.effect("contains no changing tools on a read-only server, and their calls fail as unknown tools", () =>
     Effect.gen(function* () {
       const client = yield* connect({ readOnly: true })
       const { tools } = yield* client.listTools()
@@ -93,34 +93,36 @@ describe("the list of tools", () => {
   )
 })
 
-describe("tools", () => {
-  it.effect("have closed object schemas without references or unions at the top, and describe every parameter", () =>
-    Effect.gen(function* () {
-      for (const kit of ["all", "vfs"] as const) {
-        const { tools } = yield* (yield* connect({ tools: kit, structured: true })).listTools()
-        for (const { annotations, inputSchema, name, outputSchema, title } of tools) {
-          const schema = inputSchema as unknown as {
-            readonly type: string
-            readonly additionalProperties: unknown
-            readonly properties?: Readonly<Record<string, { readonly description?: string }>>
+describe("the tools over MCP", () => {
+  it.effect(
+    "have object schemas without additional properties, references or top-level unions, and describe every parameter",
+    () =>
+      Effect.gen(function* () {
+        for (const kit of ["all", "vfs"] as const) {
+          const { tools } = yield* (yield* connect({ tools: kit, structured: true })).listTools()
+          for (const { annotations, inputSchema, name, outputSchema, title } of tools) {
+            const schema = inputSchema as unknown as {
+              readonly type: string
+              readonly additionalProperties: unknown
+              readonly properties?: Readonly<Record<string, { readonly description?: string }>>
+            }
+            assert.strictEqual(schema.type, "object", name)
+            assert.strictEqual(schema.additionalProperties, false, name)
+            assert.notMatch(JSON.stringify(schema), /"\$ref"|\(\?[=!<]/, name)
+            for (const key of ["anyOf", "oneOf", "allOf"]) assert.notProperty(schema, key, name)
+            for (const [key, value] of Object.entries(schema.properties ?? {})) {
+              assert.match(JSON.stringify(value), /"description"/, `${name}.${key}`)
+            }
+            assert.strictEqual(outputSchema?.["type"], "object", name)
+            assert.strictEqual(annotations?.openWorldHint, false, name)
+            assert.isString(title, name)
+            if (annotations?.readOnlyHint === true) assert.isFalse(annotations.destructiveHint, name)
           }
-          assert.strictEqual(schema.type, "object", name)
-          assert.strictEqual(schema.additionalProperties, false, name)
-          assert.notMatch(JSON.stringify(schema), /"\$ref"|\(\?[=!<]/, name)
-          for (const key of ["anyOf", "oneOf", "allOf"]) assert.notProperty(schema, key, name)
-          for (const [key, value] of Object.entries(schema.properties ?? {})) {
-            assert.match(JSON.stringify(value), /"description"/, `${name}.${key}`)
-          }
-          assert.strictEqual(outputSchema?.["type"], "object", name)
-          assert.strictEqual(annotations?.openWorldHint, false, name)
-          assert.isString(title, name)
-          if (annotations?.readOnlyHint === true) assert.isFalse(annotations.destructiveHint, name)
         }
-      }
-    }).pipe(Effect.provide(files))
+      }).pipe(Effect.provide(files))
   )
 
-  it.effect("answer a message and a value; a failure is only a message", () =>
+  it.effect("return a message and a value, or only a message after a failure", () =>
     Effect.gen(function* () {
       const client = yield* connect({ structured: true })
       const read = yield* client.callTool({ name: "read_file", arguments: { path: "/a.txt", offset: 1 } })
@@ -221,7 +223,7 @@ describe("long calls", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("report no progress to a client that did not ask for it, and the tool knows that", () =>
+  it.effect("report no progress to a client that did not ask for it, and have no ToolProgress", () =>
     Effect.gen(function* () {
       const seen = yield* Deferred.make<boolean>()
       const work = Effect.flatMap(ToolProgress, (report) => Deferred.succeed(seen, report === undefined))
@@ -258,7 +260,7 @@ describe("resources", () => {
   /** Returns the code of the error with which reading the resource fails. */
   const codeOf = (uri: string) => Effect.map(Effect.flip(read(uri)), (error) => ("code" in error ? error.code : error))
 
-  it.effect("list their URIs in the root, and each listed URI can be read", () =>
+  it.effect("are listed with their URIs for the root, and each listed URI can be read", () =>
     Effect.gen(function* () {
       const client = yield* connect()
       const { resources } = yield* client.listResources()
@@ -289,14 +291,14 @@ describe("resources", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("are text when the extension is the name of a member of Object.prototype", () =>
+  it.effect("are text even if the extension is the name of a member of Object.prototype", () =>
     Effect.gen(function* () {
       const file = yield* read("workspace:///a.constructor")
       assert.deepStrictEqual([file.mimeType, file.text], ["text/plain", "a\n"])
     }).pipe(Effect.provide(InMemory.layer({ tree: { "a.constructor": "a\n" } })))
   )
 
-  it.effect("fail with the protocol's code when missing, and never lead out of the root", () =>
+  it.effect("fail with the error code of the protocol if they are missing, and never lead out of the root", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* codeOf("workspace:///nope"), -32_002)
       for (const uri of ["workspace:///../../etc/passwd", "workspace:///%2e%2e/%2e%2e/etc/passwd", "file:///etc/passwd"]) {
@@ -305,7 +307,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(files))
   )
 
-  it.effect("obey policies and limits as tools do", () =>
+  it.effect("are subject to the same policies and limits as tools", () =>
     Effect.gen(function* () {
       assert.include([-32_602, -32_002], yield* codeOf("workspace:///secret.env"))
       assert.notInclude((yield* read("workspace:///")).text, "secret")
@@ -316,7 +318,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(access({ deny: { read: "*.env" } })), Effect.provide(files))
   )
 
-  it.live("report a change to a client that subscribed to the file, unless it may not be read", () =>
+  it.live("notify a client of changes to a file to which it subscribed, unless a policy hides the file", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const both = Layer.merge(McpServer.registrations(), changeNotices(Effect.void))
@@ -334,7 +336,7 @@ describe("resources", () => {
     }).pipe(Effect.provide(access({ deny: { read: "*.env" } })), Effect.provide(files))
   )
 
-  it.effect("complete paths with the names in their directory, at most a hundred", () =>
+  it.effect("complete a path with at most a hundred names of its directory", () =>
     Effect.gen(function* () {
       const client = yield* connect()
       const complete = (value: string) =>
@@ -354,8 +356,8 @@ describe("resources", () => {
   )
 })
 
-describe("the guide", () => {
-  it.effect("is a prompt that describes this server", () =>
+describe("the guide of an MCP server", () => {
+  it.effect("is a prompt that describes the server", () =>
     Effect.gen(function* () {
       const client = yield* connect({ readOnly: true, workspace: "notes" })
       const { messages } = yield* client.getPrompt({ name: "workspace-guide" })
@@ -378,7 +380,7 @@ describe("the guide", () => {
     }
   })
 
-  it.effect("is sent as the server's instructions", () =>
+  it.effect("is sent as the instructions of the server", () =>
     Effect.gen(function* () {
       const { limits } = defaults
       const early = instructions({ names: kits.earlyTools("all", false)!.names, limits, readOnly: false })
@@ -395,7 +397,7 @@ describe("messages over standard input", () => {
     lines.map((line) => (line._tag === "Bad" ? (JSON.parse(line.answer) as { error: { code: number } }).error.code : "ok"))
   const ping = '{"jsonrpc":"2.0","id":1,"method":"ping"}'
 
-  it("end at line feeds, wherever the chunks end", () => {
+  it("end at line feeds, which may be anywhere in a chunk", () => {
     const lines = Lines.make()
     const bytes = encoder.encode(`${ping}\r\n\n  \n${ping.replace("ping", "pïng")}\n`)
     const found = [...bytes].flatMap((byte) => [...lines.push(Uint8Array.of(byte))])
@@ -405,7 +407,7 @@ describe("messages over standard input", () => {
     )
   })
 
-  it("are answered with the error codes of JSON-RPC when they are invalid", () => {
+  it("are answered with the error codes of JSON-RPC if they are invalid", () => {
     const cases: ReadonlyArray<readonly [line: string, code: number | "ok"]> = [
       ["garbage", -32_700],
       [ping.slice(0, 12), -32_700],
@@ -426,7 +428,7 @@ describe("messages over standard input", () => {
     }
   })
 
-  it("that are too long are dropped while they arrive, and the next message is read", () => {
+  it("that are too long are discarded while they arrive, and the next message is read", () => {
     const lines = Lines.make(1000)
     const part = encoder.encode("x".repeat(600))
     assert.deepStrictEqual([...lines.push(part), ...lines.push(part), ...lines.push(part)], [])
@@ -453,7 +455,7 @@ describe("messages over standard input", () => {
     params: { protocolVersion: "2025-11-25", capabilities: { roots: {} }, clientInfo: { name: "t", version: "1" } }
   })
 
-  it.live("are answered once each, even after invalid messages, and the server ends at the end of the input", () =>
+  it.live("are each answered once, even after invalid messages, and the server ends at the end of the input", () =>
     Effect.gen(function* () {
       const list = '{"jsonrpc":"2.0","id":"l","method":"tools/list"}'
       const out = yield* served([initialize, "garbage", '{"jsonrpc":"2.0","id":7,"method":"nope"}', list])
@@ -506,7 +508,7 @@ describe("messages over standard input", () => {
   const answered = (id: number) => `{"jsonrpc":"2.0","id":${id},"result":{}}`
   const cancelled = (id: number) => `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":${id}}}\n`
 
-  it.effect("that are cancelled while they wait release their ids and do not keep the server running", () =>
+  it.effect("that are cancelled while they wait release their ids, and let the server end", () =>
     Effect.gen(function* () {
       const { answer, end, flow, hasEnded, received, send, settle, written } = yield* guarded
       const others = yield* Effect.forkScoped(
@@ -529,7 +531,7 @@ describe("messages over standard input", () => {
     })
   )
 
-  it.effect("that are cancelled while they run do not keep the server running, but others do", () =>
+  it.effect("that are cancelled while they run let the server end, which waits for all others", () =>
     Effect.gen(function* () {
       const { answer, end, hasEnded, send } = yield* guarded
       for (const id of [1, 2, 3]) yield* send(requested(id))

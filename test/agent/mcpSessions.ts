@@ -85,7 +85,7 @@ export const scripts: Readonly<Record<string, (client: Client, root: string) => 
     assert.strictEqual(Fs.readFileSync(join(root, path), "utf8"), "first\nsomebody else was here\n3rd\n")
   },
 
-  "continues a search that was cut, and gets every match once": async (client) => {
+  "continues a truncated search, and gets every match once": async (client) => {
     const places: Array<string> = []
     for (let after: string | undefined = ""; after !== undefined;) {
       const { text } = await call(client, "grep", { pattern: "needle", path: "logs", max_matches: 4, after })

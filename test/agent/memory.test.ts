@@ -13,7 +13,7 @@ const filled = (): Memory.Memory => {
 }
 
 describe("the memory of a session", () => {
-  it("drops the text that was seen longest ago", () => {
+  it("discards the text that was seen least recently", () => {
     const memory = filled()
     assert.isTrue(memory.textOf("v1") === megabyte)
     memory.saw(path, "v9", megabyte)
@@ -39,7 +39,7 @@ describe("the memory of a session", () => {
     assert.isUndefined(memory.textOf("v1"))
   })
 
-  it("counts only the last text of each version", () => {
+  it("counts only the latest text of each version towards its size", () => {
     const shrunk = Memory.make()
     const grown = Memory.make()
     for (let version = 1; version <= 9; version++) {

@@ -104,7 +104,7 @@ describe("apply_patch", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("reports hunks that matched elsewhere or inexactly, and permissions that it did not set", () =>
+  it.effect("reports hunks that match elsewhere or inexactly, and permissions that it does not set", () =>
     Effect.gen(function* () {
       const moved = yield* patched({ x: "0\n1\n2\n" }, "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n 1\n-2\n+two\n")
       assert.include(moved.message, "updated x (+1 -1); hunk 1 applied at line 2")
@@ -161,7 +161,7 @@ describe("apply_patch", () => {
     )
   }
 
-  it.effect("takes an absolute path as a path below the root", () =>
+  it.effect("treats an absolute path as a path below the root", () =>
     Effect.gen(function* () {
       const result = yield* patched({}, v4a("*** Add File: /etc/passwd", "+x"))
       assert.deepStrictEqual(result.becomes, picture({ "etc/passwd": "x\n" }))
@@ -181,7 +181,7 @@ describe("apply_patch", () => {
     })
   )
 
-  it.effect("refuses more content than one write allows, before it changes anything", () =>
+  it.effect("refuses content above the limit of a write, before it changes anything", () =>
     Effect.gen(function* () {
       const big = v4a("*** Add File: a", "+x", "*** Add File: b", ...Array.from({ length: 60 }, () => `+${"y".repeat(999)}`))
       const result = yield* patched({}, big)
@@ -190,7 +190,7 @@ describe("apply_patch", () => {
     })
   )
 
-  it.effect("has made all changes or none when it is interrupted at any point", () =>
+  it.effect("has made all changes or none if it is interrupted at any point", () =>
     Effect.gen(function* () {
       const pictures = [picture(files), picture(after)]
       const seen = new Set<number>()
@@ -254,7 +254,7 @@ const mutated = (random: (below: number) => number, patch: string): string => {
 
 describe("broken patches", () => {
   it.effect(
-    "never throw, and change nothing when they fail",
+    "never throw, and change nothing if they fail",
     () =>
       Effect.gen(function* () {
         const random = randomOf(6)
@@ -280,13 +280,13 @@ describe("broken patches", () => {
     600_000
   )
 
-  it("are refused when an envelope is cut off anywhere", () => {
+  it("are refused if the envelope is truncated anywhere", () => {
     const whole = all.trimEnd()
     for (let end = 0; end < whole.length; end++) assert.property(parse(whole.slice(0, end)), "_tag", `${end}`)
     assert.notProperty(parse(whole), "_tag")
   })
 
-  it("are refused when a unified diff is cut off within a hunk", () => {
+  it("are refused if a unified diff is truncated within a hunk", () => {
     const head = "--- a/x\n+++ b/x\n@@ -1,4 +1,4 @@\n"
     const lines = [" 1", "-2", "+two", " 3", " 4"]
     for (let end = 0; end < lines.length; end++) assert.property(parse(head + lines.slice(0, end).join("\n")), "_tag", `${end}`)
@@ -297,7 +297,7 @@ describe("broken patches", () => {
 const rows = (count: number, line: (row: number) => string): string =>
   Array.from({ length: count }, (_, row) => line(row)).join("")
 
-describe("huge patches finish", () => {
+describe("a huge patch finishes quickly", () => {
   it.effect("for a new file of ten megabytes", () =>
     Effect.gen(function* () {
       const line = "x".repeat(99)

@@ -101,17 +101,17 @@ const becomesTree = (patch: string, { after, before }: { readonly before: Files;
     assert.deepStrictEqual(withoutDirectories(result.becomes), withoutDirectories(picture(after)))
   })
 
-describe("a diff of two trees turns one into the other", () => {
+describe("a diff of two trees turns the old tree into the new tree", () => {
   const gits = [["-U3"], ["-U1", "-M"], ["-U0", "-M50%", "--no-prefix"], ["--patience", "--src-prefix=i/", "--dst-prefix=w/"]]
   for (const [index, args] of gits.entries()) {
-    it.effect.skipIf(!hasGit)(`git diff ${args.join(" ")}`, () =>
+    it.effect.skipIf(!hasGit)(`if it is made by git diff ${args.join(" ")}`, () =>
       Effect.scoped(Effect.flatMap(directory, (at) => becomesTree(gitDiff(at, trees(index + 1), ...args), trees(index + 1))))
     )
   }
   // With -N, GNU diff does not distinguish an empty file from a missing one.
   const solid = (texts: Texts): Texts => Object.fromEntries(Object.entries(texts).filter(([, text]) => text !== ""))
   for (const [index, args] of [["-U3"], ["-U1"], ["-U0"]].entries()) {
-    it.effect.skipIf(!hasDiff)(`diff -ruN ${args.join(" ")}`, () =>
+    it.effect.skipIf(!hasDiff)(`if it is made by diff -ruN ${args.join(" ")}`, () =>
       Effect.gen(function* () {
         const { after, before } = trees(index + 11)
         const both = { before: solid(before), after: solid(after) }
@@ -220,7 +220,7 @@ const besideNewline = (at: string, { now, patch }: Drift): ReadonlyArray<string 
 describe("a patch for a file that changed after the diff", () => {
   const runs = process.env["FS_ALGEBRA_SOAK"] === undefined ? 25 : 3000
   it.effect.skipIf(!hasGit || !hasDiff || !hasPatch)(
-    "has the result of git or GNU patch, or is refused without a change; it is refused if both refuse it",
+    "has the same result as with git or GNU patch, or is refused without a change",
     () =>
       Effect.gen(function* () {
         const at = yield* directory

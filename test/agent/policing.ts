@@ -24,7 +24,7 @@ export interface Session {
   readonly fs: Algebra
 }
 
-/** Starts a session. `services` are those that tools get beside the filesystem, such as Snapshots. */
+/** Starts a session. `services` are the services of tools beside the filesystem, such as Snapshots. */
 export const session = (
   fs: Algebra,
   policies: Layer.Layer<never, never, Filesystem | Snapshots> = Layer.empty,

@@ -149,7 +149,7 @@ for (const [name, ground, times] of [
             }
             const { call } = yield* session(fs, Policy.access({ deny }), services)
             const before = yield* capture(fs.port)
-            // Paths of visible files, whose names may contain the name of a hidden one.
+            // Paths of visible files, whose names may contain the name of a hidden file.
             const open = new Set<string>()
             for (const { a, b, call: make, flag } of steps) {
               const [tool, params] = make(a, b, flag)

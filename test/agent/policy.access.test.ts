@@ -91,9 +91,9 @@ const attempts: ReadonlyArray<readonly [tool: string, params: object]> = [
   ]
 ]
 
-describe("access", () => {
+describe("the access policy", () => {
   for (const [name, ground] of Object.entries(sides)) {
-    describe(`on ${name}`, () => {
+    describe(`on ${name}:`, () => {
       for (const [tool, params] of attempts) {
         it.effect(`${tool} ${JSON.stringify(params).slice(0, 90)} fails and changes nothing`, () =>
           Effect.gen(function* () {
@@ -171,7 +171,7 @@ describe("access", () => {
     })
   }
 
-  it.effect("gives the same answer for a hidden file and for a missing one", () =>
+  it.effect("gives the same answer for a hidden file and for a missing file", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), Policy.access({ deny: { read: "src/keys/**" } }))
       for (const [tool, rest] of [
@@ -238,7 +238,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("lets a failed copy remove the directories it made, even where deleting is denied", () =>
+  it.effect("lets a failed copy remove the directories that it made, even if deleting is denied", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* memory(files), Policy.access({ deny: { delete: "**" } }))
       const before = yield* capture(fs.port)
@@ -248,7 +248,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("denies every spelling of a name on a case-insensitive filesystem", () =>
+  it.effect("denies every combination of upper and lower case on a case-insensitive filesystem", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true, tree: { Secrets: { "K\u00e9y.pem": secret } } })
       const { call } = yield* session(make(port), Policy.access({ deny: { read: ["secrets", "k\u00e9y.pem"] } }))
@@ -261,7 +261,7 @@ describe("access", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("denies characters with equal case folding, and both normal forms of a character", () =>
+  it.effect("denies a name that equals a denied name after case folding or Unicode normalization", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true, tree: { "\u212Aeys": secret, "cafe\u0301": secret } })
       const { call } = yield* session(make(port), Policy.access({ deny: { read: ["keys", "caf\u00e9"] } }))
@@ -271,7 +271,7 @@ describe("access", () => {
     }).pipe(Effect.orDie)
   )
 
-  it.effect("holds for a tool that declares no paths", () =>
+  it.effect("applies to a tool that declares no paths", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ ...files, through: link("lane/id") })
       const silent = (run: (fs: Algebra) => Effect.Effect<unknown, FsError>) =>
@@ -327,7 +327,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("refuses programs, because nothing could confine them", () =>
+  it.effect("refuses the tools that run programs, because it cannot confine a program", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), hidden)
       for (const tool of Tools.sandboxTools) {
@@ -338,7 +338,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("hides files in diffs and snapshots, and restoring leaves them unchanged", () =>
+  it.effect("hides files in diffs and snapshots, and makes restore leave these files unchanged", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const services = yield* snapshotsOf(fs)
@@ -380,7 +380,7 @@ describe("access", () => {
     })
   )
 
-  it.effect("denies `**` in braces at every depth, including the root", () =>
+  it.effect("applies `**` in braces at every depth, including the root", () =>
     Effect.gen(function* () {
       for (const read of ["{**/.env*,**/keys/**}", "{**/.env*,keys}", "@(**/.env|**/keys/**)"]) {
         const { call } = yield* session(
@@ -435,7 +435,7 @@ describe("a file that may not be deleted", () => {
     )
   }
 
-  it.live("is not deleted by rm when a directory is reached through a link", () =>
+  it.live("is not deleted by rm of a directory that is reached through a link", () =>
     Effect.gen(function* () {
       const { agent, fs } = yield* linked(host)
       yield* fs.mkdir("dir/empty")

@@ -40,11 +40,11 @@ const policed = Layer.provideMerge(
 const list = Snapshots.Snapshots.use(({ list }) => list)
 const tags = Effect.map(list, (all) => all.map(({ tag }) => tag))
 
-const checkpoint = /\nCheckpoint ([0-9a-f]{8}) holds all files as they were before (.*); restore \1 brings them back\.$/
+const checkpoint = /\nCheckpoint ([0-9a-f]{8}) contains all files as they were before (.*); restore \1 brings them back\.$/
 const idIn = ({ message }: ToolResult<unknown>): string => checkpoint.exec(message)?.[1] ?? `no checkpoint in ${message}`
 
 describe("automatic checkpoints", () => {
-  it.effect("are taken before the first change of a session, reported in its answer, and not before later changes", () =>
+  it.effect("are taken before the first change of a session, but not before later changes, and are reported", () =>
     Effect.gen(function* () {
       const call = session()
       assert.notMatch((yield* call(readFile, { path: "a.txt" })).message, checkpoint)
@@ -68,7 +68,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("are taken before each removal of a directory, and not before a removal of a file or a move", () =>
+  it.effect("are taken before each removal of a directory, but not before a removal of a file or a move", () =>
     Effect.gen(function* () {
       const call = session()
       const first = yield* call(rm, { path: "tmp" })
@@ -83,7 +83,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("are dropped when the call fails, and the next change counts as the first", () =>
+  it.effect("are removed if the call fails, so that the next change counts as the first", () =>
     Effect.gen(function* () {
       const call = session()
       const failed = yield* call(editFile, { path: "a.txt", old_string: "nowhere", new_string: "x" })
@@ -96,7 +96,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("stay for a call that changes files while the checkpoint of a failed call is checked for changes", () => {
+  it.effect("are kept if another call changes files while the checkpoint of a failed call is checked for changes", () => {
     let afterDiff: Effect.Effect<unknown> = Effect.void
     const delayed = Layer.effect(
       Snapshots.Snapshots,
@@ -123,7 +123,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(layer, { local: true }))
   })
 
-  it.effect("stay and are reported when a call fails after it changed files", () =>
+  it.effect("are kept and reported if a call fails after it changed files", () =>
     Effect.gen(function* () {
       const call = session()
       const halfway: AnyDefinition = {
@@ -143,7 +143,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("never displace a snapshot of the user or the first checkpoint of the session, however many are taken", () =>
+  it.effect("never displace a snapshot of the user or the first checkpoint of the session", () =>
     Effect.gen(function* () {
       const call = session()
       const fs = yield* Filesystem
@@ -208,7 +208,7 @@ describe("automatic checkpoints", () => {
     }).pipe(Effect.provide(policed, { local: true }))
   )
 
-  it.effect("are reported within the budget of the answer", () =>
+  it.effect("are reported within the budget of the message", () =>
     Effect.gen(function* () {
       const patch = `*** Begin Patch\n${Array.from({ length: 40 }, (_, i) => `*** Add File: n${i}.txt\n+x\n`).join("")}*** End Patch`
       const { message, success } = yield* session()(applyPatch, { patch }).pipe(
@@ -216,7 +216,7 @@ describe("automatic checkpoints", () => {
       )
       assert.isTrue(success)
       assert.isAtMost(message.length, 400)
-      assert.match(message, /Checkpoint [0-9a-f]{8} holds/)
+      assert.match(message, /Checkpoint [0-9a-f]{8} contains/)
     }).pipe(Effect.provide(policed, { local: true }))
   )
 })
@@ -249,22 +249,20 @@ describe("a checkpoint that cannot be taken", () => {
     return [first.message, removed.message].map((message) => message.split("\n").at(-1))
   })
 
-  it.effect(
-    "does not prevent the call, is reported once per session and per removal, and is not retried after a lasting failure",
-    () =>
-      Effect.gen(function* () {
-        const detail = "there are more than 50,000 files; raise maxFiles to capture them"
-        const { layer, seen } = failing((options) => {
-          assert.isDefined(options?.maxFiles)
-          assert.isDefined(options?.maxBytes)
-          return Effect.fail(new SnapshotError({ operation: "snapshot", reason: "budget", detail }))
-        })
-        assert.deepStrictEqual(yield* Effect.provide(works, layer, { local: true }), [
-          "No checkpoint was taken before this session's first change: there are more than 50,000 files.",
-          "No checkpoint was taken before this removal: there are more than 50,000 files."
-        ])
-        assert.strictEqual(seen.tries, 1)
+  it.effect("does not prevent the call, and is reported once per session and per removal", () =>
+    Effect.gen(function* () {
+      const detail = "there are more than 50,000 files; raise maxFiles to capture them"
+      const { layer, seen } = failing((options) => {
+        assert.isDefined(options?.maxFiles)
+        assert.isDefined(options?.maxBytes)
+        return Effect.fail(new SnapshotError({ operation: "snapshot", reason: "budget", detail }))
       })
+      assert.deepStrictEqual(yield* Effect.provide(works, layer, { local: true }), [
+        "No checkpoint was taken before this session's first change: there are more than 50,000 files.",
+        "No checkpoint was taken before this removal: there are more than 50,000 files."
+      ])
+      assert.strictEqual(seen.tries, 1)
+    })
   )
 
   it.effect("is retried after a failure that may be temporary", () =>
@@ -277,7 +275,7 @@ describe("a checkpoint that cannot be taken", () => {
     })
   )
 
-  it.effect("is abandoned after ten seconds, and the call is made", () =>
+  it.effect("is abandoned after ten seconds, after which the call runs", () =>
     Effect.gen(function* () {
       const { layer } = failing(() => Effect.never)
       const fiber = yield* Effect.forkChild(Effect.provide(works, layer, { local: true }))

@@ -48,7 +48,7 @@ for (const [name, ground] of [
   ["memory", memory],
   ["a host", host]
 ] as ReadonlyArray<readonly [string, Ground]>) {
-  describe(`readBeforeWrite in ${name}`, () => {
+  describe(`Policy.readBeforeWrite in ${name}`, () => {
     for (const [tool, params] of changing) {
       const what = `${tool} ${JSON.stringify(params).slice(0, 70)}`
 
@@ -67,7 +67,7 @@ for (const [name, ground] of [
         })
       )
 
-      it.effect(`${what} is refused again when another writer has changed the file since`, () =>
+      it.effect(`${what} is refused again if another writer has changed the file after the read`, () =>
         Effect.gen(function* () {
           const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
           yield* call("read_file", { path: "a.txt" })
@@ -131,7 +131,7 @@ for (const [name, ground] of [
       })
     )
 
-    it.effect("keeps the usual message for creating a file that already exists", () =>
+    it.effect("keeps the usual message for the creation of a file that exists", () =>
       Effect.gen(function* () {
         const { call } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call("write_file", { path: "a.txt", content: "x" })).message, "edit_file")
@@ -170,8 +170,8 @@ describe("a change between the check and the write", () => {
   }
 })
 
-describe("readBeforeWrite beside other policies", () => {
-  it.effect("does not suggest to read a file that may not be read", () =>
+describe("Policy.readBeforeWrite beside other policies", () => {
+  it.effect("does not suggest reading a file that may not be read", () =>
     Effect.gen(function* () {
       for (const policies of [
         Layer.merge(Policy.readBeforeWrite, Policy.access({ deny: { read: "a.txt" } })),
@@ -200,7 +200,7 @@ describe("readBeforeWrite beside other policies", () => {
 })
 
 describe("an unread file", () => {
-  it.live("is not changed by a patch, even when it appeared during approval", () =>
+  it.live("is not changed by a patch, even if it appeared during approval", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ "other.txt": "x\n" })
       const other = Effect.orDie(fs.write("late.txt", "of somebody else\n"))
@@ -233,7 +233,7 @@ describe("an unread file", () => {
     ["an edit", (fs) => fs.edit("to-a", { oldText: "two", newText: "x" })],
     ["a write", (fs) => fs.write("to-a", "x", { mode: "overwrite" })]
   ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, FsError>]>) {
-    it.effect(`is not changed through a link by ${what} of a user's tool, until it was read through the link`, () =>
+    it.effect(`is not changed through a link by ${what} of a user's tool until the file is read through the link`, () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* memory(files), Policy.readBeforeWrite)
         assert.isFalse((yield* call(undeclared(change), {})).success)
@@ -246,7 +246,7 @@ describe("an unread file", () => {
     )
   }
 
-  it.effect("stays unchanged when a user's tool replaces a link to the file", () =>
+  it.effect("stays unchanged if a user's tool replaces a link to the file", () =>
     Effect.gen(function* () {
       for (const operation of ["copy", "move"] as const) {
         const { call, fs } = yield* session(yield* memory(files), Policy.readBeforeWrite)

@@ -40,9 +40,9 @@ const taking: ReadonlyArray<readonly [tool: string, params: object]> = [
 ]
 
 for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !== "an overlay")) {
-  describe(`readBeforeWrite on directories in ${name}`, () => {
+  describe(`Policy.readBeforeWrite on directories in ${name}`, () => {
     for (const [tool, params] of taking) {
-      it.effect(`${tool} ${JSON.stringify(params)} is refused until every file below was read`, () =>
+      it.effect(`${tool} ${JSON.stringify(params)} is refused until every file in the directory is read`, () =>
         Effect.gen(function* () {
           const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
           const before = yield* capture(fs.port)
@@ -63,7 +63,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       )
     }
 
-    it.effect("keeps the directory when a file in it changed since it was read", () =>
+    it.effect("keeps the directory if a file in it changed after it was read", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         yield* call("read_file", { path: "d/c.txt" })
@@ -111,7 +111,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
       }).pipe(Effect.orDie)
     )
 
-    it.effect("checks the target's files for a directory below a link", () =>
+    it.effect("checks the files of a directory that is reached through a link", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* session(yield* ground(files), Policy.readBeforeWrite)
         assert.include((yield* call("rm", { path: "to-d/e" })).message, '"to-d/e/f.txt"')
@@ -137,7 +137,7 @@ for (const [name, ground] of Object.entries(grounds).filter(([name]) => name !==
   })
 }
 
-describe("readBeforeWrite on directories", () => {
+describe("Policy.readBeforeWrite on directories", () => {
   it.effect("names five files in the refusal and counts the others", () =>
     Effect.gen(function* () {
       const many = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`d/${String(i).padStart(2, "0")}`, "x"]))
@@ -153,12 +153,12 @@ describe("readBeforeWrite on directories", () => {
       const { call, fs } = yield* session(yield* memory(many), Policy.readBeforeWrite)
       const { message, success } = yield* call("rm", { path: "d" })
       assert.isFalse(success)
-      assert.include(message, '"d" holds more than 10,000 entries')
+      assert.include(message, '"d" has more than 10,000 entries')
       assert.isTrue(yield* fs.exists("d/0"))
     }).pipe(Effect.orDie)
   )
 
-  it.effect("refuses a directory of unread files before any content is read", () =>
+  it.effect("refuses a directory of unread files before it reads any content", () =>
     Effect.gen(function* () {
       const base = yield* memory(files)
       let opened = 0
@@ -188,7 +188,7 @@ describe("readBeforeWrite on directories", () => {
   )
 
   it.effect.skipIf(process.platform === "win32" || process.platform === "darwin")(
-    "keeps a directory that holds a name outside of Unicode",
+    "keeps a directory that contains a name outside of Unicode",
     () =>
       Effect.gen(function* () {
         const fs = yield* host({ "d/c.txt": "one\n" })
@@ -202,7 +202,7 @@ describe("readBeforeWrite on directories", () => {
       })
   )
 
-  it.effect("keeps a directory that contains a directory which cannot be listed", () =>
+  it.effect("keeps a directory with a subdirectory that cannot be listed", () =>
     Effect.gen(function* () {
       const base = yield* memory(files)
       const port = around(base.port, (operation, next) =>
@@ -246,7 +246,7 @@ describe("a write into a directory between the check of a call and the call", ()
   ]
   for (const [name, ground] of places) {
     for (const [tool, params] of taking) {
-      it.effect(`prevents ${tool} ${JSON.stringify(params)} when it happens during approval, in ${name}`, () =>
+      it.effect(`prevents ${tool} ${JSON.stringify(params)} if it happens during approval, in ${name}`, () =>
         Effect.gen(function* () {
           const fs = yield* ground(files)
           const approving = Policy.approval(() =>

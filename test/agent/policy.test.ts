@@ -47,14 +47,14 @@ for (const [name, ground] of [
   ["memory", memory],
   ["a host", host]
 ] as ReadonlyArray<readonly [string, Ground]>) {
-  describe(`checkpoint in ${name}`, () => {
+  describe(`Policy.checkpoint in ${name}`, () => {
     const started = Effect.gen(function* () {
       const fs = yield* ground(files)
       const services = yield* snapshotsOf(fs)
       return { ...(yield* session(fs, Policy.checkpoint, services)), services }
     })
 
-    it.live("takes a snapshot with tool and call before a changing tool, and none before a reading tool", () =>
+    it.live("takes a snapshot named after tool and call before a changing tool, and none before a reading tool", () =>
       Effect.gen(function* () {
         const { call, services } = yield* started
         yield* call("read_file", { path: "a.txt" }, "call-1")
@@ -69,7 +69,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("restores the files and drops the snapshot when a tool fails", () =>
+    it.live("restores the files and removes the snapshot if a tool fails", () =>
       Effect.gen(function* () {
         const { call, fs, services } = yield* started
         const before = yield* capture(fs.port)
@@ -81,7 +81,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("restores the files when a tool dies", () =>
+    it.live("restores the files if a tool dies", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* started
         const before = yield* capture(fs.port)
@@ -91,7 +91,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("restores the files when a tool is interrupted", () =>
+    it.live("restores the files if a tool is interrupted", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* started
         const before = yield* capture(fs.port)
@@ -106,7 +106,7 @@ for (const [name, ground] of [
       }).pipe(Effect.orDie)
     )
 
-    it.live("makes other writers wait, and does not roll back their writes", () =>
+    it.live("makes other writers wait, and keeps their writes at a rollback", () =>
       Effect.gen(function* () {
         const { call, fs } = yield* started
         const reached = yield* Deferred.make<void>()
@@ -136,8 +136,8 @@ for (const [name, ground] of [
   })
 }
 
-describe("checkpoint", () => {
-  it.effect("refuses the call and changes nothing when no snapshot can be taken", () =>
+describe("Policy.checkpoint", () => {
+  it.effect("refuses the call and changes nothing if no snapshot can be taken", () =>
     Effect.gen(function* () {
       const fs = yield* memory(files)
       const services = yield* snapshotsOf(fs)
@@ -157,7 +157,7 @@ describe("checkpoint", () => {
     })
   )
 
-  it.effect("is not needed to keep a file complete when its write is interrupted", () =>
+  it.effect("is not required for an interrupted write to leave either the old file or the new file", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* host(files))
       const before = yield* capture(fs.port)
@@ -172,7 +172,7 @@ describe("checkpoint", () => {
   )
 })
 
-describe("order", () => {
+describe("Policy.order", () => {
   it.effect("refuses a tool until its prerequisites have succeeded", () =>
     Effect.gen(function* () {
       const { call } = yield* session(yield* memory(files), Policy.order({ rm: ["ls", "read_file"] }))
@@ -195,8 +195,8 @@ describe("order", () => {
   )
 })
 
-describe("approval", () => {
-  it.effect("asks with the decoded call, and a refused call changes nothing", () =>
+describe("Policy.approval", () => {
+  it.effect("passes the decoded call to its function, and prevents a refused call", () =>
     Effect.gen(function* () {
       const asked: Array<unknown> = []
       const policy = Policy.approval(({ callId, mutates, params, tool, touches }) =>
@@ -222,7 +222,7 @@ describe("approval", () => {
     })
   )
 
-  it.effect("does not ask about a call that is refused anyway", () =>
+  it.effect("does not ask about a call that is refused for another reason", () =>
     Effect.gen(function* () {
       let asked = 0
       const policies = Layer.mergeAll(
@@ -251,8 +251,8 @@ describe("approval", () => {
   )
 })
 
-describe("deadline", () => {
-  it.effect("interrupts a running call when it passes, and refuses later calls", () =>
+describe("Policy.deadline", () => {
+  it.effect("interrupts a running call at the deadline, and refuses later calls", () =>
     Effect.gen(function* () {
       const at = DateTime.makeUnsafe(1000)
       const { call } = yield* session(yield* memory(files), Policy.deadline(at))
@@ -267,8 +267,8 @@ describe("deadline", () => {
   )
 })
 
-describe("readOnly", () => {
-  it.effect("does not offer changing tools, and refuses their calls", () =>
+describe("Policy.readOnly", () => {
+  it.effect("hides changing tools and refuses their calls", () =>
     Effect.gen(function* () {
       const { call, fs } = yield* session(yield* memory(files), Policy.readOnly)
       const offers = yield* Effect.scoped(
@@ -299,7 +299,7 @@ describe("readOnly", () => {
   )
 })
 
-describe("settings", () => {
+describe("the settings", () => {
   it.effect("of several policies apply together, such as a mount point and a budget", () =>
     Effect.gen(function* () {
       const policies = Policy.mountPoint("/workspace").pipe(Layer.provideMerge(Policy.settings({ budget: 300 })))

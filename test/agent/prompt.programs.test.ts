@@ -20,7 +20,7 @@ const behaviour = Section.MarkdownSection({
 })
 
 describe("a prompt with a section over a virtual filesystem", () => {
-  it.live("has the section's filesystem with its mounts, and tools see files that the program writes there", () =>
+  it.live("has the filesystem of the section with its mounts, and its tools see files that the program writes", () =>
     Effect.gen(function* () {
       const root = directory()
       plant(root, { "src/main.py": "print()\n", "src/notes.txt": "", "docs/intro.md": "# Intro\n", "docs/logo.svg": "" })
@@ -60,7 +60,7 @@ describe("a prompt with a section over a virtual filesystem", () => {
 })
 
 describe("a section with a session", () => {
-  it.live("renders its instructions and its tools, and the session's slice lists a file after its first write", () =>
+  it.live("renders its instructions and its tools, and records a file in the session at its first write", () =>
     Effect.gen(function* () {
       const root = directory()
       plant(root, { "docs/a.md": "# A\n", "docs/a.png": "" })
@@ -154,7 +154,7 @@ describe("the filesystem of a tool", () => {
         })
     })
 
-  it.live("is the filesystem of its section, else the first filesystem of the prompt, else missing", () =>
+  it.live("is the filesystem of its section, or else the first filesystem of the prompt, or else missing", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const first = yield* Section.VfsSection({ tools: [where("in_first")] })

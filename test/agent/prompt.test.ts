@@ -44,7 +44,7 @@ describe("Prompt.make", () => {
     })
   )
 
-  it.effect("accepts a checked template, from which several prompts can be made", () =>
+  it.effect("accepts a template that Prompt.template has checked", () =>
     Effect.gen(function* () {
       const template = yield* Prompt.template({ ...base, sections: [section("one")] })
       const prompt = yield* Prompt.make({ ...template, deadline: Option.none() })
@@ -98,7 +98,7 @@ describe("Prompt.make", () => {
   ]
 
   for (const title of titles as ReadonlyArray<string>) {
-    it.effect(`refuses the title and the prompt's name ${JSON.stringify(String(title).slice(0, 10))}`, () =>
+    it.effect(`refuses the title and the name ${JSON.stringify(String(title).slice(0, 10))}`, () =>
       Effect.gen(function* () {
         assert.strictEqual((yield* refused({ ...base, sections: [section("one", { title })] })).reason, "invalid")
         assert.strictEqual((yield* refused({ ...base, name: title, sections: [] })).reason, "invalid")
@@ -106,7 +106,7 @@ describe("Prompt.make", () => {
     )
   }
 
-  it.effect("refuses equal keys of sibling sections, and accepts equal keys of other sections", () =>
+  it.effect("refuses equal keys of sibling sections, and accepts equal keys elsewhere", () =>
     Effect.gen(function* () {
       const error = yield* refused({ ...base, sections: [section("one"), section("two"), section("one")] })
       assert.strictEqual(error.reason, "duplicateKey")
@@ -117,7 +117,7 @@ describe("Prompt.make", () => {
     })
   )
 
-  it.effect("refuses two tools of one name anywhere, and names the tool and both sections", () =>
+  it.effect("refuses two tools of one name in any sections, and names the tool and both sections", () =>
     Effect.gen(function* () {
       const deep = section("deep", { tools: [tool("same")] })
       const first = section("first", { tools: [tool("other"), tool("same")] })
@@ -178,7 +178,7 @@ describe("overrides of descriptions", () => {
 })
 
 describe("the text of a prompt", () => {
-  it.effect("has a heading for each section, one level deeper for each level, and the templates unchanged", () =>
+  it.effect("has a heading for each section, whose level is the section's depth, and the unchanged templates", () =>
     Effect.gen(function* () {
       const third = section("third", { title: " Third ", template: "  indented *as it is*\n\n```\n# no heading\n```" })
       const second = section("second", { children: [third] })
@@ -211,7 +211,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("is rendered with params or without", () =>
+  it.effect("is rendered with or without params", () =>
     Effect.gen(function* () {
       const greeting = section("greeting", {
         template: (params) => Effect.succeed(`Hello ${params["name"] === undefined ? "you" : String(params["name"])}`)
@@ -222,7 +222,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("fails with the failure of its section", () =>
+  it.effect("fails with the error of a section that cannot be rendered", () =>
     Effect.gen(function* () {
       const error = new NotFound({ operation: "template", path: "a" })
       const prompt = yield* Prompt.make({ ...base, sections: [section("one", { template: () => Effect.fail(error) })] })
@@ -230,7 +230,7 @@ describe("the text of a prompt", () => {
     })
   )
 
-  it.effect("fails when sections have become invalid since the prompt was made", () =>
+  it.effect("fails if a section has become invalid since the prompt was made", () =>
     Effect.gen(function* () {
       const tools: Array<Tool.AnyDefinition> = [tool("one")]
       const changing: Section.Section = { ...section("changing"), tools }
@@ -303,7 +303,7 @@ describe("the workspace of a prompt", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is missing if no section has a filesystem, and cannot be opened if the section's filesystem fails", () =>
+  it.effect("is missing if no section has a filesystem, and fails with the error of a section's filesystem", () =>
     Effect.gen(function* () {
       const plain = yield* Prompt.make({ ...base, sections: [section("one", { children: [section("two")] })] })
       assert.isTrue(Option.isNone(Prompt.workspace(plain)))
@@ -316,7 +316,7 @@ describe("the workspace of a prompt", () => {
     })
   )
 
-  it.effect("is independent of tools: sectionOf finds the section of a tool at any depth", () =>
+  it.effect("does not depend on tools, whose section Prompt.sectionOf finds at any depth", () =>
     Effect.gen(function* () {
       const inner = section("inner", { tools: [tool("two")] })
       const prompt = yield* Prompt.make({ ...base, sections: [section("outer", { tools: [tool("one")], children: [inner] })] })
@@ -328,7 +328,7 @@ describe("the workspace of a prompt", () => {
 })
 
 describe("a clone of a prompt for another session", () => {
-  it.effect("has clones of the sections that can be cloned, at any depth, and the other sections unchanged", () =>
+  it.effect("has clones of the sections that can be cloned, at any depth, and the same other sections", () =>
     Effect.gen(function* () {
       const other = yield* session()
       const plain = section("plain")
@@ -350,7 +350,7 @@ describe("a clone of a prompt for another session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is not made if one section cannot be cloned, and the sections that were already cloned are released", () =>
+  it.effect("is not made if one section cannot be cloned, and releases the sections that are already cloned", () =>
     Effect.gen(function* () {
       const ended: Array<string> = []
       const first = section("first", {

@@ -45,8 +45,8 @@ type Made = Effect.Effect<ReadonlyArray<Section.Section>, Section.SectionError, 
 const prompt = (sections: Made) =>
   Effect.flatMap(sections, (sections) => Prompt.make({ ns: "agents", key: "writer", sections }))
 
-describe("making a prompt", () => {
-  it.effect("warns of a section with a filesystem that no tool works on, and names both", () =>
+describe("Prompt.make", () => {
+  it.effect("warns of a section whose filesystem no tool uses, with the names of prompt and section", () =>
     Effect.gen(function* () {
       const found = yield* warnings(prompt(Effect.all([files("notes")])))
       assert.lengthOf(found, 1)
@@ -56,7 +56,7 @@ describe("making a prompt", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("warns of each section whose filesystem no tool works on, at any depth", () =>
+  it.effect("warns of each section whose filesystem no tool uses, at any depth", () =>
     Effect.gen(function* () {
       const deep = Effect.gen(function* () {
         const inner = yield* files("inner")
@@ -69,7 +69,7 @@ describe("making a prompt", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("warns of a second filesystem that only tools of sections without one would work on", () =>
+  it.effect("warns of a second filesystem, because tools of other sections use only the first", () =>
     Effect.gen(function* () {
       const both = Effect.all([files("first"), files("second"), Effect.succeed(text("task", { tools: [look()] }))])
       const found = yield* warnings(prompt(both))
@@ -95,7 +95,7 @@ describe("making a prompt", () => {
     )
   }
 
-  it.effect("warns once, not again for a clone, a rendering or a run", () =>
+  it.effect("warns once, and not again for a clone, a rendering or a run", () =>
     Effect.gen(function* () {
       const found = yield* warnings(
         Effect.gen(function* () {
@@ -129,14 +129,14 @@ describe("sevenTools, fourTools and sandboxTools", () => {
 })
 
 describe("messages for programmer errors", () => {
-  it("show the invalid example, its tool and what to do", () => {
+  it("show the invalid example, its tool and the remedy", () => {
     const parameters = Schema.Struct({ url: Schema.String })
     const made = () =>
       Tool.make({ name: "fetch", description: "d", parameters, value: Value, handle: () => Effect.succeed(done) })
     assert.throws(made, /fetch.*example \{\}.*"url".*give examples/)
   })
 
-  it.effect("name the title from which no key can be derived", () =>
+  it.effect("contain the title from which no key can be derived", () =>
     Effect.gen(function* () {
       const sections = [Section.MarkdownSection({ title: "任務", template: "" })]
       const { message, reason } = yield* Effect.flip(Prompt.make({ ns: "a", key: "b", sections }))

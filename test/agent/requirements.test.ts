@@ -28,7 +28,7 @@ class Tide extends Context.Service<Tide, string>()("test/Tide") {}
 
 const Value = Schema.Struct({})
 
-/** Builds a tool that answers the value of its service. */
+/** Builds a tool that returns the value of its service. */
 const asking = <const Name extends string, I>(name: Name, service: Context.Key<I, string>) =>
   Tool.make({
     name,
@@ -173,27 +173,25 @@ const promptOf = Prompt.make({ ...named, sections: [nested], overrides: { tide: 
 const low = Effect.provideService(Tide, "low")
 
 describe("a tool that needs a service", () => {
-  it.effect(
-    "gets it from the context in which the run was made, in sections at any depth and with an overridden description",
-    () =>
-      Effect.gen(function* () {
-        const run = yield* Adapter.run(adapter, yield* promptOf, { session: yield* makeSession }).pipe(sun, low)
-        assert.deepStrictEqual(
-          run.tools.map(({ definition }) => definition.description),
-          ["Says what its service says.", "Needs nothing.", "Tells the tide."]
-        )
-        assert.strictEqual((yield* run.call("weather", {})).message, "sun")
-        assert.strictEqual((yield* run.call("tide", {})).message, "low")
-        const kit = yield* Adapter.toolkit(run)
-        const answers = yield* Stream.runCollect(yield* kit.handle("weather", {}))
-        assert.deepStrictEqual(
-          answers.map(({ result }) => result),
-          [{ message: "sun", success: true, value: {} }]
-        )
-      })
+  it.effect("gets the service from the context of its run, in sections at any depth, also with another description", () =>
+    Effect.gen(function* () {
+      const run = yield* Adapter.run(adapter, yield* promptOf, { session: yield* makeSession }).pipe(sun, low)
+      assert.deepStrictEqual(
+        run.tools.map(({ definition }) => definition.description),
+        ["Says what its service says.", "Needs nothing.", "Tells the tide."]
+      )
+      assert.strictEqual((yield* run.call("weather", {})).message, "sun")
+      assert.strictEqual((yield* run.call("tide", {})).message, "low")
+      const kit = yield* Adapter.toolkit(run)
+      const answers = yield* Stream.runCollect(yield* kit.handle("weather", {}))
+      assert.deepStrictEqual(
+        answers.map(({ result }) => result),
+        [{ message: "sun", success: true, value: {} }]
+      )
+    })
   )
 
-  it.effect("gets it in a clone of the prompt and in a scripted run", () =>
+  it.effect("gets the service in a clone of the prompt and in a scripted run", () =>
     Effect.gen(function* () {
       const session = yield* makeSession
       const clone = yield* Prompt.clone(yield* promptOf, session)
@@ -209,7 +207,7 @@ describe("a tool that needs a service", () => {
     })
   )
 
-  it.effect("gets it from its own section rather than from the run", () =>
+  it.effect("gets the service from its own section rather than from the run", () =>
     Effect.gen(function* () {
       const layer = Layer.merge(InMemory.layer(), Layer.succeed(Weather, "snow"))
       const files = yield* Section.FilesystemSection({ key: "files", ...text, layer, tools: [weather] })
@@ -220,7 +218,7 @@ describe("a tool that needs a service", () => {
     })
   )
 
-  it.live("gets it in a prompt that is served over a pipe and over HTTP", () =>
+  it.live("gets the service in a prompt that is served over stdio and over HTTP", () =>
     Effect.gen(function* () {
       const server = Adapter.mcp(yield* promptOf, { session: yield* makeSession })
       const piped = yield* overPipe(server.runStdio.pipe(sun, low))
@@ -235,7 +233,7 @@ describe("a tool that needs a service", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("gets it as an extra tool of a server over a pipe and over HTTP", () =>
+  it.live("gets the service as an extra tool of a server over stdio and over HTTP", () =>
     Effect.gen(function* () {
       const fs = Layer.succeed(Filesystem, yield* memory({}))
       const services = Layer.merge(fs, Layer.succeed(Weather, "sun"))

@@ -111,7 +111,7 @@ describe("shell", () => {
     )
   }
 
-  it.effect("takes variables as a list or as an object", () =>
+  it.effect("accepts variables as a list or as an object", () =>
     Effect.gen(function* () {
       for (const env of [
         [
@@ -146,7 +146,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("answers the exit code and both streams of a program that fails", () =>
+  it.effect("returns the exit code and both streams of a program that fails", () =>
     Effect.gen(function* () {
       const { message, success, value } = yield* answered(
         shell,
@@ -166,7 +166,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("answers exit code 124 after a timeout, and the message says so", () =>
+  it.effect("returns exit code 124 after a timeout, and the message says so", () =>
     Effect.gen(function* () {
       const { message, value } = yield* answered(shell, { command: ["sleep"] }, { exitCode: 124, timedOut: true })
       assert.include(message, "124")
@@ -175,7 +175,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("answers only the exit code when capture_output is off", () =>
+  it.effect("returns only the exit code if capture_output is off", () =>
     Effect.gen(function* () {
       const { message, value } = yield* answered(
         shell,
@@ -211,14 +211,14 @@ describe("shell", () => {
     })
   )
 
-  it.effect("says that a process was refused, and what to do", () =>
+  it.effect("reports that a process was refused, with a remedy", () =>
     Effect.gen(function* () {
       const { message } = yield* answered(shell, { command: ["make"] }, { exitCode: 2, processLimit: 256 })
-      assert.match(message, /^exit code 2 .*a process was refused because only 256 are allowed \(run fewer at once/)
+      assert.match(message, /^exit code 2 .*a process was refused because only 256 are allowed \(run fewer processes at once/)
     })
   )
 
-  it.effect("lets background processes run on only when `detach` is set", () =>
+  it.effect("lets background processes continue only if `detach` is set", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       yield* ask(shell, { command: ["true"] }, layer)
@@ -244,7 +244,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("removes the mount point and a leading slash from the directory", () =>
+  it.effect("accepts a directory that begins with the mount point or with a slash", () =>
     Effect.gen(function* () {
       for (const cwd of ["/workspace/src", " /src ", "src"]) {
         const { asked, layer } = canned()
@@ -256,7 +256,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("fails with advice when the sandbox is gone", () =>
+  it.effect("fails with advice if the sandbox is gone", () =>
     Effect.gen(function* () {
       const gone = new Unavailable({ operation: "exec", path: ".", detail: "the container has stopped" })
       const result = yield* ask(shell, { command: ["true"] }, canned(Effect.fail(gone)).layer)
@@ -267,7 +267,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("passes on the sandbox's hint", () =>
+  it.effect("includes the hint of the sandbox in its failure", () =>
     Effect.gen(function* () {
       const missing = new Unavailable({
         operation: "exec",
@@ -280,7 +280,7 @@ describe("shell", () => {
     })
   )
 
-  it.effect("fails without a sandbox", () =>
+  it.effect("fails if there is no sandbox", () =>
     Effect.gen(function* () {
       const result = yield* invokeUnknown(shell, { command: ["true"] }, { memory: Memory.make() }).pipe(
         Effect.provide(InMemory.layer())
@@ -366,7 +366,7 @@ describe("real programs in a sandbox", () => {
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
 
-  it.live("see the files, their input and their variables, and write to the filesystem", () =>
+  it.live("see the files, their standard input and their variables, and write to the filesystem", () =>
     Effect.gen(function* () {
       const root = yield* place
       mkdirSync(join(root, "docs"))
@@ -423,7 +423,7 @@ describe("shell accepts a command as", () => {
     )
   }
 
-  it.effect("anything but a blank line", () =>
+  it.effect("anything except a blank line", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       const { message, success } = yield* ask(shell, { command: " " }, layer)
@@ -435,7 +435,7 @@ describe("shell accepts a command as", () => {
 })
 
 describe("eval", () => {
-  it.effect("names the languages of the image when the requested one is missing", () =>
+  it.effect("names the languages of the image if the requested language is missing", () =>
     Effect.gen(function* () {
       const missing = { exitCode: 127, stderr: "sh: node: not found\n", stdout: "/usr/bin/python3\n/bin/sh\n" }
       const { message } = yield* answered(evaluate, { code: "1", language: "javascript" }, missing)
@@ -445,7 +445,7 @@ describe("eval", () => {
     })
   )
 
-  it.effect("runs code of the language sh too", () =>
+  it.effect("runs code of the language sh", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned()
       yield* ask(evaluate, { code: "echo a", language: "sh" }, layer)

@@ -28,7 +28,7 @@ const turn = Effect.promise(() => new Promise((resolve) => setImmediate(resolve)
 const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
 const steps = soak ? 200 : 24
 
-describe("an interruption at every step", () => {
+describe("an interruption at any step", () => {
   const root = directory("project-")
   const files = Array.from({ length: 20 }, (_, i) => `src/${String(i).padStart(2, "0")}.txt`)
   plant(root, Object.fromEntries(files.map((path) => [path, path])))
@@ -42,7 +42,7 @@ describe("an interruption at every step", () => {
     )
   })
 
-  it.live("of the first use of a workspace leaves no directory or a complete one", () =>
+  it.live("of the first use of a workspace leaves no directory, or a complete directory", () =>
     Effect.gen(function* () {
       const outcomes = new Set<string>()
       for (let step = 0; step < steps; step++) {
@@ -64,7 +64,7 @@ describe("an interruption at every step", () => {
     })
   )
 
-  it.live("of the first use of a virtual filesystem leaves a session that can still get all its mounts", () =>
+  it.live("of the first use of a virtual filesystem leaves all mounted files in the session, or none", () =>
     Effect.gen(function* () {
       for (let step = 0; step < steps; step++) {
         const own = yield* session()
@@ -134,7 +134,7 @@ describe("a machine without", () => {
 })
 
 describe("the tools of a section", () => {
-  it.live("work with its filesystem and the snapshots among its services", () =>
+  it.live("use its filesystem and its snapshots", () =>
     Effect.gen(function* () {
       const made = yield* Section.WorkspaceSection({ snapshotTools: true })
       const services = Context.add(yield* made.services, Filesystem, yield* made.filesystem)
@@ -159,8 +159,8 @@ describe("the tools of a section", () => {
   )
 })
 
-describe("the snapshots of a section", () => {
-  it.live("can do everything that the backend's snapshots can", () =>
+describe("the snapshots service of a section", () => {
+  it.live("has the same abilities as the snapshots service of its backend", () =>
     Effect.gen(function* () {
       const made = yield* Section.VfsSection()
       const filesystem = yield* made.filesystem

@@ -86,8 +86,8 @@ describePodman("sections with a container", () => {
   )
 
   /**
-   * Checks checkpoints with an absolute link as installers make it, whose target inside the container differs from the
-   * one outside.
+   * Checks checkpoints with an absolute link, as installers create it. Its target inside the container differs from the
+   * target outside.
    */
   const worksAroundLink = (section: Section.Workspace) =>
     Effect.gen(function* () {

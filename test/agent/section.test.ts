@@ -72,7 +72,7 @@ describe("sections with files", () => {
   ] as const
 
   for (const [name, make, key, title, tools] of table) {
-    it.live(`have the key, title and ${tools.length} tools of ${name} (${key}), and snapshots that restore their files`, () =>
+    it.live(`have the key, title and ${tools.length} tools of ${name} (${key}), and snapshots that restore the files`, () =>
       Effect.gen(function* () {
         const made: Section.Workspace = yield* make()
         assert.deepStrictEqual([made.key, made.title, made.acceptsOverrides], [key, title, false])
@@ -97,7 +97,7 @@ describe("sections with files", () => {
     )
   }
 
-  it.live("open nothing before they are used", () =>
+  it.live("open no backend before their first use", () =>
     Effect.gen(function* () {
       const { count, layer } = counted()
       yield* Section.FilesystemSection({ key: "a", title: "A", template: "text", layer })
@@ -106,7 +106,7 @@ describe("sections with files", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("list snapshot tools and the user's tools after their own", () =>
+  it.live("list their own tools first, then snapshot tools and the user's tools", () =>
     Effect.gen(function* () {
       const own = { ...(yield* Section.VfsSection()).tools[0]!, name: "own" }
       const made = yield* Section.VfsSection({ snapshotTools: true, tools: [own] })
@@ -146,7 +146,7 @@ describe("the backend of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is opened by the next use when the first is interrupted, and the interrupted attempt is released", () =>
+  it.live("is opened by the next use if the first use is interrupted, and the interrupted attempt is released", () =>
     Effect.gen(function* () {
       const entered = yield* Deferred.make<void>()
       const go = yield* Deferred.make<void>()
@@ -164,7 +164,7 @@ describe("the backend of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is opened again after a failure, and the failure is the backend's", () =>
+  it.live("is opened again after a failure, which is the failure of the backend", () =>
     Effect.gen(function* () {
       const error = new IoError({ operation: "open", path: ".", detail: "once" })
       let isFirst = true
@@ -209,7 +209,7 @@ describe("the backend of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("provides its other services to the tools", () =>
+  it.live("provides other services of its layer to the tools", () =>
     Effect.gen(function* () {
       const sandbox = canned({ stdout: "here" })
       const { services } = yield* opened(Layer.merge(counted().layer, sandbox.layer))
@@ -254,7 +254,7 @@ describe("WorkspaceSection", () => {
     })
   )
 
-  it.live("makes a directory whose name leaves room for the path of a Unix socket (107 bytes)", () =>
+  it.live("makes a directory whose path is short enough for a Unix socket in it (107 bytes)", () =>
     Effect.gen(function* () {
       const { made, scope } = yield* within(Section.WorkspaceSection())
       yield* made.filesystem
@@ -276,7 +276,7 @@ describe("WorkspaceSection", () => {
     })
   )
 
-  it.live("shares its directory with its clones; the last one to close removes it", () =>
+  it.live("shares its directory with its clones, and the last section to close removes it", () =>
     Effect.gen(function* () {
       for (const order of [
         [0, 1, 2],
@@ -305,7 +305,7 @@ describe("WorkspaceSection", () => {
     })
   )
 
-  it.live("can be read-only, with mounts", () =>
+  it.live("can be read-only and have mounts", () =>
     Effect.gen(function* () {
       const root = project()
       const options = { mounts: [{ hostPath: "docs" }], allowedRoots: [root], readOnly: true }
@@ -317,7 +317,7 @@ describe("WorkspaceSection", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has no tools when they are switched off, and its text names the directory", () =>
+  it.live("has no tools if they are switched off, but its text names the directory", () =>
     Effect.gen(function* () {
       const made = yield* Section.WorkspaceSection({ tools: "none" })
       assert.deepStrictEqual(made.tools, [])
@@ -335,7 +335,7 @@ describe("WorkspaceSection", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails with NotFound for a missing directory, and works once the directory exists", () =>
+  it.live("fails with NotFound while its directory is missing", () =>
     Effect.gen(function* () {
       const root = join(directory(), "later")
       const { filesystem } = yield* Section.WorkspaceSection({ root })
@@ -354,7 +354,7 @@ describe("mounts of a section", () => {
   ] as const
 
   for (const [name, make] of makers) {
-    it.live(`are refused by ${name} at construction when they are invalid, and nothing remains`, () =>
+    it.live(`are refused by ${name} at construction if they are invalid, and nothing remains`, () =>
       Effect.gen(function* () {
         const root = project()
         const own = yield* session()
@@ -378,7 +378,7 @@ describe("mounts of a section", () => {
     )
   }
 
-  it.live("are removed when the first use fails, and are made by the next use", () =>
+  it.live("are removed if the first use fails, and made again by the next use", () =>
     Effect.gen(function* () {
       const root = project()
       const own = yield* session()
@@ -417,7 +417,7 @@ describe("mounts of a section", () => {
 describe("a virtual filesystem in a session", () => {
   const mounting = () => ({ mounts: [{ hostPath: "src" }], allowedRoots: [project()] })
 
-  it.live("is rolled back with the session, also to before its first use", () =>
+  it.live("is rolled back with the session, even to before its first use", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const made = yield* Section.VfsSection({ ...mounting(), session: own })
@@ -453,7 +453,7 @@ describe("a virtual filesystem in a session", () => {
     )
   }
 
-  it.live("is not mounted over files that the session already has", () =>
+  it.live("is not mounted over files that already exist in the session", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const options = mounting()

@@ -41,7 +41,7 @@ const kinds: ReadonlyArray<readonly [name: string, make: Make]> = [
 
 describe("the text of a section", () => {
   for (const [name, make] of kinds) {
-    it.live(`names each tool of ${name}, and only tools and parameters that exist`, () =>
+    it.live(`names each tool of ${name}, and only existing tools and parameters`, () =>
       Effect.gen(function* () {
         const made = yield* make
         const { text, tools } = yield* said(made)
@@ -61,7 +61,7 @@ describe("the text of a section", () => {
   }
 
   for (const [name, make] of kinds.slice(0, 3)) {
-    it.live(`of ${name} covers the required guidance`, () =>
+    it.live(`of ${name} contains each required piece of guidance`, () =>
       Effect.gen(function* () {
         const { text } = yield* said(yield* make)
         hears(
@@ -85,7 +85,7 @@ describe("the text of a section", () => {
     )
   }
 
-  it.live("states the limits in force, and none when there are none", () =>
+  it.live("states the limits in force, or no limits if there are none", () =>
     Effect.gen(function* () {
       const made = yield* Section.VfsSection()
       const under = (limits: typeof defaults.limits) => Effect.provideService(said(made), ToolSettings, { ...defaults, limits })
@@ -101,7 +101,7 @@ describe("the text of a section", () => {
     ["WorkspaceSection", Section.WorkspaceSection],
     ["PodmanSection", podman]
   ] as const) {
-    it.live(`of ${name} shows the source, the target and the first files of a mount, and counts the rest`, () =>
+    it.live(`of ${name} shows the source, the target and the first files of a mount, and the number of other files`, () =>
       Effect.gen(function* () {
         const root = directory()
         plant(root, Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`docs/${String(i).padStart(2, "0")}.md`, "four"])))
@@ -114,7 +114,7 @@ describe("the text of a section", () => {
     )
   }
 
-  it.live("shows the files as they were when the mount was made", () =>
+  it.live("lists the files of a mount as they were when the mount was made", () =>
     Effect.gen(function* () {
       const root = project()
       const made = yield* Section.WorkspaceSection({ mounts: [{ hostPath: "src" }], allowedRoots: [root] })
@@ -135,7 +135,7 @@ describe("the text of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of a sandbox states what its options provide and restrict", () =>
+  it.live("of a sandbox states the abilities and restrictions of its options", () =>
     Effect.gen(function* () {
       const { text } = yield* said(yield* podman())
       hears(
@@ -175,7 +175,7 @@ describe("the text of a section", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is not needed to refuse invalid container options", () =>
+  it.live("is not rendered before invalid container options are refused", () =>
     Effect.gen(function* () {
       for (const options of [
         { image: "" },
@@ -195,7 +195,7 @@ describe("the digest of a workspace", () => {
   const dispatched = (own: Effect.Success<ReturnType<typeof session>>, text: string, section = "workspace") =>
     own.dispatch(Section.WorkspaceDigest, { section, text })
 
-  it.live("is the newest digest of its section in the session; without a digest the text says how to explore", () =>
+  it.live("is the newest digest of its section in the session, or else text on how to explore", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const made = yield* Section.WorkspaceSection({ session: own })
@@ -211,7 +211,7 @@ describe("the digest of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is rolled back with the session, and cloned with it for the clone of the section", () =>
+  it.live("is rolled back with the session, and cloned with the session for a clone of the section", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const made = yield* Section.WorkspaceSection({ session: own })
@@ -224,7 +224,7 @@ describe("the digest of a workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("may be a section of its own, and is then not repeated in the workspace's text", () =>
+  it.live("may be a section of its own, and is then not repeated in the text of the workspace", () =>
     Effect.gen(function* () {
       const own = yield* session()
       const digest = Section.WorkspaceDigestSection({ session: own })
@@ -271,7 +271,7 @@ describe("the text for a model", () => {
   const said = (made: Section.Section) =>
     Effect.map(Effect.flatMap(Prompt.make({ ns: "a", key: "b", sections: [made] }), Prompt.render), ({ text }) => text)
 
-  it.live("names no directory of the machine for a mount", () =>
+  it.live("contains no path of the machine for a mount", () =>
     Effect.gen(function* () {
       const root = project()
       const mounts = [{ hostPath: join(root, "src") }, { hostPath: `${root}/docs/`, mountPath: "manual" }]
@@ -284,7 +284,7 @@ describe("the text for a model", () => {
     }).pipe(Effect.scoped, Effect.orDie)
   )
 
-  it.live("mentions binary content only when the tools can write it", () =>
+  it.live("mentions binary content only if the tools can write binary content", () =>
     Effect.gen(function* () {
       for (const made of [yield* Section.VfsSection(), yield* Section.VfsToolsSection()]) {
         const { parameters } = made.tools.find(({ name }) => name === "write_file")!

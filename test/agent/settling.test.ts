@@ -33,8 +33,8 @@ const left = Effect.gen(function* () {
   return { root, fs: make(port), after, said }
 })
 
-describe("a tool over a directory with an unfinished change of several files", () => {
-  it.live("finishes the change before it lists the directory", () =>
+describe("a tool over a directory with an unfinished transaction", () => {
+  it.live("completes the transaction before it lists the directory", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { after, fs, root, said } = yield* left
@@ -51,7 +51,7 @@ describe("a tool over a directory with an unfinished change of several files", (
     )
   )
 
-  it.live("leaves the change unfinished through a read-only view, and reports it once", () =>
+  it.live("leaves the transaction unfinished through a read-only view, and reports it once", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fs, root, said } = yield* left

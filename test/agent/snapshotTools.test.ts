@@ -142,7 +142,7 @@ for (const [name, layer] of kinds) {
       }).pipe(provided)
     )
 
-    it.live("restore all files, save the replaced files, and say how to undo the restore", () =>
+    it.live("restore all files, save the replaced files, and tell how to undo the restore", () =>
       Effect.gen(function* () {
         const { diff, memory, restore, take } = session()
         const fs = yield* Filesystem
@@ -177,7 +177,7 @@ for (const [name, layer] of kinds) {
       }).pipe(provided)
     )
 
-    it.live("restore some paths alone", () =>
+    it.live("restore only the given paths", () =>
       Effect.gen(function* () {
         const { restore, take } = session()
         const fs = yield* Filesystem
@@ -214,7 +214,7 @@ describe("the id of a snapshot", () => {
     }).pipe(memory)
   )
 
-  it.effect("that matches no snapshot or several fails with advice, and changes nothing", () =>
+  it.effect("that matches no snapshot or several snapshots fails with advice, and changes nothing", () =>
     Effect.gen(function* () {
       const { diff, restore, take } = session()
       const fails = (result: ToolResult<Value>, ...parts: ReadonlyArray<string>) => {
@@ -236,7 +236,7 @@ describe("the id of a snapshot", () => {
     }).pipe(memory)
   )
 
-  it.effect("may be a tag of one line, and other tags are refused", () =>
+  it.effect("may be a tag, which must be one line of at most 1,000 characters", () =>
     Effect.gen(function* () {
       const { list, take } = session()
       for (const tag of ["a\nb", "x".repeat(1001), "\u0000"]) {
@@ -265,7 +265,7 @@ describe("the id of a snapshot", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("comes with the time in UTC, in milliseconds", () =>
+  it.effect("is listed with the time in UTC, in milliseconds", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(Date.UTC(2026, 1, 3, 4, 5, 6, 7))
       const { take } = session()
@@ -275,7 +275,7 @@ describe("the id of a snapshot", () => {
 })
 
 describe("long answers", () => {
-  it.effect("are cut at a line within the budget", () =>
+  it.effect("are cut to the budget at the end of a line", () =>
     Effect.gen(function* () {
       const { diff, list, restore, take } = session()
       const fs = yield* Filesystem
@@ -330,7 +330,7 @@ describe("the diff of the diff tool", () => {
     }).pipe(Effect.provide(Snapshots.layer.pipe(Layer.provideMerge(InMemory.layer()))))
   )
 
-  it.effect("shows small changes after a change that is too long", () =>
+  it.effect("shows small changes that follow a change above the budget", () =>
     Effect.gen(function* () {
       const { diff, take } = session()
       const fs = yield* Filesystem

@@ -25,7 +25,7 @@ import { runAtOnce } from "../../src/runtime/steps.ts"
 
 const int = (minimum: number, maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-describe("words", () => {
+describe("the wording of messages", () => {
   it("uses the singular for one and the plural for every other count", () => {
     assert.deepStrictEqual(
       [0, 1, 2, 1000].map((count) => plural(count, "match", "matches")),
@@ -45,7 +45,7 @@ describe("words", () => {
     [1024 ** 2, "1.0 MiB"],
     [5 * 1024 ** 3, "5.0 GiB"],
     [Number.MAX_SAFE_INTEGER, "8.0 PiB"]
-  ])("%d bytes are %s", (bytes, text) => assert.strictEqual(size(bytes), text))
+  ])("writes %d bytes as %s", (bytes, text) => assert.strictEqual(size(bytes), text))
 
   it('joins a list with commas and a final "and"', () => {
     assert.deepStrictEqual(
@@ -72,7 +72,7 @@ describe("lines", () => {
     assert.strictEqual(numberLine(12345, "x"), "12345 | x")
   })
 
-  it("are shown whole up to 2,000 characters; longer lines are cut, and their length is stated", () => {
+  it("are shown completely up to 2,000 characters, and longer lines are cut and their length is stated", () => {
     assert.deepStrictEqual(excerpt("x".repeat(2000)), { shown: "x".repeat(2000), start: 0, end: 2000, isCut: false })
     assert.strictEqual(excerpt("x".repeat(2001)).shown, `${"x".repeat(2000)} [cut: characters 1-2000 of 2001]`)
     assert.strictEqual(maxLineLength, 2000)
@@ -93,7 +93,7 @@ describe("lines", () => {
   })
 })
 
-describe("fit", () => {
+describe("fitting a text to a budget", () => {
   const measures = { characters: (text: string) => text.length, words: (text: string) => text.split(/\s+/).length }
   const items = Arbitrary.array(Arbitrary.schema(Schema.Literals(["a", "bb b", "c ".repeat(9), "d".repeat(60)])), {
     maxLength: 20
@@ -133,7 +133,7 @@ describe("fit", () => {
   })
 })
 
-describe("listing", () => {
+describe("a listing", () => {
   it("marks a directory with a slash, a file with its size, and links and unaddressable names in words", () => {
     assert.deepStrictEqual(
       [
@@ -182,7 +182,7 @@ describe("matches", () => {
     ])
   })
 
-  it("share their context lines, each shown once", () => {
+  it("share their context lines, which are shown once", () => {
     const around = (line: number): Partial<GrepMatch> => ({ before: [`line ${line - 1}`], after: [`line ${line + 1}`] })
     assert.deepStrictEqual(matchLines([match(2, around(2)), match(3, around(3)), match(7, around(7))]), [
       "a.txt",
@@ -206,7 +206,7 @@ describe("matches", () => {
   })
 })
 
-describe("media types", () => {
+describe("the detection of media types", () => {
   const beginning = (path: string): Uint8Array => {
     const bytes = new Uint8Array(512)
     const file = openSync(path, "r")
@@ -216,7 +216,7 @@ describe("media types", () => {
   }
   const base64 = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text, "base64"))
 
-  it("recognizes files that programs of this machine made", () => {
+  it("recognizes files that common programs have written", () => {
     assert.strictEqual(mediaTypeOf(gzipSync("x"))?.type, "application/gzip")
     assert.strictEqual(mediaTypeOf(zstdCompressSync("x"))?.type, "application/zstd")
     if (process.platform === "linux") assert.strictEqual(mediaTypeOf(beginning(process.execPath))?.type, "application/x-elf")
@@ -242,7 +242,7 @@ describe("media types", () => {
     assert.isTrue(isViewable(type))
   })
 
-  it("are undefined for text, for no bytes and for a truncated header", () => {
+  it("returns undefined for text, for an empty file and for a truncated header", () => {
     for (const bytes of [Buffer.from("plain text"), new Uint8Array(), Uint8Array.of(0x89, 0x50)]) {
       assert.isUndefined(mediaTypeOf(bytes))
     }

@@ -67,13 +67,13 @@ for (const [name, backend] of backends) {
   const tools = (options: { readonly readOnly?: boolean } = {}) =>
     Layer.merge(FilesystemToolkit.layer, VfsToolkit.layer).pipe(Layer.provideMerge(backend(options)))
 
-  describe(`the handlers of the toolkits, on ${name}`, () => {
+  describe(`the handlers of the toolkits, on ${name}:`, () => {
     const filled = Effect.fnUntraced(function* (tree: Readonly<Record<string, string>>) {
       const fs = yield* Filesystem
       for (const [path, text] of Object.entries(tree)) yield* fs.write(path, text)
     })
 
-    it.live("a handler reads a page of a file and says where to continue", () =>
+    it.live("a handler reads a page of a file and returns the offset of the next page", () =>
       Effect.gen(function* () {
         yield* filled({ "src/main.py": "1\n2\n3\n4\n5\n6\n7\n" })
         const { message, value } = yield* seven("read_file", { path: "src/main.py", offset: 2, limit: 3 })
@@ -110,8 +110,8 @@ for (const [name, backend] of backends) {
     )
   })
 
-  describe(`the seven tools, on ${name}`, () => {
-    it.live("write_file answers the number of bytes and the path", () =>
+  describe(`the seven tools, on ${name}:`, () => {
+    it.live("write_file returns the number of bytes and the path", () =>
       Effect.gen(function* () {
         const { message, value } = yield* seven("write_file", { path: "test.txt", content: "hellö" })
         assert.deepStrictEqual<unknown>([value!["path"], value!["bytes_written"]], ["test.txt", 6])
@@ -170,7 +170,7 @@ for (const [name, backend] of backends) {
     )
   })
 
-  describe(`the four tools, on ${name}`, () => {
+  describe(`the four tools, on ${name}:`, () => {
     it.live("list, write, read, append and delete work together", () =>
       Effect.gen(function* () {
         const listed = (path?: string) =>
@@ -206,7 +206,7 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("read_file answers the metadata and the content, in base64 when it is binary", () =>
+    it.live("read_file returns the metadata and the content, in base64 if it is binary", () =>
       Effect.gen(function* () {
         const bytes = new Uint8Array([0, 159, 146, 150])
         const content = Buffer.from(bytes).toString("base64")
@@ -265,11 +265,11 @@ for (const [name, backend] of backends) {
       }).pipe(Effect.provide(tools()))
     )
 
-    it.live("no tool mounts anything", () =>
+    it.live("no tool creates a mount", () =>
       Effect.sync(() => assert.isEmpty(Object.keys(VfsToolkit.toolkit.tools).filter((tool) => tool.includes("mount"))))
     )
 
-    it.live("the event of each call holds path, mode, result and time, and no content", () =>
+    it.live("the event of each call contains path, mode, result and time, and no content", () =>
       Effect.gen(function* () {
         const events: Array<ToolInvoked> = []
         const listening = Layer.succeed(ToolEvents, (event) => Effect.sync(() => void events.push(event)))
@@ -293,7 +293,7 @@ for (const [name, backend] of backends) {
 }
 
 describe("the seven tools without a filesystem", () => {
-  it.effect("each tool answers that no filesystem is available", () =>
+  it.effect("each report that no filesystem is available", () =>
     Effect.gen(function* () {
       for (const [tool, params] of [
         ["ls", {}],

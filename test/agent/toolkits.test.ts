@@ -67,7 +67,7 @@ const png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNkYPhfDwA
 const definitions = [...seven, ...extras, ...snapshotTools, ...four, ...sandboxTools]
 
 describe("a model with the tools", () => {
-  it.effect("gets messages and images, and the program gets the values", () =>
+  it.effect("gets messages and images, while the program gets the values", () =>
     Effect.gen(function* () {
       const model = scripted([
         [asks("1", "write_file", { path: "a.txt", content: "one\ntwo\n" }), asks("2", "read_file", { path: "i.png" })],
@@ -101,7 +101,7 @@ describe("a model with the tools", () => {
   )
 })
 
-describe("arguments that do not decode", () => {
+describe("the arguments of a call", () => {
   const wrong: ReadonlyArray<readonly [sent: unknown, said: string]> = [
     [{}, "path"],
     [{ path: 7 }, "path"],
@@ -113,7 +113,7 @@ describe("arguments that do not decode", () => {
     [[1], "read_file"]
   ]
   for (const [sent, said] of wrong) {
-    it.effect(`are answered with a failure that names ${said}: ${JSON.stringify(sent)}`, () =>
+    it.effect(`that do not decode are answered with a failure that names ${said}: ${JSON.stringify(sent)}`, () =>
       Effect.gen(function* () {
         const result = yield* call(FilesystemToolkit.toolkit, "read_file", sent)
         assert.deepStrictEqual(Object.keys(result).sort(), ["message", "success"])
@@ -135,7 +135,7 @@ describe("the filesystem of a toolkit's layer", () => {
   const names = (result: Result): ReadonlyArray<string> =>
     (result.value!["entries"] as ReadonlyArray<{ readonly name: string }>).map(({ name }) => name)
 
-  it.effect("is the layer's own, whatever the caller provides", () =>
+  it.effect("is the filesystem of the layer, even if the caller provides another", () =>
     Effect.gen(function* () {
       const other = yield* Effect.map(Layer.build(InMemory.layer({ tree: { theirs: "" } })), Context.get(Filesystem))
       const found = yield* call(FilesystemToolkit.toolkit, "ls", {}).pipe(Effect.provideService(Filesystem, other))
@@ -143,7 +143,7 @@ describe("the filesystem of a toolkit's layer", () => {
     }).pipe(Effect.provide(FilesystemToolkit.layer.pipe(Layer.provide(InMemory.layer({ tree: { mine: "" } })))))
   )
 
-  it.effect("is the caller's for a contextual layer, whose calls fail when the caller provides none", () =>
+  it.effect("is the filesystem of the caller for a contextual layer, whose calls fail without one", () =>
     Effect.gen(function* () {
       const ls = call(FilesystemToolkit.toolkit, "ls", {})
       for (const name of ["a", "b"]) {
@@ -155,7 +155,7 @@ describe("the filesystem of a toolkit's layer", () => {
     }).pipe(Effect.provide(FilesystemToolkit.layerContextual))
   )
 
-  it.effect("is the layer's or the caller's for the toolkits of seven and of four tools too", () =>
+  it.effect("follows the same rules for the toolkits of seven and of four tools", () =>
     Effect.gen(function* () {
       const around = Effect.provide(InMemory.layer({ tree: { a: "" } }))
       const some = yield* call(FilesystemToolkit.seven, "ls", {}).pipe(
@@ -174,7 +174,7 @@ describe("the filesystem of a toolkit's layer", () => {
 })
 
 describe("the services of a toolkit's layer", () => {
-  it.effect("include the settings, policies and events of its handlers", () =>
+  it.effect("include the settings, policies and events for its handlers", () =>
     Effect.gen(function* () {
       const events: Array<ToolInvoked> = []
       const listening = Layer.succeed(ToolEvents, (event) => Effect.sync(() => void events.push(event)))
@@ -226,7 +226,7 @@ describe("the services of a toolkit's layer", () => {
     })
   )
 
-  it.effect("require another read of the files that a restore changed", () =>
+  it.effect("require another read of the files that a restore has changed", () =>
     Effect.gen(function* () {
       const on = (name: string, params: unknown) => call(FilesystemToolkit.all, name, params)
       yield* on("snapshot", { tag: "before" })
@@ -249,7 +249,7 @@ describe("the services of a toolkit's layer", () => {
     )
   )
 
-  it.effect("include the layer's own sandbox", () =>
+  it.effect("include the sandbox of the layer", () =>
     Effect.gen(function* () {
       const { asked, layer } = canned({ stdout: "hi\n" })
       const tools = SandboxToolkit.layer.pipe(Layer.provide([layer, InMemory.layer()]))
@@ -264,7 +264,7 @@ describe("the lists of tools", () => {
   const named = (list: ReadonlyArray<{ readonly name: string }>): ReadonlyArray<string> => list.map(({ name }) => name)
   const keys = (kit: { readonly tools: Record<string, unknown> }): ReadonlyArray<string> => Object.keys(kit.tools)
 
-  it("hold the documented names of the tools", () => {
+  it("contain the documented names of the tools", () => {
     assert.deepStrictEqual(named(seven), ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"])
     assert.deepStrictEqual(named(extras), ["move", "copy", "mkdir", "stat", "tree", "apply_patch"])
     assert.deepStrictEqual(named(snapshotTools), ["snapshot", "snapshots", "restore", "diff"])
@@ -272,7 +272,7 @@ describe("the lists of tools", () => {
     assert.deepStrictEqual(named(sandboxTools), ["shell", "eval"])
   })
 
-  it("hold the names of the toolkits", () => {
+  it("contain the names of the toolkits", () => {
     assert.deepStrictEqual(keys(FilesystemToolkit.seven), named(seven))
     assert.deepStrictEqual(keys(FilesystemToolkit.toolkit), named([...seven, ...extras]))
     assert.deepStrictEqual(keys(FilesystemToolkit.snapshots), named(snapshotTools))
@@ -378,7 +378,7 @@ describe("the tool description for a provider", () => {
       })
     })
 
-    it(`of ${name}${kit} has a name and a description within their bounds`, () => {
+    it(`of ${name}${kit} has a name of at most 64 characters, and a description of at most 200`, () => {
       assert.match(name, /^[a-z][a-z0-9_-]{0,63}$/)
       assert.match(description, /^[^\p{Cc}]{1,200}$/u)
       assert.strictEqual(Tool.getDescription(tool), description)

@@ -78,7 +78,7 @@ describe("list_directory", () => {
     })
   )
 
-  it.effect("lists one level; a missing directory is empty, and a file fails", () =>
+  it.effect("lists one level, returns no entries for a missing directory, and fails for a file", () =>
     Effect.gen(function* () {
       const { list } = session()
       const missing = yield* list({ path: "not/there" })
@@ -95,7 +95,7 @@ describe("list_directory", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: { d: { f: "1", e: {} } } })))
   )
 
-  it.effect("lists a link as its target", () =>
+  it.effect("lists a link with the kind of its target", () =>
     Effect.gen(function* () {
       const { list } = session()
       const { message, value } = yield* list({})
@@ -110,7 +110,7 @@ describe("list_directory", () => {
     )
   )
 
-  it.effect("cuts a long listing at a line within the budget, and keeps the value whole", () =>
+  it.effect("cuts a long listing in the message at a line within the budget, but not in the value", () =>
     Effect.gen(function* () {
       const tree = Object.fromEntries(Array.from({ length: 600 }, (_, i) => [`f${i}`, "x"]))
       const { list } = session()
@@ -124,7 +124,7 @@ describe("list_directory", () => {
 })
 
 describe("read_file of the four tools", () => {
-  it.effect("answers text with numbered lines and the file's metadata", () =>
+  it.effect("returns text with numbered lines and the metadata of the file", () =>
     Effect.gen(function* () {
       yield* TestClock.setTime(0)
       const { read } = session()
@@ -146,7 +146,7 @@ describe("read_file of the four tools", () => {
     })
   )
 
-  it.effect("answers other content as base64, and images as images too", () =>
+  it.effect("returns binary content as base64, and an image also as an image", () =>
     Effect.gen(function* () {
       const { read } = session()
       for (const [path, bytes] of [
@@ -176,7 +176,7 @@ describe("read_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: { d: {} } })))
   )
 
-  it.effect("cuts a long text at a line within the budget, and keeps the value whole", () =>
+  it.effect("cuts a long text in the message at a line within the budget, but not in the value", () =>
     Effect.gen(function* () {
       const text = "0123456789\n".repeat(4363)
       const { read } = session()
@@ -203,7 +203,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("creates missing files in overwrite and append mode, except under strict", () =>
+  it.effect("creates missing files in overwrite and append mode, except with strict", () =>
     Effect.gen(function* () {
       const { read, write } = session()
       for (const mode of ["overwrite", "append"]) {
@@ -235,7 +235,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("appends in the encoding of the file when none is given", () =>
+  it.effect("appends in the encoding of the file if no encoding is given", () =>
     Effect.gen(function* () {
       const { write } = session()
       const fs = yield* Filesystem
@@ -271,7 +271,7 @@ describe("write_file of the four tools", () => {
     }).pipe(Effect.provide(InMemory.layer()))
   )
 
-  it.effect("accepts the whole version, or the prefix that messages show, as if_version", () =>
+  it.effect("accepts a whole version, or the prefix that messages contain, as if_version", () =>
     Effect.gen(function* () {
       const { read, write } = session()
       const onto = (content: string, if_version: string, mode = "overwrite") => write({ path: "a", content, mode, if_version })
@@ -323,7 +323,7 @@ describe("delete_file", () => {
     }).pipe(Effect.provide(InMemory.layer({ tree: { "a.txt": "1", "d.txt": "2", d: { f: "3", e: { g: "4" } } } })))
   )
 
-  it.effect("fails for a missing path unless that is allowed, and refuses the root", () =>
+  it.effect("fails for a missing path unless allow_missing is set, and refuses the root", () =>
     Effect.gen(function* () {
       const { remove } = session()
       refusedWith(yield* remove({ path: "nope" }), "nope")
@@ -338,7 +338,7 @@ describe("delete_file", () => {
 })
 
 describe("the memory of a session", () => {
-  it.effect("holds the versions that it read and wrote, until it deletes the file", () =>
+  it.effect("contains the versions that the session read and wrote, until the file is deleted", () =>
     Effect.gen(function* () {
       const { memory, read, remove, write } = session()
       const seen = (path: string) => memory.seen(path as never)
@@ -367,7 +367,7 @@ describe("the four tools on memory and on a directory", () => {
   )
 
   it.live.prop(
-    "give equal answers, and read the content that was written",
+    "give equal results, and read the content that they wrote",
     [Arbitrary.array(write)],
     ([writes]) =>
       Effect.gen(function* () {

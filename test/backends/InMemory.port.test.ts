@@ -83,7 +83,7 @@ describe("the root", () => {
 })
 
 describe("a missing entry", () => {
-  it.effect("is undefined to stat, also below a file and below a link", () =>
+  it.effect("gives undefined in stat and faults in other calls, also below a file or a link", () =>
     Effect.gen(function* () {
       const port = yield* sample
       for (const path of ["none", "none/x", "file/x", "file/x/y", "toFull/inner", "toFile/x"]) {
@@ -118,8 +118,8 @@ describe("a missing entry", () => {
   )
 })
 
-describe("names", () => {
-  it.effect("of members that every JavaScript object has are ordinary names", () =>
+describe("names in memory", () => {
+  it.effect("such as __proto__ and toString, which every JavaScript object has as members, are ordinary names", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const own = ["__proto__", "constructor", "hasOwnProperty", "prototype", "toString", "valueOf"]
@@ -130,7 +130,7 @@ describe("names", () => {
       assert.strictEqual(yield* read(port, "__proto__/constructor"), "constructor")
     })
   )
-  it.effect("differ by every code unit and are stored unchanged", () =>
+  it.effect("are compared by code unit and stored unchanged", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const given = ["a", "A", " a", "a ", "é", "e\u0301", "😀", "a\\b", "…", "-", "a.b"]
@@ -178,7 +178,7 @@ describe("write", () => {
       }
     })
   )
-  it.effect("writes only the part of the buffer that a view shows", () =>
+  it.effect("writes only the bytes of a view, not of its whole buffer", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       yield* putBytes(port, "f", utf8("0123456789").subarray(3, 6))
@@ -186,7 +186,7 @@ describe("write", () => {
       assert.strictEqual(yield* read(port, "f"), "34589")
     })
   )
-  it.effect("appends many times, including empty content", () =>
+  it.effect("appends content many times, even empty content", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       let expected = ""
@@ -248,7 +248,7 @@ describe("write from a stream", () => {
       assert.strictEqual(yield* read(port, "file"), "content")
     })
   )
-  it.effect("copies each array as it arrives, because the stream may reuse it for the next one", () =>
+  it.effect("copies each chunk on arrival, because the stream may reuse its array", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const one = new Uint8Array(2)
@@ -263,7 +263,7 @@ describe("write from a stream", () => {
       assert.strictEqual((yield* port.write(at("f"), Stream.empty, "create")).sizeBytes, 0)
     })
   )
-  it.effect("appends to the content at publication, not at the start of the stream", () =>
+  it.effect("appends to the content at the end of the stream, not at its start", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const stream = Stream.fromEffect(Effect.as(put(port, "file", "other", "replace"), utf8("!")))
@@ -279,7 +279,7 @@ describe("commit", () => {
     ["a stream", Stream.make(utf8("ne"), utf8("w"))]
   ]
   for (const [what, source] of sources) {
-    it.effect(`runs around the one step that publishes ${what}`, () =>
+    it.effect(`wraps exactly the step that publishes ${what}`, () =>
       Effect.gen(function* () {
         const port = yield* sample
         const seen: Array<string> = []
@@ -312,7 +312,7 @@ describe("commit", () => {
 })
 
 describe("open", () => {
-  it.effect("reads windows, which are short only at the end of the file", () =>
+  it.effect("returns fewer bytes than requested only at the end of the file", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree: { f: "0123456789" } })
       const handle = yield* port.open(at("f"))
@@ -363,7 +363,7 @@ describe("open", () => {
       })
     )
   }
-  it.effect("gives each handle that was opened between appends the content at its opening", () =>
+  it.effect("gives each handle the content at the time of its opening, also between appends", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const handles = []
@@ -397,7 +397,7 @@ describe("open", () => {
 })
 
 describe("accelerations", () => {
-  it.effect("read returns the same as open, and declines a larger file or an entry that is not a file", () =>
+  it.effect("read returns the same content as open, and declines files above its limit and other entries", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const whole = (yield* performed(port, { _tag: "Read", path: at("file"), maxBytes: 7 }))!
@@ -428,7 +428,7 @@ describe("accelerations", () => {
 })
 
 describe("remove", () => {
-  it.effect("removes a file, a link (not its target) and an empty directory, and refuses a full one", () =>
+  it.effect("removes a file, a link (not its target) or an empty directory, and refuses a directory with entries", () =>
     Effect.gen(function* () {
       const port = yield* sample
       yield* fails(port.remove(at("full")), DirectoryNotEmpty)
@@ -462,7 +462,7 @@ describe("rename", () => {
   for (const from of kinds) {
     targets.forEach((over, i) => {
       const expected = table[from][i]
-      it.effect(`of ${from} over ${over} ${expected === undefined ? "replaces it" : `is ${expected._tag}`}`, () =>
+      it.effect(`of ${from} over ${over} ${expected === undefined ? "replaces it" : "gives " + expected._tag}`, () =>
         Effect.gen(function* () {
           const port = yield* InMemory.make({
             tree: {
@@ -507,7 +507,7 @@ describe("rename", () => {
       assert.isDefined(yield* port.stat(at("ab/a/b/c")))
     })
   )
-  it.effect("of a path onto itself changes nothing with replace and is AlreadyExists without it", () =>
+  it.effect("of a path onto itself changes nothing with replace, and fails with AlreadyExists without replace", () =>
     Effect.gen(function* () {
       const port = yield* sample
       for (const path of ["file", "full", "toFile"]) {
@@ -527,7 +527,7 @@ describe("rename", () => {
   )
 })
 
-describe("links", () => {
+describe("links in memory", () => {
   it.effect("keep their target as text and are never followed", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
@@ -540,7 +540,7 @@ describe("links", () => {
       yield* fails(port.list(at("l")), NotADirectory)
     })
   )
-  it.effect("are created only where nothing exists, and only links can be read", () =>
+  it.effect("are created only at unused names, and links.read refuses entries that are not links", () =>
     Effect.gen(function* () {
       const port = yield* sample
       for (const path of ["file", "empty", "toFile"]) yield* fails(port.links!.make(at(path), "x"), AlreadyExists)
@@ -582,7 +582,7 @@ describe("times and modes", () => {
       assert.deepStrictEqual([yield* times("d"), yield* times("d/e/l")].flat(), [1000, 6000, 6000, 6000])
     })
   )
-  it.effect("of a streamed file are the time of its publication", () =>
+  it.effect("of a streamed file are those of the moment when the file is published", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const later = Stream.fromEffect(Effect.as(TestClock.setTime(9000), utf8("x")))
@@ -686,13 +686,13 @@ describe("watch", () => {
       assert.deepStrictEqual(yield* Effect.forEach(counts, Fiber.join), [1, 1000])
     })
   )
-  it.effect("ignores case where the tree does", () =>
+  it.effect("ignores case if the tree ignores case", () =>
     Effect.gen(function* () {
       const events = yield* told("D", (port) => put(port, "d/F", "new"), { caseInsensitive: true })
       assert.deepStrictEqual(events, ["Updated d/F"])
     })
   )
-  it.effect("fails when there is no directory", () =>
+  it.effect("fails for a missing directory", () =>
     Effect.gen(function* () {
       const port = yield* sample
       yield* fails(Stream.runDrain(port.watch!(at("none"))), NotFound)
@@ -702,7 +702,7 @@ describe("watch", () => {
   )
 })
 
-describe("caseInsensitive", () => {
+describe("the option caseInsensitive", () => {
   it.effect("finds names in any case, keeps the case of creation and refuses a second spelling", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ caseInsensitive: true, tree: { Src: { "Ärger.TXT": "x" } } })
@@ -752,7 +752,7 @@ describe("caseInsensitive", () => {
   )
 })
 
-describe("tree", () => {
+describe("the option tree", () => {
   it.effect("is the initial content of the filesystem", () =>
     Effect.gen(function* () {
       const bytes = new Uint8Array([0, 255])
@@ -814,7 +814,7 @@ describe("tree", () => {
     ["words", new Uint16Array(1)],
     ["a directory within itself", cycle]
   ] as const) {
-    it.effect(`refuses ${what} with InvalidArgument that names the path`, () =>
+    it.effect(`refuses ${what} with an InvalidArgument that names the path`, () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(InMemory.make({ tree: { ok: "x", d: { bad: value } } as unknown as InMemory.Tree }))
         assert.deepInclude(error, { _tag: "InvalidArgument", argument: "tree" })
@@ -836,7 +836,7 @@ describe("tree", () => {
       }
     })
   )
-  it.effect("refuses two names that differ only in case where case is ignored", () =>
+  it.effect("refuses two names that differ only in case if the tree ignores case", () =>
     Effect.gen(function* () {
       const tree = { d: { readme: "1", README: "2" } }
       assert.strictEqual((yield* Effect.flip(InMemory.make({ tree, caseInsensitive: true })))._tag, "InvalidArgument")
@@ -910,8 +910,8 @@ describe("permissions", () => {
   }
 })
 
-describe("size and depth", () => {
-  it.effect("allow ten thousand nested directories to be created, moved and removed", () =>
+describe("a tree in memory", () => {
+  it.effect("may have ten thousand nested directories, which can be moved and removed", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const depth = 10_000
@@ -925,7 +925,7 @@ describe("size and depth", () => {
       assert.deepStrictEqual(yield* port.list(root), [])
     })
   )
-  it.effect("allow an initial tree of five thousand nested directories", () =>
+  it.effect("may begin with five thousand nested directories", () =>
     Effect.gen(function* () {
       let tree: InMemory.Tree = { bottom: "x" }
       for (let i = 0; i < 5000; i++) tree = { d: tree }
@@ -933,7 +933,7 @@ describe("size and depth", () => {
       assert.deepStrictEqual(yield* performed(port, { _tag: "RemoveTree", path: at("d") }), { deleted: 1, directories: 5000 })
     }).pipe(Effect.provideService(Limits.Limits, Limits.unlimited))
   )
-  it.effect("allow a directory of a hundred thousand entries, which lists each name once and can be emptied", () =>
+  it.effect("may have a hundred thousand entries in one directory, which lists each name once and can be emptied", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const all = Array.from({ length: 100_000 }, (_, i) => `file-${i}`)
@@ -943,7 +943,7 @@ describe("size and depth", () => {
       assert.deepStrictEqual(yield* names(port), ["file-0"])
     })
   )
-  it.effect("give DiskFull and change nothing when there is no memory left", () =>
+  it.effect("gives DiskFull and changes nothing when there is no memory left", () =>
     Effect.gen(function* () {
       const port = yield* sample
       const huge = Object.defineProperty(new Uint8Array(0), "length", { value: 2 ** 53 })

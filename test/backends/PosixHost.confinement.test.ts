@@ -150,7 +150,7 @@ describe.each(walks)("%s: a path below a link", (_, make) => {
     })
   )
 
-  it.effect("stays when the tree that contains the link is removed", () =>
+  it.effect("leads to an entry that is kept when the tree with the link is removed", () =>
     Effect.gen(function* () {
       const { links, outside, port, root } = yield* trapped
       const before = fingerprint(outside)
@@ -161,7 +161,7 @@ describe.each(walks)("%s: a path below a link", (_, make) => {
     })
   )
 
-  it.effect("is refused in every form that is not normalised, although the engine never sends one", () =>
+  it.effect("is refused in every form that is not normalised, although the engine sends only normalised paths", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* trapped
       const before = fingerprint(outside)
@@ -186,7 +186,7 @@ const swap = (root: string, outside: string) => {
 }
 
 describe.each(walks)("%s: a directory that is swapped for a link while a file is created in it", (level, make) => {
-  it.effect("still gets the file, and no content is written outside the root", () =>
+  it.effect("still receives the file, and no content is written outside the root", () =>
     Effect.gen(function* () {
       for (const mode of ["create", "replace", "append"] as const) {
         for (const content of [bytes("mine"), Stream.make(bytes("mine"))]) {
@@ -212,7 +212,7 @@ describe.each(walks)("%s: a directory that is swapped for a link while a file is
           assert.strictEqual(swaps, 1)
           assert.strictEqual(tree(root)["in/new"], "mine")
           const made = Object.entries(tree(outside)).filter(([name]) => !(name in before))
-          // A check cannot prevent an empty file outside, and without /proc nothing tells where the file is.
+          // Under best-effort an empty file may be created outside, and without /proc the backend cannot find the file again.
           if (level === "best-effort") assert.deepStrictEqual(made, [[made[0]?.[0], ""]])
           else assert.deepStrictEqual(made, [])
         }
@@ -221,10 +221,10 @@ describe.each(walks)("%s: a directory that is swapped for a link while a file is
   )
 })
 
-describe("confinement after the open", () => {
+describe("a read under confinement", () => {
   const trapped = trappedBy(checked)
 
-  it.effect("best-effort notices a directory that became a link after the first check", () =>
+  it.effect("notices, under best-effort, a directory that became a link after the first check", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort")
@@ -247,7 +247,7 @@ describe("confinement after the open", () => {
     })
   )
 
-  it.effect("best-effort reads a file inside the root and refuses a path through a link", () =>
+  it.effect("returns, under best-effort, a file inside the root and refuses a path through a link", () =>
     Effect.gen(function* () {
       const { outside, root } = yield* trapped
       const confined = HostRoot.open(root, "best-effort") as Confined.Confined
@@ -262,7 +262,7 @@ describe("confinement after the open", () => {
     })
   )
 
-  it.live("never reads outside the root while another process swaps a directory and a link", () =>
+  it.live("never returns outside content while another process swaps a directory and a link", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.mkdirSync(join(outside, "d"))
@@ -299,7 +299,7 @@ describe("confinement after the open", () => {
   )
 })
 
-describe("errors", () => {
+describe("errors of a host", () => {
   const trapped = trappedBy()
 
   it.effect("contain no path of the host except in their cause", () =>

@@ -10,7 +10,7 @@ import { host, tree } from "./posixHost.ts"
 const { rmSync, writeFileSync } = Fs
 
 describe("a copy of a tree", () => {
-  it.effect("takes the stat from the write and does not stat a written file again", () =>
+  it.effect("uses the stat that each write returned, and does not stat a written file again", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))
@@ -30,7 +30,7 @@ describe("a copy of a tree", () => {
     })
   )
 
-  it.effect("that fails removes the files it created, but keeps a file with which another process replaced one", () =>
+  it.effect("that fails removes the files that it created, but no file of another process in their place", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))
@@ -70,7 +70,7 @@ describe("a copy on a disk that refuses chmod", () => {
     ["ENOTSUP", -95],
     ["ENOSYS", -38]
   ] as const) {
-    it.effect(`copies without the permission bits after ${code}`, () =>
+    it.effect(`omits the permission bits after ${code}`, () =>
       Effect.gen(function* () {
         const { port, root } = yield* planted
         const fs = make(port)
@@ -84,7 +84,7 @@ describe("a copy on a disk that refuses chmod", () => {
     )
   }
 
-  it.effect("fails after another error, names the file and leaves nothing behind", () =>
+  it.effect("fails after any other error of chmod, names the file and leaves nothing behind", () =>
     Effect.gen(function* () {
       const { port, root } = yield* planted
       yield* refusing("EIO", -5)

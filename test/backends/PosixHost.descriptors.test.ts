@@ -106,7 +106,7 @@ describe("a cached directory", () => {
     })
   )
 
-  it.effect("is not confused with a directory whose name ends in (deleted), the label of the system", () =>
+  it.effect("is not confused with a directory whose name ends in (deleted), as the system labels deleted directories", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const name = "d (deleted)"
@@ -121,7 +121,7 @@ describe("a cached directory", () => {
     })
   )
 
-  it.effect("is distinguished from one whose name differs only in bytes that are not UTF-8", () =>
+  it.effect("is distinguished from a directory whose name differs only in bytes that are not UTF-8", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const named = (...name: ReadonlyArray<number>) => Buffer.concat([Buffer.from(`${root}/`), Buffer.from(name)])
@@ -192,7 +192,7 @@ describe("descriptors", () => {
     })
   )
 
-  describe("on a fixed clock", () => {
+  describe("that are not in use", () => {
     beforeEach(() => {
       vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
     })
@@ -200,7 +200,7 @@ describe("descriptors", () => {
       vi.useRealTimers()
     })
 
-    it.effect("are closed after a second, so that an idle filesystem holds only its root", () =>
+    it.effect("are closed after a second, so that an idle filesystem holds only the descriptor of its root", () =>
       Effect.gen(function* () {
         const root = yield* directory
         Fs.mkdirSync(join(root, "a/b"), { recursive: true })
@@ -223,7 +223,7 @@ describe("descriptors", () => {
 })
 
 describe("a path longer than the system allows", () => {
-  it.effect("is reached step by step, and every call works on it", () =>
+  it.effect("is resolved in steps, and every call works on it", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const name = "n".repeat(200)

@@ -167,7 +167,7 @@ describe("an entry that is not a file, directory or link", () => {
     })
   )
 
-  it.live("is refused immediately, without an open and without a wait", () =>
+  it.live("is refused immediately by reads and writes, which neither open it nor wait for it", () =>
     Effect.gen(function* () {
       const { names, port, root } = yield* others
       const before = openDescriptors()
@@ -209,7 +209,7 @@ describe("an entry that is not a file, directory or link", () => {
     })
   )
 
-  it.live("that replaces a file makes an append fail, and an open reader continues with the file", () =>
+  it.live("that replaces a file makes an append fail, and an open reader continues to read the file", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "old")
@@ -271,7 +271,7 @@ describe.skipIf(process.getuid?.() !== 0)("without permission (needs root to bec
 describe("a process without free descriptors", () => {
   const child = fileURLToPath(new URL("./posixDescriptors.ts", import.meta.url))
 
-  it("fails with EMFILE, leaves no new files behind and loses no old ones", () => {
+  it("fails with EMFILE, leaves no new files behind and loses no old files", () => {
     const at = Fs.mkdtempSync("/tmp/fs-algebra-test-")
     try {
       const { status, stderr, stdout } = spawnSync(

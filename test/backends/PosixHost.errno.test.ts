@@ -46,7 +46,7 @@ const rows: ReadonlyArray<readonly [string, number, string, Record<string, unkno
 
 describe("fromErrno", () => {
   for (const [code, errno, syscall, expected, kind] of rows) {
-    it(`maps ${code} from ${syscall}${kind === undefined ? "" : ` of a ${kind}`} to ${JSON.stringify(expected)}`, () => {
+    it(`maps ${code} from ${syscall}${kind === undefined ? "" : " of a " + kind} to ${JSON.stringify(expected)}`, () => {
       const error = systemError(code, errno, syscall)
       const { cause, ...fault } = faultOf(error, kind)
       assert.deepInclude(fault as Record<string, unknown>, expected)
@@ -56,13 +56,13 @@ describe("fromErrno", () => {
     })
   }
 
-  it("gives transient faults only for the codes that are worth a retry", () => {
+  it("gives transient faults only for errors that a retry can overcome", () => {
     const transient = rows.filter(([code, errno, syscall]) => isTransient(faultOf(systemError(code, errno, syscall))))
     assert.deepStrictEqual([...new Set(transient.map(([code]) => code))].sort(), ["EAGAIN", "EBUSY", "EMFILE", "ENFILE"])
     assert.isFalse(isTransient({ _tag: "AccessDenied", why: "busy" }))
   })
 
-  it("throws an error of the program instead of mapping it", () => {
+  it("throws a TypeError of the program instead of mapping it", () => {
     const mistake = new TypeError("undefined is not a function")
     assert.throws(() => faultOf(mistake), mistake)
   })

@@ -205,19 +205,17 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live(
-    "runs in at most as many processes as there are processors, without environment variables, in no directory of the tree",
-    () =>
-      Effect.gen(function* () {
-        yield* warmUp
-        const pids = processesOf(process.pid)
-        assert.isAbove(pids.length, 0)
-        assert.isAtMost(pids.length, 4)
-        for (const pid of pids) {
-          assert.strictEqual(Fs.readFileSync(`/proc/${pid}/environ`, "utf8"), "")
-          yield* Effect.promise(() => until(() => Fs.readlinkSync(`/proc/${pid}/cwd`) === "/"))
-        }
-      }).pipe(Effect.scoped)
+  it.live("uses at most one process per processor, each without environment variables and outside of the tree", () =>
+    Effect.gen(function* () {
+      yield* warmUp
+      const pids = processesOf(process.pid)
+      assert.isAbove(pids.length, 0)
+      assert.isAtMost(pids.length, 4)
+      for (const pid of pids) {
+        assert.strictEqual(Fs.readFileSync(`/proc/${pid}/environ`, "utf8"), "")
+        yield* Effect.promise(() => until(() => Fs.readlinkSync(`/proc/${pid}/cwd`) === "/"))
+      }
+    }).pipe(Effect.scoped)
   )
 
   it.live("reports the file on which a pattern backtracks without end, and terminates the process that searched it", () =>
@@ -304,13 +302,13 @@ describe.runIf(canRun)("a search of a large tree by processes", () => {
     })
   )
 
-  it.live("notices a report that arrives between the last look for reports and the wait for one", () =>
+  it.live("notices a report that arrives just before the search begins to wait for reports", () =>
     Effect.gen(function* () {
       yield* warmUp
       const root = freshRoot()
       grow(root, 10)
       const port = yield* Effect.orDie(PosixHost.make({ root }))
-      // With one of these numbers, the fiber yields exactly between the two.
+      // With one of these numbers, the fiber yields just before it waits for the report.
       for (const operations of [3, 4, 5, 6, 7, 8]) {
         const { trees, waitForReading } = yield* port.explore!<Visit>(() => FsPath.root, false)
         const base: Visit = { above: undefined, segment: "" }

@@ -33,7 +33,7 @@ import { performed } from "../performed.ts"
 const failure = (options: PosixHost.PosixHostOptions) => Effect.scoped(Effect.flip(PosixHost.make(options)))
 
 describe("the root", () => {
-  it.effect("that is missing is NotFound, with the path as given, and is not created", () =>
+  it.effect("that is missing gives NotFound with the path as given, and is not created", () =>
     Effect.gen(function* () {
       const root = join(yield* directory, "missing")
       const error = yield* failure({ root })
@@ -43,7 +43,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a file or below a file is NotADirectory, also with createRoot", () =>
+  it.effect("that is a file or below a file gives NotADirectory, also with createRoot", () =>
     Effect.gen(function* () {
       const root = join(yield* directory, "file")
       Fs.writeFileSync(root, "kept")
@@ -79,7 +79,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is a dangling link is NotFound, and a link to a file is NotADirectory", () =>
+  it.effect("that is a dangling link gives NotFound, and a link to a file gives NotADirectory", () =>
     Effect.gen(function* () {
       const top = yield* directory
       Fs.symlinkSync("nowhere", join(top, "dangling"))
@@ -92,7 +92,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is relative, empty, not a string or contains a NUL is InvalidPath", () =>
+  it.effect("that is relative, empty, not a string or contains a NUL gives InvalidPath", () =>
     Effect.gen(function* () {
       for (const root of ["work", "./work", "", "/tmp/a\0b", 7 as never, undefined as never]) {
         assert.strictEqual((yield* failure({ root }))._tag, "InvalidPath", String(root))
@@ -258,7 +258,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("makes every call Unavailable after its scope has closed, and no descriptor stays open", () =>
+  it.effect("makes every call Unavailable after the scope closes, and leaves no descriptor open", () =>
     Effect.gen(function* () {
       const root = yield* directory
       const before = openDescriptors()
@@ -286,7 +286,7 @@ describe("the root", () => {
   )
 })
 
-describe("options", () => {
+describe("the options of PosixHost", () => {
   it.effect("readOnly, allowWrite and allowDelete refuse calls before any access to the disk", () =>
     Effect.gen(function* () {
       const denied = { _tag: "AccessDenied", why: "readOnly" }
@@ -322,7 +322,7 @@ describe("options", () => {
     })
   )
 
-  it.effect("hardlinks: reject never changes a file that takes the checked name before or after the open", () =>
+  it.effect('with hardlinks "reject" never change a file that takes the name of the checked file during the call', () =>
     Effect.gen(function* () {
       for (const values of [{ mode: 0o777 }, { modifiedAt: DateTime.makeUnsafe(0) }]) {
         for (const moment of ["lstatSync", "openSync"] as const) {
@@ -353,21 +353,23 @@ describe("options", () => {
     })
   )
 
-  it.effect("hardlinks: reject refuses to read, append to or change a file with two names; a replacement splits them", () =>
-    Effect.gen(function* () {
-      const { outside, port, root } = yield* host({ hardlinks: "reject" })
-      const linked = { _tag: "AccessDenied", why: "link" }
-      Fs.writeFileSync(join(outside, "secret"), "secret")
-      Fs.linkSync(join(outside, "secret"), join(root, "f"))
-      assert.deepInclude(yield* faultOf(Effect.scoped(port.open(p("f")))), linked)
-      assert.deepInclude(yield* faultOf(performed(port, { _tag: "Read", path: p("f"), maxBytes: 100 })), linked)
-      assert.deepInclude(yield* faultOf(write(port, "f", bytes("!"), "append")), linked)
-      assert.deepInclude(yield* faultOf(write(port, "f", Stream.make(bytes("!")), "append")), linked)
-      assert.deepInclude(yield* faultOf(port.attributes!.set(p("f"), { mode: 0o777 })), linked)
-      yield* write(port, "f", bytes("mine"), "replace")
-      assert.strictEqual(yield* readAll(port, p("f")), "mine")
-      assert.deepStrictEqual(tree(outside), { secret: "secret" })
-    })
+  it.effect(
+    'with hardlinks "reject" refuse a read, an append and a change of a file with two names, but not its replacement',
+    () =>
+      Effect.gen(function* () {
+        const { outside, port, root } = yield* host({ hardlinks: "reject" })
+        const linked = { _tag: "AccessDenied", why: "link" }
+        Fs.writeFileSync(join(outside, "secret"), "secret")
+        Fs.linkSync(join(outside, "secret"), join(root, "f"))
+        assert.deepInclude(yield* faultOf(Effect.scoped(port.open(p("f")))), linked)
+        assert.deepInclude(yield* faultOf(performed(port, { _tag: "Read", path: p("f"), maxBytes: 100 })), linked)
+        assert.deepInclude(yield* faultOf(write(port, "f", bytes("!"), "append")), linked)
+        assert.deepInclude(yield* faultOf(write(port, "f", Stream.make(bytes("!")), "append")), linked)
+        assert.deepInclude(yield* faultOf(port.attributes!.set(p("f"), { mode: 0o777 })), linked)
+        yield* write(port, "f", bytes("mine"), "replace")
+        assert.strictEqual(yield* readAll(port, p("f")), "mine")
+        assert.deepStrictEqual(tree(outside), { secret: "secret" })
+      })
   )
 
   for (const [durability, confirmed] of [
@@ -377,7 +379,7 @@ describe("options", () => {
     // Also syncs the parent of each created, moved or removed entry, and both parents of a move.
     ["full", "d fd fd fd fd ffd dd d fd d d"]
   ] as const) {
-    it.effect(`durability ${durability} changes no result and no file; it only determines the syncs to disk`, () =>
+    it.effect(`with durability ${durability} change no result and no file, only the syncs to disk`, () =>
       Effect.gen(function* () {
         const { port, root } = yield* host({ durability })
         const synced: Array<string> = []
@@ -403,10 +405,10 @@ describe("options", () => {
   }
 })
 
-describe("metadata", () => {
-  it.effect("clamps times that no date can represent to the nearest date", () =>
+describe("metadata of an entry", () => {
+  it.effect("contains the nearest valid date for a time that no date can represent", () =>
     Effect.gen(function* () {
-      // A disk in memory keeps such times.
+      // A disk in memory stores times beyond the range of dates.
       const root = yield* fastDirectory
       Fs.writeFileSync(join(root, "f"), "")
       Fs.utimesSync(join(root, "f"), 99_999_999_999_999, 99_999_999_999_999)
@@ -416,7 +418,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("has the kind, size, times and permission bits of the system", () =>
+  it.effect("contains the kind, size, times and permission bits of the system", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "12345")
@@ -436,7 +438,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("sets times to the millisecond, also before 1970, and keeps the access time", () =>
+  it.effect("accepts modification times to the millisecond, also before 1970, and keeps the access time", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "")
@@ -452,7 +454,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("sets bits and times of files, directories, the root and FIFOs; of a link only the time", () =>
+  it.effect("can be set for files, directories, the root and FIFOs; for a link only the time can be set", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "")
@@ -483,7 +485,7 @@ describe("metadata", () => {
     })
   )
 
-  it.effect("keeps the text of links, even of dangling links, and refuses to read an entry that is not a link", () =>
+  it.effect("includes the text of a link, even of a dangling one; links.read refuses other entries", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       yield* port.links!.make(p("l"), "../no/where/ä")
@@ -502,7 +504,7 @@ describe("metadata", () => {
   )
 })
 
-describe("names", () => {
+describe("names on a host", () => {
   const odd = [Buffer.from([0x62, 0x61, 0x64, 0xff]), Buffer.from([0x62, 0x61, 0x64, 0xfe]), Buffer.from("line\nbreak\\")]
 
   it.effect("that no path can express are listed as not addressable, and calls reach them by their keys", () =>
@@ -532,7 +534,7 @@ describe("names", () => {
     })
   )
 
-  it.effect("in a directory that no path can express are reached through its key, and forged keys are InvalidPath", () =>
+  it.effect("in a directory that no path can express are reached through its key, and forged keys give InvalidPath", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "secret")
@@ -553,7 +555,7 @@ describe("names", () => {
     })
   )
 
-  it.effect("of 255 bytes work in every write, and longer ones are PathTooLong", () =>
+  it.effect("of 255 bytes work in every write, and longer names give PathTooLong", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const long = "é".repeat(127) + "x"
@@ -578,7 +580,7 @@ describe("names", () => {
     })
   )
 
-  it.live("of temporary files of killed writers disappear with these files on a listing; forged names stay, however old", () =>
+  it.live("of leftovers disappear when a listing removes the leftovers; forged names stay, however old", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const dead = Names.dead()
@@ -604,8 +606,8 @@ describe("names", () => {
   )
 })
 
-describe("listing", () => {
-  it.effect("gives the kinds, NotFound for a missing path or one below a file, and NotADirectory for a file", () =>
+describe("a listing", () => {
+  it.effect("returns kinds, NotFound for a missing path or a path below a file, and NotADirectory for a file", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "d"))
@@ -658,24 +660,22 @@ describe("a disk that ignores the case of names", () => {
     )
   }
 
-  it.effect(
-    "is recognised, treats names in any case as one file, and changes the case of a name by a rename without loss",
-    () =>
-      Effect.gen(function* () {
-        const root = yield* directory
-        Fs.writeFileSync(join(root, "readme"), "text")
-        yield* caseless(root)
-        const port = yield* PosixHost.make({ root })
-        assert.isFalse(port.info.caseSensitive)
-        assert.strictEqual(yield* readAll(port, p("ReadMe")), "text")
-        assert.strictEqual((yield* faultOf(write(port, "README", bytes("x"), "create")))._tag, "AlreadyExists")
-        yield* port.rename(p("readme"), p("README"), { replace: false })
-        yield* port.rename(p("README"), p("Readme"), { replace: true })
-        assert.strictEqual(yield* readAll(port, p("readme")), "text")
-        yield* port.makeDirectory(p("dir"))
-        assert.strictEqual((yield* faultOf(port.rename(p("dir"), p("DIR/inner"), { replace: false })))._tag, "InvalidArgument")
-        assert.deepStrictEqual(tree(root), { dir: "directory", readme: "text" })
-      })
+  it.effect("is recognised, has one file for a name in any case, and lets a rename change only the case", () =>
+    Effect.gen(function* () {
+      const root = yield* directory
+      Fs.writeFileSync(join(root, "readme"), "text")
+      yield* caseless(root)
+      const port = yield* PosixHost.make({ root })
+      assert.isFalse(port.info.caseSensitive)
+      assert.strictEqual(yield* readAll(port, p("ReadMe")), "text")
+      assert.strictEqual((yield* faultOf(write(port, "README", bytes("x"), "create")))._tag, "AlreadyExists")
+      yield* port.rename(p("readme"), p("README"), { replace: false })
+      yield* port.rename(p("README"), p("Readme"), { replace: true })
+      assert.strictEqual(yield* readAll(port, p("readme")), "text")
+      yield* port.makeDirectory(p("dir"))
+      assert.strictEqual((yield* faultOf(port.rename(p("dir"), p("DIR/inner"), { replace: false })))._tag, "InvalidArgument")
+      assert.deepStrictEqual(tree(root), { dir: "directory", readme: "text" })
+    })
   )
 
   it.effect("is distinguished from a case-sensitive disk by the existing names, without writing", () =>
@@ -776,7 +776,7 @@ describe("renaming", () => {
 })
 
 describe("reading", () => {
-  it.effect("sees the file as it was opened, although it is replaced, removed or appended to", () =>
+  it.effect("returns the content at the open, even if the file is then replaced, removed or appended to", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       yield* write(port, "f", bytes("first"), "create")
@@ -805,7 +805,7 @@ describe("reading", () => {
     })
   )
 
-  it.effect("returns arrays that belong to the reader, small and large", () =>
+  it.effect("returns arrays that the caller may change, small and large", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (const size of [0, 1, 4096, 65_536, 65_537, 3_000_000]) {

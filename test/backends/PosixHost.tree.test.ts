@@ -29,7 +29,7 @@ const dig = (top: string, levels: number, name: string): void => {
 const canDig = Fs.existsSync("/proc/self/fd")
 
 describe("removing a tree", () => {
-  it.effect("removes and counts everything except our own temporary files", () =>
+  it.effect("removes every entry, and counts all except our own temporary files", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "kept")
@@ -51,7 +51,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.effect("that is missing is NotFound, and a file or a link is removed alone", () =>
+  it.effect("that is missing gives NotFound; a file or a link is removed alone", () =>
     Effect.gen(function* () {
       const { outside, port, root } = yield* host()
       Fs.writeFileSync(join(outside, "f"), "kept")
@@ -82,7 +82,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.live.skipIf(!canDig)("of 10,000 levels needs neither stack, descriptors nor long paths", () =>
+  it.live.skipIf(!canDig)("of 10,000 levels overflows no stack, exhausts no descriptors and needs no long paths", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       const port = yield* PosixHost.make({ root })
@@ -128,7 +128,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.effect("that fails far down names the entry by the caller's path", () =>
+  it.effect("that fails in a deep directory reports the path of the entry from the root", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const deep = Array.from({ length: 120 }, (_, i) => `d${i}`).join("/")
@@ -162,7 +162,7 @@ describe("removing a tree", () => {
     })
   )
 
-  it.live("while another fiber fills it ends with an empty tree or with DirectoryNotEmpty", () =>
+  it.live("succeeds or fails with DirectoryNotEmpty while another fiber adds entries", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.mkdirSync(join(root, "t"))

@@ -33,7 +33,7 @@ const during = <E>({ port, root }: Host, base: string, change: Effect.Effect<unk
   })
 
 describe("watching", () => {
-  it.live("reports our own and foreign creations, changes and removals at any depth", () =>
+  it.live("reports creations, changes and removals at any depth, our own and those of other programs", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { port, root } = made
@@ -65,7 +65,7 @@ describe("watching", () => {
     })
   )
 
-  it.live("a directory reports paths of the root and nothing outside the directory", () =>
+  it.live("a directory reports paths from the root, and only changes inside the directory", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { port } = made
@@ -152,7 +152,7 @@ describe("watching", () => {
   )
 
   it.live(
-    "reports the removals and ends as NotFound when its directory is removed, and as Unavailable when the root is removed",
+    "reports the removals and fails with NotFound when its directory is removed, or with Unavailable when the root is removed",
     () =>
       Effect.gen(function* () {
         for (const [level, make] of walks) {
@@ -177,7 +177,7 @@ describe("watching", () => {
       })
   )
 
-  it.live("ends with its scope, leaves no watcher, and starts anew each time", () =>
+  it.live("ends with its scope, leaves no watcher, and can be started again", () =>
     Effect.gen(function* () {
       const made = yield* host()
       const { port, root } = made

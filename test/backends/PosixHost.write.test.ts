@@ -180,7 +180,7 @@ describe("publishing", () => {
       ["bytes", bytes("new")],
       ["a stream", Stream.make(bytes("new"))]
     ] as const) {
-      it.effect(`${mode} of ${what} happens inside commit, and not at all when commit refuses`, () =>
+      it.effect(`${mode} of ${what} happens inside commit, and does not happen if commit fails`, () =>
         Effect.gen(function* () {
           const { port, root } = yield* host()
           if (mode !== "create") Fs.writeFileSync(join(root, "f"), "old")
@@ -206,31 +206,29 @@ describe("publishing", () => {
     }
   }
 
-  it.effect(
-    "checks the target again: an entry that appeared meanwhile is not overwritten by create, nor replaced if it is not a file",
-    () =>
-      Effect.gen(function* () {
-        const { port, root } = yield* host()
-        const meanwhile =
-          (change: () => void): Commit =>
-          (publish) =>
-            Effect.andThen(Effect.sync(change), publish)
-        const file = meanwhile(() => Fs.writeFileSync(join(root, "a"), "theirs"))
-        assert.strictEqual((yield* faultOf(write(port, "a", bytes("x"), "create", { commit: file })))._tag, "AlreadyExists")
-        const directory = meanwhile(() => Fs.mkdirSync(join(root, "b")))
-        assert.strictEqual((yield* faultOf(write(port, "b", bytes("x"), "replace", { commit: directory })))._tag, "NotAFile")
-        const link = meanwhile(() => Fs.symlinkSync("a", join(root, "c")))
-        assert.strictEqual((yield* faultOf(write(port, "c", bytes("x"), "replace", { commit: link })))._tag, "NotAFile")
-        const open = meanwhile(() => {
-          Fs.writeFileSync(join(root, "d"), "theirs")
-          Fs.chmodSync(join(root, "d"), 0o600)
-        })
-        assert.strictEqual((yield* write(port, "d", bytes("ours"), "replace", { commit: open })).mode, 0o600)
-        Fs.mkdirSync(join(root, "e"))
-        const gone = meanwhile(() => Fs.rmSync(join(root, "e"), { recursive: true }))
-        assert.strictEqual((yield* faultOf(write(port, "e/f", bytes("x"), "replace", { commit: gone })))._tag, "NotFound")
-        assert.deepStrictEqual(tree(root), { a: "theirs", b: "directory", c: "-> a", d: "ours" })
+  it.effect("checks the target again: create overwrites no entry that has appeared, and replace only a file", () =>
+    Effect.gen(function* () {
+      const { port, root } = yield* host()
+      const meanwhile =
+        (change: () => void): Commit =>
+        (publish) =>
+          Effect.andThen(Effect.sync(change), publish)
+      const file = meanwhile(() => Fs.writeFileSync(join(root, "a"), "theirs"))
+      assert.strictEqual((yield* faultOf(write(port, "a", bytes("x"), "create", { commit: file })))._tag, "AlreadyExists")
+      const directory = meanwhile(() => Fs.mkdirSync(join(root, "b")))
+      assert.strictEqual((yield* faultOf(write(port, "b", bytes("x"), "replace", { commit: directory })))._tag, "NotAFile")
+      const link = meanwhile(() => Fs.symlinkSync("a", join(root, "c")))
+      assert.strictEqual((yield* faultOf(write(port, "c", bytes("x"), "replace", { commit: link })))._tag, "NotAFile")
+      const open = meanwhile(() => {
+        Fs.writeFileSync(join(root, "d"), "theirs")
+        Fs.chmodSync(join(root, "d"), 0o600)
       })
+      assert.strictEqual((yield* write(port, "d", bytes("ours"), "replace", { commit: open })).mode, 0o600)
+      Fs.mkdirSync(join(root, "e"))
+      const gone = meanwhile(() => Fs.rmSync(join(root, "e"), { recursive: true }))
+      assert.strictEqual((yield* faultOf(write(port, "e/f", bytes("x"), "replace", { commit: gone })))._tag, "NotFound")
+      assert.deepStrictEqual(tree(root), { a: "theirs", b: "directory", c: "-> a", d: "ours" })
+    })
   )
 
   it.effect("never overwrites with create on a disk without hard links", () =>
@@ -343,44 +341,42 @@ describe("a write that fails keeps the old content and leaves nothing behind", (
   }
 
   for (const size of [10, 1_000_000]) {
-    it.effect(
-      `when an append of ${size} bytes is cut short: it is truncated, unless another program has appended after it`,
-      () =>
-        Effect.gen(function* () {
-          const { port, root } = yield* host()
-          Fs.writeFileSync(join(root, "f"), "old")
-          let behind = ""
-          const short = (call: (...args: ReadonlyArray<any>) => any) => {
-            let isFirst = true
-            return (...args: ReadonlyArray<any>) => {
-              const [descriptor, content, offset, length] = args
-              const full = systemError("ENOSPC", -28, "write")
-              if (length < size && !isFirst) {
-                isFirst = true
-                if (typeof args.at(-1) === "function") return setImmediate(args.at(-1), full)
-                throw full
-              }
-              isFirst = false
-              const taken = call(descriptor, content, offset, Math.min(length, 4), null)
-              Fs.appendFileSync(join(root, "f"), behind)
-              return typeof args.at(-1) === "function" ? setImmediate(args.at(-1), null, taken) : taken
+    it.effect(`when an append of ${size} bytes fails partway, unless another program has appended after it`, () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        Fs.writeFileSync(join(root, "f"), "old")
+        let behind = ""
+        const short = (call: (...args: ReadonlyArray<any>) => any) => {
+          let isFirst = true
+          return (...args: ReadonlyArray<any>) => {
+            const [descriptor, content, offset, length] = args
+            const full = systemError("ENOSPC", -28, "write")
+            if (length < size && !isFirst) {
+              isFirst = true
+              if (typeof args.at(-1) === "function") return setImmediate(args.at(-1), full)
+              throw full
             }
+            isFirst = false
+            const taken = call(descriptor, content, offset, Math.min(length, 4), null)
+            Fs.appendFileSync(join(root, "f"), behind)
+            return typeof args.at(-1) === "function" ? setImmediate(args.at(-1), null, taken) : taken
           }
-          yield* replacing("writeSync", short)
-          yield* replacing("write", () => short(writeSync))
-          for (const content of [new Uint8Array(size).fill(120), Stream.make(new Uint8Array(size).fill(120))]) {
-            assert.strictEqual((yield* faultOf(write(port, "f", content, "append")))._tag, "DiskFull")
-            assert.strictEqual((yield* faultOf(write(port, "new", content, "append")))._tag, "DiskFull")
-            assert.deepStrictEqual(tree(root), { f: "old" })
-          }
-          behind = "theirs"
-          assert.strictEqual((yield* faultOf(write(port, "f", new Uint8Array(size), "append")))._tag, "DiskFull")
-          assert.match(Fs.readFileSync(join(root, "f"), "latin1"), /^old[\0]{4}theirs/)
-        })
+        }
+        yield* replacing("writeSync", short)
+        yield* replacing("write", () => short(writeSync))
+        for (const content of [new Uint8Array(size).fill(120), Stream.make(new Uint8Array(size).fill(120))]) {
+          assert.strictEqual((yield* faultOf(write(port, "f", content, "append")))._tag, "DiskFull")
+          assert.strictEqual((yield* faultOf(write(port, "new", content, "append")))._tag, "DiskFull")
+          assert.deepStrictEqual(tree(root), { f: "old" })
+        }
+        behind = "theirs"
+        assert.strictEqual((yield* faultOf(write(port, "f", new Uint8Array(size), "append")))._tag, "DiskFull")
+        assert.match(Fs.readFileSync(join(root, "f"), "latin1"), /^old[\0]{4}theirs/)
+      })
     )
   }
 
-  it.effect("when the disk does not confirm the bytes (durability file), without a second sync", () =>
+  it.effect("when the disk does not confirm the bytes (durability file), and syncs only once", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host({ durability: "file" })
       Fs.writeFileSync(join(root, "f"), "old")
@@ -398,18 +394,20 @@ describe("a write that fails keeps the old content and leaves nothing behind", (
     })
   )
 
-  it.effect("except when only the name is not confirmed (durability full): the new content stays, and the fault says so", () =>
-    Effect.gen(function* () {
-      const { port, root } = yield* host({ durability: "full" })
-      Fs.writeFileSync(join(root, "f"), "old")
-      yield* failing("fsync", (descriptor: number) =>
-        Fs.fstatSync(descriptor).isDirectory() ? systemError("EIO", -5, "fsync") : undefined
-      )
-      const fault = yield* faultOf(write(port, "f", bytes("new"), "replace"))
-      assert.deepInclude(fault, { _tag: "IoError", code: "EIO" })
-      assert.include(fault["detail"], "is made")
-      assert.deepStrictEqual(tree(root), { f: "new" })
-    })
+  it.effect(
+    "except when only the sync of the directory fails (durability full): the new content stays, and the fault says so",
+    () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host({ durability: "full" })
+        Fs.writeFileSync(join(root, "f"), "old")
+        yield* failing("fsync", (descriptor: number) =>
+          Fs.fstatSync(descriptor).isDirectory() ? systemError("EIO", -5, "fsync") : undefined
+        )
+        const fault = yield* faultOf(write(port, "f", bytes("new"), "replace"))
+        assert.deepInclude(fault, { _tag: "IoError", code: "EIO" })
+        assert.include(fault["detail"], "was made")
+        assert.deepStrictEqual(tree(root), { f: "new" })
+      })
   )
 
   it.effect("when the disk reports only at close that it could not keep the bytes, as network disks do", () =>
@@ -465,24 +463,26 @@ describe("a busy disk", () => {
     })
   )
 
-  it.live("gives AccessDenied busy, and a lack of descriptors gives IoError, after some retries; nothing changes", () =>
-    Effect.gen(function* () {
-      const { port, root } = yield* host()
-      Fs.writeFileSync(join(root, "f"), "old")
-      const rename = yield* failing("renameSync", () => systemError("EBUSY", -16, "rename"))
-      assert.deepInclude(yield* faultOf(write(port, "f", bytes("new"), "replace")), { _tag: "AccessDenied", why: "busy" })
-      assert.isAbove(rename.calls(), 3)
-      const open = yield* failing("openSync", () => systemError("EMFILE", -24, "open"))
-      assert.deepInclude(yield* faultOf(write(port, "f", bytes("new"), "replace")), { _tag: "IoError", code: "EMFILE" })
-      assert.deepInclude(yield* faultOf(Effect.scoped(port.open(p("f")))), { _tag: "IoError", code: "EMFILE" })
-      assert.isAbove(open.calls(), 6)
-      assert.deepStrictEqual(tree(root), { f: "old" })
-    })
+  it.live(
+    "that stays busy gives AccessDenied busy, or IoError without descriptors, after some retries, and changes nothing",
+    () =>
+      Effect.gen(function* () {
+        const { port, root } = yield* host()
+        Fs.writeFileSync(join(root, "f"), "old")
+        const rename = yield* failing("renameSync", () => systemError("EBUSY", -16, "rename"))
+        assert.deepInclude(yield* faultOf(write(port, "f", bytes("new"), "replace")), { _tag: "AccessDenied", why: "busy" })
+        assert.isAbove(rename.calls(), 3)
+        const open = yield* failing("openSync", () => systemError("EMFILE", -24, "open"))
+        assert.deepInclude(yield* faultOf(write(port, "f", bytes("new"), "replace")), { _tag: "IoError", code: "EMFILE" })
+        assert.deepInclude(yield* faultOf(Effect.scoped(port.open(p("f")))), { _tag: "IoError", code: "EMFILE" })
+        assert.isAbove(open.calls(), 6)
+        assert.deepStrictEqual(tree(root), { f: "old" })
+      })
   )
 })
 
 describe("concurrent writes", () => {
-  it.live("show readers one version or another, never a mixture", () =>
+  it.live("show each reader one whole version, never a mixture", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       const version = (n: number) => new Uint8Array(200_000).fill(97 + n)

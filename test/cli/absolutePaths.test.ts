@@ -30,7 +30,7 @@ describe("an absolute path inside the root", () => {
     [["cp", "/README.md", "/src/"], "Copied README.md to src/README.md, 1 file, 7 B\n"],
     [["cp", "README.md", "/new/"], "Copied README.md to new/README.md, 1 file, 7 B\n"],
     [["mv", "/README.md", "/NOTES.md"], "Moved README.md to NOTES.md, 1 file, 7 B\n"]
-  ] as const)("%s answers the relative path", ([args, expected]) =>
+  ] as const)("in %s is printed relative to the root", ([args, expected]) =>
     Effect.gen(function* () {
       const { root, run } = yield* here
       const ran = yield* run(args.map((arg) => (arg.startsWith("/") ? root + arg : arg)))
@@ -49,7 +49,7 @@ describe("an absolute path inside the root", () => {
       assert.strictEqual(Fs.readFileSync(join(root, "new.txt"), "utf8"), "two")
     }).pipe(Effect.scoped)
   )
-  it.live.runIf(hasGit)("is taken by restore and diff", () =>
+  it.live.runIf(hasGit)("is accepted by restore and diff", () =>
     Effect.gen(function* () {
       const { json, root, run } = yield* here
       yield* json(["snapshot"])
@@ -62,7 +62,7 @@ describe("an absolute path inside the root", () => {
       assert.strictEqual(Fs.readFileSync(join(root, "src/main.ts"), "utf8"), "needle\n")
     }).pipe(Effect.scoped)
   )
-  it.live("is taken by journal show, drift and undo", () =>
+  it.live("is accepted by journal show, drift and undo", () =>
     Effect.gen(function* () {
       const { json, root, run } = yield* here
       const path = ["--path", `${root}/src`]
@@ -90,7 +90,7 @@ describe("an absolute path inside the root", () => {
       assert.strictEqual((yield* run(["rm", "-r", root])).code, 5)
     }).pipe(Effect.scoped)
   )
-  it.effect("may go through any link to the root, whichever path to the root is given as --root", () =>
+  it.effect("may lead through any link to the root, whether --root names the link or the directory", () =>
     Effect.gen(function* () {
       const { root, run, top } = yield* here
       Fs.symlinkSync("root", join(top, "alias"))
@@ -103,21 +103,21 @@ describe("an absolute path inside the root", () => {
       }
     }).pipe(Effect.scoped)
   )
-  it.effect("may go through a link to a directory in the root", () =>
+  it.effect("may lead through a link to a directory in the root", () =>
     Effect.gen(function* () {
       const { root, run, top } = yield* here
       Fs.symlinkSync(join(root, "src"), join(top, "shortcut"))
       assert.strictEqual((yield* run(["cat", join(top, "shortcut/main.ts")])).out, "needle\n")
     }).pipe(Effect.scoped)
   )
-  it.effect("names the link and not its target", () =>
+  it.effect("that ends in a link refers to the link itself", () =>
     Effect.gen(function* () {
       const { root, run } = yield* here
       assert.strictEqual((yield* run(["rm", `${root}/link`])).code, 0)
       assert.deepStrictEqual(Fs.readdirSync(root), ["README.md", "src"])
     }).pipe(Effect.scoped)
   )
-  it.effect("may leave the root through `..` when it returns to it", () =>
+  it.effect("may leave the root through `..` if it returns to the root", () =>
     Effect.gen(function* () {
       const { root, run } = yield* here
       assert.strictEqual((yield* run(["cat", `${root}/src/../README.md`])).out, "needle\n")
@@ -132,7 +132,7 @@ describe("an absolute path inside the root", () => {
       assert.match(ran.err, /^error: cat "REAMDE\.md": .*\nhint: {2}Did you mean README\.md\?\n$/)
     }).pipe(Effect.scoped)
   )
-  it.effect("is every absolute path when the root is /", () =>
+  it.effect("may be any absolute path if the root is /", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: { "main.ts": "needle\n" } })
       assert.strictEqual((yield* run(["cat", "/src/main.ts"])).out, "needle\n")
@@ -157,7 +157,7 @@ describe("an absolute path outside the root", () => {
     [["mv", "README.md"]],
     [["diff", "latest", "--path"]],
     [["journal", "drift", "../work", "--path"]]
-  ])("%s is refused, and the message names the root", ([args]) =>
+  ])("is refused by %s with a message that names the root", ([args]) =>
     Effect.gen(function* () {
       const { root, run, top } = yield* here
       Fs.writeFileSync(join(top, "root2"), "x")
@@ -171,7 +171,7 @@ describe("an absolute path outside the root", () => {
       assert.strictEqual(Fs.readFileSync(join(top, "root2"), "utf8"), "x")
     }).pipe(Effect.scoped)
   )
-  it.effect("includes a link outside of the root that leads into the root", () =>
+  it.effect("is refused even if it is a link that leads into the root", () =>
     Effect.gen(function* () {
       const { root, run, top } = yield* here
       Fs.symlinkSync(join(root, "src/main.ts"), join(top, "outer"))
@@ -179,13 +179,13 @@ describe("an absolute path outside the root", () => {
       assert.isTrue(Fs.existsSync(join(root, "src/main.ts")))
     }).pipe(Effect.scoped)
   )
-  it.effect("that exists below the root is suggested as a relative path", () =>
+  it.effect("gets a hint if it exists below the root without its leading slash", () =>
     Effect.gen(function* () {
       const { run } = yield* here
       assert.include((yield* run(["cat", "/src/main.ts"])).err, "Did you mean src/main.ts?")
     }).pipe(Effect.scoped)
   )
-  it.effect("does not stop the command for the other paths", () =>
+  it.effect("does not stop the command from processing its other paths", () =>
     Effect.gen(function* () {
       const { run } = yield* here
       const ran = yield* run(["cat", "/etc/hostname", "README.md"])
@@ -195,12 +195,12 @@ describe("an absolute path outside the root", () => {
 })
 
 describe("a tilde", () => {
-  it.effect("that no shell expanded is an ordinary name, and the error says so", () =>
+  it.effect("is an ordinary name if no shell expanded it, and the error says so", () =>
     Effect.gen(function* () {
       const { run } = yield* here
       const ran = yield* run(["cat", "~/notes.txt"])
       assert.strictEqual(ran.code, 3)
-      assert.match(ran.err, /hint: {2}Only a shell replaces ~ by the home directory/)
+      assert.match(ran.err, /hint: {2}The shell replaces ~ by the home directory/)
     }).pipe(Effect.scoped)
   )
 })

@@ -61,7 +61,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       })
     })
   )
-  it.live.runIf(hasPython)("writes the tree at the top level of a ZIP unless --manifest is given, and import reads both", () =>
+  it.live.runIf(hasPython)("writes a manifest only with --manifest, and import reads a ZIP with or without a manifest", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["export", "plain.zip"]))
@@ -79,7 +79,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       assert.strictEqual(ran.code, 2)
     })
   )
-  it.live.each(["out.zip", "out.tar"])("to %s skips entries that import would refuse, and reports them", (name) =>
+  it.live.each(["out.zip", "out.tar"])("to %s skips entries that import would refuse, and reports these entries", (name) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.symlinkSync("/usr/bin/python3", join(here.root, "python"))
@@ -148,7 +148,7 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
       assert.deepStrictEqual(unpack("x", Fs.readFileSync(join(here.top, "out.tar"))), unpack("y", then.bytes))
     })
   )
-  it.live("replaces a file only with --overwrite, and never a directory", () =>
+  it.live("replaces a file only with --overwrite, and never replaces a directory", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const out = join(here.top, "out.zip")
@@ -197,9 +197,9 @@ print(json.dumps({i.filename: z.read(i).decode() for i in z.infolist()}))`
   )
 })
 
-describe.runIf(hasGit)("import with git", () => {
+describe.runIf(hasGit)("import (needs git)", () => {
   it.live.each(["zip", "tar"] as const)(
-    "replaces the whole tree by a %s, keeps a safety snapshot, and can be undone",
+    "replaces the whole tree by a %s and keeps a safety snapshot, which can undo the import",
     (format) =>
       Effect.gen(function* () {
         const here = yield* kept(files)
@@ -244,7 +244,7 @@ describe.runIf(hasGit)("import with git", () => {
 })
 
 describe("import", () => {
-  it.live("with --no-safety neither needs nor creates a snapshot store", () =>
+  it.live("needs and creates no snapshot store with --no-safety", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -313,7 +313,7 @@ t.close()`
       assert.deepStrictEqual(picture(here.root), changed)
     })
   )
-  it.live("with --backend memory changes nothing on disk", () =>
+  it.live("changes nothing on disk with --backend memory", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["export", "out.zip"]))
@@ -346,8 +346,8 @@ t.close()`
 
 const bin = commandLine()
 
-describe.runIf(hasGit)("the program", () => {
-  it.live("sends a tree through a pipe into another root", () =>
+describe.runIf(hasGit)("export to a pipe", () => {
+  it.live("sends a tree through the pipe to import in another root", () =>
     Effect.gen(function* () {
       const { root, state, top } = yield* place(files)
       Fs.mkdirSync(join(top, "other"))

@@ -19,7 +19,7 @@ const terminal = { isTerminal: true } as const
 const done = (ran: Ran) => assert.strictEqual(ran.code, 0, ran.err)
 
 describe("ls", () => {
-  it.effect("prints one name per line into a pipe, directories with a slash", () =>
+  it.effect("prints one name per line into a pipe, with a slash after directories", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["ls"])
       done(ran)
@@ -59,7 +59,7 @@ describe("ls", () => {
       ])
     })
   )
-  it.effect("adds the same fields with --long --json", () =>
+  it.effect("adds permissions, times and targets with --long --json", () =>
     Effect.gen(function* () {
       const entries = yield* (yield* shell(project)).json(["ls", "--long"])
       assert.strictEqual((entries[3] as { target: string }).target, "src/main.ts")
@@ -125,7 +125,7 @@ describe("cat", () => {
       assert.strictEqual(Buffer.from(bytes.slice(8)).toString(), project["README.md"])
     })
   )
-  it.effect("refuses a binary file on a terminal and says what to do", () =>
+  it.effect("refuses a binary file on a terminal, and suggests an alternative", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["cat", "image.png"], terminal)
       assert.strictEqual(ran.code, 7)
@@ -133,7 +133,7 @@ describe("cat", () => {
       assert.include(ran.err, "xxd")
     })
   )
-  it.effect("escapes control characters on a terminal, and nowhere else", () =>
+  it.effect("escapes control characters on a terminal only", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ evil: "a\u001b[31mb\u009bc\rd\r\ne\tf\n" })
       assert.strictEqual((yield* run(["cat", "evil"], terminal)).out, "a\\x1b[31mb\\x9bc\\rd\ne\tf\n")
@@ -151,7 +151,7 @@ describe("cat", () => {
       assert.strictEqual(yield* lines("9:"), "")
     })
   )
-  it.effect("numbers from the first line of the file with --number", () =>
+  it.effect("numbers lines from the start of the file with --number, even with --lines", () =>
     Effect.gen(function* () {
       const { run } = yield* shell(project)
       assert.strictEqual(
@@ -169,7 +169,7 @@ describe("cat", () => {
       assert.strictEqual((answer as { content: string }).content, Buffer.from("PNG").toString("base64"))
     })
   )
-  it.effect("answers text, line count and version with --json", () =>
+  it.effect("returns text, number of lines and version with --json", () =>
     Effect.gen(function* () {
       const [answer] = yield* (yield* shell(project)).json(["cat", "README.md"])
       assert.deepInclude(answer as object, {
@@ -181,7 +181,7 @@ describe("cat", () => {
       })
     })
   )
-  it.effect("prints the other files when one is missing", () =>
+  it.effect("prints the other files if a file is missing", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell(project)).run(["cat", "nope", "README.md"])
       assert.strictEqual(ran.code, 3)
@@ -209,7 +209,7 @@ describe("stat", () => {
 })
 
 describe("write", () => {
-  it.effect("writes --text and prints the version", () =>
+  it.effect("writes the value of --text, and prints the version of the file", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({})
       const ran = yield* run(["write", "a/b.txt", "--text", "hello"])
@@ -226,7 +226,7 @@ describe("write", () => {
       assert.deepStrictEqual([...(yield* Effect.orDie(fs.readBytes("in.bin"))).content], [0, 255, 10])
     })
   )
-  it.effect("requires or forbids an existing file by --mode", () =>
+  it.effect("requires or forbids an existing file, as --mode says", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ f: "old" })
       const code = (mode: string, path: string) =>
@@ -239,7 +239,7 @@ describe("write", () => {
       assert.strictEqual(yield* code("nonsense", "f"), 2)
     })
   )
-  it.effect("fails with --if-match when the version differs, and with --if-match none when the file exists", () =>
+  it.effect("fails with --if-match if the version differs, and with --if-match none if the file exists", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ f: "old" })
       const write = (version: string) => run(["write", "f", "--text", "new", "--if-match", version])
@@ -347,7 +347,7 @@ describe("rm", () => {
 })
 
 describe("mkdir", () => {
-  it.effect("makes missing directories and accepts existing ones", () =>
+  it.effect("creates missing directories and accepts existing directories", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({})
       done(yield* run(["mkdir", "a/b", "c"]))
@@ -360,7 +360,7 @@ describe("mkdir", () => {
 })
 
 describe("cp and mv", () => {
-  it.effect("copy a tree, and copy into a directory named with a slash", () =>
+  it.effect("copy a tree, and copy into a directory whose name ends with a slash", () =>
     Effect.gen(function* () {
       const { fs, json, run } = yield* shell(project)
       assert.deepStrictEqual(yield* json(["cp", "src", "copy"]), [{ files: 2, directories: 2, bytes: 62 }])
@@ -368,7 +368,7 @@ describe("cp and mv", () => {
       assert.strictEqual(yield* Effect.orDie(fs.readString("empty/README.md")), project["README.md"])
     })
   )
-  it.effect("move a file, and replace one only with --overwrite", () =>
+  it.effect("move a file, and replace a file only with --overwrite", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ a: "a", b: "b" })
       const refused = yield* run(["mv", "a", "b"])
@@ -382,7 +382,7 @@ describe("cp and mv", () => {
 })
 
 describe("glob", () => {
-  it.effect("prints each match once with --json, and exits with status 1 when nothing matches", () =>
+  it.effect("prints each match once with --json, and exits with status 1 if nothing matches", () =>
     Effect.gen(function* () {
       const { run } = yield* shell(project)
       const ran = yield* run(["glob", "*.ts", "--json"])
@@ -403,7 +403,7 @@ describe("glob", () => {
       assert.deepStrictEqual([ran.code, ran.out, ran.err], [1, "", ""])
     })
   )
-  it.effect("filters by kinds, excludes and base, and adds sizes with --long", () =>
+  it.effect("filters by --kinds, --exclude and --path, and adds sizes with --long", () =>
     Effect.gen(function* () {
       const { json, run } = yield* shell(project)
       assert.strictEqual((yield* run(["glob", "*", "--kinds", "directory,symlink"])).out, "empty/\nlink\nsrc/\nsrc/lib/\n")
@@ -447,7 +447,7 @@ describe("grep", () => {
       assert.include(out, "a \u001b[31m\u001b[1mneedle\u001b[22m\u001b[39m b")
     })
   )
-  it.effect("shares the context lines of near matches, and separates distant ones", () =>
+  it.effect("prints shared context lines of near matches once, and separates distant matches", () =>
     Effect.gen(function* () {
       const text = Array.from({ length: 12 }, (_, i) =>
         [2, 4, 5, 10].includes(i + 1) ? `hit ${i + 1}` : `line ${i + 1}`
@@ -494,7 +494,7 @@ describe("grep", () => {
       ])
     })
   )
-  it.effect("reports skipped files, and exits with status 1 when nothing matches", () =>
+  it.effect("reports skipped files, and exits with status 1 if nothing matches", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ bin: new Uint8Array([0, 104, 105]), f: "text" })
       const ran = yield* run(["grep", "hi"])
@@ -558,7 +558,7 @@ describe("--backend memory", () => {
 })
 
 describe("progress", () => {
-  it.effect("is shown after a second on a terminal, and removed at the end", () =>
+  it.effect("is shown on a terminal after a second, and removed at the end", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({})
       const statuses: Array<string> = []

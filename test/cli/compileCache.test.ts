@@ -30,7 +30,7 @@ const help = (state: string, temporary: string): string => {
 const cacheIn = (state: string): string => join(state, "fs-algebra", "compile-cache")
 
 describe("the cache of compiled code", () => {
-  it("is in the private state directory, and not in the temporary directory", () => {
+  it("is in the private state directory, not in the temporary directory", () => {
     const { state, temporary } = ground()
     assert.match(help(state, temporary), /USAGE/)
     assert.deepStrictEqual(Fs.readdirSync(temporary), [])
@@ -38,7 +38,7 @@ describe("the cache of compiled code", () => {
     assert.isAbove(Fs.readdirSync(cacheIn(state)).length, 0)
   })
 
-  it("is not used if a link leads to it", () => {
+  it("is not used if its path is a symbolic link", () => {
     const { state, temporary } = ground()
     const planted = join(state, "planted")
     Fs.mkdirSync(planted)

@@ -59,7 +59,7 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec runs on the files as their owner, and leaves no container", async () => {
+  it("exec runs as the owner of the files, and leaves no container", async () => {
     Fs.writeFileSync(join(root, "in.txt"), "inside\n")
     const script = "cat in.txt - > out.txt; echo done; echo oops >&2; exit 3"
     const ran = await run(["exec", "--rootfs", busyboxRoot(), "--stdin", "--", "sh", "-c", script])
@@ -79,7 +79,7 @@ describePodman("with podman", () => {
     assert.match(missing.err, /no-such-program/)
   })
 
-  it("exec prints while the command runs, and ends with the number of its signal", async () => {
+  it("exec prints while its command runs, and ends with 128 plus the number of a fatal signal", async () => {
     const script = "echo early; while [ ! -e printed ]; do sleep 0.1; done; rm printed; kill -TERM $$"
     const ran = await run(["exec", "--rootfs", busyboxRoot(), "--timeout", "100", "--", "sh", "-c", script], (child) => {
       child.stdout!.on("data", () => Fs.writeFileSync(join(root, "printed"), ""))
@@ -88,14 +88,14 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec ends when its reader ends, and when its command ends before standard input does", async () => {
+  it("exec ends when the reader of its output ends, and when its command ends before standard input", async () => {
     const program = `"${process.execPath}" "${bin}" exec --rootfs "${busyboxRoot()}"`
     const script = `${program} -- yes | head -n 2; yes no | ${program} --stdin -- head -n 1`
     assert.strictEqual(execFileSync("sh", ["-c", script], { cwd: root, env: env(), encoding: "utf8" }), "y\ny\nno\n")
     none()
   })
 
-  it("exec that is interrupted at a terminal ends with 130, and the command and the container end with it", async () => {
+  it("exec ends with 130 after Ctrl-C in a terminal, and stops its command and the container", async () => {
     const script = "trap '' TERM INT; echo > started.txt; sleep 60; echo > late.txt"
     const child = spawn(process.execPath, [bin, "exec", "--rootfs", busyboxRoot(), "--", "sh", "-c", script], {
       cwd: root,
@@ -112,7 +112,7 @@ describePodman("with podman", () => {
     none()
   })
 
-  it("exec that receives SIGINT ends its command and the container", async () => {
+  it("exec stops its command and the container after SIGINT", async () => {
     const script = "trap '' TERM INT; echo > started.txt; sleep 60; echo > late.txt"
     const ran = await run(["exec", "--rootfs", busyboxRoot(), "--timeout", "60", "--", "sh", "-c", script], (child) => {
       const watching = setInterval(() => {
@@ -132,7 +132,7 @@ describePodman("with podman", () => {
     assert.match(ran.out, /inside/)
   })
 
-  it("mcp with a container offers shell and eval, which share files with the other tools", async () => {
+  it("mcp with a container has the tools shell and eval, which share files with the other tools", async () => {
     const args = [bin, "mcp", "--root", root, "--backend", "container", "--rootfs", busyboxRoot()]
     const client = new Client({ name: "test", version: "1" })
     await client.connect(new StdioClientTransport({ command: process.execPath, args, env: env(), stderr: "pipe" }))
@@ -143,7 +143,10 @@ describePodman("with podman", () => {
         ["shell", "eval", "read_file", "snapshot"]
       )
       const ran = await call(client, "shell", { command: ["sh", "-c", "echo made > by-agent.txt; id -u"] })
-      assert.match(ran.text, new RegExp(`^exit code 0 .*\nstdout:\n${Fs.statSync(root).uid}\nCheckpoint \\w+ holds all files`))
+      assert.match(
+        ran.text,
+        new RegExp(`^exit code 0 .*\nstdout:\n${Fs.statSync(root).uid}\nCheckpoint \\w+ contains all files`)
+      )
       const read = await call(client, "read_file", { path: "by-agent.txt" })
       assert.include(read.text, "| made\n")
     } finally {

@@ -83,7 +83,7 @@ describe("fs-algebra debug", () => {
     assert.deepStrictEqual(lie(runs), before)
   })
 
-  it("shows the directory with snapshots and a journal, including snapshots and entries made while it runs", async () => {
+  it("shows the snapshots and the journal of a directory, and updates them while it runs", async () => {
     const root = join(top, "root")
     Fs.mkdirSync(root)
     Fs.writeFileSync(join(root, "a.txt"), "old\n")
@@ -111,7 +111,7 @@ describe("fs-algebra debug", () => {
 
   const complaints: ReadonlyArray<readonly [args: ReadonlyArray<string>, code: number, message: RegExp, hint: RegExp]> = [
     [["none.jsonl"], 3, /none\.jsonl/, /Name a \.jsonl/],
-    [["empty"], 3, /there is no dump in ".*empty"/, /directory that has one/],
+    [["empty"], 3, /there is no dump in ".*empty"/, /directory of dumps/],
     [["/dev/null"], 7, /neither a file nor a directory/, /Name a \.jsonl/],
     [
       ["runs", "--backend", "memory"],
@@ -125,7 +125,7 @@ describe("fs-algebra debug", () => {
     [["--port", "70000"], 2, /70000 is not a port number/, /debug --help/],
     [["--host", "0.0.0.0"], 2, /0\.0\.0\.0/, /debug --help/]
   ]
-  it.live.each(complaints)("reports what is wrong with %j and what to do", ([args, code, message, hint]) =>
+  it.live.each(complaints)("reports the error of %j and a remedy", ([args, code, message, hint]) =>
     Effect.gen(function* () {
       Fs.mkdirSync(join(top, "empty"), { recursive: true })
       Fs.mkdirSync(join(top, "runs"), { recursive: true })
@@ -147,7 +147,7 @@ describe("fs-algebra debug", () => {
     })
   )
 
-  it.live("shows a copy in memory", () =>
+  it.live("shows a copy of the directory with --backend memory", () =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ "a.txt": "x" })).run(["debug", "--backend", "memory"], {
         endsAt: /^The debug view is at /

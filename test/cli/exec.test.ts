@@ -75,7 +75,7 @@ const inDirectory = (
   )
 
 describe("exec", () => {
-  it.effect("mounts the directory in the container, and passes on the words after --", () =>
+  it.effect("mounts the directory in the container, and passes the words after -- to the command", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "make", "-j", "--root", "x"])
       assert.strictEqual(ran.code, 0, ran.err)
@@ -89,7 +89,7 @@ describe("exec", () => {
       assert.strictEqual(options?.hostDirectory, ran.directory)
     })
   )
-  it.effect("resolves --rootfs against the current directory, and passes on --engine", () =>
+  it.effect("resolves --rootfs against the current directory, and uses the engine of --engine", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--rootfs", "alpine", "--engine", "docker", "--", "ls"])
       assert.deepStrictEqual(ran.opened[0]?.image, { rootfs: join(ran.directory, "alpine") })
@@ -109,7 +109,7 @@ describe("exec", () => {
       assert.strictEqual(engine, join(directory!, "bin/nerdctl"))
     })
   )
-  it.effect("refuses an unknown engine before anything runs, and names the known engines", () =>
+  it.effect("refuses an unknown engine before it starts anything, and names the known engines", () =>
     Effect.gen(function* () {
       for (const engine of ["runc", "/usr/bin/true", "podman --remote"]) {
         const ran = yield* inDirectory(["exec", "--image", "debian", "--engine", engine, "--", "ls"])
@@ -119,7 +119,7 @@ describe("exec", () => {
       }
     })
   )
-  it.effect.skipIf(process.geteuid?.() !== 0)("runs as the owner of the directory when root starts it (needs root)", () =>
+  it.effect.skipIf(process.geteuid?.() !== 0)("runs as the owner of the directory if root starts it (needs root)", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* directory
@@ -129,7 +129,7 @@ describe("exec", () => {
       })
     )
   )
-  it.effect("prints each stream of the command, and ends with its code", () =>
+  it.effect("prints both output streams of the command, and ends with its exit code", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         result: { exitCode: 3, stdout: "out without an end", stderr: "err\n" }
@@ -144,7 +144,7 @@ describe("exec", () => {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         result: { exitCode: 124, stderr: "half a line", timedOut: true, truncated: true, processLimit: 256 }
       })
-      assert.match(ran.err, /^half a line\nnote: .*256 are allowed.*--pids\nnote: .*--timeout/)
+      assert.match(ran.err, /^half a line\nnote: .*limit is 256 processes.*--pids\nnote: .*--timeout/)
       assert.strictEqual(ran.code, 124)
     })
   )
@@ -158,7 +158,7 @@ describe("exec", () => {
       assert.strictEqual(long.asked[0]?.options?.timeout, 3_600_000)
     })
   )
-  it.effect("ends when the reader of its output has exited", () =>
+  it.effect("ends when the reader of its output exits", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         options: { closesAfter: 1 },
@@ -167,13 +167,13 @@ describe("exec", () => {
       assert.deepStrictEqual([ran.code, ran.out], [0, "1\n"])
     })
   )
-  it.effect("passes on --pids", () =>
+  it.effect("limits processes with --pids", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--pids", "1000", "--", "x"])
       assert.strictEqual(ran.opened[0]?.pids, 1000)
     })
   )
-  it.effect("takes an absolute path in the root for --cwd, and refuses one outside", () =>
+  it.effect("accepts an absolute path in the root for --cwd, and refuses a path outside", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* directory
@@ -186,7 +186,7 @@ describe("exec", () => {
       })
     )
   )
-  it.effect("passes on directory, variables, timeout and standard input when given", () =>
+  it.effect("passes the given directory, variables, timeout and standard input to the container", () =>
     Effect.gen(function* () {
       const args = [
         "exec",
@@ -231,7 +231,7 @@ describe("exec", () => {
       assert.isUndefined(asked[0]?.options?.stdin)
     })
   )
-  it.effect("prints one document with --json, and ends with the command's code", () =>
+  it.effect("prints one JSON document with --json, and ends with the exit code of the command", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--json", "--image", "i", "--", "x"], { result: { exitCode: 1, stdout: "o" } })
       assert.deepStrictEqual(JSON.parse(ran.out), {
@@ -252,7 +252,7 @@ describe("exec", () => {
     ["with an invalid variable", ["exec", "--image", "a", "--env", "A", "--", "x"], /NAME=VALUE/],
     ["with a limit of 0 processes", ["exec", "--image", "a", "--pids", "0", "--", "x"], /at least 1/],
     ["with a timeout of 0", ["exec", "--image", "a", "--timeout", "0", "--", "x"], /less than 1/]
-  ] as const)("reports wrong usage %s and runs nothing", ([, args, message]) =>
+  ] as const)("reports wrong usage %s, and starts no container", ([, args, message]) =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(args)
       assert.strictEqual(ran.code, 2, ran.err)
@@ -261,7 +261,7 @@ describe("exec", () => {
       assert.deepStrictEqual(ran.asked, [])
     })
   )
-  it.effect("ends with NotFound for a missing root, and names it as given", () =>
+  it.effect("ends with NotFound for a missing root, and names the root as given", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "a", "--root", "nowhere", "--", "x"])
       assert.strictEqual(ran.code, 3, ran.err)
@@ -285,7 +285,7 @@ describe("exec", () => {
 })
 
 describe("--backend container", () => {
-  it.effect("gives every command the files of the directory", () =>
+  it.effect("runs every command on the files of the directory", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["cat", "a.txt", "--backend", "container", "--image", "a"])
       assert.strictEqual(ran.code, 0, ran.err)

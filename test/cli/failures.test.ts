@@ -34,7 +34,7 @@ const errors: ReadonlyArray<readonly [FsError.FsError, code: number]> = [
 ]
 
 describe("exit codes", () => {
-  it("have exactly one row of the table for every kind of error", () => {
+  it("are in exactly one row of the table for each type of error", () => {
     const rows = exitCodes.flatMap(({ tags }) => tags)
     assert.sameMembers(
       rows,
@@ -59,7 +59,7 @@ describe("exit codes", () => {
       assert.match(lines[1]!, /^hint: {2}[A-Z].{15,}$/)
     })
   )
-  it.effect.each(errors)("come with a JSON error for %s", ([error]) =>
+  it.effect.each(errors)("come with an error in JSON for %s", ([error]) =>
     Effect.gen(function* () {
       const { fs } = yield* shell({})
       const { run } = shellOver({ ...fs, stat: () => Effect.fail(error as FsError.StatError) })
@@ -91,27 +91,27 @@ describe("the hint of an error", () => {
       assert.include((yield* run(["cat", "nowhere/main.ts"])).err, "Did you mean src/deep/main.ts?")
     })
   )
-  it.effect("suggests to list the directory when no name is similar", () =>
+  it.effect("suggests listing the directory if no name is similar", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: {} })
       assert.include((yield* run(["cat", "src/qqqq"])).err, "fs-algebra ls src")
     })
   )
-  it.effect("suggests to list the nearest existing directory under the same --root", () =>
+  it.effect("suggests listing the nearest existing directory under the same --root", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ src: {} })
       const { err } = yield* run(["cat", "src/no/such/file", "--root", "/some where"])
       assert.include(err, "fs-algebra ls src --root '/some where'")
     })
   )
-  it.effect("follows an error that names the command in text, and the operation in JSON", () =>
+  it.effect("follows an error with the name of the command in text, or of the operation in JSON", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({})
       assert.match((yield* run(["rm", "x"])).err, /^error: rm "x": /)
       assert.include((yield* run(["rm", "x", "--json"])).err, '"operation":"delete"')
     })
   )
-  it.effect("quotes suggested commands for the shell, and is safe to print", () =>
+  it.effect("quotes suggested commands for the shell, and escapes control characters", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ "it's here": { f: "" } })
       assert.include((yield* run(["rm", "it's here"])).err, String.raw`fs-algebra rm --recursive 'it'\''s here'`)
@@ -132,7 +132,7 @@ describe("wrong usage", () => {
     ["a negative number", ["tree", "--depth", "-1"], "below 0"],
     ["a reversed range", ["cat", "f", "--lines", "5:2"], "5:2"],
     ["an additional argument", ["edit", "f", "c", "--old", "a", "--new", "b"], "c"]
-  ] as const)("by %s ends with 2 and is reported on standard error", ([, args, said]) =>
+  ] as const)("by %s ends the command with exit code 2 and a message on standard error", ([, args, said]) =>
     Effect.gen(function* () {
       const ran = yield* usage(...args)
       assert.strictEqual(ran.code, 2, ran.err)
@@ -146,7 +146,7 @@ describe("wrong usage", () => {
     ["ls", "--jsn", "--json"],
     ["mcp", "--read-onl", "--read-only"],
     ["grep", "--bakend", "--backend"]
-  ])("by a mistyped flag of %s, %s, is reported with the most similar flag %s", ([name, typed, meant]) =>
+  ])("by a mistyped flag of %s, %s, is reported with the similar flag %s", ([name, typed, meant]) =>
     Effect.gen(function* () {
       const ran = yield* usage(name!, typed!, "x")
       assert.strictEqual(ran.code, 2)
@@ -156,7 +156,7 @@ describe("wrong usage", () => {
       )
     })
   )
-  it.effect("by a flag without a similar one is answered without a suggestion", () =>
+  it.effect("by a flag without a similar flag is reported without a suggestion", () =>
     Effect.gen(function* () {
       assert.notInclude((yield* usage("mcp", "--frobnicate")).err, "Did you mean")
     })
@@ -170,8 +170,8 @@ describe("wrong usage", () => {
   )
 })
 
-describe("the output of a command", () => {
-  it.effect("ends quietly when its reader has exited", () =>
+describe("a command", () => {
+  it.effect("ends quietly when the reader of its output has exited", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ a: "a", b: "b" })
       const ran = yield* run(["cat", "a", "b"], { closesAfter: 1 })
@@ -179,7 +179,7 @@ describe("the output of a command", () => {
     })
   )
   it.effect.each([["--help"], ["ls", "--help"], ["mcp", "--help"], ["--version"], ["--completions", "bash"]])(
-    "ends quietly when its reader has exited before %s is printed",
+    "ends quietly when the reader of its output has exited before %s is printed",
     (args) =>
       Effect.gen(function* () {
         const { run } = yield* shell({})
@@ -187,7 +187,7 @@ describe("the output of a command", () => {
         assert.deepStrictEqual([ran.code, ran.err], [0, ""])
       })
   )
-  it.effect("names a root that cannot be opened as it was given", () =>
+  it.effect("prints the path that the user typed for a root that cannot be opened", () =>
     Effect.gen(function* () {
       const err: Array<string> = []
       const screen = {
@@ -218,7 +218,7 @@ describe("the output of a command", () => {
       ])
     })
   )
-  it.effect("reports a defect with exit code 70", () =>
+  it.effect("ends with exit code 70 for a defect", () =>
     Effect.gen(function* () {
       const { fs } = yield* shell({})
       const ran = yield* shellOver({ ...fs, list: () => Effect.die(new Error("boom")) }).run(["ls"])

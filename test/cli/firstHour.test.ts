@@ -17,7 +17,7 @@ describe("a search below a missing directory", () => {
     [["grep", "import", "scr", "--count"]],
     [["glob", "*.ts", "--path", "scr"]],
     [["glob", "*.ts", "--path", "scr", "--max", "3"]]
-  ])("%s fails and suggests a similar name", ([args]) =>
+  ])("by %s fails and suggests a similar name", ([args]) =>
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(args)
       assert.strictEqual(code, 3, err)
@@ -25,7 +25,7 @@ describe("a search below a missing directory", () => {
       assert.match(err, /"scr": there is no such file or directory\nhint: +Did you mean src\?/)
     })
   )
-  it.effect("is distinct from a search without matches", () =>
+  it.effect("has another exit code than a search without matches", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", "nothing", "src"])
       assert.deepStrictEqual([code, err], [1, ""])
@@ -51,7 +51,7 @@ describe("an invalid value of a flag", () => {
 })
 
 describe("the hint of an error", () => {
-  it.effect("for a file in place of a directory names no flag that the user did not give", () =>
+  it.effect("for a file in place of a directory does not suggest omitting a flag that was not given", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["mkdir", "a.txt"])
       assert.strictEqual(code, 4)
@@ -59,7 +59,7 @@ describe("the hint of an error", () => {
       assert.match(err, /fs-algebra stat a\.txt/)
     })
   )
-  it.effect("for a missing image says how to get one", () =>
+  it.effect("for a missing image suggests the command that downloads it", () =>
     Effect.gen(function* () {
       const engine: OpenContainer = () =>
         Layer.effectContext(Effect.fail(new Unavailable({ operation: "exec", path: ".", detail: "there is no such image" })))
@@ -72,7 +72,7 @@ describe("the hint of an error", () => {
 
 describe("--max 0", () => {
   it.effect.each([[["glob", "*", "--max", "0"]], [["grep", "one", "--max", "0"]]])(
-    "%s reports that there are more matches, and prints none",
+    "makes %s print no match and report that there are more",
     ([args]) =>
       Effect.gen(function* () {
         const { err, out } = yield* ran(args)
@@ -109,7 +109,7 @@ describe("a flag without effect", () => {
 })
 
 describe("export", () => {
-  it.effect("into a missing directory names the file on the machine", () =>
+  it.effect("into a missing directory reports the path of the archive on the machine", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["export", "/nowhere/at/all/x.zip"])
       assert.strictEqual(code, 3, err)

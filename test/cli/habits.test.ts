@@ -101,7 +101,7 @@ describe("a flag of another tool", () => {
       ["mv", "-f", "a.txt", "b.txt"],
       ["mv", "--overwrite", "a.txt", "b.txt"]
     ]
-  ] as const)("%j has the effect of %j", ([typed, ours]) =>
+  ] as const)("in %j has the effect of %j", ([typed, ours]) =>
     Effect.gen(function* () {
       const [theirs, expected] = [yield* ran(typed), yield* ran(ours)]
       assert.deepStrictEqual(theirs, expected)
@@ -124,7 +124,7 @@ describe("a flag of another tool", () => {
       }
     })
   )
-  it.effect("after -- is a path", () =>
+  it.effect("after -- is treated as a path", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ "-rf": "x\n", dir: {} })
       assert.strictEqual((yield* run(["rm", "--", "-rf"])).out, "Removed -rf\n")
@@ -135,7 +135,7 @@ describe("a flag of another tool", () => {
 })
 
 describe("help", () => {
-  it.effect("as a word equals --help", () =>
+  it.effect("is printed for the word help as for --help", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* out("help"), yield* out("--help"))
       assert.strictEqual(yield* out("help", "grep"), yield* out("grep", "--help"))
@@ -143,7 +143,7 @@ describe("help", () => {
       assert.strictEqual(yield* out("journal", "help"), yield* out("journal", "--help"))
     })
   )
-  it.effect("is shown for -h, except by commands whose namesake gives -h another meaning", () =>
+  it.effect("is printed for -h, unless -h has another meaning in the tool of the same name", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* out("-h"), yield* out("--help"))
       for (const command of ["cat", "stat", "glob", "write", "mkdir", "cp", "mv", "rm", "restore", "journal", "exec"]) {
@@ -151,7 +151,7 @@ describe("help", () => {
       }
     })
   )
-  it.effect("for a foreign command names our command", () =>
+  it.effect("for a command of another tool names our command", () =>
     Effect.gen(function* () {
       for (const [typed, ours] of [
         ["head", "cat --lines"],
@@ -168,13 +168,13 @@ describe("help", () => {
 })
 
 describe("a mistake", () => {
-  it.effect("in the command is reported once, whatever flags follow", () =>
+  it.effect("in the command is reported once, also when flags follow", () =>
     Effect.gen(function* () {
       const { err } = yield* ran(["find", "dir", "-name", "*.txt"])
       assert.deepStrictEqual(err.match(/^error: .*/gm), ['error: Unknown subcommand "find" for "fs-algebra"'])
     })
   )
-  it.effect("in a flag of one letter is reported without a similar letter", () =>
+  it.effect("in a flag of one letter gets no suggestion of another letter", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", "-o", "needle"])
       assert.strictEqual(code, 2)
@@ -201,13 +201,13 @@ describe("--color", () => {
       }
     })
   )
-  it.effect("does not take a path as its value", () =>
+  it.effect("does not take the next path as its value", () =>
     Effect.gen(function* () {
       assert.include(yield* out("ls", "--color", "dir"), "c.txt")
       assert.strictEqual((yield* ran(["ls", "--color=purple"])).code, 2)
     })
   )
-  it.effect("after -- is a path", () =>
+  it.effect("after -- is treated as a path", () =>
     Effect.gen(function* () {
       assert.notMatch((yield* ran(["cat", "a.txt", "--", "--color"])).err, colors)
     })
@@ -223,7 +223,7 @@ describe("grep with several paths", () => {
       assert.strictEqual(yield* out("grep", "needle", "a.txt", "."), yield* out("grep", "needle"))
     })
   )
-  it.effect("continues after a missing path, and ends with the exit code of the failure", () =>
+  it.effect("continues after a missing path, and ends with the exit code for the missing path", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* ran(["grep", "needle", "a.txt", "drr", "dir/c.txt"])
       assert.strictEqual(out, "a.txt:1:one needle\ndir/c.txt:1:a needle\n")
@@ -231,14 +231,14 @@ describe("grep with several paths", () => {
       assert.match(err, /^error: grep "drr": there is no such file or directory\nhint: {2}Did you mean dir\?\n/)
     })
   )
-  it.effect("ends with 1 only when no path has a match", () =>
+  it.effect("ends with 1 only if no path has a match", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ran(["grep", "needle", "b.txt", "a.txt"])).code, 0)
       assert.strictEqual((yield* ran(["grep", "needle", "b.txt", "empty"])).code, 1)
       assert.strictEqual((yield* ran(["grep", "(", "b.txt", "a.txt"])).code, 2)
     })
   )
-  it.effect("applies --max to all paths together, and --after continues in the next one", () =>
+  it.effect("applies --max to all paths together, and continues in the next path with --after", () =>
     Effect.gen(function* () {
       const paths = ["dir", "a.txt"]
       const first = yield* ran(["grep", "needle", ...paths, "--max", "1", "--json"])
@@ -255,7 +255,7 @@ describe("grep with several paths", () => {
       assert.include(part.err, "there are more results than --max allows")
     })
   )
-  it.effect("counts and groups as for one path", () =>
+  it.effect("counts and groups matches as for one path", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* out("grep", "-c", "needle", "dir", "a.txt"), "a.txt:1\ndir/c.txt:1\ndir/deep/d.txt:1\n")
       const grouped = yield* ran(["grep", "needle", "a.txt", "dir/c.txt"], { isTerminal: true })
@@ -263,7 +263,7 @@ describe("grep with several paths", () => {
       assert.include(grouped.err, "2 matches in 2 files")
     })
   )
-  it.effect("explains that \\| is not an alternation when nothing matches", () =>
+  it.effect("explains that \\| is not an alternation if nothing matches", () =>
     Effect.gen(function* () {
       const { code, err } = yield* ran(["grep", String.raw`one\|two`])
       assert.strictEqual(code, 1)
@@ -281,7 +281,7 @@ describe("ls with several paths", () => {
       assert.strictEqual(yield* out("ls", "dir/c.txt", "b.txt"), "b.txt\ndir/c.txt\n")
     })
   )
-  it.effect("goes on after a missing path", () =>
+  it.effect("continues after a missing path", () =>
     Effect.gen(function* () {
       const { code, out } = yield* ran(["ls", "nope", "a.txt"])
       assert.deepStrictEqual([code, out], [3, "a.txt\n"])
@@ -289,8 +289,8 @@ describe("ls with several paths", () => {
   )
 })
 
-describe("cp and mv to an existing directory", () => {
-  it.effect("put a file into it, also through a link", () =>
+describe("cp and mv to a directory", () => {
+  it.effect("put a file into the directory, even through a link", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(tree)
       const copied = yield* run(["cp", "a.txt", "empty"])
@@ -302,7 +302,7 @@ describe("cp and mv to an existing directory", () => {
       assert.isFalse(yield* Effect.orDie(fs.exists("a.txt")))
     })
   )
-  it.effect("put a directory into it, and make a new one when it does not exist", () =>
+  it.effect("copy a directory into the target, or create the target if it does not exist", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell(tree)
       done(yield* run(["cp", "-r", "dir", "empty"]))
@@ -313,7 +313,7 @@ describe("cp and mv to an existing directory", () => {
       assert.isTrue(yield* Effect.orDie(fs.exists("deep/d.txt")))
     })
   )
-  it.effect("never merge with a directory of the same name, and never replace one by a file", () =>
+  it.effect("never merge with a directory of the same name, nor replace a directory by a file", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ dir: { old: "" }, to: { dir: { kept: "" } }, file: "", into: { file: { kept: "" } } })
       for (const args of [
@@ -329,7 +329,7 @@ describe("cp and mv to an existing directory", () => {
       assert.isTrue(yield* Effect.orDie(fs.exists("into/file/kept")))
     })
   )
-  it.effect("refuse a file onto itself, and a dangling link as target", () =>
+  it.effect("refuse to copy a file onto itself, and refuse a dangling link as target", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ran(["cp", "a.txt", "."])).code, 2)
       assert.strictEqual((yield* ran(["mv", "dir", "dir"])).code, 2)
@@ -355,7 +355,7 @@ describe("cp and mv to an existing directory", () => {
     [["cp", "a.txt", "b.txt", ".hidden"], 7, /".hidden": .*directory/],
     [["mv", "dir/c.txt", "dir/deep/../c.txt", "empty", "-f"], 2, /same destination "empty\/c\.txt"/],
     [["cp", "a.txt"], 2, /at least 2/]
-  ] as const)("%j changes nothing and reports why", ([args, code, said]) =>
+  ] as const)("for %j change nothing and report the reason", ([args, code, said]) =>
     Effect.gen(function* () {
       const { json, run } = yield* shell(tree)
       const before = yield* json(["glob", "*"])

@@ -68,21 +68,21 @@ describe.skipIf(isHardlinkless)("--hardlinks", () => {
     })
   }
 
-  it("reject reports the reason and the flag", () => {
+  it("reject reports the flag and the reason for the refusal", () => {
     const { err } = run(["cat", "public.txt", ...reject])
     assert.include(err, "several names")
     assert.include(err, "--hardlinks reject")
   })
 
-  it("allow, the default, permits the read of a file with several names", () => {
+  it("allow is the default, and permits the read of a file with several names", () => {
     for (const args of [[], ["--hardlinks", "allow"]]) assert.strictEqual(run(["cat", "public.txt", ...args]).out, "SECRET\n")
   })
 
   for (const [how, args] of [
-    ["read by the quick command line", []],
-    ["read by the full command line", ["--json"]]
+    ["with the flag read by the fast parser", []],
+    ["with the flag read by the full parser", ["--json"]]
   ] as const) {
-    it(`reject hides a denied file's second name from MCP, ${how}`, () => {
+    it(`reject hides the second name of a denied file from MCP clients, ${how}`, () => {
       const { out, secret } = asked([...reject, ...args])
       assert.notInclude(out, "SECRET\\n")
       assert.include(out, "one name")
@@ -90,11 +90,11 @@ describe.skipIf(isHardlinkless)("--hardlinks", () => {
     })
   }
 
-  it("the default lets a denied file be read under its second name", () => {
+  it("the default permits MCP clients to read a denied file under its second name", () => {
     assert.include(asked([]).out, "SECRET")
   })
 
-  it("reject is refused with a container, which cannot enforce it", () => {
+  it("reject is refused for a container, because a container cannot enforce it", () => {
     for (const args of [
       ["exec", "--image", "x", ...reject, "--", "cat", "public.txt"],
       ["ls", "--backend", "container", "--image", "x", ...reject]

@@ -87,12 +87,12 @@ describe("help", () => {
       assert.include(ran.out, "\u001b[1m")
     })
   )
-  it.effect("includes --version", () =>
+  it.effect("mentions --version", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* print("--version"), "fs-algebra v1.2.3\n")
     })
   )
-  it.effect.each(["bash", "zsh", "fish", "powershell"])("includes completions for %s with all commands and flags", (name) =>
+  it.effect.each(["bash", "zsh", "fish", "powershell"])("offers completions for %s with all commands and flags", (name) =>
     Effect.gen(function* () {
       const script = yield* print("--completions", name)
       for (const word of [...names, "gitignore", "if-match", "root"]) assert.include(script, word)

@@ -24,8 +24,8 @@ const unreadable = (fs: Algebra, path: string): Algebra => ({
   )
 })
 
-describe("hydrate", () => {
-  it.effect("copies bytes, empty directories, links, permissions and times", () =>
+describe("the copy of --backend memory", () => {
+  it.effect("has the bytes, empty directories, links, permissions and times of the original", () =>
     Effect.gen(function* () {
       const from = yield* memory({
         a: { "b.bin": new Uint8Array([0, 255]), link: { link: "b.bin" }, ahead: { link: "../z" } },
@@ -48,7 +48,7 @@ describe("hydrate", () => {
       }
     })
   )
-  it.effect("skips and reports unreadable files, and copies the others", () =>
+  it.effect("skips and reports unreadable files, and contains the others", () =>
     Effect.gen(function* () {
       const from = unreadable(yield* memory({ a: "a", secret: "s", z: "z" }), "secret")
       const to = yield* memory({})
@@ -62,7 +62,7 @@ describe("hydrate", () => {
       assert.deepStrictEqual(yield* paths(to), ["a", "z"])
     })
   )
-  it.effect("lets the command go on and report the skipped files", () =>
+  it.effect("is used by the command even if files are skipped", () =>
     Effect.gen(function* () {
       const { fs } = yield* shell({ a: "a", secret: "s" })
       const ran = yield* shellOver(unreadable(fs, "secret")).run(["ls", "--backend", "memory"])
@@ -70,7 +70,7 @@ describe("hydrate", () => {
       assert.match(ran.err, /^note: {2}left out of the copy, 1 entry:\n {2}secret: /)
     })
   )
-  it.effect("stops before the copy exceeds its limits", () =>
+  it.effect("stops before it exceeds its limits", () =>
     Effect.gen(function* () {
       const from = yield* memory({ a: "12345", b: "12345", c: "1", d: "1" })
       const byBytes = yield* memory({})
@@ -80,7 +80,7 @@ describe("hydrate", () => {
       assert.deepInclude(yield* copyTree(from, byFiles, { upTo: { files: 2, bytes: 100 } }), { truncated: true, files: 2 })
     })
   )
-  it.effect("honours .gitignore only on request", () =>
+  it.effect("follows .gitignore only on request", () =>
     Effect.gen(function* () {
       const from = yield* memory({ ".gitignore": "out\n", out: { x: "" }, ".git": { HEAD: "" }, a: "" })
       const all = yield* memory({})
@@ -91,7 +91,7 @@ describe("hydrate", () => {
       assert.deepStrictEqual(yield* paths(some), [".gitignore", "a"])
     })
   )
-  it.effect("ignores the caller's limits", () =>
+  it.effect("ignores the limits of its caller", () =>
     Effect.gen(function* () {
       const from = yield* memory({ big: "x".repeat(agent.maxFileSize + 1) })
       const to = yield* memory({})
@@ -102,7 +102,7 @@ describe("hydrate", () => {
 })
 
 describe("the tour", () => {
-  it.effect("shows edits on files of its own when there is no text, and leaves the directory unchanged", () =>
+  it.effect("edits its own sample files if the directory has no text, and leaves the directory unchanged", () =>
     Effect.gen(function* () {
       const { fs, run } = yield* shell({ "image.bin": new Uint8Array([0, 1, 2]) })
       const ran = yield* run([])
@@ -113,7 +113,7 @@ describe("the tour", () => {
     })
   )
 
-  it.effect("has no line wider than the terminal, with or without colours", () =>
+  it.effect("prints no line wider than the terminal, with or without colours", () =>
     Effect.gen(function* () {
       const line = `# ${"字".repeat(34)}`
       const { run } = yield* shell({ "README.md": `${line}\n\n${"text ".repeat(60)}TODO\n` })

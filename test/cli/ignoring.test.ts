@@ -15,7 +15,7 @@ const tree = {
 const ran = (...args: ReadonlyArray<string>) => Effect.flatMap(shell(tree), ({ run }) => run(args))
 const hint = "(--no-ignore includes them)"
 
-describe("files that git ignores, and .git", () => {
+describe(".git and files that git ignores", () => {
   it.effect("are skipped and counted by grep, glob and tree", () =>
     Effect.gen(function* () {
       const grep = yield* ran("grep", "needle")
@@ -36,13 +36,13 @@ describe("files that git ignores, and .git", () => {
       assert.include((yield* ran("tree", "--no-ignore")).out, "dist/")
     })
   )
-  it.effect("are skipped with --gitignore too, and both flags together are refused", () =>
+  it.effect("are skipped with --gitignore too, which cannot be combined with --no-ignore", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ran("glob", "*.js", "--gitignore")).code, 1)
       assert.strictEqual((yield* ran("glob", "*.js", "--gitignore", "--no-ignore")).code, 2)
     })
   )
-  it.effect("are searched when a path names them", () =>
+  it.effect("are searched if the path of the search names them", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* ran("grep", "needle", "debug.log")).out, "debug.log:1:needle\n")
       assert.strictEqual((yield* ran("grep", "needle", "dist/a.js", "a.ts")).out, "a.ts:1:needle\ndist/a.js:1:needle\n")
@@ -60,7 +60,7 @@ describe("files that git ignores, and .git", () => {
       assert.strictEqual(grep.err, `skipped: 1 ignored ${hint}\n`)
     })
   )
-  it.effect("are counted in JSON, with --max too", () =>
+  it.effect("are counted in the JSON output, also with --max", () =>
     Effect.gen(function* () {
       const { err } = yield* ran("glob", "*", "--max", "100", "--json")
       assert.deepInclude((JSON.parse(err) as { skipped: object }).skipped, { ignored: 4 })

@@ -58,7 +58,7 @@ const doneChanges = (all: ReadonlyArray<Changed>) =>
 const last = (here: Kept) => Effect.map(shown(here), (all) => all.at(-1)!.position)
 
 describe("--journal", () => {
-  it.live("records the changes of each command in one file, and nothing else", () =>
+  it.live("records the changes of each command in one file, and records nothing else", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -120,7 +120,7 @@ describe("--journal", () => {
     ["for the tour", ["tour", ...work], 2, "cannot be combined with tour"],
     ["for journal show", ["journal", "show", "work", ...work], 2, "cannot be combined with journal show"],
     ["for journal undo", ["journal", "undo", "work", "--to", "0", ...work], 2, "cannot be combined with journal undo"]
-  ] as const)("with a journal %s is refused, and nothing is done", ([, args, code, text]) =>
+  ] as const)("with a journal %s is refused, and the command does nothing", ([, args, code, text]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.symlinkSync(here.root, join(here.top, "link"))
@@ -138,7 +138,7 @@ describe("--journal", () => {
     })
   )
 
-  it.live("refuses a journal that another process writes, and the journal can still be read", () =>
+  it.live("refuses a journal that another process is writing, although journal show can read it", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -151,7 +151,7 @@ describe("--journal", () => {
     })
   )
 
-  it.live.runIf(hasGit)("records a restore, which can then be undone", () =>
+  it.live.runIf(hasGit)("records a restore, which undo can then revert", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       done(yield* here.run(["snapshot", ...work]))
@@ -167,7 +167,7 @@ describe("--journal", () => {
     })
   )
 
-  it.live.runIf(hasGit)("refuses a snapshot store inside of the root too", () =>
+  it.live.runIf(hasGit)("does not permit a snapshot store inside of the root", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["snapshot", "--store", "root/store", ...work])
@@ -183,7 +183,7 @@ describe("--journal", () => {
 })
 
 describe("journal show", () => {
-  it.live("prints one line per entry: position, time, kind, path, id", () =>
+  it.live("prints position, time, kind, path and id of each entry on one line", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -201,7 +201,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("filters by path, kind, id and position, and keeps each result with its request", () =>
+  it.live("filters by path, kind, id and position, and shows each result with its request", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -224,7 +224,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("finds a result without a path by the path of its request, even when the request is out of the range", () =>
+  it.live("finds a result without a path by the path of its request, even if the request is out of the range", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
@@ -245,7 +245,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("limits the output with -n and reverses it with --reverse, also with a filter", () =>
+  it.live("limits the output with -n and reverses its order with --reverse, also with a filter", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -261,7 +261,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("prints contents with --contents, even those in separate files, and only their sizes otherwise", () =>
+  it.live("prints whole contents only with --contents, and otherwise their sizes", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -309,7 +309,7 @@ describe("journal show", () => {
     })
   )
 
-  it.live("prints an entry with a field that has the name of a content field and another type", () =>
+  it.live("prints an entry whose field has the name of a content field but another type", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
@@ -368,7 +368,7 @@ describe("the help of journal", () => {
 describe("journal verify", () => {
   const verify = (here: Kept, ...args: ReadonlyArray<string>) => here.run(["journal", "verify", "work", ...args])
 
-  it.live("confirms a sound journal", () =>
+  it.live("confirms an undamaged journal", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -378,7 +378,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("detects tampering in a chained journal, and commands continue an unchained journal without a chain", () =>
+  it.live("detects tampering in a chained journal, and accepts an unchained journal", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -390,11 +390,14 @@ describe("journal verify", () => {
       const { Entry, makeFile } = yield* Effect.promise(() => import("../../src/journal/Journal.ts"))
       yield* Effect.scoped(makeFile(Entry, { path: join(here.top, "plain") }))
       done(yield* here.run(["write", "b.txt", "--text", "b", "--journal", "plain"]))
-      assert.match(done(yield* here.run(["journal", "verify", "plain"])), /^plain is sound: 2 entries, 0 contents\nnot chained/)
+      assert.match(
+        done(yield* here.run(["journal", "verify", "plain"])),
+        /^plain is sound: 2 entries, 0 contents\nwithout a hash chain/
+      )
     })
   )
 
-  it.live("reports a damaged journal as every command does: its name, the fault once, and a remedy", () =>
+  it.live("reports damage as every command does: the name of the journal, the error once, and a remedy", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -413,7 +416,7 @@ describe("journal verify", () => {
       const lines = Fs.readFileSync(path, "utf8").split("\n")
       Fs.rmSync(join(here.top, "work.contents"), { recursive: true })
       const ran = yield* here.run(["journal", "show", "work", "--contents"])
-      assert.match(ran.err, /^error: journal "work": there is no content [0-9a-f]{64}\nhint: {2}.*work\.contents/)
+      assert.match(ran.err, /^error: journal "work": the content [0-9a-f]{64} is missing\nhint: {2}.*work\.contents/)
       Fs.writeFileSync(path, lines.map((line, index) => (index === 3 ? "{}" : line)).join("\n"))
       for (const args of [
         ["journal", "show", "work"],
@@ -425,7 +428,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("names the first corrupt entry, ends with 1, and suggests how to keep the entries before", () =>
+  it.live("names the first corrupt entry, ends with 1, and suggests how to keep the earlier entries", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -466,7 +469,7 @@ describe("journal verify", () => {
 })
 
 describe("journal compact", () => {
-  it.live("removes the oldest entries and reports them; verify and undo continue from there", () =>
+  it.live("removes the oldest entries, after which verify and undo still work", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -509,7 +512,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("restore the earlier tree by an undo, which can itself be undone", () =>
+  it.live("restore the earlier tree by an undo, which a second undo can revert", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -551,7 +554,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("do not include changes outside of the journal, which drift lists", () =>
+  it.live("ignore changes by other programs, which drift reports", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)
@@ -571,7 +574,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("drift says of each path whether it was added, changed or removed, or was never recorded", () =>
+  it.live("report in drift whether each path was added, changed, removed or never recorded", () =>
     Effect.gen(function* () {
       const here = yield* kept({ "b.txt": "b\n" })
       done(yield* here.run(["write", "docs/a.txt", "--text", "a", ...work]))
@@ -602,7 +605,7 @@ describe("journal replay and undo", () => {
     })
   )
 
-  it.live("refuse an undo when paths differ from the journal, name all of them, and change nothing", () =>
+  it.live("refuse to undo if paths differ from the journal, name all these paths, and change nothing", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)

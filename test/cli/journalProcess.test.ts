@@ -56,7 +56,7 @@ const run = (cwd: string, ...args: ReadonlyArray<string>) =>
 const recorded = ["--root", "root", "--journal", "work"]
 
 describe("journals of several processes", () => {
-  it.live("keep two commands, from which the tree between them is replayed, undone, and redone", () =>
+  it.live("have a position between two commands, to which replay and undo can return", () =>
     Effect.gen(function* () {
       const here = yield* place({ "a.txt": "one\n", "kept.txt": "kept\n" })
       const before = picture(here.root)
@@ -78,7 +78,7 @@ describe("journals of several processes", () => {
     })
   )
 
-  it.live("are followed by tail as another process writes, until tail is interrupted", () =>
+  it.live("are printed by tail while another process writes, until tail is interrupted", () =>
     Effect.gen(function* () {
       const here = yield* place({})
       yield* run(here.top, "write", "first.txt", "--text", "1", ...recorded)
@@ -103,7 +103,7 @@ describe("journals of several processes", () => {
     })
   )
 
-  it.live("are followed by tail from the last matching entries on, with only matching entries", () =>
+  it.live("are printed by tail with a filter, from the last matching entries on", () =>
     Effect.gen(function* () {
       const here = yield* place({ "src/a.txt": "a" })
       yield* run(here.top, "write", "src/first.txt", "--text", "1", ...recorded)
@@ -128,7 +128,7 @@ describe("journals of several processes", () => {
     })
   )
 
-  it.live("record an agent's changes over mcp, which can be undone after the agent has exited", () =>
+  it.live("record an agent's changes over mcp, so that undo can revert them after the agent exits", () =>
     Effect.gen(function* () {
       const here = yield* place({ "a.txt": "one\n" })
       const before = picture(here.root)

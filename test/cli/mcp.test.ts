@@ -37,7 +37,7 @@ describe("mcp", () => {
     return { code, err, tools, init: byId.get("init")?.result, answers: calls.map((_, id) => byId.get(id)!) }
   })
 
-  it.live("serves the files under its own name, and ends when its input ends", () =>
+  it.live("names itself fs-algebra, serves the files, and ends when its input ends", () =>
     Effect.gen(function* () {
       const { answers, code, err, init } = yield* asked([], ["read_file", { path: "a.txt" }])
       assert.deepStrictEqual([code, err], [0, ""])
@@ -76,7 +76,7 @@ describe("mcp", () => {
   const secrets = [".env", "key.pem", "logs/.env.local", "logs/deep/key.pem"]
   const reads = secrets.map((path) => ["read_file", { path }] as const)
 
-  it.live("denies each alternative of ** in braces, at the root too", () =>
+  it.live("with --deny applies each alternative of ** in braces, at the root too", () =>
     Effect.gen(function* () {
       for (const deny of [
         "{**/.env*,**/*.pem}",
@@ -96,7 +96,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("allows each alternative of ** in braces, at the root too", () =>
+  it.live("with --allow applies each alternative of ** in braces, at the root too", () =>
     Effect.gen(function* () {
       const flags = ["--structured", "--allow", "{**/a.txt,**/x.log}"]
       const { answers } = yield* asked(flags, ["glob", { pattern: "**" }])
@@ -118,7 +118,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("offers no removing tool with --no-delete, and refuses removals by other tools", () =>
+  it.live("with --no-delete has no removing tool, and refuses removals by other tools", () =>
     Effect.gen(function* () {
       const patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch"
       const { answers, init, tools } = yield* asked(
@@ -149,7 +149,7 @@ describe("mcp", () => {
     Effect.gen(function* () {
       const write = ["write_file", { path: "new.txt", content: "new" }] as const
       const kept = yield* asked(["--backend", "memory"], write)
-      assert.match(JSON.stringify(kept.answers[0]), /Checkpoint [0-9a-f]{8} holds all files .* restore with .*snapshot_id/)
+      assert.match(JSON.stringify(kept.answers[0]), /Checkpoint [0-9a-f]{8} contains all files .* restore with .*snapshot_id/)
       const without = yield* asked(["--backend", "memory", "--no-snapshots"], write)
       assert.notInclude(JSON.stringify(without.answers[0]), "heckpoint")
       assert.notInclude(without.tools, "snapshot")
@@ -159,7 +159,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("with --snapshots offers snapshot tools beside any tools, and fails if snapshots cannot be kept", () =>
+  it.live("with --snapshots has snapshot tools beside any others, and fails if snapshots cannot be kept", () =>
     Effect.gen(function* () {
       const snapshots = ["snapshot", "snapshots", "restore", "diff"]
       const vfs = yield* asked(["--tools", "vfs", "--snapshots", "--backend", "memory"])
@@ -182,7 +182,7 @@ describe("mcp", () => {
     })
   )
 
-  it.live("reports impossible options with a hint before it answers any request", () =>
+  it.live("reports invalid options with a hint before it answers any request", () =>
     Effect.gen(function* () {
       const wrong: ReadonlyArray<readonly [args: ReadonlyArray<string>, code: number, said: string]> = [
         [["--tools", "ls,nope"], 2, '"nope"'],
@@ -197,7 +197,7 @@ describe("mcp", () => {
         [["--deny", ".env,*.pem"], 2, "deny"],
         [["--deny", "logs//x.log"], 2, "empty segment"],
         [["--deny", "./logs/."], 2, "segment"],
-        [["--deny", "logs/**.log"], 2, "beside other signs"],
+        [["--deny", "logs/**.log"], 2, "next to other characters"],
         [["--deny", "logs\\x.log"], 2, "directories are separated"],
         [["--deny", "{*.pem,logs/*}"], 2, "anchors"],
         [["--deny", "{.env"], 2, "not closed"],

@@ -16,8 +16,8 @@ const plain = {
   http: undefined
 } as const
 
-describe("the quick parser of mcp", () => {
-  it("reads plain arguments with the same meaning as the full command line", () => {
+describe("the fast parser of mcp arguments", () => {
+  it("gives plain arguments the same meaning as the full command line does", () => {
     assert.deepStrictEqual(parseMcpArguments(["mcp"]), { roots: [], backend: "host", input: plain })
     assert.deepStrictEqual(
       parseMcpArguments([
@@ -72,7 +72,7 @@ describe("the quick parser of mcp", () => {
     )
   })
 
-  it("leaves help, other commands and mistakes to the full command line", () => {
+  it("leaves help, other commands and invalid arguments to the full command line", () => {
     const others = [
       "",
       "ls",

@@ -65,7 +65,8 @@ const post = (headers: Record<string, string>, method = "POST") =>
   })
 
 describe("a client of the official SDK over HTTP", () => {
-  it("connects to a server that listens on this machine only", () => assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/))
+  it("connects to a server that listens on the loopback address only", () =>
+    assert.match(url, /^http:\/\/127\.0\.0\.1:\d+\/mcp$/))
 
   for (const [claim, script] of Object.entries(scripts)) {
     it(claim, async () => {
@@ -75,7 +76,7 @@ describe("a client of the official SDK over HTTP", () => {
     })
   }
 
-  it("gets a conflict when another client has edited the file, and neither overwrites the other", async () => {
+  it("gets a conflict instead of overwriting the edit of another client", async () => {
     const [{ client: first }, { client: second }] = [await connected(), await connected()]
     Fs.writeFileSync(join(root, "both.txt"), "one\ntwo\n")
     const versions = [await versionOf(first, "both.txt"), await versionOf(second, "both.txt")]
@@ -89,7 +90,7 @@ describe("a client of the official SDK over HTTP", () => {
     await Promise.all([first.close(), second.close()])
   })
 
-  it("gets a parse error for invalid UTF-8, and no file is written", async () => {
+  it("gets a parse error for invalid UTF-8, and the server writes no file", async () => {
     const { client, transport } = await connected()
     const args = '{"path":"odd.txt","content":"'
     const body = Buffer.concat([
@@ -108,7 +109,7 @@ describe("a client of the official SDK over HTTP", () => {
     await client.close()
   })
 
-  it("ends its session, which is unknown afterwards", async () => {
+  it("can end its session, whose id is unknown afterwards", async () => {
     const { client, transport } = await connected()
     const session = transport.sessionId!
     await transport.terminateSession()
@@ -118,7 +119,7 @@ describe("a client of the official SDK over HTTP", () => {
 })
 
 describe("the HTTP server", () => {
-  it("refuses requests of another origin or under another host name", async () => {
+  it("refuses requests with a foreign Origin or Host", async () => {
     const { host, port } = new URL(url)
     assert.strictEqual(await post({ origin: "http://example.com" }), 403)
     assert.strictEqual(await post({ origin: "null" }), 403)
@@ -139,8 +140,8 @@ const run = (command: string, args: ReadonlyArray<string>) =>
     execFile(command, args, { cwd: root, env, maxBuffer: 64 * 1024 * 1024 }, (_error, out, err) => resolve(out + err))
   })
 
-describe("external tools", () => {
-  it("of the inspector list the tools", async () => {
+describe("an HTTP or stdio server", () => {
+  it("lists its tools in the MCP inspector", async () => {
     const inspector = join(packages, "@modelcontextprotocol/inspector/cli/build/cli.js")
     const out = await run(process.execPath, [inspector, "--cli", process.execPath, bin, "mcp", "--method", "tools/list"])
     const { tools } = JSON.parse(out) as { readonly tools: ReadonlyArray<{ readonly name: string }> }
@@ -164,7 +165,7 @@ describe("external tools", () => {
     "tools-call-with-logging"
   ]
 
-  it.live("of the conformance suite pass, except for the unsupported scenarios", () =>
+  it.live("passes the conformance suite, except for the unsupported scenarios", () =>
     Effect.gen(function* () {
       const listening = yield* Deferred.make<string>()
       const warn = (line: string) => Effect.asVoid(Deferred.succeed(listening, /http:\S+/.exec(line)![0]))

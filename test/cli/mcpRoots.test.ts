@@ -68,8 +68,8 @@ const read = (client: Client, path: string) => Effect.promise(() => call(client,
 
 const names = (text: string): ReadonlyArray<string> => [...text.matchAll(/^(\S+)\/(?:\s|$)/gm)].map(([, name]) => name!)
 
-describe("roots of the client without --root", () => {
-  it.live("replace the current directory of the server if the client lists one root", () =>
+describe("roots that the client lists, without --root", () => {
+  it.live("replace the current directory of the server if there is one root", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const app = add("app")
@@ -81,7 +81,7 @@ describe("roots of the client without --root", () => {
     })
   )
 
-  it.live("appear side by side under their directory names, with a number for equal names", () =>
+  it.live("are directories side by side under their own names, with a number added to equal names", () =>
     Effect.gen(function* () {
       const { add, env, home, top } = yield* machine
       const roots = [root(add("a/app"), "not/a name"), root(add("b/app")), root(add("lib")), root(add("lib"))]
@@ -98,34 +98,32 @@ describe("roots of the client without --root", () => {
     })
   )
 
-  it.live(
-    "are skipped with a reason if they are the whole machine, a home or its parent, missing, a file, or another URI",
-    () =>
-      Effect.gen(function* () {
-        const { add, env, home, top } = yield* machine
-        const app = add("app")
-        const outside = { uri: "https://example.com/project" }
-        const broken = { uri: "file://elsewhere/project" }
-        const wrong = ["/", home, top, join(top, "missing"), join(app, "src/who.txt")].map((path) => root(path))
-        const { client, said } = yield* connected({ cwd: home, env, roots: () => [...wrong, outside, broken, root(app)] })
-        assert.include((yield* read(client, "src/who.txt")).text, "app")
-        const lines = said.err.trimEnd().split("\n")
-        assert.lengthOf(lines, 7)
-        for (const [index, why] of [
-          "the whole machine",
-          "a home directory",
-          "holds a home directory",
-          "no such directory",
-          "not a directory",
-          "not a file of this machine",
-          "not name a path of this machine"
-        ].entries()) {
-          assert.include(lines[index], why)
-        }
-      })
+  it.live("are skipped with a reason if they are /, a home directory or its parent, missing, files, or other URIs", () =>
+    Effect.gen(function* () {
+      const { add, env, home, top } = yield* machine
+      const app = add("app")
+      const outside = { uri: "https://example.com/project" }
+      const broken = { uri: "file://elsewhere/project" }
+      const wrong = ["/", home, top, join(top, "missing"), join(app, "src/who.txt")].map((path) => root(path))
+      const { client, said } = yield* connected({ cwd: home, env, roots: () => [...wrong, outside, broken, root(app)] })
+      assert.include((yield* read(client, "src/who.txt")).text, "app")
+      const lines = said.err.trimEnd().split("\n")
+      assert.lengthOf(lines, 7)
+      for (const [index, why] of [
+        "the whole machine",
+        "a home directory",
+        "contains a home directory",
+        "no such directory",
+        "not a directory",
+        "not a file of this machine",
+        "not name a path of this machine"
+      ].entries()) {
+        assert.include(lines[index], why)
+      }
+    })
   )
 
-  it.live("that are all refused make every call fail with the reason", () =>
+  it.live("make every call fail with the reason if all roots are refused", () =>
     Effect.gen(function* () {
       const { add, env } = yield* machine
       const cwd = add("cwd")
@@ -141,17 +139,17 @@ describe("roots of the client without --root", () => {
     })
   )
 
-  it.live("are limited to 32, and a root inside of another is served with it", () =>
+  it.live("are limited to 32, and a root inside of another root is served as part of it", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const many = Array.from({ length: 100 }, (_, i) => root(add(`p${i}`)))
       const { client, said } = yield* connected({ cwd: home, env, roots: () => [root(join(add("p0"), "src")), ...many] })
       assert.lengthOf(names((yield* ls(client)).text), 31)
-      assert.match(said.err, /^note: {2}this root of the client is not served: 69 more: at most 32 are served\n$/)
+      assert.match(said.err, /^note: {2}this root of the client is not served: 69 more: at most 32 roots are served\n$/)
     })
   )
 
-  it.live("replace the earlier roots when they change, for snapshots and resources too", () =>
+  it.live("replace the earlier roots of files, snapshots and resources when they change", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const [app, lib] = [add("app"), add("lib")]
@@ -189,7 +187,7 @@ describe("roots of the client without --root", () => {
     })
   )
 
-  it.live("that the client cannot list are replaced by the current directory of the server", () =>
+  it.live("are replaced by the current directory of the server if the client cannot list roots", () =>
     Effect.gen(function* () {
       const { add, env } = yield* machine
       const cwd = add("cwd")
@@ -204,8 +202,8 @@ describe("roots of the client without --root", () => {
   )
 })
 
-describe("a root on the command line", () => {
-  it.live("is the only one, and the client is not asked for roots", () =>
+describe("roots on the command line", () => {
+  it.live("are the only roots, and the client is not asked for roots", () =>
     Effect.gen(function* () {
       const { add, env, home } = yield* machine
       const [app, lib] = [add("app"), add("lib")]
@@ -218,7 +216,7 @@ describe("a root on the command line", () => {
     })
   )
 
-  it.live("may be one of several, with globs relative to each, and one store of snapshots", () =>
+  it.live("may be several, with globs relative to each root, and share one store of snapshots", () =>
     Effect.gen(function* () {
       const { add, env, home, top } = yield* machine
       const [app, lib] = [add("app"), add("lib")]
@@ -242,7 +240,7 @@ describe("a root on the command line", () => {
 
 describe("the directory of the compile cache", () => {
   // Node runs the code in the cache without a check. An agent that may write there could run its own code at the next start.
-  it.live("is not served, nor a directory around it or in it, unless --any-root is given", () =>
+  it.live("is refused as a root unless --any-root is given, and so are its parents and subdirectories", () =>
     Effect.gen(function* () {
       const { add, env, home, top } = yield* machine
       const app = add("app")
@@ -262,7 +260,7 @@ describe("the directory of the compile cache", () => {
     })
   )
 
-  it.live("also refuses a root with a link on the way to it, because an agent could replace the link", () =>
+  it.live("must not be reached through a link in a root, because an agent could replace the link", () =>
     Effect.gen(function* () {
       const { add, env, top } = yield* machine
       const [app, hop] = [add("app"), add("hop")]
@@ -286,7 +284,7 @@ describe("the directory of the compile cache", () => {
     })
   )
 
-  it.live("is the one of NODE_COMPILE_CACHE if Node already uses that one", () =>
+  it.live("is the directory of NODE_COMPILE_CACHE if Node already uses that directory", () =>
     Effect.gen(function* () {
       const { add, env, home, top } = yield* machine
       const app = add("app")
@@ -321,7 +319,7 @@ describe("home directories and the whole machine", () => {
       for (const [cwd, args, why] of [
         ["/", ["--root", "."], "the whole machine"],
         [home, ["."], "a home directory"],
-        [home, ["--root", top], "a directory that holds a home directory"],
+        [home, ["--root", top], "a directory that contains a home directory"],
         [top, ["app", "home"], "a home directory"],
         ["/", ["--http", "0"], "the whole machine"],
         ["/", ["--backend", "memory", "--root", "/"], "the whole machine"],
@@ -336,7 +334,7 @@ describe("home directories and the whole machine", () => {
     })
   )
 
-  it.live("are refused as current directory when the client has no roots", () =>
+  it.live("are refused as current directory if the client has no roots", () =>
     Effect.gen(function* () {
       const { env, home } = yield* machine
       const params = { protocolVersion: "2025-11-25", capabilities: {}, clientInfo: { name: "t", version: "1" } }

@@ -40,7 +40,7 @@ describe("a client of the official SDK over standard input and output", () => {
 
   for (const [claim, script] of Object.entries(scripts)) it(claim, () => script(client, root))
 
-  it("gets changes only of files to which it has subscribed", async () => {
+  it("gets notified only of changes to files to which it has subscribed", async () => {
     const uri = "workspace:///crlf.txt"
     const told: Array<string> = []
     client.setNotificationHandler(ResourceUpdatedNotificationSchema, ({ params }) => void told.push(params.uri))
@@ -54,15 +54,15 @@ describe("a client of the official SDK over standard input and output", () => {
     assert.deepStrictEqual([...new Set(told)], [uri])
   })
 
-  it("gets no notification of changed lists after initialization", () => assert.deepStrictEqual(noticed, []))
+  it("is not notified of changed lists after initialization", () => assert.deepStrictEqual(noticed, []))
 
-  it("offers roots, and is not asked for them", () => assert.strictEqual(asked, 0))
+  it("is not asked for roots if the server has a --root", () => assert.strictEqual(asked, 0))
 })
 
 it.each([
-  ["[", '"[": "[" is not closed; write "\\[" for the sign itself'],
+  ["[", '"[": "[" is not closed; write "\\[" for the character itself'],
   ["./", "it is blank"],
-  ["src/**.env", '"src/**.env": "**" beside other signs stays in one directory; write "**/*" for any depth']
+  ["src/**.env", '"src/**.env": "**" next to other characters stays in one directory; write "**/*" for any depth']
 ])("mcp refuses the invalid glob %s before it answers", async (glob, detail) => {
   const server = spawn(process.execPath, args("--deny", glob), { env })
   const said = { out: "", err: "" }
@@ -153,7 +153,7 @@ describe("a server with a misbehaving client", () => {
     wire = await new Wire(...patient).begin()
   })
 
-  it("survives invalid and oversized messages, and answers the valid ones", async () => {
+  it("survives invalid and oversized messages, and answers the valid messages", async () => {
     const parseError = wire.answer(null)
     wire.send("garbage\n")
     assert.strictEqual((await parseError).error?.code, -32_700)
@@ -186,7 +186,7 @@ describe("a server with a misbehaving client", () => {
     assert.isFalse(wire.out.some((line) => line.includes('"long"')))
   })
 
-  it("ends with 0 when the client hangs up during a search, and leaves no temporary files", async () => {
+  it("ends with 0 if the client hangs up during a search, and leaves no temporary files", async () => {
     void wire.call("again", "grep", slow)
     await wire.ask("after", "ping")
     wire.child.stdin.end()

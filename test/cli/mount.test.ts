@@ -13,8 +13,8 @@ const split = (text: string, platform?: NodeJS.Platform) => {
   return parsed && [parsed.source, parsed.target]
 }
 
-describe("SOURCE[:TARGET]", () => {
-  it("is split at the last colon", () => {
+describe("--mount SOURCE[:TARGET]", () => {
+  it("splits its value at the last colon", () => {
     assert.deepStrictEqual(split("src", "linux"), ["src", undefined])
     assert.deepStrictEqual(split("../src:lib/x", "linux"), ["../src", "lib/x"])
     assert.deepStrictEqual(split("12:30:log", "linux"), ["12:30", "log"])
@@ -22,14 +22,14 @@ describe("SOURCE[:TARGET]", () => {
     assert.deepStrictEqual(split("src:/", "linux"), ["src", "/"])
   })
 
-  it("may begin with a Windows drive", () => {
+  it("accepts a Windows drive at the beginning of the source", () => {
     assert.deepStrictEqual(split("C:\\x", "win32"), ["C:\\x", undefined])
     assert.deepStrictEqual(split("C:\\x:target", "win32"), ["C:\\x", "target"])
     assert.deepStrictEqual(split("c:/x/y:a/b", "win32"), ["c:/x/y", "a/b"])
     assert.deepStrictEqual(split("src:lib", "win32"), ["src", "lib"])
   })
 
-  it("has no blank part", () => {
+  it("refuses a blank source or target", () => {
     for (const text of ["", " ", ":x", "x:", "x: ", ":"])
       assert.isUndefined(parseMountFlag(text, "linux"), JSON.stringify(text))
   })
@@ -57,40 +57,38 @@ const mounted = Effect.gen(function* () {
 })
 
 describe("--mount", () => {
-  it.live(
-    "adds files to the copy in memory, from sources relative to the current directory; later mounts replace earlier files",
-    () =>
-      Effect.gen(function* () {
-        const { run, top } = yield* mounted
-        const listed = yield* run(
-          "glob",
-          "**",
-          "--mount",
-          "docs",
-          "--mount=../shared",
-          "--mount",
-          `${join(top, "shared")}:vendor/x`,
-          "--mount",
-          "notes.md:docs",
-          "--mount",
-          "src/main.ts"
-        )
-        assert.deepStrictEqual(
-          [listed.code, listed.err, listed.out.trim().split("\n")],
-          [0, "", ["README.md", "docs/guide.md", "docs/notes.md", "shared/lib.ts", "src/main.ts", "vendor/x/lib.ts"]]
-        )
-        const cat = (...mounts: ReadonlyArray<string>) =>
-          Effect.map(run("cat", "src/main.ts", ...mounts.flatMap((mount) => ["--mount", mount])), ({ out }) => out)
-        assert.strictEqual(yield* cat(), "main\n")
-        assert.strictEqual(yield* cat("src"), "other main\n")
-        assert.strictEqual(yield* cat(".:/"), "other main\n")
-        assert.strictEqual(yield* cat("src", "../shared/lib.ts:src"), "other main\n")
-        assert.strictEqual((yield* run("cat", "x/12:30", "--mount", "12:30:x")).out, "colon\n")
-        assert.strictEqual((yield* run("ls", "link", "--mount", "link")).out, "guide.md\n")
-      })
+  it.live("adds files to the copy in memory, and later mounts replace files of earlier mounts", () =>
+    Effect.gen(function* () {
+      const { run, top } = yield* mounted
+      const listed = yield* run(
+        "glob",
+        "**",
+        "--mount",
+        "docs",
+        "--mount=../shared",
+        "--mount",
+        `${join(top, "shared")}:vendor/x`,
+        "--mount",
+        "notes.md:docs",
+        "--mount",
+        "src/main.ts"
+      )
+      assert.deepStrictEqual(
+        [listed.code, listed.err, listed.out.trim().split("\n")],
+        [0, "", ["README.md", "docs/guide.md", "docs/notes.md", "shared/lib.ts", "src/main.ts", "vendor/x/lib.ts"]]
+      )
+      const cat = (...mounts: ReadonlyArray<string>) =>
+        Effect.map(run("cat", "src/main.ts", ...mounts.flatMap((mount) => ["--mount", mount])), ({ out }) => out)
+      assert.strictEqual(yield* cat(), "main\n")
+      assert.strictEqual(yield* cat("src"), "other main\n")
+      assert.strictEqual(yield* cat(".:/"), "other main\n")
+      assert.strictEqual(yield* cat("src", "../shared/lib.ts:src"), "other main\n")
+      assert.strictEqual((yield* run("cat", "x/12:30", "--mount", "12:30:x")).out, "colon\n")
+      assert.strictEqual((yield* run("ls", "link", "--mount", "link")).out, "guide.md\n")
+    })
   )
 
-  it.live("reports skipped entries", () =>
+  it.live("reports the entries that it skips", () =>
     Effect.gen(function* () {
       const { run } = yield* mounted
       const ran = yield* run("ls", "m", "--mount", ".:m")
@@ -100,15 +98,15 @@ describe("--mount", () => {
     })
   )
 
-  it.live("is refused for backends without a copy, with the reason", () =>
+  it.live("is refused with a reason for backends without a copy", () =>
     Effect.gen(function* () {
       const { onDisk, run } = yield* mounted
       for (const [args, why] of [
-        [["ls"], /directory itself/],
-        [["ls", "--backend", "container", "--image", "x"], /directory itself/],
+        [["ls"], /without a copy in memory/],
+        [["ls", "--backend", "container", "--image", "x"], /without a copy in memory/],
         [["exec", "--image", "x", "--", "ls"], /container/],
         [["tour"], /directory as it is/],
-        [["mcp"], /directory itself/]
+        [["mcp"], /without a copy in memory/]
       ] as const) {
         const [command, ...rest] = args
         const ran = yield* onDisk(command, "--mount", "docs", ...rest)
@@ -129,7 +127,7 @@ describe("--mount", () => {
     })
   )
 
-  it.live("fails with the fitting exit code and names the source as it was typed", () =>
+  it.live("fails with the exit code of the error, and names the source as the user typed it", () =>
     Effect.gen(function* () {
       const { run, top } = yield* mounted
       execFileSync("mkfifo", [join(top, "pipe")])
@@ -150,7 +148,7 @@ describe("--mount", () => {
     })
   )
 
-  it.live("is in the help of grep", () =>
+  it.live("is described in the help of grep", () =>
     Effect.gen(function* () {
       const { onDisk } = yield* mounted
       assert.match((yield* onDisk("grep", "--help")).out, /--mount SOURCE\[:TARGET\]/)

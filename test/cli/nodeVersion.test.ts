@@ -15,10 +15,10 @@ describe("the check for an old Node", () => {
     ["v22.20.0", false],
     ["v24.0.0", false],
     ["v100.0.0", false]
-  ])("of %s answers %s", (version, expected) => assert.strictEqual(isTooOld(version, ">=22.19.0"), expected))
+  ])("classifies %s as too old: %s", (version, expected) => assert.strictEqual(isTooOld(version, ">=22.19.0"), expected))
 
   // On Node 20 the program ended with a SyntaxError about its first import, before any check could run.
-  it("runs before any import that an old Node lacks", () => {
+  it("runs before any import that an old Node does not have", () => {
     const imported = [...bin.matchAll(/^import (?!type)\{([^}]*)\} from "node:/gm)].map(([, names]) => names!.trim())
     assert.sameMembers(imported, ["homedir", "join"])
   })

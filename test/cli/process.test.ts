@@ -113,7 +113,7 @@ describe("the program", () => {
       assert.deepStrictEqual(yield* fingerprint(root), before)
     }).pipe(Effect.scoped)
   )
-  it.live("shows the tour in an empty directory too", () =>
+  it.live("shows the tour in an empty directory", () =>
     Effect.gen(function* () {
       const root = yield* directory({})
       const ran = yield* run(root, ["tour"])
@@ -138,7 +138,7 @@ describe("the program", () => {
       assert.isAtLeast(steps.length, 8)
     }).pipe(Effect.scoped)
   )
-  it.live("ends quietly when its reader has exited", () =>
+  it.live("ends quietly when the reader of its output has exited", () =>
     Effect.gen(function* () {
       const root = yield* directory({ "big.txt": "needle in a line of some length\n".repeat(200_000) })
       const ran = yield* sh(root, `${program} grep needle | head -n 1`)
@@ -146,7 +146,7 @@ describe("the program", () => {
       assert.strictEqual(ran.err, "")
     }).pipe(Effect.scoped)
   )
-  it.live("writes piped bytes, and prints them unchanged", () =>
+  it.live("writes bytes from a pipe, and prints these bytes unchanged", () =>
     Effect.gen(function* () {
       const root = yield* directory({})
       const ran = yield* sh(
@@ -157,7 +157,7 @@ describe("the program", () => {
       assert.strictEqual(ran.err, "")
     }).pipe(Effect.scoped)
   )
-  it.live("ends with the exit code of its failure, and reports it on standard error", () =>
+  it.live("ends with the exit code of its failure, and prints the failure to standard error", () =>
     Effect.gen(function* () {
       const root = yield* directory(project)
       const cases = [
@@ -198,7 +198,7 @@ describe("the program", () => {
       assert.deepStrictEqual(yield* fingerprint(root), before)
     }).pipe(Effect.scoped)
   )
-  it.live("ends with 130 when it is interrupted during a write, and keeps only the old file", () =>
+  it.live("ends with 130 after an interruption during a write, and keeps only the old file", () =>
     Effect.gen(function* () {
       const root = yield* directory({ "f.txt": "old" })
       const ended = yield* Effect.promise(async () => {

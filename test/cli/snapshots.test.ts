@@ -57,8 +57,8 @@ const change = ({ root }: Kept): void => {
   Fs.writeFileSync(join(root, "added.txt"), "new\n")
 }
 
-describe.runIf(hasGit)("snapshot", () => {
-  it.live("prints its id, its size, and the changes since the previous one", () =>
+describe.runIf(hasGit)("the command snapshot", () => {
+  it.live("prints id and size of the snapshot, and the changes since the previous snapshot", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -70,7 +70,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.match(done(yield* here.run(["snapshot"])), /; 3 files changed, \+3 -2\n$/)
     })
   )
-  it.live("counts entries that no snapshot can hold", () =>
+  it.live("counts the entries that a snapshot cannot contain", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       execFileSync("mkfifo", [join(here.root, "pipe"), join(here.root, "src/pipe")])
@@ -85,7 +85,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.strictEqual((JSON.parse(out) as Described).files, 5)
     })
   )
-  it.live("prints a value with --json that can restore it, with counts", () =>
+  it.live("prints counts and a value for restore with --json", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const taken = yield* take(here, "--tag", "before lunch")
@@ -94,7 +94,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.strictEqual(decoded.snapshotId, taken.snapshotId)
     })
   )
-  it.live("is stored in a private git directory for the root", () =>
+  it.live("stores the snapshot in a private git directory for the root", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { commitRef, gitDir } = yield* take(here)
@@ -107,7 +107,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.deepStrictEqual(Fs.readdirSync(here.top).sort(), ["root", "state"])
     })
   )
-  it.live("is stored in --store, which hints then repeat", () =>
+  it.live("stores the snapshot in --store, which hints then include", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { gitDir } = yield* take(here, "--store", "kept here")
@@ -124,7 +124,7 @@ describe.runIf(hasGit)("snapshot", () => {
     ["--store through a link", ["--store", "way/store"]],
     ["--store at a dangling link", ["--store", "dangling"]],
     ["--store behind a link in the root", ["--store", "root/back/store"]]
-  ] as const)("refuses %s inside of the root, and suggests another", ([, args]) =>
+  ] as const)("refuses %s inside of the root, and suggests another directory", ([, args]) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.symlinkSync(here.root, join(here.top, "way"))
@@ -145,7 +145,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.include(ran.err, "--store DIR")
     })
   )
-  it.live.each(["two\nlines", "x".repeat(1001)])("refuses a tag that is not one short line", (tag) =>
+  it.live.each(["two\nlines", "x".repeat(1001)])("refuses a tag that is longer than a line or than 1,000 characters", (tag) =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["snapshot", "--tag", tag])
@@ -154,7 +154,7 @@ describe.runIf(hasGit)("snapshot", () => {
       assert.isFalse(Fs.existsSync(here.state))
     })
   )
-  it.live("fails with a reason when the store cannot be made", () =>
+  it.live("fails with a reason if the store cannot be created", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       Fs.writeFileSync(join(here.top, "file"), "")
@@ -180,7 +180,7 @@ describe.runIf(hasGit)("snapshot", () => {
 })
 
 describe("snapshots of a copy in memory", () => {
-  it.effect.each([["snapshot"], ["snapshots"], ["restore"], ["diff"]])("are impossible, so %s is refused", (args) =>
+  it.effect.each([["snapshot"], ["snapshots"], ["restore"], ["diff"]])("cannot be taken or used, so %s is refused", (args) =>
     Effect.gen(function* () {
       const ran = yield* (yield* shell({ f: "" })).run([args[0]!, "--backend", "memory"], { stateDirectory: "/nowhere" })
       assert.strictEqual(ran.code, 2)
@@ -189,8 +189,8 @@ describe("snapshots of a copy in memory", () => {
   )
 })
 
-describe.runIf(hasGit)("snapshots", () => {
-  it.live("prints nothing for a root without snapshots, and makes no store", () =>
+describe.runIf(hasGit)("the command snapshots", () => {
+  it.live("prints nothing for a root without snapshots, and creates no store", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const ran = yield* here.run(["snapshots"])
@@ -200,7 +200,7 @@ describe.runIf(hasGit)("snapshots", () => {
       assert.isFalse(Fs.existsSync(here.state))
     })
   )
-  it.live("lists the newest first, with the changes of each", () =>
+  it.live("lists the newest snapshot first, with the changes of each", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const one = yield* take(here, "--tag", "first")
@@ -223,7 +223,7 @@ describe.runIf(hasGit)("snapshots", () => {
       assert.lengthOf(yield* here.json(["snapshots", "-n", "1"]), 1)
     })
   )
-  it.live("forgets by id, prefix of an id and tag with --forget, and all but the newest with --keep", () =>
+  it.live("forgets by id, prefix or tag with --forget, and all but the newest with --keep", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const taken: Array<Described> = []
@@ -245,7 +245,7 @@ describe.runIf(hasGit)("snapshots", () => {
       assert.deepInclude((yield* here.json(["snapshots", "--stats"]))[0] as object, { snapshots: 1, store: a.gitDir })
     })
   )
-  it.live("forgets nothing when one of several names is unknown", () =>
+  it.live("forgets nothing if one of several names is unknown", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here, "--tag", "a")
@@ -268,24 +268,24 @@ describe.runIf(hasGit)("snapshots", () => {
   )
 })
 
-describe.runIf(hasGit)("the name of a snapshot", () => {
-  it.live("that is unknown ends the command with 3 and a hint", () =>
+describe.runIf(hasGit)("a snapshot name", () => {
+  it.live("that is unknown ends the command with exit code 3 and a hint", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       for (const args of [["restore"], ["diff"], ["export", "x.zip", "--snapshot", "latest"], ["snapshots", "--forget", "x"]]) {
         const ran = yield* here.run(args)
         assert.deepStrictEqual([ran.code, ran.out], [3, ""], args.join(" "))
-        assert.include(ran.err, "hint:  Take one: fs-algebra snapshot --root root")
+        assert.include(ran.err, "hint:  Take a snapshot: fs-algebra snapshot --root root")
       }
       yield* take(here)
       const ran = yield* here.run(["restore", "nope", "--json"])
       assert.strictEqual(ran.code, 3)
       const said = JSON.parse(ran.err) as { error: unknown; hint: string }
       assert.strictEqual(Schema.decodeUnknownSync(Schema.toCodecJson(SnapshotError))(said.error).reason, "unknown")
-      assert.strictEqual(said.hint, "List them: fs-algebra snapshots --root root")
+      assert.strictEqual(said.hint, "List the snapshots: fs-algebra snapshots --root root")
     })
   )
-  it.live("that is a path gets a hint to the correct order", () =>
+  it.live("that is a path gets a hint about the order of the arguments", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -307,7 +307,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 2)
     })
   )
-  it.live("refers to the snapshot with that tag rather than to an id with that prefix", () =>
+  it.live("refers to the snapshot with an equal tag, even if the name is the prefix of another snapshot's id", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
@@ -317,7 +317,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
       assert.strictEqual(snapshot.snapshotId, tagged.snapshotId)
     })
   )
-  it.live("is refused as a prefix of two ids, and accepted when it is unique", () =>
+  it.live("is refused if it is the prefix of two ids", () =>
     Effect.gen(function* () {
       const here = yield* kept({ f: "" })
       const byDigit = new Map<string, ReadonlyArray<string>>()
@@ -335,7 +335,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
       for (const id of alike) assert.strictEqual((yield* here.run(["diff", id.toUpperCase()])).code, 0)
     })
   )
-  it.live("`latest` skips the safety snapshots of restore", () =>
+  it.live("`latest` does not refer to safety snapshots of restore", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const before = picture(here.root)
@@ -351,7 +351,7 @@ describe.runIf(hasGit)("the name of a snapshot", () => {
   )
 })
 
-describe.runIf(hasGit)("restore", () => {
+describe.runIf(hasGit)("the command restore", () => {
   it.live("restores changed and removed files, removes added files, and can be undone", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
@@ -418,7 +418,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
-  it.live("keeps no safety snapshot with --no-safety, and says so", () =>
+  it.live("keeps no safety snapshot with --no-safety, and prints a note", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -429,7 +429,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
-  it.live("does nothing when nothing differs", () =>
+  it.live("changes nothing if nothing differs", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { snapshotId } = yield* take(here)
@@ -438,7 +438,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.lengthOf(yield* here.json(["snapshots"]), 1)
     })
   )
-  it.live("changes nothing when the store has lost content", () =>
+  it.live("changes nothing if the store has lost content", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       const { gitDir } = yield* take(here)
@@ -457,7 +457,7 @@ describe.runIf(hasGit)("restore", () => {
       assert.deepStrictEqual(picture(here.root), changed)
     })
   )
-  it.live("shows the first 20 changes, and all with --dry-run", () =>
+  it.live("prints the first 20 changes, or all changes with --dry-run", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       yield* take(here)
@@ -532,7 +532,7 @@ const git = (cwd: string, args: ReadonlyArray<string>, input?: Uint8Array): stri
   return stdout
 }
 
-describe.runIf(hasGit)("diff", () => {
+describe.runIf(hasGit)("the command diff", () => {
   it.live("prints a patch that git applies and reverts exactly", () =>
     Effect.gen(function* () {
       const here = yield* kept(texts)
@@ -621,7 +621,7 @@ describe.runIf(hasGit)("diff", () => {
       ])
     })
   )
-  it.live("shows no bytes of binary or huge files", () =>
+  it.live("prints no bytes of binary or huge files", () =>
     Effect.gen(function* () {
       const here = yield* kept({ "b.bin": "a\0b", "large.txt": "x\n".repeat(5 << 20) })
       yield* take(here)
@@ -647,7 +647,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.notInclude(ran.out, "\u001b[2J")
     })
   )
-  it.live("prints names outside of UTF-8 as git does", () =>
+  it.live("prints names that are not valid UTF-8 as git does", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       yield* take(here)
@@ -662,7 +662,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.strictEqual(done(yield* here.run(["diff", "--names"])), String.raw`A	\xff\x22\x0a` + "\n")
     })
   )
-  it.live("ends quietly when its reader has exited", () =>
+  it.live("ends quietly when the reader of its output has exited", () =>
     Effect.gen(function* () {
       const here = yield* kept({})
       yield* take(here)
@@ -672,7 +672,7 @@ describe.runIf(hasGit)("diff", () => {
       assert.include(ran.out, "+a")
     })
   )
-  it.live("refuses --names with --stat, and a path outside of the root", () =>
+  it.live("refuses --names together with --stat, and refuses a path outside of the root", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* take(here)
@@ -685,13 +685,13 @@ describe.runIf(hasGit)("diff", () => {
 describe("the state directory", () => {
   const at = (platform: string, home: string, environment: Readonly<Record<string, string>> = {}) =>
     stateDirectory({ platform, home, environment })
-  it("follows the convention of each system", () => {
+  it("follows the convention of each operating system", () => {
     assert.strictEqual(at("linux", "/home/me"), "/home/me/.local/state")
     assert.strictEqual(at("linux", "/home/me", { XDG_STATE_HOME: "/state" }), "/state")
     assert.strictEqual(at("darwin", "/Users/me"), "/Users/me/Library/Application Support")
     assert.strictEqual(at("win32", String.raw`C:\Users\me`, { LOCALAPPDATA: String.raw`C:\Local` }), String.raw`C:\Local`)
   })
-  it("is never relative, and is undefined when it is unknown", () => {
+  it("is never a relative path, and is undefined if the environment does not determine it", () => {
     assert.strictEqual(at("linux", "/home/me", { XDG_STATE_HOME: "state" }), "/home/me/.local/state")
     assert.strictEqual(at("linux", "/home/me", { XDG_STATE_HOME: "" }), "/home/me/.local/state")
     assert.isUndefined(at("linux", ""))
@@ -701,7 +701,7 @@ describe("the state directory", () => {
 
 const bin = commandLine()
 
-describe.runIf(hasGit)("the program", () => {
+describe.runIf(hasGit)("the program with git", () => {
   const program = (cwd: string, env: Readonly<Record<string, string>>, ...args: ReadonlyArray<string>) => {
     const { status, stderr, stdout } = spawnSync(process.execPath, [bin, ...args], {
       cwd,
@@ -711,7 +711,7 @@ describe.runIf(hasGit)("the program", () => {
     return { code: status, out: stdout, err: stderr }
   }
 
-  it.live("finds snapshots of another process, on any path to the root", () =>
+  it.live("finds snapshots of another process, through any path to the root", () =>
     Effect.gen(function* () {
       const { root, state, top } = yield* place(files)
       const env = { HOME: top, XDG_STATE_HOME: state }
@@ -731,7 +731,7 @@ describe.runIf(hasGit)("the program", () => {
       assert.lengthOf(refs.toString().trimEnd().split("\n"), 2)
     })
   )
-  it.live("refuses to snapshot a home directory without --any-root", () =>
+  it.live("refuses a snapshot of a home directory without --any-root", () =>
     Effect.gen(function* () {
       const { root, state, top } = yield* place(files)
       const home = program(root, { HOME: root, XDG_STATE_HOME: state }, "snapshot")

@@ -27,10 +27,10 @@ export interface Shell {
 
 export interface RunOptions extends Partial<Omit<ScreenShape, "write" | "warn" | "writeError" | "status" | "input">> {
   readonly input?: string | Uint8Array | Stream.Stream<Uint8Array> | undefined
-  /** The number of writes after which the reader goes away. */
+  /** The number of writes after which the reader exits. */
   readonly closesAfter?: number | undefined
   readonly statuses?: Array<string> | undefined
-  /** A pattern; a matching line on standard error is followed by Ctrl-C. */
+  /** The pattern of a line on standard error after which Ctrl-C is pressed. */
   readonly endsAt?: RegExp | undefined
   /** @default the filesystem of the shell, whatever the root */
   readonly host?: OpenHost | undefined

@@ -4,8 +4,8 @@ import { editDistance } from "../../src/engine/nearest.ts"
 import { printableLines, printableName, printableText, quote } from "../../src/cli/look.ts"
 import { pathInDirectory } from "../../src/cli/commands/entries.ts"
 
-describe("printable", () => {
-  it("keeps harmless characters", () => {
+describe("the printable form of a name or text", () => {
+  it("contains harmless characters unchanged", () => {
     const harmless = "plain, ünïcödé, 日本語, 👩‍👩‍👧, é, ~"
     assert.strictEqual(printableName(harmless), harmless)
     assert.strictEqual(printableText(`${harmless}\t\n`), `${harmless}\t\n`)
@@ -18,7 +18,7 @@ describe("printable", () => {
     assert.strictEqual(printableName("a\u202egnp.exe"), "a\\u{202e}gnp.exe")
     assert.strictEqual(printableName("a\nb"), "a\\nb")
   })
-  it("recognizes a CRLF that two chunks split, and escapes a lone CR", () => {
+  it("has a line feed for a CRLF that two chunks split, and escapes a lone CR", () => {
     const safe = printableLines()
     assert.strictEqual(safe("a\r", false) + safe("\nb\r", false) + safe("c", false) + safe("\r", true), "a\nb\\rc\\r")
   })
@@ -50,7 +50,7 @@ describe("humanise", () => {
   })
 })
 
-describe("shell", () => {
+describe("quote", () => {
   it("quotes words that a shell would interpret", () => {
     assert.strictEqual(quote("a/b-c.txt"), "a/b-c.txt")
     assert.strictEqual(quote(""), "''")
@@ -59,8 +59,8 @@ describe("shell", () => {
   })
 })
 
-describe("inDirectory", () => {
-  it("keeps the last name, whatever slashes stand at the ends", () => {
+describe("pathInDirectory", () => {
+  it("appends the last name of a path to a directory, and ignores slashes at the ends", () => {
     assert.strictEqual(pathInDirectory("a/b.txt", "c/"), "c/b.txt")
     assert.strictEqual(pathInDirectory("a/b/", "c"), "c/b")
     assert.strictEqual(pathInDirectory("a/b", "."), "b")

@@ -94,9 +94,9 @@ const shownOf = ({ code, out }: Ran): string =>
     out.split("\n").sort().join("\n")
   ])
 
-describe("a command over a directory with an unfinished change of several files", () => {
+describe("a command over a directory with an unfinished transaction", () => {
   for (const [name, run] of commands) {
-    it.live(`${name} finishes the change before it shows the tree, and reports it`, () =>
+    it.live(`${name} completes the transaction before it shows the tree, and reports it`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { all, top } = yield* moments
@@ -124,7 +124,7 @@ describe("a command over a directory with an unfinished change of several files"
     )
   }
 
-  it.live("mcp --read-only reports the change and leaves it unfinished", () =>
+  it.live("mcp --read-only reports the transaction and leaves it unfinished", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { all } = yield* moments
@@ -139,7 +139,7 @@ describe("a command over a directory with an unfinished change of several files"
     )
   )
 
-  it.live("mcp --deny leaves a change of denied paths unfinished, and reports it", () =>
+  it.live("mcp --deny leaves a transaction with denied paths unfinished, and reports it", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { all } = yield* moments
@@ -158,11 +158,11 @@ describe("a command over a directory with an unfinished change of several files"
   )
 })
 
-describe("a forged journal of changes in a directory", () => {
+describe("a forged record of a transaction in a directory", () => {
   const step = { path: ".git/hooks/pre-commit", region: 0, slot: 0, next: "file", keeps: false }
   const journal = JSON.stringify({ version: 1, regions: [{ path: ".", isFlat: false }], steps: [step], modes: [] })
 
-  it.live("is ignored by every command, and installs nothing", () =>
+  it.live("is ignored by every command, and no file is installed", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = join(yield* fastDirectory, "root")

@@ -36,7 +36,7 @@ const works: Readonly<Record<string, Work>> = {
       patch: v4a(...updates, "*** Add File: d/n.txt", "+n", "*** Delete File: d/c.txt", ...z)
     }
   ],
-  "apply_patch that writes what a file already holds": [
+  "apply_patch that writes the present content": [
     applyPatch,
     { patch: v4a("*** Update File: d/b.txt", "@@", "-b", "+b", ...z) }
   ],

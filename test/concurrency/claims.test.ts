@@ -87,7 +87,7 @@ const fork = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.forkChild(effec
 
 const conditional = (fs: Algebra) => Effect.flatMap(fs.version("f"), (ifMatch) => fs.write("f", "mine", { ifMatch }))
 
-describe("a claim", () => {
+describe("a claim on a file", () => {
   it.live("is kept in the private directory of the installation, and is removed afterwards", () =>
     Effect.gen(function* () {
       const self = yield* ground
@@ -192,7 +192,7 @@ describe("a claim", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is taken by operations with a precondition and by edit, and by no other", () =>
+  it.live("is made only by operations with a precondition and by edit", () =>
     Effect.gen(function* () {
       const { fs, port, root } = yield* ground
       const claimed: Array<string> = []
@@ -241,7 +241,7 @@ describe("a claim", () => {
 })
 
 describe("a claim of another process", () => {
-  it.live("is waited for, and the written content is seen afterwards", () =>
+  it.live("is waited for, and the waiting call then sees the written content", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -274,7 +274,7 @@ describe("a claim of another process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is waited for even if the waiting process cannot make an entry of its own, and no descriptor is left open", () =>
+  it.live("is waited for even by a process that cannot create its own claim, and no descriptor stays open", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const other = yield* holder(self)
@@ -390,7 +390,7 @@ describe("the claim of a killed or unknown process", () => {
     return join(claimsOn(join(self.root, "f")), name)
   }
 
-  it.live("holds while an unknown process refreshes it, and is removed two seconds after the last refresh", () =>
+  it.live("stays valid while an unknown process refreshes it, and is removed two seconds after the last refresh", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const entry = theirs(self, yield* nameOf(self))
@@ -413,7 +413,7 @@ describe("the claim of a killed or unknown process", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("holds even if the waiting thread was paused after making its own entry", () =>
+  it.live("stays valid even if the waiting thread was paused after it made its own claim", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const entry = theirs(self, yield* nameOf(self))
@@ -464,8 +464,8 @@ describe("the claim of a killed or unknown process", () => {
   )
 })
 
-describe("a claim that cannot be made", () => {
-  it.live("because another entry has its name is skipped, and the version is still checked", () =>
+describe("the claim of a call", () => {
+  it.live("is skipped if another entry has its name, and the version is still checked", () =>
     Effect.gen(function* () {
       const self = yield* ground
       const claims = claimsOn(join(self.root, "f"))
@@ -479,7 +479,7 @@ describe("a claim that cannot be made", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("because the directory is missing does not change the error of the call", () =>
+  it.live("that fails because the directory is missing does not change the error of the call", () =>
     Effect.gen(function* () {
       const { claim, fs } = yield* ground
       assert.strictEqual(yield* claim(at("no/f"), Effect.succeed(1)), 1)
@@ -496,7 +496,7 @@ describe("a claim that cannot be made", () => {
   const nobody = 65534
 
   it.runIf(isRoot || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined)(
-    "because the directory is not writable gives the error of a write without a precondition",
+    "that fails because the directory is not writable gives the error of a write without a precondition",
     async () => {
       const root = scratch()
       Fs.chmodSync(root, 0o755)
@@ -516,7 +516,7 @@ describe("a claim that cannot be made", () => {
   )
 
   it.runIf(isRoot || process.env["FS_ALGEBRA_NO_SKIP"] !== undefined)(
-    "because another user holds a claim is made anyway, so users do not wait for each other",
+    "excludes only processes of the same user, so users do not wait for each other",
     async () => {
       const root = scratch()
       Fs.chmodSync(root, 0o1777)

@@ -63,7 +63,7 @@ describe("the identity of a process", () => {
     for (const text of ["", "claim", `${Identity.self()}.x`, "a-b", "A-b-c"]) assert.isFalse(Identity.isIdentity(text), text)
   })
 
-  it("differs for each process, and is dead only after the process has ended, not while it is stopped", async () => {
+  it("differs for each process, and counts as dead only after the process ends, not while it is stopped", async () => {
     const { child, ended, identity } = await other()
     assert.isTrue(Identity.isIdentity(identity))
     assert.notStrictEqual(identity, Identity.self())
@@ -76,7 +76,7 @@ describe("the identity of a process", () => {
     assert.isTrue(Identity.isDead(identity))
   })
 
-  it.runIf(Fs.existsSync("/proc/self/stat"))("is dead if another process has its pid", async () => {
+  it.runIf(Fs.existsSync("/proc/self/stat"))("counts as dead if another process has its pid", async () => {
     const { child, ended, identity } = await other()
     const [where, , started] = identity.split("-")
     const mine = Identity.self().split("-")
@@ -87,7 +87,7 @@ describe("the identity of a process", () => {
     await ended
   })
 
-  it("is undecided for another machine and for text that is not an identity", () => {
+  it("is neither dead nor alive for another machine and for text that is not an identity", () => {
     assert.isUndefined(Identity.isDead(`0${Identity.self().slice(1)}`.replace(/^0+/, "z")))
     for (const text of ["", "claim", "a-b", Identity.self().split("-").slice(0, 2).join("-")]) {
       assert.isUndefined(Identity.isDead(text), text)

@@ -109,7 +109,7 @@ describe.each(filesystems)("%s", (name, make, oracle) => {
         const program = onOneSide(name, all)
         const fs = yield* begin(make)
         const gate = yield* Deferred.make<void>()
-        // No call begins before all have started, so that each waits for those before it.
+        // Hold the lock of the root until all calls have started, so that each call waits for the calls before it.
         const first = yield* start(fs.port.locks!.exclusive(["." as FsPath], Deferred.await(gate)))
         const fibers = []
         for (const [n, command] of program.entries()) fibers.push(yield* start(outcome(run(fs, command, n))))

@@ -23,8 +23,8 @@ const same: ReadonlyArray<Way> = ["host", "host", "host", "host"]
 const mixed: ReadonlyArray<Way> = ["below", "subdirectory", "mount", "caseless"]
 
 /**
- * Returns the number of fibers of each process. A fiber that loses tries again, so the work grows with the square. The mixed
- * ways have fewer fibers, except in the soak.
+ * Returns the number of fibers of each process. A fiber that loses tries again, so the work grows with the square of this number.
+ * Processes with different kinds of filesystem have fewer fibers, except in the soak.
  */
 const fibersOf = (ways: ReadonlyArray<Way>): number => (soak ? 50 : ways === same ? 25 : 10)
 
@@ -98,7 +98,7 @@ describe("four processes", () => {
   )
 
   it(
-    "create, replace and delete one file with ifMatch: each version ends once",
+    "create, replace and delete one file with ifMatch: each version is replaced or deleted exactly once",
     async () => {
       const root = ground({})
       const steps = all(await four(root, "recreate", same, 2 * rounds))

@@ -107,7 +107,7 @@ const settled = (ground: typeof memory, read: Read, acts: ReadonlyArray<Act>) =>
 describe("a directory that another program moves or exchanges during a read", () => {
   for (const [where, ground] of Object.entries(grounds)) {
     for (const [name, read] of Object.entries(reads)) {
-      it.effect(`is returned as one consistent tree or reported by ${name} in ${where}`, () =>
+      it.effect(`is returned as one consistent tree, or reported, by ${name} in ${where}`, () =>
         Effect.gen(function* () {
           const { calls } = yield* run(ground, read, [])
           assert.isAbove(calls, 0)
@@ -173,7 +173,7 @@ const onHost = <A>(run: (fs: Algebra, root: string) => Effect.Effect<A, unknown,
 const moveIn = (root: string, from: string, to: string): void => Fs.renameSync(join(root, from), join(root, to))
 
 describe("a walk of a host", () => {
-  it.effect("continues in its first directory when another directory takes its name", () =>
+  it.effect("continues in the directory where it began when another directory takes its name", () =>
     onHost((fs, root) =>
       Effect.gen(function* () {
         const before = yield* amid(fs, () => undefined)
@@ -186,7 +186,7 @@ describe("a walk of a host", () => {
     )
   )
 
-  it.effect("fails with Unavailable when that directory is moved and removed", () =>
+  it.effect("fails with Unavailable when the directory where it began is moved and then removed", () =>
     onHost((fs, root) =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(
@@ -201,7 +201,7 @@ describe("a walk of a host", () => {
     )
   )
 
-  it.effect("treats a directory that is removed as empty", () =>
+  it.effect("treats a removed directory as empty", () =>
     onHost((fs, root) =>
       Effect.gen(function* () {
         const found = yield* amid(fs, () => Fs.rmSync(join(root, "d/old-b"), { recursive: true }))
@@ -250,7 +250,7 @@ describe("a program that constantly exchanges two directories", () => {
 })
 
 describe("a scan of a tree for a snapshot or an archive", () => {
-  it.effect("never records a part of a directory that was away for a moment", () =>
+  it.effect("never records part of a directory that another program moved away for a moment", () =>
     Effect.gen(function* () {
       const run = (acts: Plan) =>
         Effect.scoped(

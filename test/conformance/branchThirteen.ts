@@ -12,7 +12,7 @@ const comesBefore = named(
   /at any step/,
   /checks (the limits|its arguments) before the precondition/,
   /^the root cannot be moved/,
-  /into it do not deadlock/,
+  /into the tree do not deadlock/,
   /reported as DiskFull/,
   /its name is removed/
 )
@@ -23,38 +23,32 @@ export const beyond: ReadonlyArray<readonly [reason: string, is: (law: Law) => b
     (law) =>
       law.kind === "port" &&
       law.needs.some((ability) => ability === "write" || ability === "delete") &&
-      !named(/^port remove (of a directory|of nothing|below|removes)/)(law)
+      !named(/^port remove (of a directory|of a missing path|below|removes)/)(law)
   ],
   ["there are no preconditions", named(/ifMatch|precondition/, /^write.* is a Conflict if the file is missing/)],
   ["an append reports no version", named(/returns the version (of the written content|with the option version)/)],
-  ["parents are always created", named(/without createParents|NotFound for bytes too/)],
+  ["parents are always created", named(/without createParents/)],
   ["no entry creates a directory alone", named(/^mkdir /, /created again as another/, /concurrent mkdirs/)],
   [
     "no entry moves",
     named(
-      /^move (of|to|from|makes|over)/,
+      /^move (of|to|from|creates|over)/,
       /moved/,
       /^a move (keeps|removes) the old parent/,
       /can be swapped/,
-      /^failures carry the operation, and the path/
+      /^failures contain the operation, and the path/
     )
   ],
   [
     "a copy creates directories, and files without creating parents",
     named(
-      /^copy (of a file$|of a whole tree|of an empty directory|makes|to a name|over a file replaces|of a directory over an)/,
+      /^copy (of a file keeps|of a tree keeps all|of an empty directory|creates|of a directory (to a name|over an)|over a file replaces)/,
       /^a copy (and its original|includes)/
     )
   ],
   [
     "directories that are deleted are not counted",
-    named(
-      /^delete removes an empty/,
-      /counts files and directories/,
-      /deleting only directories/,
-      /^a recursive delete includes/,
-      /deleting a tree/
-    )
+    named(/^delete removes an empty/, /counts files and directories/, /^a recursive delete includes/, /deleting a tree/)
   ],
   ["no step writes without creating parents", named(/with the name of a temporary file is/)],
   [

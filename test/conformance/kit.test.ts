@@ -27,7 +27,7 @@ const named = (name: string): Law => {
   return law!
 }
 
-describe("laws", () => {
+describe("the laws of the kit", () => {
   it("are more than 200, with unique names and references", () => {
     const all = [...laws, ...policyLaws.map(({ law }) => law)]
     assert.isAbove(all.length, 200)
@@ -35,7 +35,7 @@ describe("laws", () => {
     for (const { name, ref } of all) assert.isTrue(name.length > 0 && ref.length > 0, name)
   })
 
-  it("include one for every known regression that a single filesystem can show", () => {
+  it("include a law for every known regression that a single filesystem can show", () => {
     const regressions: ReadonlyArray<readonly [what: string, law: string]> = [
       ["a file written below a file", "mode overwrite below a file is NotADirectory"],
       ["a file over a directory", "mode overwrite on a directory is NotAFile"],
@@ -47,17 +47,17 @@ describe("laws", () => {
       ["../up.txt", "a path that climbs above the root is InvalidPath in every call"],
       ["NUL", "a path with NUL is InvalidPath in every call"],
       ["leading and trailing spaces", "spaces at either end of a name are kept"],
-      ["a\\r\\nb\\r\\n read as a\\r\\nb", "a CRLF file is answered without its last CRLF"],
-      ["FF, NEL, U+2028", "text with VT, FF, NEL, U+2028 and U+2029 has one line"],
+      ["a\\r\\nb\\r\\n read as a\\r\\nb", "a page of a CRLF file omits the last CRLF"],
+      ["FF, NEL, U+2028", "VT, FF, NEL, U+2028 and U+2029 do not end a line"],
       ["**/*.py", "**/*.py finds files in the root"],
       ["s/*.py", "s/*.py does not find s/t/c.py"],
-      ["17 segments", "17 segments are PathTooLong in every call where 16 are allowed"],
-      ["the order of a-b.txt, a.txt, a/b.txt", "globs are in the order of the whole path"],
+      ["17 segments", "a path of 17 segments is PathTooLong in every call if maxPathDepth is 16"],
+      ["the order of a-b.txt, a.txt, a/b.txt", "globs are in path order"],
       ["a lone surrogate", "text with a lone surrogate is InvalidArgument and writes nothing"],
       ["a full disk", "a full disk keeps the old file"],
       ["a mode of 0755", "a mode of 0755 survives overwriting"],
       ["temporary files", "a write in progress is hidden"],
-      ["a FIFO", "a FIFO or device is NotAFile at once, in every call that would open it"],
+      ["a FIFO", "every call that opens a FIFO or device fails with NotAFile at once"],
       ["the root", "the root is never deleted"]
     ]
     for (const [, law] of regressions) named(law)
@@ -90,7 +90,7 @@ describe("laws", () => {
   it.live("do not apply to a backend without the needed ability, and name the ability", () =>
     Effect.gen(function* () {
       const linkless = decorated(({ port }) => make({ ...port, links: undefined }))
-      assert.deepStrictEqual(yield* Effect.provide(verdict(named("readLink of nothing is NotFound")), linkless), {
+      assert.deepStrictEqual(yield* Effect.provide(verdict(named("readLink of a missing path is NotFound")), linkless), {
         _tag: "NotApplicable",
         missing: ["links"]
       })
@@ -142,7 +142,7 @@ describe("trees of files", () => {
     })
   )
 
-  it.live.prop("can have every generated name", [Arbitraries.name], ([name]) =>
+  it.live.prop("can have every name that the kit generates", [Arbitraries.name], ([name]) =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write(`d/${name}`, name)
@@ -154,7 +154,7 @@ describe("trees of files", () => {
   )
 })
 
-describe("agreement", () => {
+describe("agreement with the model", () => {
   it.live("rejects a wrong filesystem with a small program", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
@@ -272,28 +272,26 @@ describe("planned faults", () => {
     })
   )
 
-  it.live(
-    "are supplemented by an adversarial port, which reads short, lists backwards and renames only within a directory",
-    () =>
-      Effect.gen(function* () {
-        const fs = adversarial(yield* memory)
-        yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })
-        const root = "d" as FsPath
-        assert.deepStrictEqual(
-          (yield* fs.port.list(root)).map(({ name }) => name),
-          ["b", "a"]
-        )
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const handle = yield* fs.port.open("d/a" as FsPath)
-            assert.deepStrictEqual(yield* handle.read(0, 2), Uint8Array.of(0x31))
-          })
-        )
-        const crossing = yield* Effect.flip(fs.port.rename("d/a" as FsPath, "e/a" as FsPath, { replace: false }))
-        assert.deepStrictEqual([crossing._tag, crossing["code"]], ["IoError", "EXDEV"])
-        yield* fs.move("d/a", "e/a")
-        assert.deepStrictEqual(yield* capture(fs.port), picture({ "d/b": "", "e/a": "12" }))
-      })
+  it.live("can be combined with a port that returns short reads, reverses lists and renames only within a directory", () =>
+    Effect.gen(function* () {
+      const fs = adversarial(yield* memory)
+      yield* plant(fs.port, { "d/a": "12", "d/b": "", e: directory })
+      const root = "d" as FsPath
+      assert.deepStrictEqual(
+        (yield* fs.port.list(root)).map(({ name }) => name),
+        ["b", "a"]
+      )
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const handle = yield* fs.port.open("d/a" as FsPath)
+          assert.deepStrictEqual(yield* handle.read(0, 2), Uint8Array.of(0x31))
+        })
+      )
+      const crossing = yield* Effect.flip(fs.port.rename("d/a" as FsPath, "e/a" as FsPath, { replace: false }))
+      assert.deepStrictEqual([crossing._tag, crossing["code"]], ["IoError", "EXDEV"])
+      yield* fs.move("d/a", "e/a")
+      assert.deepStrictEqual(yield* capture(fs.port), picture({ "d/b": "", "e/a": "12" }))
+    })
   )
 })
 
@@ -329,7 +327,7 @@ describe("MockFilesystem", () => {
     })
   )
 
-  it.live("fails with Unavailable when it has no answer and may not fall back", () =>
+  it.live("fails with Unavailable if it has no canned answer and may not use the filesystem in memory", () =>
     Effect.gen(function* () {
       const mock = yield* MockFilesystem.make({ otherwise: "fail", answers: { exists: () => Effect.succeed(true) } })
       const { filesystem } = mock

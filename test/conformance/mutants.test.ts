@@ -60,7 +60,7 @@ const ofPolicy = ({ files, law, options }: PolicyLaw): Subject => {
   const layer = (options: PolicyLaw["options"]): Base =>
     options.symlinks === undefined ? InMemory.layer({ ...options, tree: nested(files) }) : posixHostWith({ ...options }, files)
   const without = Effect.runSync(Effect.map(InMemory.make({ tree: nested(files) }), make))
-  return { law, base: layer(options), own: [{ name: "options are not looked at", of: () => without }] }
+  return { law, base: layer(options), own: [{ name: "options are ignored", of: () => without }] }
 }
 
 const subjects: ReadonlyArray<Subject> = [
@@ -118,7 +118,7 @@ describe("mutants", () => {
   })
 
   it.live(
-    "include a mutant for each law that breaks it",
+    "include, for each law, a mutant that breaks the law",
     () =>
       Effect.gen(function* () {
         const unbroken = yield* without(subjects, (subject) =>
@@ -136,7 +136,7 @@ describe("mutants", () => {
 
   if (process.env["FS_ALGEBRA_SOAK"] === "1") {
     it.live(
-      "are each caught by a law",
+      "are each found by a law",
       () =>
         Effect.gen(function* () {
           const uncaught = yield* without(mutants, (mutant) =>

@@ -34,7 +34,7 @@ const lie = (path: string): ReadonlyArray<string> =>
     .map((name) => `${name} ${Fs.statSync(join(path, name)).mtimeMs} ${Fs.statSync(join(path, name)).size}`)
 
 describe("the files of a dump", () => {
-  it.effect("are a sorted list with sizes, with empty directories and links marked", () =>
+  it.effect("are a sorted list with sizes, and mark empty directories and links", () =>
     Effect.gen(function* () {
       const path = yield* dump(directory(), {
         name: "a",
@@ -53,7 +53,7 @@ describe("the files of a dump", () => {
     })
   )
 
-  it.effect("are answered as text, or as bytes with their type; a missing file is undefined", () =>
+  it.effect("are returned as text, or as bytes with their type, and a missing file is undefined", () =>
     Effect.gen(function* () {
       const path = yield* dump(directory(), {
         name: "a",
@@ -106,23 +106,21 @@ describe("the files of a dump", () => {
     })
   )
 
-  it.effect(
-    "are cut between two characters if they have more than 8 MiB of text, and have no content above 16 MiB of bytes",
-    () =>
-      Effect.gen(function* () {
-        const MiB = 1024 * 1024
-        const path = yield* dump(directory(), {
-          name: "a",
-          // A cut at 8 MiB would split a character of two bytes.
-          files: { "long.txt": `a${"é".repeat(5 * MiB)}`, "big.bin": new Uint8Array(16 * MiB + 1) }
-        })
-        const text = (yield* Dump.file(path, "long.txt"))!
-        assert.deepInclude(text, { kind: "text", truncated: true, size_bytes: 10 * MiB + 1 })
-        assert.strictEqual(text.content!.length, 4 * MiB)
-        assert.strictEqual(text.content!.replaceAll("é", ""), "a")
-        const bytes = (yield* Dump.file(path, "big.bin"))!
-        assert.deepInclude(bytes, { kind: "binary", content: null, size_bytes: 16 * MiB + 1 })
+  it.effect("are cut between two characters above 8 MiB of text, and have no content above 16 MiB of bytes", () =>
+    Effect.gen(function* () {
+      const MiB = 1024 * 1024
+      const path = yield* dump(directory(), {
+        name: "a",
+        // A cut at 8 MiB would split a character of two bytes.
+        files: { "long.txt": `a${"é".repeat(5 * MiB)}`, "big.bin": new Uint8Array(16 * MiB + 1) }
       })
+      const text = (yield* Dump.file(path, "long.txt"))!
+      assert.deepInclude(text, { kind: "text", truncated: true, size_bytes: 10 * MiB + 1 })
+      assert.strictEqual(text.content!.length, 4 * MiB)
+      assert.strictEqual(text.content!.replaceAll("é", ""), "a")
+      const bytes = (yield* Dump.file(path, "big.bin"))!
+      assert.deepInclude(bytes, { kind: "binary", content: null, size_bytes: 16 * MiB + 1 })
+    })
   )
 
   it.effect("are a read-only filesystem", () =>
@@ -177,8 +175,8 @@ describe("the files of a dump", () => {
   }
 })
 
-describe("a dump whose name begins like that of a temporary file", () => {
-  it.effect("is listed like any other", () =>
+describe("a dump whose name begins like the name of a temporary file", () => {
+  it.effect("is listed like any other dump", () =>
     Effect.gen(function* () {
       const place = directory()
       yield* dump(place, { name: ".~fsa-a" })
@@ -217,7 +215,7 @@ describe("the archive of a dump", () => {
     })
   )
 
-  it.effect("can be shown without sessions, and finds its sessions by name when they exist", () =>
+  it.effect("can be shown without sessions, and finds its sessions by its own name if they exist", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "x" } })
@@ -229,7 +227,7 @@ describe("the archive of a dump", () => {
     })
   )
 
-  it.effect("can be damaged without hiding the sessions, and damaged sessions do not hide the archive", () =>
+  it.effect("may be damaged without hiding the sessions, and damaged sessions do not hide the archive", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "x" }, children: ["b"] })
@@ -277,7 +275,7 @@ describe("the sessions of a dump", () => {
     })
   )
 
-  it.effect("have events ordered by time across all sessions, with undated events last", () =>
+  it.effect("have events in the order of time across all sessions, with undated events last", () =>
     Effect.gen(function* () {
       const place = directory()
       const line = (sessionId: string, parent: string | undefined, slices: ReadonlyArray<object>): string =>
@@ -351,8 +349,8 @@ describe("the sessions of a dump", () => {
   )
 })
 
-describe("the choice of a dump", () => {
-  it.effect("takes the newest of a directory, and all dumps are listed newest first", () =>
+describe("the choice of a dump for the debug view", () => {
+  it.effect("takes the newest dump of a directory, and lists all dumps, newest first", () =>
     Effect.gen(function* () {
       const place = directory()
       const old = yield* dump(place, { name: "old", files: { "a.txt": "x" } })
@@ -400,7 +398,7 @@ describe("the choice of a dump", () => {
     })
   )
 
-  it.effect("writes nothing", () =>
+  it.effect("writes no file", () =>
     Effect.gen(function* () {
       const place = directory()
       const path = yield* dump(place, { name: "a", files: { "a.txt": "x" } })

@@ -30,7 +30,7 @@ const heard = (next: () => Promise<any>, type: string, is: (event: any) => boole
   })
 
 describe("the live events", () => {
-  it.live("begin with a heartbeat, then report changes of files, the journal and snapshots to every listener", () =>
+  it.live("begin with a heartbeat, and then report changes of files, journal and snapshots to every listener", () =>
     Effect.gen(function* () {
       const root = directory()
       const file = join(directory(), "work.journal")
@@ -78,7 +78,7 @@ describe("the live events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("stop the watch when the last listener has gone", () =>
+  it.live("stop watching the files when the last listener disconnects", () =>
     Effect.gen(function* () {
       const inner = yield* filesystem({ a: "a" })
       const begun = yield* Deferred.make<void>()
@@ -97,7 +97,7 @@ describe("the live events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("leave a problem in the metadata for as long as the files cannot be watched", () =>
+  it.live("report a problem in the metadata for as long as the files cannot be watched", () =>
     Effect.gen(function* () {
       const inner = yield* filesystem({ a: "a" })
       const problems = (fs: typeof inner) =>
@@ -129,7 +129,7 @@ describe("the live events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("report the journal again after it could not be read for a while", () =>
+  it.live("report the journal again after it was unreadable for a while", () =>
     Effect.gen(function* () {
       const fs = yield* filesystem({ a: "a" })
       const inner = yield* Journal.makeMemory<Journal.Entry>()
@@ -152,7 +152,7 @@ describe("the live events", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("end with the server", () =>
+  it.live("end when the server closes", () =>
     Effect.gen(function* () {
       const fs = yield* filesystem({ a: "a" })
       const next = yield* Effect.scoped(
@@ -176,7 +176,7 @@ describe("the live events", () => {
   )
 })
 
-it.live("a change that is unfinished because its process was killed is finished before the view shows files", () =>
+it.live("the debug view completes the transaction of a killed process before it shows files", () =>
   Effect.gen(function* () {
     const [before, after] = [tree({ a: file("old"), b: file("old") }), tree({ a: file("new"), b: file("new") })]
     const root = join(directory(), "root")

@@ -31,7 +31,7 @@ const linesOf = (text: string): number => (text === "" ? 0 : text.split("\n").le
 
 describe("a text in parts", () => {
   it.effect.prop(
-    "equals its joined parts, and each part has the number of its first line",
+    "equals its joined parts, each of which has the number of its first line",
     [
       Schema.Array(Schema.Literals(["a", "\n", "é", "語", "😀", "line\n", "a long line of text"])),
       Schema.Int.check(Schema.isBetween({ minimum: 4, maximum: 40 }))
@@ -61,7 +61,7 @@ describe("a text in parts", () => {
     })
   )
 
-  it.effect("is shown completely above 8 MiB", () =>
+  it.effect("is shown completely even above 8 MiB", () =>
     Effect.gen(function* () {
       const count = 300_000
       const lines = Array.from({ length: count }, (_, i) => `${i + 1} ${"x".repeat(60)}`)
@@ -84,7 +84,7 @@ describe("a text in parts", () => {
     })
   )
 
-  it.effect("of a snapshot is indexed once, however many other snapshots are shown in between", () =>
+  it.effect("of a snapshot is indexed once, even if many other snapshots are shown in between", () =>
     Effect.gen(function* () {
       const fs = yield* holding("line\n".repeat(2_000_000))
       const snapshots = yield* Effect.provide(
@@ -124,7 +124,7 @@ describe("a text in parts", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is indexed again when the file has changed", () =>
+  it.effect("is indexed again after the file has changed", () =>
     Effect.gen(function* () {
       const fs = yield* holding("a\n".repeat(5_000_000))
       assert.strictEqual((yield* Content.describePath(fs, path)).part!.total_lines, 5_000_000)

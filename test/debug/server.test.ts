@@ -92,7 +92,7 @@ const isFailure = ({ body, status, text }: Answer, expected: number, error: stri
 }
 
 describe("a served dump", () => {
-  it.live("is described with its counts", () =>
+  it.live("is described with the numbers of its sessions, slices and events", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const meta = fits(Model.Meta)(yield* get("/api/meta"))
@@ -115,7 +115,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has sessions, slices by pages, and events by session, tool and path", () =>
+  it.live("has sessions, slices in pages, and events by session, tool and path", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const sessions = fits(Schema.Array(Model.SessionInfo))(yield* get("/api/sessions"))
@@ -146,7 +146,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has a flat and a nested tree, with hostile names as JSON text", () =>
+  it.live("has its tree as a list and as a nested tree, with hostile names as JSON text", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const answer = yield* get("/api/filesystem/tree")
@@ -171,7 +171,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("without an archive answers 404 for files, and an empty tree", () =>
+  it.live("without an archive answers 404 for files, and has an empty tree", () =>
     Effect.gen(function* () {
       const { bare } = yield* runs
       const { get } = yield* served({ source: { dump: bare } })
@@ -207,7 +207,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is compared with another by added, modified, deleted and renamed files", () =>
+  it.live("is compared with another dump by added, modified, deleted and renamed files", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const snapshots = fits(Schema.Array(Model.SnapshotInfo))(yield* get("/api/snapshots"))
@@ -233,7 +233,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has the history of a file: the calls that name it in any parameter, without reading calls", () =>
+  it.live("has the history of a file: all changing calls that name the file in any parameter", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const history = (path: string) =>
@@ -251,7 +251,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("can be switched to another of its directory, and is read again on request", () =>
+  it.live("can be switched to another dump of its directory, and is read again on request", () =>
     Effect.gen(function* () {
       const { get, place, post } = yield* overRuns
       const list = fits(Schema.Array(Model.DumpFile))(yield* get("/api/files"))
@@ -314,7 +314,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("that is damaged is shown as far as possible, with its problems", () =>
+  it.live("that is damaged is shown as far as possible, with a list of its problems", () =>
     Effect.gen(function* () {
       const { main } = yield* runs
       Fs.appendFileSync(main, "{\n")
@@ -339,7 +339,7 @@ describe("a served dump", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("of 50,000 files answers its whole tree", () =>
+  it.live("of 50,000 files returns its whole tree", () =>
     Effect.gen(function* () {
       const many = Object.fromEntries(
         Array.from({ length: 200 }, (_, d) => [
@@ -383,7 +383,7 @@ const journalled = Effect.gen(function* () {
 })
 
 describe("a served journal", () => {
-  it.live("is answered by pages from either end, and entries with their contents", () =>
+  it.live("is returned in pages from either end, and its entries with their contents", () =>
     Effect.gen(function* () {
       const { main } = yield* runs
       const { get } = yield* served({ source: { dump: main }, journal: yield* journalled })
@@ -420,7 +420,7 @@ describe("a served journal", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has the history of a file, and names a tool only when the ids match", () =>
+  it.live("has the history of a file, and names a tool only if the call ids match", () =>
     Effect.gen(function* () {
       const { main } = yield* runs
       const { get } = yield* served({ source: { dump: main }, journal: yield* journalled })
@@ -447,7 +447,7 @@ describe("a served journal", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("answers 404 when there is none", () =>
+  it.live("is answered with 404 if there is no journal", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       isFailure(yield* get("/api/journal"), 404, "NotFound")
@@ -514,7 +514,7 @@ describe("a served workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("compares any two snapshots or the current files, in both directions", () =>
+  it.live("compares any two snapshots, or a snapshot with the current files, in both directions", () =>
     Effect.gen(function* () {
       const { first, fs, second, snapshots } = yield* workspace
       const { get } = yield* served({ source: { filesystem: fs, snapshots } })
@@ -533,7 +533,7 @@ describe("a served workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("shows the same tree with and without native listing, including unaddressable names and FIFOs", () =>
+  it.live("shows the same tree with and without native listing, even with unaddressable names and FIFOs", () =>
     Effect.gen(function* () {
       const root = directory()
       Fs.mkdirSync(join(root, "a/b/c"), { recursive: true })
@@ -567,7 +567,7 @@ describe("a served workspace", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has no dumps to switch to", () =>
+  it.live("cannot be switched to a dump", () =>
     Effect.gen(function* () {
       const { get, post } = yield* served({ source: { filesystem: yield* filesystem({ a: "a" }), title: "mine" } })
       isFailure(yield* post("/api/switch", { path: "a.jsonl" }), 404, "NotFound")
@@ -577,8 +577,8 @@ describe("a served workspace", () => {
   )
 })
 
-describe("the server accepts", () => {
-  it.live("requests to its own address, and from its own pages only", () =>
+describe("the server of the debug view accepts", () => {
+  it.live("only requests to its own address and from its own pages", () =>
     Effect.gen(function* () {
       const { get, port } = yield* overRuns
       for (const path of ["/api/meta", "/", "/app.js", "/openapi.json", "/nope"]) {
@@ -641,7 +641,7 @@ const policy = (nonce: string): string =>
   `base-uri 'none'; form-action 'none'; frame-ancestors 'none'`
 
 describe("a response", () => {
-  it.live("is the page with a new nonce, its script and its styles, and no other file", () =>
+  it.live("is the page with a new nonce, the script or the styles of the page, and no other file", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const [one, two] = [yield* get("/"), yield* get("/index.html")]
@@ -695,7 +695,7 @@ describe("a response", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("is described by OpenAPI for every route", () =>
+  it.live("is described in the OpenAPI document for every route", () =>
     Effect.gen(function* () {
       const { get } = yield* overRuns
       const { body } = yield* get("/openapi.json")
@@ -734,7 +734,7 @@ describe("a response", () => {
 })
 
 describe("a server", () => {
-  it.live("releases its port and its dump when it closes", () =>
+  it.live("releases its port and its dump when its scope closes", () =>
     Effect.gen(function* () {
       const { main } = yield* runs
       const scope = yield* Scope.make()
@@ -755,7 +755,7 @@ describe("a server", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("fails on a port in use, and for a missing dump", () =>
+  it.live("fails if its port is in use, and if its dump is missing", () =>
     Effect.gen(function* () {
       const { main, port } = yield* overRuns
       const taken = yield* Effect.flip(Server.serve({ source: { dump: main }, port }))
@@ -766,9 +766,9 @@ describe("a server", () => {
   )
 })
 
-describe("the list of reading tools", () => {
+describe("the list of tools that only read", () => {
   const all = [...Tools.seven, ...Tools.four, ...Tools.extras, ...Tools.snapshotTools, ...Tools.sandboxTools]
-  it("holds exactly the tools that read, and the snapshot tool", () => {
+  it("contains exactly the tools that read, and the snapshot tool", () => {
     for (const { does, name } of all) assert.strictEqual(readOnlyTools.has(name), does === "reads" || name === "snapshot", name)
     for (const name of readOnlyTools)
       assert.isTrue(
@@ -778,8 +778,8 @@ describe("the list of reading tools", () => {
   })
 })
 
-describe("a directory of dumps", () => {
-  it.live("is shown without links that are circular or dangling", () =>
+describe("a directory with dumps", () => {
+  it.live("is listed without circular and dangling links", () =>
     Effect.gen(function* () {
       const place = directory()
       yield* dump(place, { name: "good" })
@@ -798,7 +798,7 @@ describe("a directory of dumps", () => {
 })
 
 describe("an unreadable archive", () => {
-  it.live("is reported as unreadable, not as empty or unchanged", () =>
+  it.live("is reported as unreadable, not as empty and not as unchanged", () =>
     Effect.gen(function* () {
       const place = directory()
       yield* dump(place, { name: "other", files: { a: "a" } })
@@ -814,7 +814,7 @@ describe("an unreadable archive", () => {
 })
 
 describe("the type of a text", () => {
-  it.live("is named after its extension, and extensions named like members of Object.prototype are unknown", () =>
+  it.live("is named after its extension, and is unknown if the extension is a member of Object.prototype", () =>
     Effect.gen(function* () {
       const names = {
         "a.TSX": "TypeScript with JSX",
@@ -836,7 +836,7 @@ describe("the type of a text", () => {
 })
 
 describe("a request", () => {
-  it.live("from another site is refused, except for a link to the page", () =>
+  it.live("from another site is refused, unless it opens the page", () =>
     Effect.gen(function* () {
       const { get } = yield* served({ source: { filesystem: yield* filesystem({ a: "a" }) } })
       const status = (path: string, site: string, mode: string, method = "GET") =>
@@ -865,8 +865,8 @@ describe("a request", () => {
   )
 })
 
-describe("many listeners", () => {
-  it.live("share one watch", () =>
+describe("several listeners", () => {
+  it.live("share one watcher of the files", () =>
     Effect.gen(function* () {
       const { port: plain } = yield* filesystem({ a: "a" })
       const begun = yield* Deferred.make<void>()

@@ -202,7 +202,7 @@ describe.each(ripgreps)("glob and $name", (rg) => {
   )
 })
 
-describe.runIf(hasGit)("glob and git with the magic word glob", () => {
+describe.runIf(hasGit)('glob and git with the pathspec magic "glob"', () => {
   for (const seed of isSoak ? [31, 32] : [31]) {
     it.live(`find the same files for patterns that both read alike, tree ${seed}`, () =>
       beside(seed, "git", 100, (root, pattern) => {

@@ -66,15 +66,20 @@ interface Case {
   readonly options?: GrepOptions
 }
 
-/** Patterns that work on their text for seconds at least, most of them practically for ever. */
+/** Patterns whose match takes seconds at least, and in most cases practically for ever. */
 const stuck: ReadonlyArray<Case> = [
   { name: "nested quantifiers", pattern: "^(a+)+$", text: letters, other: "aaa" },
   { name: "nested stars at any place", pattern: "(a*)*b\\d", text: `${"a".repeat(64)}! b`, other: "aab1" },
-  { name: "alternatives that are the same", pattern: "(a|a)*b", text: `${"a".repeat(64)}!b` },
+  { name: "equal alternatives", pattern: "(a|a)*b", text: `${"a".repeat(64)}!b` },
   { name: "nested wildcards", pattern: "(.*)*x$", text: `x${"a".repeat(64)}`, other: "aax" },
-  { name: "white space at the end of a line of a million", pattern: "\\s+$", text: `${" ".repeat(1_000_000)}x`, other: "x " },
+  {
+    name: "white space before the last of a million characters",
+    pattern: "\\s+$",
+    text: `${" ".repeat(1_000_000)}x`,
+    other: "x "
+  },
   { name: "a backreference", pattern: "^(a+)+\\1b$", text: `${"a".repeat(64)}!b` },
-  { name: "a backreference by name", pattern: "^(?P<x>a+)+(?P=x)b$", text: `${"a".repeat(64)}!b` },
+  { name: "a named backreference", pattern: "^(?P<x>a+)+(?P=x)b$", text: `${"a".repeat(64)}!b` },
   {
     name: "four groups with backreferences",
     pattern: "^(a*)(a*)(a*)(a*)\\1\\2\\3\\4$",
@@ -90,10 +95,10 @@ const stuck: ReadonlyArray<Case> = [
   { name: "a counted group in a counted group", pattern: "^(a{1,40}){1,40}$", text: letters, other: "aaa" },
   { name: "in a lookahead", pattern: "^(?=(a+)+$)", text: letters, other: "aaa" },
   { name: "letters of any script", pattern: "^(\\p{L}+)+$", text: letters, other: "aaa" },
-  { name: "in either case", pattern: "^(A+)+$", text: letters, other: "aaa", options: { ignoreCase: true } },
+  { name: "with ignoreCase", pattern: "^(A+)+$", text: letters, other: "aaa", options: { ignoreCase: true } },
   { name: "as whole words", pattern: "(a+)+b", text: `${"a".repeat(64)} b_`, options: { wholeWord: true } },
-  { name: "over lines", pattern: "(a+)+\\nb", text: `${"a".repeat(64)}\nab`, other: "a\nb", options: { multiline: true } },
-  { name: "with lines around", pattern: "^(a+)+$", text: letters, other: "aaa", options: { context: 1 } },
+  { name: "across lines", pattern: "(a+)+\\nb", text: `${"a".repeat(64)}\nab`, other: "a\nb", options: { multiline: true } },
+  { name: "with context lines", pattern: "^(a+)+$", text: letters, other: "aaa", options: { context: 1 } },
   {
     name: "an address",
     pattern: "^([a-zA-Z0-9])(([\\-.]|[_]+)?([a-zA-Z0-9]+))*(@){1}[a-z0-9]+$",
@@ -128,7 +133,7 @@ describe("a search that hangs on the 300th of 500 files", () => {
     }).pipe(Effect.provideService(Limits, budget), Effect.scoped)
   )
 
-  it.live("succeeds when its limit is reached before that file", () =>
+  it.live("succeeds when its limit is reached before the 300th file", () =>
     Effect.gen(function* () {
       const { fs } = yield* ground(letters, "aaa")
       const { matches, truncated } = yield* fs.grep("^(a+)+$", { maxMatches: 20 })
@@ -156,14 +161,14 @@ const spaces = " ".repeat(100_000)
 
 /** Patterns that look dangerous but succeed, or exceed the budget only on slow machines. */
 const harmless: ReadonlyArray<Case> = [
-  { name: "white space at the end of a line of 100,000", pattern: "\\s+$", text: `${spaces}x`, other: "x " },
+  { name: "white space before the last of 100,000 characters", pattern: "\\s+$", text: `${spaces}x`, other: "x " },
   { name: "a first character that does not occur", pattern: "(x+x+)+y", text: "a".repeat(64), other: "xxy" },
   { name: "a required text that does not occur", pattern: "(.*)*x", text: "a".repeat(64), other: "x" },
   { name: "1,000 letters", pattern: "a".repeat(1000), text: `${"a".repeat(999)}b`.repeat(1000), other: "a".repeat(1000) },
-  { name: "1,000 choices", pattern: "a|".repeat(499) + "b", text: "c".repeat(100_000), other: "b" },
-  { name: "twenty stars side by side", pattern: "a*".repeat(20) + "$", text: "a".repeat(1000), other: "aa" },
+  { name: "500 alternatives", pattern: "a|".repeat(499) + "b", text: "c".repeat(100_000), other: "b" },
+  { name: "twenty adjacent stars", pattern: "a*".repeat(20) + "$", text: "a".repeat(1000), other: "aa" },
   { name: "an empty match at every position", pattern: "(?:)*", text: "a\n".repeat(50_000), other: "aa" },
-  { name: "an empty choice, repeated", pattern: "(|a)*(|b)*$", text: letters, other: "aa" },
+  { name: "a repeated empty alternative", pattern: "(|a)*(|b)*$", text: letters, other: "aa" },
   { name: "a group within a group, 300 deep", pattern: `${"(".repeat(300)}a${")".repeat(300)}`, text: letters, other: "aa" },
   { name: "a range of 65,535", pattern: "a{0,65535}b", text: "a".repeat(1000), other: "ab" }
 ]
@@ -201,7 +206,7 @@ describe("a search that only looks dangerous succeeds, or fails with a Timeout t
 describe("searches that hung", () => {
   it.live("leave no descriptor open", () =>
     Effect.gen(function* () {
-      // The first worker opens some descriptors for good.
+      // The first worker opens some descriptors that stay open.
       const once = Effect.scoped(
         Effect.gen(function* () {
           const { fs } = yield* ground(letters, "aaa")
@@ -304,7 +309,7 @@ const globs: ReadonlyArray<string> = [
 ]
 
 describe("globs that take picomatch minutes", () => {
-  it.live("succeed or are InvalidArgument in a tree of depth 30 with names of 60 letters, and the event loop runs", () =>
+  it.live("succeed or give InvalidArgument in a tree of depth 30 with names of 60 letters, and the event loop runs", () =>
     Effect.gen(function* () {
       const { error, isStuck, out, status } = yield* guarded(
         `

@@ -106,21 +106,24 @@ describe.each(ripgreps)("a glob with .gitignore and .ignore files at many levels
  */
 const departures: ReadonlyArray<readonly [why: string, rules: ReadonlyArray<string>]> = [
   [
-    "braces are text (#1221: ripgrep takes them for alternatives, and lone ones for errors)",
+    "braces are text (#1221: in ripgrep they are alternatives, and a single brace is an error)",
     ["{a,b}", "{a,b}*", "{a", "a}", "{}"]
   ],
-  ["a set never stands for a slash (#2745: in ripgrep it may)", ["d[!x]a", "d[^x]a", "*[!x]a", "d[!x]*", "d[+-9]a", "d[/]a"]],
-  ["classes have names in sets (#2962: not in ripgrep)", ["[[:alpha:]]", "[[:digit:]]", "[[:alpha:][:digit:]]", "[[:foo:]]"]],
-  ["a backslash escapes in a set too (ripgrep: is in it)", ["[\\]]", "[a\\]", "[a-\\z]", "[\\a]"]],
-  ["a range may run backwards, or follow another (ripgrep: an error, or two ranges)", ["[z-a]", "[a-c-e]", "[--a]"]],
-  ["a set that does not end matches nothing (ripgrep 15: is text)", ["[a", "[", "[]", "[!]"]],
+  ["a set never matches a slash (#2745: in ripgrep it can)", ["d[!x]a", "d[^x]a", "*[!x]a", "d[!x]*", "d[+-9]a", "d[/]a"]],
   [
-    "only spaces are taken from the end, and none that is escaped (#3477)",
-    ["a\t", "a \t", "a\\ ", "a\\  ", "a\\  \r", "a\u00a0"]
+    "a set can contain classes such as [:alpha:] (#2962: not in ripgrep)",
+    ["[[:alpha:]]", "[[:digit:]]", "[[:alpha:][:digit:]]", "[[:foo:]]"]
   ],
+  [
+    "a backslash escapes the next character of a set (in ripgrep the backslash is in the set)",
+    ["[\\]]", "[a\\]", "[a-\\z]", "[\\a]"]
+  ],
+  ["a range may be reversed or follow another range (in ripgrep: an error, or two ranges)", ["[z-a]", "[a-c-e]", "[--a]"]],
+  ["an unclosed set matches nothing (in ripgrep 15 it is text)", ["[a", "[", "[]", "[!]"]],
+  ["only unescaped spaces are removed at the end of a rule (#3477)", ["a\t", "a \t", "a\\ ", "a\\  ", "a\\  \r", "a\u00a0"]],
   ["a backslash at the end matches nothing (#2236: in ripgrep it is an error)", ["a\\", "\\"]],
-  ["three stars are two where they are a segment (ripgrep: one)", ["d/***/a", "***/a", "d/***"]],
-  ["a byte order mark is no part of the first rule (ripgrep 13: it is)", ["\ufeffa"]],
+  ["a segment of three stars is a globstar (in ripgrep it is a single star)", ["d/***/a", "***/a", "d/***"]],
+  ["a byte order mark is not part of the first rule (in ripgrep 13 it is)", ["\ufeffa"]],
   // Ripgrep compares the text before the first special character separately, so its globstar counts as a segment.
   ["a globstar right after text crosses slashes", ["foo**/bar", "foo**/f", "d**/a", "d**"]]
 ]
@@ -183,7 +186,7 @@ describe.runIf(hasGit)("where git and ripgrep differ, ignore rules follow git:",
     )
   }
 
-  it.live("rules outside of the tree, of the repository or the user, have no effect", () =>
+  it.live("rules in .git/info/exclude or of the user, which lie outside of the tree, have no effect", () =>
     Effect.gen(function* () {
       const root = yield* fastDirectory
       writeFileSync(join(root, "a"), "")

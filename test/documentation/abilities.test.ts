@@ -9,11 +9,11 @@ import { guide, table, textOf } from "./markdown.ts"
 const asked = existsSync("/proc/self/fd") && needs("the tables of abilities", () => has("git"), "apt-get install git")
 
 describe("the table of abilities", () => {
-  it.live.skipIf(!asked)("matches the filesystems", () =>
+  it.live.skipIf(!asked)("equals the abilities that the filesystems have", () =>
     Effect.map(tables, (found) => assert.strictEqual(fill(textOf(guide("abilities")), found), textOf(guide("abilities"))))
   )
 
-  it("has each backend, and the known abilities of some", () => {
+  it("contains each backend, and the correct abilities of the backends in this test", () => {
     const rows = new Map(table(textOf(guide("abilities")), "filesystem").map(([name, ...cells]) => [name, cells]))
     assert.isAbove(rows.size, 12)
     const [, links, , , , confinement] = rows.get("`WindowsHost`")!
@@ -21,7 +21,7 @@ describe("the table of abilities", () => {
     assert.deepStrictEqual(rows.get("`PosixHost`, Linux")!.slice(5, 6), ["race-free"])
   })
 
-  it("is replaced in a guide, and a guide without markers for the table is refused", () => {
+  it("replaces the old table in a guide, and a guide without markers is refused", () => {
     const guide = "<!-- a: by test/documentation/make.ts -->\n\n| old |\n\n<!-- end -->"
     assert.include(fill(guide, { a: "| new |\n" }), "| new |")
     assert.throws(() => fill("no place", { a: "| new |\n" }))

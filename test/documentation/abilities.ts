@@ -101,7 +101,7 @@ const branch = Effect.flatMap(memory, (fs) =>
 
 interface Row {
   readonly name: string
-  /** The platforms on which it runs. */
+  /** The platforms on which the filesystem runs. */
   readonly platforms: string
   /** The event that ends the life of the files. */
   readonly life: string

@@ -81,14 +81,14 @@ const moduleComment = (file: string): Comment => {
 
 const hasSentence = ({ summary }: Comment): boolean => /[A-Za-z`].*[.:;)…`]/s.test(summary) && summary.length > 12
 
-describe("the API", () => {
+describe("the public API", () => {
   it("has modules and names", () => {
     assert.isAbove(publicModules.length, 45)
     assert.includeMembers([...exportsOf("src/filesystem/Filesystem.ts").keys()], ["make", "Edit", "Filesystem", "decorate"])
     assert.includeMembers([...exportsOf("src/testing/index.ts").keys()], ["suite", "Law", "agreement"])
   })
 
-  it("is checked by a rule that modules without comments fail", () => {
+  it("is checked by a rule that finds modules without comments", () => {
     const bare = exportsOf("src/engine/walk.ts")
     assert.isTrue(bare.size === 0 || ![...bare.values()].flat().every(hasSentence))
   })
@@ -96,7 +96,7 @@ describe("the API", () => {
   for (const file of publicModules) {
     const modules = [file, ...(file.endsWith("/index.ts") ? namespaces(file) : [])]
     for (const module of modules) {
-      it(`${module} documents itself and each of its names`, () => {
+      it(`of ${module} has a doc comment for the module and for each name`, () => {
         const own = moduleComment(module)
         assert.isTrue(
           hasSentence(own) && own.tags.includes("since"),
@@ -114,7 +114,7 @@ describe("the API", () => {
       })
     }
     if (!file.endsWith("/index.ts")) {
-      it(`${file} has a category for its main exports`, () => {
+      it(`of ${file} has a category for at least one export`, () => {
         const tagged = [...exportsOf(file).values()].filter((all) => all.some(({ tags }) => tags.includes("category")))
         assert.isAbove(tagged.length, 0, "no export has @category")
       })

@@ -66,7 +66,7 @@ const optional: { readonly [Key in keyof Backend.Backend as undefined extends Ba
 const ofLinks: ReadonlyArray<`links.${keyof Backend.Links}`> = ["links.relative"]
 
 describe("the guide to writing a backend", () => {
-  it("shows the example backend and its test suite as they are in this repository", () => {
+  it("shows the example backend and its test suite exactly as they are in this repository", () => {
     const programs = fencesOf(guide("backend")).filter(({ language }) => language === "ts")
     assert.deepStrictEqual(
       programs.map(({ body }) => body),
@@ -74,7 +74,7 @@ describe("the guide to writing a backend", () => {
     )
   })
 
-  it("names the seven operations and the optional members", () => {
+  it("names the seven operations and the optional members of a port", () => {
     const names = (first: string) =>
       table(text, first)
         .map(([name]) => name!.slice(1, -1))
@@ -93,7 +93,7 @@ describe("the guide to writing a backend", () => {
     assert.deepStrictEqual(names("member"), members.sort())
   })
 
-  it.effect("is right about Unsupported without links, attributes and watching", () =>
+  it.effect("is right about the calls that fail with Unsupported without links, attributes and watching", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       yield* fs.write("a.txt", "a")
@@ -108,7 +108,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(inMemoryDatabase)
   )
 
-  it.effect("is right that only an archive with links needs a filesystem with links", () =>
+  it.effect("is right that only an archive with links requires a filesystem with links", () =>
     Effect.gen(function* () {
       const packed = (tree: InMemory.Tree) =>
         Effect.map(InMemory.make({ tree }), (backend) => Archive.exportZipOf(Filesystem.make(backend)))
@@ -141,7 +141,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has an example that fails as busy without a change while another process changes the database", () =>
+  it.live("has an example that fails as busy, without a change, while another process changes the database", () =>
     Effect.gen(function* () {
       const path = yield* file
       const other = new DatabaseSync(path)
@@ -160,7 +160,7 @@ describe("the guide to writing a backend", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("has an example that reports its own bugs as defects", () =>
+  it.live("has an example that dies on its own bugs", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem.Filesystem
       const exit = yield* Effect.exit(fs.port.write<never, never>("a" as FsPath.FsPath, {} as Uint8Array, "create"))

@@ -132,7 +132,7 @@ const sectionOf = ({ names }: Declared) => sections.find(({ title }) => names.ha
 describe("the guide to configuration", () => {
   const all = [...interfaces.values()].filter(isOptions)
 
-  it("covers the options of the sources", () => {
+  it("is compared with the options in the sources", () => {
     assert.isAbove(all.length, 60)
     const names = new Set(all.flatMap((one) => [...one.names]))
     for (const name of ["Filesystem.WriteOptions", "PosixHost.PosixHostOptions", "Suite.SuiteOptions"]) {
@@ -162,7 +162,7 @@ describe("the guide to configuration", () => {
     })
   }
 
-  it("has no unknown option", () => {
+  it("has no option that does not exist", () => {
     const byName = new Map([...interfaces.values()].flatMap((one) => [...one.names].map((name) => [name, one] as const)))
     for (const { text, title } of sections.filter(({ title }) => /^\w+\.\w+$/.test(title))) {
       const declared = byName.get(title)
@@ -171,7 +171,7 @@ describe("the guide to configuration", () => {
     }
   })
 
-  it("has each limit with its presets", () => {
+  it("has each limit with its value in each preset", () => {
     const rows = rowsOf(sections.find(({ title }) => title === "Limits.LimitsShape")!.text)
     const shown = (value: number | undefined) => value?.toLocaleString("en") ?? "none"
     assert.sameDeepMembers(
@@ -206,7 +206,7 @@ describe("the guide to configuration", () => {
     assert.strictEqual(rows.size, defaults.length)
   })
 
-  it("has each environment variable that the command reads", () => {
+  it("has each environment variable that the command line reads", () => {
     const sources = ["cli/bin.ts", "cli/start.ts", "runtime/privateDirectory.ts"]
       .map((file) => readFileSync(join(root, "src", file), "utf8"))
       .join("\n")
@@ -239,14 +239,14 @@ describe("the guide to the command line", () => {
   }
   const all = Completions.fromCommand(command).subcommands.flatMap((each) => leaves(each, ""))
 
-  it("has the flags of every command", () => {
+  it("has the flags that all commands share", () => {
     assert.isAbove(shared.size, 5)
     const told = flagsIn(named.get("Flags of every command")!)
     for (const flag of shared) assert.isTrue(told.has(flag), flag)
   })
 
   for (const { flags, name } of all) {
-    it(`has ${name} with exactly its flags`, () => {
+    it(`has exactly the flags of ${name}`, () => {
       const text = named.get(name)
       assert.isDefined(text, name)
       const told = [...flagsIn(text!)].filter((flag) => flag.startsWith("--") && !shared.has(flag))
@@ -254,7 +254,7 @@ describe("the guide to the command line", () => {
     })
   }
 
-  it("has exactly the flags of other tools", () => {
+  it("has exactly the supported flags of other tools", () => {
     const written = (name: string) => (name.length === 1 ? `-${name}` : `--${name}`)
     const told = new Map(rowsOf(named.get("Habits")!).map(([name, ...cells]) => [plain(name!), cells.join(" ")] as const))
     const known = new Map([["all", sharedForeignFlags], ...Object.entries(foreignFlags)] as const)
@@ -268,7 +268,7 @@ describe("the guide to the command line", () => {
     }
   })
 
-  it("has no unknown command", () => {
+  it("has no command that does not exist", () => {
     const known = new Set(all.map(({ name }) => name))
     for (const { depth, title } of sectionsOf(document)) if (depth >= 3) assert.isTrue(known.has(title), title)
   })
@@ -313,7 +313,7 @@ describe("the guide to the debug view", () => {
     assert.strictEqual(told.filter((key) => /^\d$/.test(key)).length, views!.split(",").length)
   })
 
-  it("has each reader of dumps", () => {
+  it("has each function that reads dumps", () => {
     const readers = Object.entries(Dump).filter(([name, value]) => typeof value === "function" && /^[a-z]/.test(name))
     assert.sameMembers(
       firstsOf("As a library"),

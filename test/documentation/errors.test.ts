@@ -58,7 +58,7 @@ const declared: ReadonlyArray<Declared> = readdirSync(join(root, "src"), { recur
   })
 
 describe("the guide to errors", () => {
-  it("covers the errors of the sources", () => {
+  it("is compared with the errors in the sources", () => {
     assert.isAbove(declared.length, 25)
     for (const tag of ["NotFound", "JournalError", "LawBroken"]) assert.include(declared.map((one) => one.tag).join(), tag)
   })
@@ -74,7 +74,7 @@ describe("the guide to errors", () => {
     })
   }
 
-  it("has no unknown error", () => {
+  it("has no error that does not exist", () => {
     const tags = new Set(declared.map(({ tag }) => tag))
     assert.sameMembers(
       [...named("FsError")],
@@ -223,7 +223,7 @@ describe("the examples of the guide to errors", () => {
       })
     )
   }
-  it("omit only errors that need a route or a server, or belong to the command line or the testing kit", () => {
+  it("omit only errors that require a route or a server, or belong to the command line or the testing kit", () => {
     const without = declared.map(({ tag }) => tag).filter((tag) => !(tag in failing))
     assert.sameMembers(without, [
       "RouteError",

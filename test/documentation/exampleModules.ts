@@ -107,7 +107,9 @@ export const moduleOf = (example: Example): string => {
   return [
     ...(foreign === "" ? [] : [foreign.trimEnd()]),
     ...imports,
-    ...adapters.filter(uses).map((name) => `import * as ${name} from "fs-algebra/adapters/${name}"`),
+    ...adapters
+      .filter((name) => uses(name) && !foreign.includes(` ${name} `))
+      .map((name) => `import * as ${name} from "fs-algebra/adapters/${name}"`),
     ...(checked === body.slice(foreign.length)
       ? []
       : [

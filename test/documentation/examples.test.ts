@@ -72,11 +72,11 @@ const exportedFiles = (file: string): ReadonlyArray<string> =>
   )
 
 describe("the examples of the doc comments", () => {
-  it("compile as readers would compile them", () => {
+  it("compile in a project of a reader", () => {
     assert.strictEqual(directory.compile(), "")
   })
 
-  it("include one of each operation of Algebra", () => {
+  it("include an example of each operation of Algebra", () => {
     assert.isAbove(operations.length, 25)
     const found = new Set(programs.filter(({ file }) => file === algebra).map(({ of }) => of))
     const properties = new Set(["root", "readOnly", "name", "port"])
@@ -86,13 +86,13 @@ describe("the examples of the doc comments", () => {
     )
   })
 
-  it("include one of each public module", () => {
+  it("include an example of each public module", () => {
     const found = new Set(programs.map(({ file }) => file))
     const bare = publicModules.filter((file) => ![file, ...exportedFiles(file)].some((one) => found.has(one)))
     assert.deepStrictEqual(bare, [])
   })
 
-  it("are run, unless their module needs more than memory", () => {
+  it("are all run, unless their module requires more than memory", () => {
     const files = new Set(programs.map(({ file }) => file))
     assert.deepStrictEqual(
       [...compiledOnly].filter((file) => !files.has(file)),
@@ -101,13 +101,13 @@ describe("the examples of the doc comments", () => {
   })
 
   for (const program of programs.filter(({ file }) => !compiledOnly.has(file))) {
-    it(`${program.name} gives the stated values`, async () => {
+    it(`return the stated values in ${program.name}`, async () => {
       assert.isTrue(statesValue(program), "the example states a value")
       await run(program)
     })
   }
 
-  it("are found by file and line, and fail with a wrong value", async () => {
+  it("are found with file and line, and fail if a stated value is wrong", async () => {
     const text =
       'const one = 1\n\n/**\n * Counts.\n *\n * @example\n * ```ts\n * fs.name // => "none"\n * ```\n */\nexport const two = 2\n'
     const [example] = examplesOf("src/a.ts", text)

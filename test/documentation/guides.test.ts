@@ -541,7 +541,7 @@ const past = async (program: string, layer: string): Promise<void> => {
 }
 
 describe("the programs of the README and the guides", () => {
-  it("compile as readers would compile them", () => {
+  it("compile in a project of a reader", () => {
     assert.strictEqual(directory.compile(), "")
   })
 
@@ -555,7 +555,7 @@ describe("the programs of the README and the guides", () => {
     assert.strictEqual(child.status, 0, child.stdout + child.stderr)
   })
 
-  it("are all run, or have a reason not to be", () => {
+  it("are all run, or are listed with the reason why not", () => {
     assert.isAbove(programs.length, 25)
     const known = new Set([...Object.keys(runs), ...Object.keys(notRun)])
     for (const { exports, isSuite, name } of programs) {
@@ -568,10 +568,10 @@ describe("the programs of the README and the guides", () => {
     )
   })
 
-  for (const [name, run] of Object.entries(runs)) it(`include ${name}, which gives the documented result`, run)
+  for (const [name, run] of Object.entries(runs)) it(`return the documented result in ${name}`, run)
 
   describePodman("with podman", () => {
-    it("inContainer runs its command where its files are", async () => {
+    it("inContainer runs its command on the files of the container", async () => {
       type InContainer = { readonly inContainer: (image: { readonly rootfs: string }) => Effect.Effect<string, unknown> }
       const { inContainer } = await load<InContainer>("inContainer")
       assert.strictEqual(await Effect.runPromise(inContainer({ rootfs: busyboxRoot() })), "made by 65534\n")

@@ -7,8 +7,8 @@ import { rowsOf, textOf } from "./markdown.ts"
 const rows = rowsOf(textOf("src/guides/laws.md"))
 const all = [...laws, ...policyLaws.map(({ law }) => law)]
 
-describe("laws.md", () => {
-  it("lists the ids of all laws, each once", () => {
+describe("the guide laws.md", () => {
+  it("lists the id of each law once", () => {
     const used = new Set(all.flatMap(({ ref }) => ref.split(", ")))
     assert.deepStrictEqual(rows.map(([id]) => id!).sort(), [...used].sort())
   })

@@ -27,10 +27,10 @@ const linksOf = (document: string): ReadonlyArray<Link> => [
   }))
 ]
 
-describe.each(documents)("%s", (document) => {
+describe.each(documents)("the document %s", (document) => {
   const links = linksOf(document)
 
-  it("has links with existing targets", () => {
+  it("has links to existing targets only", () => {
     for (const { isImage, text, to } of links) {
       if (/^[a-z]+:/i.test(to)) {
         assert.match(to, /^https:\/\//)
@@ -46,21 +46,21 @@ describe.each(documents)("%s", (document) => {
     }
   })
 
-  it("has only permitted hosts, in text too", () => {
+  it("names only permitted hosts, even in text", () => {
     for (const [, host] of textOf(document).matchAll(/\bhttps?:\/\/([\w.[\]:-]+)/g)) {
       const isLocal = /^(?:localhost|127\.0\.0\.1|\[::1\])(?::\d+)?$/.test(host!)
       assert.isTrue(isLocal || hosts.includes(host!), host)
     }
   })
 
-  it("has one title, and no heading that skips a level", () => {
+  it("has one title, and no heading skips a level", () => {
     const depths = [...proseOf(document).matchAll(/^(#+) /gm)].map(([, marks]) => marks!.length)
     assert.strictEqual(depths[0], 1)
     assert.strictEqual(depths.filter((depth) => depth === 1).length, 1)
     for (const [i, depth] of depths.entries()) if (i > 0) assert.isAtMost(depth, depths[i - 1]! + 1)
   })
 
-  it("names only exports of the package", () => {
+  it("names only existing exports of the package", () => {
     const modules = new Map(publicModules.map((file) => [file.replace(/^.*\/|\.ts$/g, "").replace(/\.ts$/, ""), file] as const))
     for (const code of codeIn(proseOf(document))) {
       const [, module, name] = /^([A-Z]\w+)\.(\w+)(?:[({<].*)?$/.exec(code) ?? []
@@ -74,7 +74,7 @@ describe.each(documents)("%s", (document) => {
 })
 
 describe("the guides", () => {
-  it("can be reached from the README", () => {
+  it("can all be reached from the README", () => {
     const reached = new Set(["README.md"])
     for (const document of reached) {
       for (const { to } of linksOf(document)) {

@@ -20,7 +20,7 @@ export const textOf = (document: string): string => readFileSync(join(root, docu
 
 export interface Fence {
   readonly document: string
-  /** The line of the first line of its body, counted from 1. */
+  /** The number of the first line of the body, counted from 1. */
   readonly line: number
   readonly language: string
   readonly body: string

@@ -13,7 +13,7 @@ afterAll(clean)
 const kills = isSoak ? 1000 : 50
 const minutes = 60_000
 
-describe("the checker", () => {
+describe("the check of the tree of a killed process", () => {
   const write = (mode: "create" | "overwrite" | "append", path = "f"): Op => ({
     kind: "write",
     how: "bytes",
@@ -34,8 +34,8 @@ describe("the checker", () => {
     ["an empty new file", {}, write("create"), { f: "file " }, false],
     ["a parent without its file", {}, write("create", "d/e/f"), { d: directory }, true],
     ["parents without their file", {}, write("create", "d/e/f"), { d: directory, "d/e": directory }, true],
-    ["a cut record at the end", { f: "file 1" }, write("append"), { f: "file 1 cut" }, true],
-    ["a cut record where none was appended", { f: "file 1" }, write("overwrite"), { f: "file 1 cut" }, false],
+    ["a truncated record at the end of an append", { f: "file 1" }, write("append"), { f: "file 1 cut" }, true],
+    ["a truncated record without an append", { f: "file 1" }, write("overwrite"), { f: "file 1 cut" }, false],
     ["a directory that has moved", { d: directory, "d/f": "file 1" }, move("d", "e"), { e: directory, "e/f": "file 1" }, true],
     [
       "a half moved directory",
@@ -44,7 +44,7 @@ describe("the checker", () => {
       { d: directory, e: directory, "e/f": "file 1" },
       false
     ],
-    ["a file that moved and stayed", { f: "file 1" }, move("f", "g"), { f: "file 1", g: "file 1" }, false],
+    ["a file under both its old and its new name", { f: "file 1" }, move("f", "g"), { f: "file 1", g: "file 1" }, false],
     [
       "a half deleted tree",
       { d: directory, "d/f": "file 1" },
@@ -69,7 +69,7 @@ describe("the checker", () => {
     })
   }
 
-  it("distinguishes a complete file from a file that is cut, filled with zeros, mixed or doubled", () => {
+  it("distinguishes a complete file from a truncated, zero-filled, mixed or doubled file", () => {
     const bytes = record(7, 10_000)
     assert.strictEqual(identify(bytes), "file 7")
     assert.strictEqual(identify(Buffer.concat([bytes, record(8, 0)])), "file 7+8")
@@ -124,17 +124,21 @@ describe("a process that is killed at a random moment", () => {
   )
 
   // About one kill in ten shows the fault, so this check of the kill loop itself takes a minute. It runs in the soak.
-  it.runIf(isSoak)("is found to tear a file if it writes in place, within 150 kills", { timeout: 10 * minutes }, async () => {
-    const report = await killLoop({
-      directory: scratch(),
-      kills: 150,
-      seed: 1,
-      durability: "none",
-      replacing: "naively",
-      stopsAtFirst: true
-    })
-    assert.match(report.complaints[0] ?? "", /f is (?:torn|file ,).* neither old nor new/)
-  })
+  it.runIf(isSoak)(
+    "that writes in place tears a file within 150 kills, which shows that the test can fail",
+    { timeout: 10 * minutes },
+    async () => {
+      const report = await killLoop({
+        directory: scratch(),
+        kills: 150,
+        seed: 1,
+        durability: "none",
+        replacing: "naively",
+        stopsAtFirst: true
+      })
+      assert.match(report.complaints[0] ?? "", /f is (?:torn|file ,).* neither old nor new/)
+    }
+  )
 })
 
 describe("a process that is killed before one of its changing system calls", () => {
@@ -177,7 +181,7 @@ describe("a process that is killed before one of its changing system calls", () 
       op: { kind: "copy", from: "m", to: "f", overwrite: true },
       stride: isSoak ? 1 : 5
     },
-    "deletes a tree deeper than it keeps open": {
+    "deletes a tree with more levels than the descriptors that it keeps open": {
       before: { ...dirs(60), f: "file 1" },
       op: { kind: "delete", path: "deep", recursive: true },
       stride: isSoak ? 1 : 13
@@ -199,7 +203,7 @@ describe("a process that is killed before one of its changing system calls", () 
 
   const at = scratch()
   const cache = join(at, "cache")
-  /** Tests whether the process was killed. It was not if it made fewer calls. */
+  /** Returns true if the process was killed, and false if it made fewer calls. */
   const crash = async (root: string, op: Op, call: number): Promise<boolean> => {
     const child = start("crash.ts", cache)
     await child.dots(0)

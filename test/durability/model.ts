@@ -106,8 +106,8 @@ const isCutAppend = (op: Op, old: string | undefined, found: string | undefined)
   (found === (old ?? fileToken([])) + cut || (old === undefined && op.how === "bytes" && found === fileToken([])))
 
 /**
- * Returns the reason why a kill inside `op`, after everything that led to `before`, cannot have left this tree. Returns
- * `undefined` if it can.
+ * Returns the reason why a kill during `op` on the tree `before` cannot have left this tree, or `undefined` if it can have left
+ * it.
  */
 export const complaint = (before: Tree, op: Op | undefined, found: Tree): string | undefined => {
   const after = op === undefined ? before : apply(before, op)

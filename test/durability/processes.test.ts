@@ -27,7 +27,7 @@ const freshRoot = (): string => {
 
 const crowd = async (parts: ReadonlyArray<Part>): Promise<ReadonlyArray<Child>> => {
   const children = parts.map(() => start("crowd.ts", cache))
-  // Give orders only after all have started, so that they overlap.
+  // Begin the work only after all processes have started, so that they overlap.
   await Promise.all(children.map((child) => child.dots(0)))
   for (const [n, child] of children.entries()) child.say(parts[n])
   return children

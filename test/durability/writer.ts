@@ -52,7 +52,7 @@ const work = (orders: Orders) =>
     }
   }).pipe(Effect.provide(PosixHost.layer({ root: orders.root, durability: orders.durability })))
 
-// End when the parent has gone.
+// End when the parent process has ended.
 const lines = createInterface({ input: process.stdin }).on("close", () => process.exit())
 lines.once("line", (line) => void Effect.runPromise(work(JSON.parse(line) as Orders)))
 // A killed process cannot flush the cache at its end.

@@ -240,8 +240,8 @@ describe("a backslash makes the next character literal", () => {
 
 describe("strict compilation rejects a pattern with a surprising meaning:", () => {
   const rows: ReadonlyArray<readonly [pattern: string, detail: RegExp]> = [
-    ["src\\gen", /"\\g" is the sign/],
-    ["C:\\work", /"\\w" is the sign/],
+    ["src\\gen", /"\\g" means the character/],
+    ["C:\\work", /"\\w" means the character/],
     [".env,*.pem", /"," stands outside braces/],
     ["*.pem|*.key", /"\|" stands outside parentheses/],
     ["a}", /"\}" closes nothing/],
@@ -266,10 +266,10 @@ describe("strict compilation rejects a pattern with a surprising meaning:", () =
     ["!.env", /cannot re-include/],
     ["*.pem\n*.key", /control character/],
     [".env\r", /control character/],
-    ["src/**.env", /"\*\*" beside other signs/],
-    ["a**/b", /"\*\*" beside other signs/],
-    ["***/.env", /"\*\*" beside other signs/],
-    ["{src/**.env,**/a}", /"\*\*" beside other signs/],
+    ["src/**.env", /"\*\*" next to other characters/],
+    ["a**/b", /"\*\*" next to other characters/],
+    ["***/.env", /"\*\*" next to other characters/],
+    ["{src/**.env,**/a}", /"\*\*" next to other characters/],
     ["", /blank/],
     [" ", /blank/],
     ["/", /blank/],

@@ -116,7 +116,7 @@ describe("a byte order mark", () => {
     ["UTF-16 that ends within a character", "FF FE 61 00 62", "utf-16le", 4],
     ["UTF-16 with a lone surrogate", "FE FF 00 61 DC 00", "utf-16be", 4],
     ["UTF-32", "FF FE 00 00 61 00 00 00", "utf-8", 0]
-  ])("%s is NotText", (_, hex, encoding, offset) => {
+  ])("%s gives NotText", (_, hex, encoding, offset) => {
     const content = Uint8Array.from(Buffer.from(hex.replaceAll(" ", ""), "hex"))
     assert.deepStrictEqual(refused(content, [{ oldText: "a", newText: "b" }]), { _tag: "NotText", encoding, offset })
   })
@@ -163,7 +163,7 @@ describe("line endings", () => {
   })
 
   it("a CRLF does not match an LF, and the error says so", () => {
-    assert.match(why("one\ntwo\n", "one\r\ntwo\r\n"), /lines 1-2 .*line endings, LF in the file and CRLF in it/)
+    assert.match(why("one\ntwo\n", "one\r\ntwo\r\n"), /lines 1-2 .*line endings, LF in the file and CRLF in the edit/)
   })
 
   it.prop(
@@ -222,7 +222,7 @@ describe("several edits", () => {
   })
 })
 
-describe("an edit that can never succeed is InvalidArgument:", () => {
+describe("an edit that can never succeed gives InvalidArgument:", () => {
   const good = { oldText: "a", newText: "b" }
   const cases: ReadonlyArray<readonly [string, string, ReadonlyArray<Edit>]> = [
     ["no edits", "edits", []],
@@ -239,13 +239,13 @@ describe("an edit that can never succeed is InvalidArgument:", () => {
     assert.deepStrictEqual(refused("a", edits), checkEdits(edits) as Fault)
   })
 
-  it("a valid edit passes the check without the file", () => {
+  it("but a valid edit passes the check, which does not need the file", () => {
     assert.isUndefined(checkEdits([good, { oldText: "x", newText: "", match: "all" }]))
   })
 })
 
 describe("a limit", () => {
-  it("on the result is checked before the result is built", () => {
+  it("on the size of the result is checked before the result is built", () => {
     const edits: ReadonlyArray<Edit> = [{ oldText: "a", newText: "😀".repeat(1000), match: "all" }]
     const content = utf8("a".repeat(100_000))
     assert.deepStrictEqual(applyEditsAtOnce(content, edits, "a", 99_999_999), {
@@ -257,7 +257,7 @@ describe("a limit", () => {
     assert.strictEqual((applyEditsAtOnce(utf8("ab"), edits, "a", 1000) as Edited).inserted, 1000)
   })
 
-  it("on the length of a string is LimitExceeded and no defect", () => {
+  it("on the length of a string gives LimitExceeded instead of a defect", () => {
     const edits: ReadonlyArray<Edit> = [{ oldText: "a", newText: "x".repeat(1_000_000), match: "all" }]
     assert.deepInclude(applyEditsAtOnce(utf8("a".repeat(1000)), edits, "a"), {
       _tag: "LimitExceeded",
@@ -308,16 +308,16 @@ describe("the error of an edit without a match names the nearest text and the di
     [
       "one different line among equal lines",
       "\tif (a) {\n\t\treturn c\n\t}",
-      /nearest .*lines 4-6, with 2 of its 3 lines: on line 5 .*return b.*return c/
+      /most similar .*lines 4-6, with 2 of its 3 lines: on line 5 .*return b.*return c/
     ],
-    ["another word", "function foo(a, b, c) {", /most like it is line 3/],
+    ["another word", "function foo(a, b, c) {", /most similar line is line 3/],
     [
       "line numbers of a listing",
       "   8 | \treturn a + b\n   9 | }",
       /begin with line numbers; without these it occurs on line 8/
     ],
     ["a missing newline at the end of the file", "a + b\n}\n", /ends on line 9 without a newline/],
-    ["no similar text", "qwertz uiop", /nor anything much like it/],
+    ["no similar text", "qwertz uiop", /the file has no similar text/],
     ["only white space", " \t \t ", /only white space/]
   ]
   it.each(cases)("%s", (_, oldText, expected) => {

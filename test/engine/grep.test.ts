@@ -134,7 +134,7 @@ describe("grep", () => {
     )
   )
 
-  it.effect("is limited by maxGrepMatches by default, and grepStream is not", () =>
+  it.effect("is limited by maxGrepMatches by default, but grepStream is not", () =>
     on({ "a.txt": "hit\n".repeat(30) }, (fs) =>
       Effect.gen(function* () {
         const capped = yield* fs.grep("hit")
@@ -155,7 +155,7 @@ describe("grep", () => {
     { glob: "[" },
     { exclude: " " }
   ]) {
-    it.effect(`with ${JSON.stringify(options)} is InvalidArgument`, () =>
+    it.effect(`with ${JSON.stringify(options)} gives InvalidArgument`, () =>
       on({}, (fs) =>
         Effect.map(Effect.flip(fs.grep("a", options)), (error) => assert.strictEqual(error._tag, "InvalidArgument"))
       )

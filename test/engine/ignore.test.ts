@@ -103,7 +103,7 @@ const directory = Arbitrary.schema(Schema.Literals(["a/", "foo/", "foo/da/", "é
 describe("ignore", () => {
   layer(Layer.effect(Git, makeGit(false)))("beside git", (it) => {
     it.effect.prop(
-      "random ignore files leave the same files as git",
+      "leaves the same files as git for random ignore files",
       { top: text(parts), inner: text(parts), where: directory },
       ({ inner, top, where }) =>
         Effect.gen(function* () {
@@ -114,7 +114,7 @@ describe("ignore", () => {
       { arbitrary: { runs: 250 } }
     )
 
-    it.effect("corner cases of git leave the same files as git", () =>
+    it.effect("leaves the same files as git in the corner cases of git", () =>
       Effect.gen(function* () {
         const git = yield* Git
         const corners = [
@@ -146,7 +146,7 @@ describe("ignore", () => {
     // When git ignores case, it never matches a capital letter after a backslash or in a set.
     const plain = parts.filter((part) => !part.includes("\\") && !part.includes("["))
     it.effect.prop(
-      "random ignore files leave the same files as git",
+      "leaves the same files as git for random ignore files",
       { top: text([...plain, "A", "FOO", "É"]) },
       ({ top }) =>
         Effect.gen(function* () {
@@ -159,7 +159,7 @@ describe("ignore", () => {
     )
   })
 
-  it.effect("the last matching rule of the deepest file decides", () =>
+  it.effect("follows the last matching rule of the deepest file", () =>
     Effect.gen(function* () {
       const port = mapBackend({
         ".gitignore": "*.log\n!keep.log\n",
@@ -170,7 +170,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect(".ignore files take precedence over all .gitignore files", () =>
+  it.effect("prefers .ignore files to all .gitignore files", () =>
     Effect.gen(function* () {
       const port = mapBackend({
         ".ignore": "!a.log\nb.txt\n",
@@ -182,7 +182,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("rules above the base apply and stay anchored at their own directory", () =>
+  it.effect("applies rules above the base, which stay anchored at their own directory", () =>
     Effect.gen(function* () {
       const port = mapBackend({
         ".gitignore": "/src/gen/*.ts\n/lib\n",
@@ -194,7 +194,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("a base that is ignored, or is below an ignored directory, has no files", () =>
+  it.effect("finds no files in a base that is ignored or below an ignored directory", () =>
     Effect.gen(function* () {
       const port = mapBackend({ ".gitignore": "build/\n!build/keep/\n", ...blank("build/a", "build/keep/b") })
       assert.deepStrictEqual(yield* left(port, "build"), [])
@@ -202,7 +202,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect(".git is skipped at any level, as a file or a directory", () =>
+  it.effect("skips .git at any level, as a file or a directory", () =>
     Effect.gen(function* () {
       const port = mapBackend(blank(".git/config", "a", "sub/.git", "sub/b", ".github/c"))
       assert.deepStrictEqual(yield* left(port), [".github/c", "a", "sub/b"])
@@ -211,7 +211,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("an ignore file that is a symlink, a directory or unreadable has no effect", () =>
+  it.effect("uses no ignore file that is a symlink, a directory or unreadable", () =>
     Effect.gen(function* () {
       const port = mapBackend(
         { "d/.gitignore/x": "", ".ignore": "*", ...blank("a") },
@@ -221,7 +221,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("a failure of the backend is reported and not taken for a missing ignore file", () =>
+  it.effect("reports a failure of the backend instead of assuming that an ignore file is missing", () =>
     Effect.gen(function* () {
       const port = mapBackend({ ".gitignore": "*" }, { faults: { ".gitignore": { _tag: "Unavailable", detail: "gone" } } })
       const fault = yield* Effect.flip(left(port))
@@ -229,7 +229,7 @@ describe("ignore", () => {
     })
   )
 
-  it.effect("hostile rules are matched without exponential work", () =>
+  it.effect("matches hostile rules without exponential work", () =>
     Effect.gen(function* () {
       const rules = [`${"*a".repeat(60)}*b`, `x${"**/".repeat(1300)}y`, `${"**/a/".repeat(800)}b`, `a${"/**".repeat(1300)}`]
       const port = mapBackend({ ".gitignore": rules.join("\n"), ["a".repeat(250)]: "", [`${"a/".repeat(500)}c`]: "" })

@@ -35,7 +35,7 @@ describe("inOrder", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("pulls no more from the source than the next result needs", () =>
+  it.effect("takes no more tasks from the source than the next result needs", () =>
     Effect.gen(function* () {
       const { next, state } = counting(100)
       const answer = yield* runInOrder(next, Effect.succeed, 8)

@@ -309,7 +309,7 @@ describe("literalsOf", () => {
     assert.isUndefined(findNeedles("x".repeat(10_001), "s", undefined))
   })
 
-  it("works on the output of compile for every option", () => {
+  it("accepts the output of compile for every option", () => {
     const of = (pattern: string | RegExp, options: Parameters<typeof compile>[1]) => {
       const made = compile(pattern, options, standard)
       if (isFault(made)) throw new Error("does not compile")

@@ -185,7 +185,7 @@ describe("matcher", () => {
     }
   })
 
-  it("patterns ignore case if the backend does", () => {
+  it("patterns ignore case if the backend ignores case", () => {
     assert.isTrue(test(make("SRC/*.TS", {}, insensitive), "src/a.ts"))
     assert.isTrue(test(make("[A-C]*/É", {}, insensitive), "bx/é"))
     assert.isTrue(test(make("@(SRC)/*", {}, insensitive), "src/a"))
@@ -248,7 +248,7 @@ describe("matcher", () => {
       assert.isFalse(isFault(compile(["a".repeat(5000)], { argument: "pattern" }, { ...sensitive, limits: unlimited })))
     })
 
-    it("accepts unmatched closing characters, and ten choices of two", () => {
+    it("accepts unmatched closing characters, and ten pairs of alternatives", () => {
       assert.isTrue(test(make("a]b}c"), "a]b}c"))
       assert.isTrue(test(make("{a,b}".repeat(10)), "abababbaba"))
       assert.isTrue(test(make("{a}"), "{a}"))
@@ -292,7 +292,7 @@ describe("matcher", () => {
       assert.isFalse(enters("*/*.ts", "a/b"))
       assert.isFalse(enters("/*.ts", "a"))
     })
-    it("but none if a name may match at any depth", () => {
+    it("but not if a name may match at any depth", () => {
       assert.isTrue(enters("*.ts", "a/b/c"))
       assert.isTrue(enters("!(a).ts", "a/b/c"))
     })
@@ -345,7 +345,7 @@ describe("matcher", () => {
       assert.match(refused("../*", { dialect: "fnmatch" }).detail, /"\.\." segment/)
       assert.match(refused(" ", { dialect: "fnmatch" }).detail, /blank/)
     })
-    it("ignores case if the backend does", () => {
+    it("ignores case if the backend ignores case", () => {
       assert.isTrue(test(make("SRC/[A-C]*", { dialect: "fnmatch" }, insensitive), "src/b"))
     })
   })

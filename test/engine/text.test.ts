@@ -49,7 +49,7 @@ describe("decode", () => {
     ["E0 A0 80 EF BF BF E0 9F BF", 6],
     ["C3 C3 A9", 0]
   ]
-  it.each(cases)("%s is NotText at byte %d", (hex, offset) => {
+  it.each(cases)("gives NotText for %s at byte %d", (hex, offset) => {
     assert.deepStrictEqual(decode(bytes(hex)), notText("utf-8", offset))
   })
 
@@ -105,7 +105,7 @@ describe("decode", () => {
     ["iso-2022-jp", "41 1B 24 42 24 22 80 21", 6],
     ["iso-2022-jp", "41 1B 24 42 80 21", 4]
   ]
-  it.each(others)("in %s, %s is NotText at byte %d", (encoding, hex, offset) => {
+  it.each(others)("gives NotText, in %s, for %s at byte %d", (encoding, hex, offset) => {
     assert.deepStrictEqual(decode(bytes(hex), encoding), notText(encoding, offset))
   })
 
@@ -179,14 +179,14 @@ describe("page", () => {
     ["a\r", whole("a\r", 1, false)],
     ["a\r\r\n", whole("a\r", 1, true)],
     ["a\fb\vc\u0085d\u2028e\u2029f", whole("a\fb\vc\u0085d\u2028e\u2029f", 1, false)]
-  ])("%j has the expected lines", (text, expected) => {
+  ])("%j returns the expected lines", (text, expected) => {
     assert.deepStrictEqual(page(text, 0, -1), expected)
     assert.deepStrictEqual(page(text, 0, 2000), expected)
     assert.deepStrictEqual(page(text, 0, Number.POSITIVE_INFINITY), expected)
   })
 
   const text = "zero\none\r\ntwo\nthree"
-  it("returns a window and the offset of the next one", () => {
+  it("returns the requested lines and the offset of the next lines", () => {
     assert.deepStrictEqual(page(text, 1, 2), {
       content: "one\r\ntwo",
       totalLines: 4,
@@ -206,7 +206,7 @@ describe("page", () => {
     })
   })
 
-  it("returns no lines for limit 0, and the next offset", () => {
+  it("returns no lines and the next offset for limit 0", () => {
     assert.deepStrictEqual(page(text, 1, 0), {
       content: "",
       totalLines: 4,
@@ -218,20 +218,23 @@ describe("page", () => {
     })
   })
 
-  it.each([4, 5, 1e9, Number.POSITIVE_INFINITY])("is empty and at the end for an offset past the end (%d)", (offset) => {
-    for (const limit of [-1, 0, 10]) {
-      assert.deepStrictEqual(page(text, offset, limit), {
-        content: "",
-        totalLines: 4,
-        offset: 4,
-        limit: 0,
-        truncated: false,
-        endsWithNewline: false
-      })
+  it.each([4, 5, 1e9, Number.POSITIVE_INFINITY])(
+    "returns no lines and reports the end for an offset past the end (%d)",
+    (offset) => {
+      for (const limit of [-1, 0, 10]) {
+        assert.deepStrictEqual(page(text, offset, limit), {
+          content: "",
+          totalLines: 4,
+          offset: 4,
+          limit: 0,
+          truncated: false,
+          endsWithNewline: false
+        })
+      }
     }
-  })
+  )
 
-  it.prop("equals the window of the split text", [texts, counts, counts], ([text, offset, limit]) => {
+  it.prop("returns the same lines as a split of the whole text", [texts, counts, counts], ([text, offset, limit]) => {
     const all = naive(text)
     const from = Math.min(offset, all.length)
     const window = all.slice(from, from + limit)
@@ -248,7 +251,7 @@ describe("page", () => {
     })
   })
 
-  it.prop("rebuilds the file from consecutive pages and their terminators", [texts, counts], ([text, size]) => {
+  it.prop("returns pages that, joined with their line endings, equal the text", [texts, counts], ([text, size]) => {
     let rebuilt = ""
     for (let next: number | undefined = 0; next !== undefined;) {
       const result: ReturnType<typeof page> = page(text, next, size + 1)
@@ -269,7 +272,7 @@ describe("page", () => {
     [0, Number.NaN, "limit"],
     [0, Number.NEGATIVE_INFINITY, "limit"],
     [0, null as never, "limit"]
-  ])("with offset %s and limit %s has an invalid %s", (offset, limit, argument) => {
+  ])("rejects offset %s and limit %s because of the %s", (offset, limit, argument) => {
     assert.deepInclude(checkPage(offset, limit), { _tag: "InvalidArgument", argument })
   })
 

@@ -40,7 +40,7 @@ describe("a version", () => {
     assert.strictEqual(ofBytes(utf8(text)), version)
   })
 
-  it.effect("of an open file is the hash of its bytes, for short reads too", () =>
+  it.effect("of an open file is the hash of its bytes, also if reads are short", () =>
     Effect.gen(function* () {
       const content = random(2_000_003)
       for (const most of [content.length, 65_536, 70_001]) {
@@ -64,7 +64,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("is the version that the backend's handle provides, if it provides one", () =>
+  it.effect("is taken from the backend's handle if the handle provides it", () =>
     Effect.gen(function* () {
       const handle: Handle = { ...handleOf(utf8("abc"), 3), read: () => Effect.die("read"), version: Effect.succeed("kept") }
       assert.strictEqual(yield* ofHandle(handle), "kept")
@@ -79,7 +79,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("fails with the fault of a failed read", () =>
+  it.effect("fails with the fault of the failed read", () =>
     Effect.gen(function* () {
       const fault: Fault = { _tag: "IoError", code: "EIO", detail: "broken" }
       const handle: Handle = { ...handleOf(utf8("abc"), 3), read: () => Effect.fail(fault) }
@@ -87,7 +87,7 @@ describe("a version", () => {
     })
   )
 
-  it.effect("can be computed twice with the same effect", () =>
+  it.effect("is computed anew at each run of its effect", () =>
     Effect.gen(function* () {
       const version = ofHandle(handleOf(utf8("abc"), 2))
       assert.strictEqual(yield* version, expected(utf8("abc")))

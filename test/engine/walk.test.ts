@@ -165,7 +165,7 @@ describe("glob", () => {
     )
   )
 
-  it.effect("returns the requested kinds", () =>
+  it.effect("returns only entries of the requested kinds", () =>
     on(tree, (fs) =>
       Effect.gen(function* () {
         const of = (pattern: string, kinds: Filesystem.GlobOptions["kinds"]) =>
@@ -251,7 +251,7 @@ describe("glob", () => {
   )
 })
 
-describe("a name that is listed but cannot be found", () => {
+describe("an entry that is listed but cannot be found", () => {
   const files: InMemory.Tree = { "odd.txt": "12", "plain.txt": "123" }
 
   /** Returns a filesystem whose listings have no sizes and whose `stat` does not find one name. */

@@ -60,8 +60,8 @@ const through = <E>(f: (self: Algebra) => Algebra | Effect.Effect<Algebra, E>) =
 
 const everything = ["write a", "write new/b", "write a", "edit b", "makeDirectory made", "move b", "remove d"]
 
-describe("a change that the port makes in one step", () => {
-  it.effect("is used if the port supports it", () =>
+describe("a change that the port can make in one step", () => {
+  it.effect("is requested from the port", () =>
     Effect.gen(function* () {
       const asked = yield* through((self) => self)
       assert.deepStrictEqual(asked, everything)
@@ -131,14 +131,14 @@ describe("a change that the port makes in one step", () => {
   ]
 
   for (const [what, f] of dropping) {
-    it.effect(`is not used through ${what}, which must see every single step`, () =>
+    it.effect(`is made in several steps through ${what}`, () =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* through(f), [])
       })
     )
   }
 
-  it.effect("is not made if a rule forbids a parent that it would create", () =>
+  it.effect("is refused if a rule forbids a parent that it would create", () =>
     Effect.gen(function* () {
       const { fs } = yield* noting
       const guarded = make(enforce({ ...fs.port, rules: { permits: (_, path) => path !== "new" } }))
@@ -148,7 +148,7 @@ describe("a change that the port makes in one step", () => {
     })
   )
 
-  it.effect("is used by a subdirectory if no parent must be created", () =>
+  it.effect("is requested by a subdirectory if no parent must be created", () =>
     Effect.gen(function* () {
       const { asked, fs } = yield* noting
       const inside = yield* subdirectory("d")(fs)
@@ -175,7 +175,7 @@ describe("a change that the port makes in one step", () => {
     }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   )
 
-  it("is provided by the test double for every operation", () => {
+  it("is offered by the recording port of this test for every operation", () => {
     assert.deepStrictEqual(Object.keys(changesOf(Effect.runSync(InMemory.make()))).sort(), [
       "Edit",
       "MakeDirectory",

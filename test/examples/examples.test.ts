@@ -49,7 +49,7 @@ describe("tools and prompts over a filesystem", () => {
       })
     )
 
-    it.live("that declares no need of files runs without them, and any other is not run", () =>
+    it.live("that declares no need for files runs without a filesystem, but any other handler is not run", () =>
       Effect.gen(function* () {
         fails(yield* Protocol.aHandlerHasNoFiles, "There are no files in this context.")
         const { result, runs } = yield* Protocol.aToolNeedsFiles
@@ -90,7 +90,7 @@ describe("tools and prompts over a filesystem", () => {
     })
   )
 
-  it.live("a prompt finds the first section with a filesystem at any depth, or none", () =>
+  it.live("a prompt finds the first section with a filesystem at any depth, or returns none", () =>
     Effect.gen(function* () {
       const { none, ofItsSection, ofThePrompt, workspace } = yield* Protocol.thePromptFindsTheWorkspace
       assert.deepStrictEqual([Option.getOrUndefined(workspace), Option.isNone(none)], ["child", true])
@@ -118,7 +118,7 @@ describe("tools and prompts over a filesystem", () => {
     })
   )
 
-  it.live.runIf(hasGit)("rollbackTo changes neither if the files cannot be restored", () =>
+  it.live.runIf(hasGit)("rollbackTo changes neither files nor session if the files cannot be restored", () =>
     Effect.gen(function* () {
       const { code, error, notes } = yield* Protocol.neitherIsRolledBack
       assert.deepInclude(error, { _tag: "SnapshotRestoreError", reason: "unknown" })
@@ -138,7 +138,7 @@ describe("tools and prompts over a filesystem", () => {
 })
 
 describe("files and sessions", () => {
-  it.live("files in a session are rolled back with it: changed ones are restored, new ones removed", () =>
+  it.live("files in a session are rolled back with it: changed files are restored, new files removed", () =>
     Effect.gen(function* () {
       const rolledBack = yield* Sessions.filesAreRolledBackWithTheirSession
       assert.strictEqual(rolledBack.foo, "original")
@@ -146,7 +146,7 @@ describe("files and sessions", () => {
     })
   )
 
-  it.live("files in a session are saved and loaded with it, and are independent afterwards", () =>
+  it.live("files in a session are saved and loaded with the session, and are independent afterwards", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Sessions.filesAreSavedAndLoadedWithTheirSession, {
         loaded: true,
@@ -193,7 +193,7 @@ describe("files and sessions", () => {
     })
   }
 
-  it.live("three kinds of section have the same seven tools, two more with a sandbox, and none if switched off", () =>
+  it.live("three kinds of section have the same seven tools; a sandbox adds two, and an option removes all", () =>
     Effect.gen(function* () {
       const seven = ["ls", "read_file", "write_file", "edit_file", "glob", "grep", "rm"]
       assert.deepStrictEqual(yield* Sessions.threeSections, [
@@ -204,7 +204,7 @@ describe("files and sessions", () => {
     })
   )
 
-  it.live("a workspace without our tools names its directory, which holds the mounts", () =>
+  it.live("a workspace without our tools puts its path into the prompt, and the mounts into its directory", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* Sessions.aWorkspaceWithoutToolsOfOurs, "# Guide")
     })
@@ -236,7 +236,7 @@ describe("archives and sessions", () => {
     })
   )
 
-  it.live("a checkpoint captures and restores files and session, as does a failing transaction", () =>
+  it.live("a checkpoint, like a failed transaction, restores files and session", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Archives.aCheckpointTakesBoth, {
         failure: "no",
@@ -351,7 +351,7 @@ describe("the virtual filesystem of a session", () => {
       const { known, listed, text } = yield* Tools.withoutMountsItStartsEmpty
       assert.deepStrictEqual<unknown>(listed, { path: ".", directories: [], files: [] })
       assert.deepStrictEqual(known, {})
-      tells(text, /It is empty at the beginning: /)
+      tells(text, /This filesystem is empty at the beginning: /)
     })
   )
 
@@ -449,7 +449,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("mounts merge in order, later ones over earlier ones, with the same result each time", () =>
+  it.live("mounts merge in order, later mounts over earlier mounts, with the same result each time", () =>
     Effect.gen(function* () {
       const names = ["a.md", "b.md"]
       assert.deepStrictEqual(yield* Tools.mountsMerge, [

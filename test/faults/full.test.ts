@@ -30,10 +30,10 @@ const calls: ReadonlyArray<Call> = [
   ...writes("create with parents", "p/q/new", "create"),
   ...writes("overwrite", "f", "overwrite"),
   ...writes("overwrite through a link", "l", "overwrite"),
-  ...writes("overwrite of what is not there", "p/new", "overwrite"),
+  ...writes("overwrite of a missing file", "p/new", "overwrite"),
   ...writes("replace", "f", "replace"),
   ...writes("append", "f", "append"),
-  ...writes("append to what is not there", "p/new", "append"),
+  ...writes("append to a missing file", "p/new", "append"),
   ...writes("appendExisting", "f", "appendExisting"),
   ["edit", (fs) => fs.edit("f", { oldText: "aaaa!", newText: "b" })],
   ["copy", (fs) => fs.copy("f", "p/copied")],
@@ -73,7 +73,7 @@ describe.runIf(mountable)(
       )
     }
 
-    it.live("reading, moving, deleting and setting attributes need no room", () =>
+    it.live("but reading, moving, deleting and setting attributes need no space", () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* disk("size=1m")
@@ -103,7 +103,7 @@ describe.runIf(mountable)("on a disk without free inodes", () => {
     ["create", (fs) => fs.write("d/new", "x", { mode: "create" })],
     ["overwrite", (fs) => fs.write("f", "x")],
     ["overwrite, a stream", (fs) => Stream.run(Stream.make(content.subarray(0, 1)), fs.sink("f"))],
-    ["append to what is not there", (fs) => fs.write("d/new", "x", { mode: "append" })],
+    ["append to a missing file", (fs) => fs.write("d/new", "x", { mode: "append" })],
     ["append, a stream", (fs) => Stream.run(Stream.make(content.subarray(0, 1)), fs.sink("f", { mode: "append" }))],
     ["edit", (fs) => fs.edit("f", { oldText: "o", newText: "x" })],
     ["mkdir", (fs) => fs.mkdir("e")],
@@ -111,7 +111,7 @@ describe.runIf(mountable)("on a disk without free inodes", () => {
     ["copy", (fs) => fs.copy("f", "d/copied")]
   ]
   for (const [name, run] of small) {
-    it.live(`${name} is DiskFull, and succeeds when inodes are free again`, () =>
+    it.live(`${name} gives DiskFull, and succeeds when inodes are free again`, () =>
       losingNothing(
         Effect.gen(function* () {
           const root = yield* disk("size=1m,nr_inodes=10")
@@ -147,7 +147,7 @@ describe.runIf(mountable)("on a disk without free inodes", () => {
 })
 
 describe("a process that may write at most 100 kB to a file (ulimit -f)", () => {
-  it.live("gets DiskFull for each larger write, even after a partial one, and the tree is unchanged", () =>
+  it.live("gets DiskFull for each larger write, even after a partial write, and the tree is unchanged", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* directory

@@ -68,7 +68,7 @@ const isAllowed = ({ complete, durability, error, old, self, site }: Point, fail
   // The change is done, but the disk did not confirm it.
   if (durability === "full" && isSame(found, complete)) return true
   // The change is done, but the file could not be read for its version. A stream learns the version only at the end.
-  if (self.name === "append to what must be there, a stream" && isSame(found, complete)) return true
+  if (self.name === "appendExisting, a stream" && isSame(found, complete)) return true
   return self.name.startsWith("delete of a tree") && isPart(found, old)
 }
 

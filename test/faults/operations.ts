@@ -51,14 +51,14 @@ const versionOfOld = "01d09d19c2139a46aebfb577780d123d7396e97201bc7ead210a2ebff8
 export const writing: ReadonlyArray<Operation> = [
   ...writes("create", "d/new", { mode: "create" }),
   ...writes("create with parents", "p/q/new", { mode: "create" }),
-  ...writes("overwrite of what is not there", "p/q/new", {}),
+  ...writes("overwrite of a missing file", "p/q/new", {}),
   ...writes("overwrite", "d/f", {}),
   ...writes("overwrite through a link", "l", {}),
   ...writes("overwrite where a version is expected", "d/f", { ifMatch: versionOfOld, version: true }),
   ...writes("replace", "d/f", { mode: "replace" }),
   ...writes("append", "d/f", { mode: "append" }),
-  ...writes("append to what is not there", "p/q/new", { mode: "append" }),
-  ...writes("append to what must be there", "d/f", { mode: "appendExisting", version: true }),
+  ...writes("append to a missing file", "p/q/new", { mode: "append" }),
+  ...writes("appendExisting", "d/f", { mode: "appendExisting", version: true }),
   one("edit", FsError.EditError, (fs) => fs.edit("d/f", { oldText: "old", newText: "new" }))
 ]
 

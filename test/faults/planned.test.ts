@@ -46,7 +46,7 @@ interface Ground {
   readonly over: (fs: Algebra) => Algebra
   readonly hard: ReadonlyArray<Fault>
   readonly soft: ReadonlyArray<Fault>
-  /** True if each directory is a disk of its own. */
+  /** True if each directory is on its own disk. */
   readonly crossing: boolean
 }
 

@@ -139,7 +139,7 @@ const turns = (nth: number): boolean => isSoak || nth <= 6 || nth % 3 === 0
 
 describe("a change by another process between the steps of a call", () => {
   for (const { name, run, spared } of acts) {
-    it.live(`is safe when ${name}: the error is declared, and no entry outside or of the other process changes`, () =>
+    it.live(`is safe when ${name}: any error is declared, and no entry outside or of the other process changes`, () =>
       losingNothing(
         Effect.gen(function* () {
           const self = yield* ground
@@ -197,7 +197,7 @@ const rootActs: ReadonlyArray<Act> = [
 
 describe("the root itself", () => {
   for (const { name, run } of rootActs) {
-    it.live(`${name} between the steps of a call is Unavailable or the call succeeds, and nothing else changes`, () =>
+    it.live(`${name} between the steps of a call makes the call Unavailable or lets it succeed, and nothing else changes`, () =>
       losingNothing(
         Effect.gen(function* () {
           const wrong: Array<string> = []

@@ -78,7 +78,7 @@ describe("readOnly", () => {
     })
   )
 
-  it.effect("reads like the filesystem below", () =>
+  it.effect("reads like the filesystem that it decorates", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree })
       const fs = readOnly(base)
@@ -287,7 +287,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("returns the reserved space of a write that fails or is interrupted", () =>
+  it.effect("releases the reserved space of a write that fails or is interrupted", () =>
     Effect.gen(function* () {
       const base = yield* memory()
       const fs = yield* quota({ maxBytes: 10, maxFiles: 1 })(base)
@@ -304,7 +304,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("checks a replacing stream against the file that it really replaces", () =>
+  it.effect("compares a stream with the file that exists when the stream ends", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree: { f: "12345678" } })
       const fs = yield* quota({ maxBytes: 10 })(base)
@@ -321,7 +321,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("holds for concurrent writers together", () =>
+  it.effect("limits the sum of concurrent writes", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make()
       let most = 0
@@ -365,7 +365,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("counts a write that is running when the quota is made", () =>
+  it.effect("counts a write that is already running when the quota is made", () =>
     Effect.gen(function* () {
       const base = yield* memory()
       const held = yield* Deferred.make<void>()
@@ -395,7 +395,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("lets files above a bound stay and shrink", () =>
+  it.effect("lets existing files above a bound stay and shrink", () =>
     Effect.gen(function* () {
       const base = yield* memory({ tree: { f: "1234567890", g: { h: "x" } } })
       const fs = yield* quota({ maxBytes: 4, maxFiles: 1 })(base)
@@ -409,7 +409,7 @@ describe("quota", () => {
     })
   )
 
-  it.effect("can bound bytes or files alone, or nothing", () =>
+  it.effect("can bound bytes or files alone, or nothing at all", () =>
     Effect.gen(function* () {
       const base = yield* memory()
       const files = yield* quota({ maxFiles: 2 })(base)
@@ -538,7 +538,7 @@ describe("traced", () => {
     )
   })
 
-  it.effect("measures the duration with the clock, and tells interruptions and defects from errors", () => {
+  it.effect("measures the duration with the clock, and distinguishes interruptions and defects from errors", () => {
     const spans = recording()
     return observed(
       Effect.gen(function* () {
@@ -567,7 +567,7 @@ describe("traced", () => {
     )
   })
 
-  it.effect("records nothing without it, and once if it is applied twice", () => {
+  it.effect("records a call once even if it is applied twice; without it, nothing is recorded", () => {
     const spans = recording()
     return observed(
       Effect.gen(function* () {
@@ -725,7 +725,7 @@ describe("retry", () => {
     )
   }
 
-  it.effect("answers the version of the whole file after a repeated append", () =>
+  it.effect("returns the version of the whole file after a repeated append", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree: { f: "old" } })
       let left = 1
@@ -757,7 +757,7 @@ describe("retry", () => {
     })
   )
 
-  it.effect("doubles the pause each time, varied by a fifth, and fails with the last fault", () =>
+  it.effect("doubles the delay each time, varies it by up to 20 %, and fails with the last fault", () =>
     Effect.gen(function* () {
       const { asked, fs } = yield* failing(Array.from({ length: 10 }, () => timeout))
       const reader = yield* Effect.forkChild(Effect.flip(retry({ times: 3, base: "100 millis" })(fs).stat("c")))
@@ -798,7 +798,7 @@ describe("retry", () => {
     })
   )
 
-  it("throws for an invalid number of times", () => {
+  it("throws for an invalid number of retries", () => {
     for (const times of [-1, 1.5, Number.NaN]) assert.throws(() => retry({ times }), RangeError)
   })
 })

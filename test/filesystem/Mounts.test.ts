@@ -49,7 +49,7 @@ const mounted = Effect.fnUntraced(function* () {
 
 describe("a mounted filesystem", () => {
   it.effect.prop(
-    "answers every call like one tree, and leaves the hidden directory unchanged",
+    "answers every call as one tree, and leaves the hidden directory unchanged",
     [program],
     Effect.fnUntraced(function* ([steps]) {
       const whole = yield* memory({ tree })
@@ -66,7 +66,7 @@ describe("a mounted filesystem", () => {
     { arbitrary: { runs: runs(300) } }
   )
 
-  it.effect("is mounted at a missing path by creating its parents, and is listed there", () =>
+  it.effect("is mounted at a missing path, whose parents it creates, and is listed there", () =>
     Effect.gen(function* () {
       const outer = yield* memory({ tree: { z: "z" } })
       const fs = yield* mount("p/q/m", yield* memory({ tree: { f: "inside" } }))(outer)
@@ -113,7 +113,7 @@ describe("a mounted filesystem", () => {
     })
   )
 
-  it.effect("fails with EXDEV for a rename between the sides at the port, and copies in the service", () =>
+  it.effect("fails with EXDEV for a rename between its sides at the port; the service copies instead", () =>
     Effect.gen(function* () {
       const { fs, inner, outer } = yield* mounted()
       yield* fails(fs.port.rename(at("c"), at("a/d/c"), { replace: false }), {
@@ -223,7 +223,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("are reached by each other's links, but not from outside of the whole tree", () =>
+  it.effect("contain links that lead to the other side, but no link leads out of the whole tree", () =>
     Effect.gen(function* () {
       const outer = yield* memory({ tree: { secret: "outside", in: { link: "m/f" }, m: {} } })
       const inner = yield* memory({
@@ -241,7 +241,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("refuse links if one of them does", () =>
+  it.effect("refuse links if one side refuses links", () =>
     Effect.gen(function* () {
       const strict = yield* InMemory.make({ tree: { f: "f", l: { link: "f" } } })
       const fs = yield* mount("m", make({ ...strict, rules: { ...strict.rules, symlinks: "refuse" } }))(yield* memory({ tree }))
@@ -251,7 +251,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("can be watched by a path in any case if one of them is case-insensitive", () =>
+  it.effect("can be watched by a path in any case if one side is case-insensitive", () =>
     Effect.gen(function* () {
       const outer = yield* InMemory.make({ tree: { dir: {} } })
       const caseless = yield* memory({ caseInsensitive: true })
@@ -287,7 +287,7 @@ describe("the sides of a mount", () => {
     })
   )
 
-  it.effect("ignore case if one of them does", () =>
+  it.effect("ignore case if one side ignores case", () =>
     Effect.gen(function* () {
       const folding = { caseInsensitive: true }
       for (const [one, other] of [
@@ -312,7 +312,7 @@ describe("the sides of a mount", () => {
 })
 
 describe("the locks of a mount", () => {
-  it.effect("take both sides for the root, and are shared with other users of each side", () =>
+  it.effect("cover both sides for the root, and also stop direct users of each side", () =>
     Effect.gen(function* () {
       const { fs, inner, outer } = yield* mounted()
       const done: Array<string> = []
@@ -360,7 +360,7 @@ describe("the locks of a mount", () => {
     })
   )
 
-  it.effect("hold all paths of a request, on both sides and for each path to one backend", () =>
+  it.effect("lock every path of a request, on both sides and for several paths of one backend", () =>
     Effect.gen(function* () {
       const whole = yield* memory({ tree: { shared: { f: "f" }, g: "g" } })
       const fs = yield* mount("m", yield* subdirectory("shared")(whole))(whole)

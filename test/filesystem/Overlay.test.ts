@@ -98,7 +98,7 @@ describe("an overlay behaves like a copy:", () => {
   )
 
   it.effect.prop(
-    "changes returns the difference of the two trees",
+    "changes returns the differences between the shown and the lower tree",
     [program],
     Effect.fnUntraced(function* ([steps]) {
       const { fs, lower } = yield* layers()
@@ -182,7 +182,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("shows a directory as empty if it replaces a deleted one", () =>
+  it.effect("shows a directory as empty if it replaces a deleted directory", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ d: { e: { f: "f" }, g: "g" } })
       yield* fs.delete("d", { recursive: true })
@@ -217,7 +217,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("keeps the mode of a moved or overwritten file, and the time of a moved one", () =>
+  it.effect("keeps the mode of a moved or overwritten file, and the time of a moved file", () =>
     Effect.gen(function* () {
       const lower = yield* memory({ tree: { f: "f", g: "g", d: { h: "h" } } })
       for (const path of ["f", "g", "d/h"]) yield* lower.setAttributes(path, { mode: 0o640 })
@@ -276,7 +276,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("has the permissions of the upper filesystem and the path rules of the lower one", () =>
+  it.effect("has the permissions of the upper filesystem and the path rules of the lower filesystem", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers(tree, { upper: { allowDelete: false }, lower: { policy: "branch" } })
       assert.deepInclude(yield* Effect.flip(fs.delete("c")), { _tag: "AccessDenied", why: "readOnly" })
@@ -289,7 +289,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("treats links like the stricter of both filesystems", () =>
+  it.effect("follows links only if both filesystems follow links", () =>
     Effect.gen(function* () {
       const lower = yield* InMemory.make({ tree })
       const strict = make({ ...lower, rules: { ...lower.rules, symlinks: "refuse" } })
@@ -443,7 +443,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("needs both sides for links and attributes", () =>
+  it.effect("supports links and attributes only if both filesystems support them", () =>
     Effect.gen(function* () {
       const lower = yield* InMemory.make({ tree })
       const plain = make({ ...(yield* InMemory.make()), links: undefined, attributes: undefined })
@@ -454,7 +454,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("reports its own changes, and changes of the lower filesystem that are visible", () =>
+  it.effect("reports its own changes, and those changes of the lower filesystem that are visible", () =>
     Effect.gen(function* () {
       const { fs, lower } = yield* layers({ a: { f: "f", g: "g" } })
       const seen: Array<string> = []
@@ -475,7 +475,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("ignores case if one side does", () =>
+  it.effect("ignores case if one of its filesystems ignores case", () =>
     Effect.gen(function* () {
       for (const [, options] of cases) {
         const { fs } = yield* layers({ Docs: { "Read.md": "r" } }, options)
@@ -493,7 +493,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("shows one of two lower names that differ in case only, and locks them together", () =>
+  it.effect("shows only one of two lower names that differ in case, and locks both together", () =>
     Effect.gen(function* () {
       const { fs } = yield* layers({ d: { a: "small", A: "large" } }, { upper: { caseInsensitive: true } })
       assert.deepStrictEqual(yield* names(fs, "d"), ["A"])
@@ -571,7 +571,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("is required by changes, commit and discard: any other filesystem is Unsupported", () =>
+  it.effect("is required by changes, commit and discard: any other filesystem gives Unsupported", () =>
     Effect.gen(function* () {
       const { fs, lower } = yield* layers()
       yield* fs.write("c", "changed")
@@ -584,7 +584,7 @@ describe("overlay", () => {
     })
   )
 
-  it.effect("can be committed without deadlock if its upper filesystem is inside the lower one", () =>
+  it.effect("is committed without deadlock if its upper filesystem is inside the lower filesystem", () =>
     Effect.gen(function* () {
       const lower = yield* memory({ tree: { ...tree, ".changes": {} } })
       const upper = yield* subdirectory(".changes")(lower)

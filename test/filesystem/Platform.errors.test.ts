@@ -32,7 +32,7 @@ describe("an error of Platform.toFileSystem", () => {
     fs.makeTempDirectory({ directory: "zz" })
   ]
 
-  it.effect("has our error as its cause, and contains no path of the host", () =>
+  it.effect("has our error as its cause, and contains no path of the machine", () =>
     Effect.gen(function* () {
       const root = yield* planted
       const fs = yield* overHost(root)
@@ -60,7 +60,7 @@ describe("an error of Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("is PermissionDenied for every change of a read-only Filesystem, and nothing changes", () =>
+  it.effect("has the tag PermissionDenied for every change of a read-only filesystem, and nothing changes", () =>
     Effect.gen(function* () {
       const root = yield* planted
       const context = yield* Layer.build(served(PosixHost.layer({ root, readOnly: true })))
@@ -98,7 +98,7 @@ describe("an error of Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("is PermissionDenied for every path that leads out of the root", () =>
+  it.effect("has the tag PermissionDenied for every path that leads out of the root", () =>
     Effect.gen(function* () {
       const root = yield* planted
       Fs.symlinkSync("../outside", join(root, "out"))
@@ -121,7 +121,7 @@ describe("an error of Platform.toFileSystem", () => {
     })
   )
 
-  it.effect("is Busy if the backend is busy", () =>
+  it.effect("has the tag Busy if the backend is busy", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       const busy = make({ ...port, stat: () => Effect.fail({ _tag: "AccessDenied", why: "busy" }) })

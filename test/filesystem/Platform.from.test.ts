@@ -63,7 +63,7 @@ describe("the root of Platform.fromFileSystem", () => {
     })
   )
 
-  it.effect("can be the root directory", () =>
+  it.effect("can be the root directory of the machine", () =>
     Effect.gen(function* () {
       const fs = yield* over(yield* overMemory({ d: { f: "x" } }), { root: "/" })
       assert.strictEqual(yield* fs.readString("/d/f"), "x")
@@ -145,7 +145,7 @@ describe("the translation of a PlatformError", () => {
     )
   }
 
-  it.effect("restores an error that was one of ours", () =>
+  it.effect("returns the original error of a Filesystem that is wrapped in a FileSystem", () =>
     Effect.gen(function* () {
       const fs = yield* over(yield* overMemory({ d: {} }), { root: "/" })
       const error = yield* Effect.flip(fs.port.links!.make(p("d/l"), "../../out"))
@@ -155,7 +155,7 @@ describe("the translation of a PlatformError", () => {
 })
 
 describe("Platform.fromFileSystem", () => {
-  it.effect("creates a file without hard links, and overwrites none", () =>
+  it.effect("creates files without overwriting any, even if the FileSystem supports no hard links", () =>
     Effect.gen(function* () {
       const { fs, root } = yield* onNode(() => ({ link: () => failWith("Unknown", "ENOTSUP") }))
       yield* fs.write("a", "first", { mode: "create" })

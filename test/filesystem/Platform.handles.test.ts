@@ -32,7 +32,7 @@ const failing = <A, E>(effect: Effect.Effect<A, E, Scope.Scope>) =>
   Effect.exit(Effect.scoped(Effect.andThen(effect, Effect.fail("the program failed"))))
 
 describe("a handle that writes", () => {
-  onBoth("shows its content at once, and publishes it at sync and when its scope closes", (fs) =>
+  onBoth("reads back its writes at once, and publishes them at sync and when its scope closes", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -51,7 +51,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ does not overwrite a change by another writer since it was opened", (fs) =>
+  onBoth("r+ keeps a change that another writer made after the open", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
         Effect.scoped(
@@ -70,7 +70,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ closes normally after a reported conflict if nothing was written since", (fs) =>
+  onBoth("r+ closes normally after a reported conflict if it has written nothing since", (fs) =>
     Effect.gen(function* () {
       yield* Effect.scoped(
         Effect.gen(function* () {
@@ -84,7 +84,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("r+ overwrites its own published content, and no other", (fs) =>
+  onBoth("r+ overwrites its own published content, but no content of another writer", (fs) =>
     Effect.gen(function* () {
       const closed = yield* Effect.exit(
         Effect.scoped(
@@ -188,7 +188,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("publishes under the limits with which it was opened", (fs) =>
+  onBoth("obeys the limits of the time when it was opened", (fs) =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const file = yield* Scope.provide(fs.open("a.txt", { flag: "w" }), scope)
@@ -224,7 +224,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("with x excludes a second handle as soon as it is opened", (fs) =>
+  onBoth("with the flag x excludes a second handle as soon as it is opened", (fs) =>
     Effect.gen(function* () {
       yield* fs.open("lock", { flag: "wx" })
       const error = yield* Effect.flip(fs.open("lock", { flag: "wx" }))
@@ -232,7 +232,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("replaces the content of another handle as a whole: the last to close wins", (fs) =>
+  onBoth("replaces the whole content of another handle: the last handle to close wins", (fs) =>
     Effect.gen(function* () {
       const first = yield* Scope.make()
       const second = yield* Scope.make()
@@ -246,7 +246,7 @@ describe("a handle that writes", () => {
     })
   )
 
-  onBoth("fails with an error at sync and with a defect at the end of its scope if its directory is gone", (fs) =>
+  onBoth("fails at sync, and with a defect when its scope closes, if its directory was removed", (fs) =>
     Effect.gen(function* () {
       const exit = yield* Effect.exit(
         Effect.scoped(
@@ -294,7 +294,7 @@ describe("a handle that writes", () => {
   )
 })
 
-describe("a call on the path of an unpublished handle", () => {
+describe("a call while a handle has unpublished content", () => {
   const looks: ReadonlyArray<[string, (fs: FileSystem.FileSystem) => Effect.Effect<unknown, unknown>]> = [
     ["stat of its directory", (fs) => fs.stat("d")],
     ["stat of the root", (fs) => fs.stat("/")],
@@ -319,7 +319,7 @@ describe("a call on the path of an unpublished handle", () => {
     )
   }
 
-  onBoth("lstat returns the size that the handle has written", (fs) =>
+  onBoth("lstat returns the size of the handle's content", (fs) =>
     Effect.gen(function* () {
       const file = yield* fs.open("a.txt", { flag: "w" })
       yield* file.writeAll(text("new"))
@@ -327,7 +327,7 @@ describe("a call on the path of an unpublished handle", () => {
     })
   )
 
-  onBoth("rename and copy of a directory carry the written content of a file below it", (fs) =>
+  onBoth("rename and copy of a directory include the handle's content of a file in it", (fs) =>
     Effect.gen(function* () {
       const file = yield* fs.open("d/b.txt", { flag: "w" })
       yield* file.writeAll(text("one"))
@@ -339,7 +339,7 @@ describe("a call on the path of an unpublished handle", () => {
     })
   )
 
-  it.effect("sees the written content under another spelling where case is ignored", () =>
+  it.effect("sees the handle's content under another spelling of the path if case is ignored", () =>
     Effect.gen(function* () {
       const layer = served(InMemory.layer({ caseInsensitive: true, tree: { D: { "A.txt": "old" } } }))
       const fs = Context.get(yield* Layer.build(layer), FileSystem.FileSystem)
@@ -416,7 +416,7 @@ describe("a call on the path of an unpublished handle", () => {
     })
   )
 
-  onBoth("remove and rename of a symlink leave the content in the file behind it", (fs) =>
+  onBoth("remove and rename of a symlink keep the handle's content in the target of the symlink", (fs) =>
     Effect.gen(function* () {
       for (const change of [
         (fs: FileSystem.FileSystem) => fs.remove("link"),
@@ -468,7 +468,7 @@ describe("a call on the path of an unpublished handle", () => {
 })
 
 describe("a handle that appends", () => {
-  onBoth("keeps what was written when the scope fails", (fs) =>
+  onBoth("keeps its writes when the scope fails", (fs) =>
     Effect.gen(function* () {
       yield* failing(Effect.flatMap(fs.open("a.txt", { flag: "a" }), (file) => file.writeAll(text("+"))))
       assert.strictEqual(yield* fs.readFileString("a.txt"), "0123456789+")
@@ -492,7 +492,7 @@ describe("a handle that appends", () => {
     })
   )
 
-  onBoth("fails if the file was removed, and creates no other", (fs) =>
+  onBoth("fails if the file was removed, and creates no new file", (fs) =>
     Effect.gen(function* () {
       const file = yield* fs.open("a.txt", { flag: "a" })
       yield* fs.remove("a.txt")
@@ -618,7 +618,7 @@ describe("a sink", () => {
     })
   )
 
-  onBoth("fails with an error and consumes nothing if it cannot write", (fs) =>
+  onBoth("fails and consumes nothing of its stream if it cannot write", (fs) =>
     Effect.gen(function* () {
       const error = yield* Effect.flip(
         Stream.run(

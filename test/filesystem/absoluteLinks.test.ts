@@ -99,7 +99,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("name a moved root by its current path", () =>
+  it.live("with the current path of a moved root lead into the root", () =>
     Effect.gen(function* () {
       const { root, top } = yield* planted
       const fs = yield* host(root)
@@ -110,7 +110,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("do not name a moved root by its old path when another directory takes its place", () =>
+  it.live("with the old path of a moved root lead outside when another directory takes its place", () =>
     Effect.gen(function* () {
       const { root, top } = yield* planted
       const fs = yield* host(root)
@@ -142,7 +142,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("of the lower tree of an overlay name its root, whatever the upper filesystem uses as root", () =>
+  it.live("of a host below an overlay start with the path of the host, whatever the root of the upper filesystem is", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       const fs = overlay(yield* memory({ absoluteLinks: "root" }))(yield* host(root))
@@ -206,7 +206,7 @@ describe("absolute links into the root", () => {
     })
   )
 
-  it.live("follow the symlinks option like other links", () =>
+  it.live("obey the symlinks option like other links", () =>
     Effect.gen(function* () {
       const { root } = yield* planted
       assert.deepStrictEqual(yield* whyOf((yield* host(root, { symlinks: "refuse" })).readString("ld/f")), [

@@ -87,7 +87,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("without permission to delete, writes succeed, and a failed write removes what it created", () =>
+    it.live("without permission to delete, writes succeed, and a failed write removes the entries that it created", () =>
       on(
         (fs) =>
           Effect.gen(function* () {
@@ -122,7 +122,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("a link to a foreign entry with a temporary name is followed, and creates nothing there", () =>
+    it.live("a link to another program's entry with a temporary name is followed, and no call creates such entries", () =>
       on((fs) =>
         Effect.gen(function* () {
           for (const name of [".~fsa-q.tmp", Names.forged(Names.dead())]) {
@@ -205,7 +205,7 @@ for (const [name, layer] of Object.entries(backends)) {
       )
     )
 
-    it.live("errors of a transfer show both paths as written", () =>
+    it.live("errors of a copy or move show both paths as the caller wrote them", () =>
       on((fs) =>
         Effect.gen(function* () {
           yield* fs.write("f.txt", "")

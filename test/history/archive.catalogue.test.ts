@@ -87,7 +87,7 @@ describe("an import of a hostile archive", () => {
   )
 })
 
-describe("the limits of an import", () => {
+describe("an import with limits", () => {
   const small = (changes: Partial<Limits.LimitsShape>) =>
     Effect.provideService(Limits.Limits, { ...Limits.standard, ...changes })
   const refusal = (bytes: Uint8Array, changes: Partial<Limits.LimitsShape>) =>
@@ -108,21 +108,21 @@ describe("the limits of an import", () => {
       manifest(2, 10)
     ])
 
-  it.effect("accept exactly as many entries as allowed, not counting the manifest, and refuse one more", () =>
+  it.effect("accepts exactly as many entries as allowed, not counting the manifest, and refuses one more", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* refusal(three(), { maxArchiveEntries: 3 }), 2)
       assert.strictEqual(yield* refusal(three(), { maxArchiveEntries: 2 }), "tooLarge")
     })
   )
 
-  it.effect("accept exactly as many bytes as allowed and refuse one more", () =>
+  it.effect("accepts exactly as many bytes as allowed, and refuses one more", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* refusal(three(), { maxArchiveBytes: 10 }), 2)
       assert.strictEqual(yield* refusal(three(), { maxArchiveBytes: 9 }), "tooLarge")
     })
   )
 
-  it.effect("apply to the depth and the length of names", () =>
+  it.effect("refuses paths that are too deep and names that are too long", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* refusal(three(), { maxPathDepth: 2 }), 2)
       assert.strictEqual(yield* refusal(three(), { maxPathDepth: 1 }), "name")
@@ -130,7 +130,7 @@ describe("the limits of an import", () => {
     })
   )
 
-  it.effect("stop reading an endless stream", () =>
+  it.effect("stops reading an endless stream", () =>
     Effect.gen(function* () {
       const fs = Filesystem.make(yield* InMemory.make())
       const endless = Stream.forever(Stream.succeed(new Uint8Array(64 * 1024)))
@@ -141,7 +141,7 @@ describe("the limits of an import", () => {
     })
   )
 
-  it.effect("do not make an import take entries outside files/", () =>
+  it.effect("takes no entries from outside files/", () =>
     Effect.gen(function* () {
       const fs = Filesystem.make(yield* InMemory.make())
       const bytes = build([
@@ -158,7 +158,7 @@ describe("the limits of an import", () => {
     })
   )
 
-  it.effect("leave permission bits but drop setuid, setgid and sticky bits, and modes without a file type", () =>
+  it.effect("keeps permission bits, but drops setuid, setgid and sticky bits and modes without a file type", () =>
     Effect.gen(function* () {
       const fs = Filesystem.make(yield* InMemory.make())
       const bytes = build([
@@ -181,7 +181,7 @@ describe("the limits of an import", () => {
     })
   )
 
-  it.effect("do not refuse data descriptors of any form or names in CP437", () =>
+  it.effect("accepts data descriptors of any form and names in CP437", () =>
     Effect.gen(function* () {
       const fs = Filesystem.make(yield* InMemory.make())
       const crc = 0x83dcefb7 // of "1"

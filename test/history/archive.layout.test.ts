@@ -74,7 +74,7 @@ describe("an archive of another tool", () => {
     })
   )
 
-  it.effect("is held to the same rules: unsafe names, unsafe links and duplicate names are refused", () =>
+  it.effect("is checked like our own: unsafe names, unsafe links and duplicate names are refused", () =>
     Effect.gen(function* () {
       const hostile = [
         [{ name: "../x", content: "x" }],
@@ -112,7 +112,7 @@ describe("a plain archive", () => {
     })
   )
 
-  it.effect("of an unpacked archive of ours keeps its manifest.json and files/, and an empty one stays empty", () =>
+  it.effect("keeps a manifest.json and files/ that were in the tree, and may be empty", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write("files/a", "good")

@@ -260,7 +260,7 @@ describe("our own archives restore every entry, even if an import would refuse i
   )
 })
 
-describe("an archive with forged verbatim entries", () => {
+describe("an archive with forged entries below verbatim/", () => {
   const hex = (path: string) => Buffer.from(path).toString("hex")
   const good = { name: "files/good", content: "good" }
   const said = (entries: number, files = entries, backend = "InMemory") => ({
@@ -274,7 +274,7 @@ describe("an archive with forged verbatim entries", () => {
     })
   })
 
-  it.effect("is imported without these entries", () =>
+  it.effect("is imported without the forged entries", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       const bytes = build([good, { name: `verbatim/l/${hex("evil")}`, content: "/etc/passwd" }, said(1)])

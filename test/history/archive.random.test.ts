@@ -74,7 +74,7 @@ const small = Effect.tap(memory, (fs) =>
   })
 )
 
-/** Removes what no checksum guards: modes, links and empty directories may change unnoticed. */
+/** Removes modes, links and empty directories, which no checksum protects. */
 const guarded = (shape: Shape): Shape =>
   Object.fromEntries(Object.entries(withoutModes(shape)).filter(([, [kind]]) => kind === "file"))
 
@@ -262,7 +262,7 @@ describe("any tree", () => {
     )
   }
 
-  it.live("goes from memory to a host and back, twenty times over the same host", () =>
+  it.live("stays the same over twenty round trips between memory and one host", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port } = yield* host()

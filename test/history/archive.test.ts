@@ -111,7 +111,7 @@ describe("a ZIP archive", () => {
   )
 })
 
-describe("a strict export refuses what an import would refuse", () => {
+describe("a strict export refuses an entry that an import would refuse:", () => {
   const rows: ReadonlyArray<
     readonly [title: string, reason: string, plant: (fs: Filesystem.Algebra) => Effect.Effect<unknown, unknown>]
   > = [
@@ -328,7 +328,7 @@ describe("an import", () => {
 })
 
 describe("an archive file on the machine", () => {
-  it.live("does not contain itself when it lies in the exported workspace, even the second time", () =>
+  it.live("does not contain itself when it lies in the exported workspace, even at the second export", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { port, root } = yield* host()
@@ -365,7 +365,7 @@ describe("an archive file on the machine", () => {
     )
   )
 
-  it.live("stays the old one when an export fails, which leaves no partial file and no directory", () =>
+  it.live("keeps its old content when an export fails, and no partial file or directory is left", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const directory = yield* fastDirectory
@@ -384,7 +384,7 @@ describe("an archive file on the machine", () => {
     )
   )
 
-  it.live("fails with the path that the caller gave", () =>
+  it.live("that cannot be read or written gives an error with the path as the caller wrote it", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const directory = yield* fastDirectory

@@ -72,7 +72,7 @@ describe.runIf(ready)("the disk of a store", () => {
 
   for (const left of [0, 8192, 3 * megabyte]) {
     it.live(
-      `keeps its snapshots when it fills during a snapshot to ${left} bytes left, and takes the next one once there is space`,
+      `keeps its snapshots when a snapshot fills it to ${left} bytes left, and takes another snapshot once there is space`,
       () =>
         Effect.gen(function* () {
           const { here, top } = yield* withStoreOn("size=90m")

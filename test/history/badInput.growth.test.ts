@@ -25,7 +25,7 @@ const sizeOf = (directory: string): number =>
 
 describe.runIf(hasGit)("a store after many edits", () => {
   it.live(
-    `takes at most 1.5 times the distinct content compressed (${edits} edits)`,
+    `takes at most 1.5 times the compressed size of its distinct contents (${edits} edits)`,
     () =>
       Effect.gen(function* () {
         const here = yield* place

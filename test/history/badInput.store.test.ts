@@ -35,7 +35,7 @@ const offsetOf = (here: Place, pack: string, id: string): number => {
 const idAt = (here: Place, { commitRef }: Snapshots.FilesystemSnapshot, path: string): string =>
   git(here, "rev-parse", `${commitRef}:${path}`)
 
-/** Removes the record of the last capture, which would stand in for damaged trees of the store. */
+/** Removes the record of the last capture, which would be used instead of damaged trees of the store. */
 const forgetSeen = ({ gitDir }: Place): void => {
   for (const name of Fs.readdirSync(gitDir)) if (name.startsWith("seen-")) Fs.rmSync(join(gitDir, name))
 }
@@ -308,7 +308,7 @@ describe.runIf(hasGit)("a store", () => {
     })
   )
 
-  it.live("that another layer re-created takes new snapshots from the old layer, and they restore", () =>
+  it.live("that another layer re-created accepts and restores new snapshots of the old layer", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>

@@ -88,7 +88,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("with an edited tag or time stands for the same tree", () =>
+  it.live("with an edited tag or time still refers to the same tree", () =>
     Effect.gen(function* () {
       const here = yield* place
       yield* within(here, (snapshots) =>
@@ -119,7 +119,7 @@ describe.runIf(hasGit)("a snapshot as a value", () => {
     })
   )
 
-  it.live("from one kind of store is incompatible with another", () =>
+  it.live("from one kind of store is incompatible with another kind", () =>
     Effect.gen(function* () {
       const here = yield* place
       const { second } = yield* within(here, (snapshots) => twoStates(here, snapshots))

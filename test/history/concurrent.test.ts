@@ -46,9 +46,7 @@ const isSummed = (bytes: Uint8Array): boolean => {
   return createHash("sha1").update(text.subarray(41)).digest("hex") === sum
 }
 
-/**
- * Tests whether every line is as it was appended. The last line may be cut off, where a single write was seen in part.
- */
+/** Tests whether every line is complete. The last line may be cut off if the capture saw a part of one write. */
 const isLog = (bytes: Uint8Array): boolean => {
   let last = -1
   for (const line of Buffer.from(bytes).toString("latin1").split("\n").slice(0, -1)) {
@@ -153,7 +151,7 @@ describe.runIf(ready)("a snapshot that is taken while other processes", () => {
     })
   )
 
-  it.live("append to files holds a former state of each file", () =>
+  it.live("append to files contains an earlier state of each file", () =>
     Effect.gen(function* () {
       const { complaints, taken } = yield* capturing(["logs"], never)
       assert.deepStrictEqual(complaints, [])

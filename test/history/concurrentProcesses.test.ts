@@ -99,7 +99,7 @@ describe.runIf(hasGit)("two processes with one root and one store", () => {
   )
 
   it.live(
-    "that restore two snapshots concurrently leave the whole tree of one, or one restore reports its failure",
+    "that restore two snapshots concurrently leave the whole tree of one snapshot, or one restore reports its failure",
     () =>
       Effect.gen(function* () {
         const here = yield* place

@@ -119,7 +119,7 @@ describePodman("with podman", () => {
     })
   }
 
-  it.live("a tree stays the same as archives from memory to a host, into a container and into a shared directory", () =>
+  it.live("archives transfer a tree unchanged from memory to a host, into a container and into a shared directory", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const memory = make(yield* InMemory.make())

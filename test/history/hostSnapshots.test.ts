@@ -172,7 +172,7 @@ describe("the stamps that a store keeps for the next process", () => {
       return { taken, tree: read(here.root), differences: yield* snapshots.diff(taken) }
     }).pipe(Effect.provide(inGit(here)))
 
-  it.live("do not hide changes of the same size with the time put back", () =>
+  it.live("do not hide a change that keeps the size and restores the modification time", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= programs; seed++) {
         const here = yield* place
@@ -249,7 +249,7 @@ describe("the stamps that a store keeps for the next process", () => {
     )
   }
 
-  it.live("are ignored if a directory is in their place, and the store is refused for a pipe or a link there", () =>
+  it.live("are ignored if their file is a directory, and the store is refused if it is a pipe or a link", () =>
     Effect.gen(function* () {
       const here = yield* place
       Fs.writeFileSync(join(here.root, "mine.txt"), "mine")

@@ -120,7 +120,7 @@ const ways: ReadonlyArray<Way> = [
       )
   },
   {
-    claim: "copying mounts in",
+    claim: "a copy of mounts into the tree",
     run: (fs, beside, aim) =>
       Effect.suspend(() => {
         plant(join(beside, "source"), tree({ m: file("m"), n: tree({ o: file("o") }) }))

@@ -235,7 +235,7 @@ describe("a capture", () => {
   })
 })
 
-describe("restoring", () => {
+describe("restoring a capture", () => {
   it.effect("by paths restores the times of the given entries and updates the times of their directories", () =>
     Effect.gen(function* () {
       const port = yield* fresh({ d: { e: { f: "1" } }, kept: "k" })
@@ -277,22 +277,24 @@ describe("restoring", () => {
     })
   )
 
-  it.effect("removes entries that did not exist, and does nothing for unreachable paths", () =>
-    Effect.gen(function* () {
-      const port = yield* fresh({ a: "1" })
-      const history = historyOf(port)
-      const captured = yield* history.capture
-      yield* port.makeDirectory(at("new"))
-      yield* put(port, "new/f", "2")
-      const before = yield* picture(port)
-      yield* history.restore(captured, [at("a/below/a/file"), at("nowhere/f")])
-      yield* history.restore(captured, [])
-      assert.deepStrictEqual(yield* picture(port), before)
-      yield* history.restore(captured, [at("new/f")])
-      assert.deepStrictEqual([...(yield* picture(port)).keys()], [".", "a", "new"])
-      yield* history.restore(captured, [at("new")])
-      assert.deepStrictEqual([...(yield* picture(port)).keys()], [".", "a"])
-    })
+  it.effect(
+    "removes entries that did not exist at the capture, and does nothing for paths below files or missing entries",
+    () =>
+      Effect.gen(function* () {
+        const port = yield* fresh({ a: "1" })
+        const history = historyOf(port)
+        const captured = yield* history.capture
+        yield* port.makeDirectory(at("new"))
+        yield* put(port, "new/f", "2")
+        const before = yield* picture(port)
+        yield* history.restore(captured, [at("a/below/a/file"), at("nowhere/f")])
+        yield* history.restore(captured, [])
+        assert.deepStrictEqual(yield* picture(port), before)
+        yield* history.restore(captured, [at("new/f")])
+        assert.deepStrictEqual([...(yield* picture(port)).keys()], [".", "a", "new"])
+        yield* history.restore(captured, [at("new")])
+        assert.deepStrictEqual([...(yield* picture(port)).keys()], [".", "a"])
+      })
   )
 
   it.effect("restores the case of names in a case-insensitive tree", () =>
@@ -333,10 +335,10 @@ describe("restoring", () => {
   )
 })
 
-describe("a view", () => {
+describe("a view of a capture", () => {
   const written = { a: { f: "one" }, l: { link: "a/f" } }
 
-  it.effect("shows the captured tree after the real one has changed", () =>
+  it.effect("shows the captured tree after the real tree has changed", () =>
     Effect.gen(function* () {
       const port = yield* fresh(written)
       const history = historyOf(port)
@@ -412,7 +414,7 @@ describe("a view", () => {
   )
 })
 
-describe("differences", () => {
+describe("differences between captures", () => {
   const between = (tree: InMemory.Tree, change: (port: Backend) => Effect.Effect<unknown, unknown>) =>
     Effect.gen(function* () {
       const port = yield* fresh(tree)

@@ -102,7 +102,7 @@ saysNoGit("merges of trees beside git merge-tree")
 
 describe.runIf(hasGit)("merge beside git merge-tree", () => {
   it.effect(
-    "conflicts where git does, and otherwise gives the same tree as git",
+    "reports a conflict where git reports a conflict, and otherwise gives the same tree",
     () =>
       Effect.gen(function* () {
         const directory = mkdtempSync(join(tmpdir(), "fs-algebra-merge-"))

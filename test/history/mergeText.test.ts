@@ -196,7 +196,7 @@ describe("mergeText", () => {
       }
     }
 
-    it("the table agrees with git", () => {
+    it("gives the result of git for every row of the table", () => {
       withGit((git) => {
         for (const [claim, base, ours, theirs, merged] of table) {
           const { clean, out } = git([base, ours, theirs])
@@ -228,7 +228,7 @@ describe("mergeText", () => {
       return counts
     }
 
-    it("texts without repeated lines give the same result, bytes and conflicts as git", () => {
+    it("gives the result, bytes and conflicts of git for texts without repeated lines", () => {
       const cases = function* () {
         const next = random(1)
         let lines = 0
@@ -244,7 +244,7 @@ describe("mergeText", () => {
       assert.deepStrictEqual({ otherAnswer, otherBytes, otherHunks }, { otherAnswer: 0, otherBytes: 0, otherHunks: 0 })
     })
 
-    it("texts of few letters differ from git in less than 2 of 100 cases", () => {
+    it("differs from git in less than 2 of 100 cases for texts of three different lines", () => {
       const cases = function* () {
         const next = random(2)
         for (let i = 0; i < 400; i++) yield texts(next, 3, 10, 3)
@@ -253,7 +253,7 @@ describe("mergeText", () => {
       assert.isBelow(otherAnswer + otherBytes, 8)
     })
 
-    it("the sources of this library, edited with their own lines, merge to the same bytes as git", () => {
+    it("gives the bytes of git for sources of this library, edited with their own lines", () => {
       const src = fileURLToPath(new URL("../../src/engine/", import.meta.url))
       const sources = readdirSync(src).map((name) => linesOf(readFileSync(join(src, name), "latin1")))
       const cases = function* () {

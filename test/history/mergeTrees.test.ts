@@ -354,7 +354,7 @@ describe("mergeTrees", () => {
     equalTo(merged, treeOf(flat({ [`${deep}a`]: "2", [`${deep}b`]: "1" })))
   })
 
-  it("agrees with a model of flat maps, and conflicts where the model is undecided", () => {
+  it("agrees with a model of flat maps, and reports conflicts where the model is undecided", () => {
     const next = random(21)
     let [decided, undecided] = [0, 0]
     for (let i = 0; i < 3000; i++) {

@@ -67,7 +67,7 @@ const openings: ReadonlyArray<readonly [claim: string, open: (root: string) => E
   ]
 ]
 
-describe("a planted directory that looks like one of a transaction", () => {
+describe("a planted directory that looks like the staging directory of a transaction", () => {
   for (const [whose, planted] of forgeries) {
     for (const [when, open] of openings) {
       it.live(`of ${whose} is ignored when ${when}`, () =>
@@ -159,7 +159,7 @@ describe("leftovers of an installation with another key on this machine", () => 
     return root
   }
 
-  it.live("are never finished or removed, and are listed and captured like any file", () =>
+  it.live("are never completed or removed, and are listed and captured like any file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = received(yield* fastDirectory)

@@ -52,7 +52,7 @@ describe("a store of snapshots that shares its directory with dumps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("finds the hash at any offset of a long file", () =>
+  it.effect("recognises the archive of a dump by a hash at any offset of the dump's file", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* store.snapshot("abc")
@@ -64,7 +64,7 @@ describe("a store of snapshots that shares its directory with dumps", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("replaces and removes its own archive beside a file that only has the name of a dump", () =>
+  it.effect("replaces and removes its own archive beside a file that is not a dump, but has the name of a dump", () =>
     Effect.gen(function* () {
       const { directory, session, store } = yield* ready
       const lines = join(directory, "abc.jsonl")

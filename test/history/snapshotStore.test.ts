@@ -112,7 +112,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     })
   )
 
-  it.effect("replaces an earlier one of the same id", () =>
+  it.effect("replaces an earlier snapshot of the same id", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       yield* store.snapshot("s")
@@ -213,7 +213,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     )
   }
 
-  it.effect("that fails leaves the earlier one and no other file", () =>
+  it.effect("that fails leaves the earlier snapshot and no other file", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* store.snapshot("s")
@@ -225,7 +225,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
     })
   )
 
-  it.effect("that is interrupted leaves the earlier one and no other file", () =>
+  it.effect("that is interrupted leaves the earlier snapshot and no other file", () =>
     Effect.gen(function* () {
       const { directory, fs } = yield* ground
       yield* (yield* storeOf(fs, { directory })).snapshot("s")
@@ -249,7 +249,7 @@ with zipfile.ZipFile(sys.argv[1]) as z:
   )
 
   it.effect.runIf(needs("a disk that is full", canMount, "it needs root and permission to mount"))(
-    "that does not fit on the disk leaves the earlier one and no other file",
+    "that does not fit on the disk leaves the earlier snapshot and no other file",
     () =>
       Effect.gen(function* () {
         const { fs } = yield* ground
@@ -369,7 +369,7 @@ describe("the directory of a store", () => {
   )
 })
 
-describe("rollback", () => {
+describe("a rollback", () => {
   it.effect("restores the tree and returns its number of files", () =>
     Effect.gen(function* () {
       const { fs, store } = yield* ready
@@ -522,7 +522,7 @@ with zipfile.ZipFile(sys.argv[1], "w", zipfile.ZIP_DEFLATED) as z:
   )
 })
 
-describe("list", () => {
+describe("the list of snapshots", () => {
   it.effect("has the order of creation, even within one moment, and after a restart", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
@@ -611,8 +611,8 @@ describe("list", () => {
   )
 })
 
-describe("delete", () => {
-  it.effect("returns true, then false", () =>
+describe("the deletion of a snapshot", () => {
+  it.effect("returns true for an existing snapshot, and false once it is deleted", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       yield* store.snapshot("a")
@@ -678,7 +678,7 @@ describe("the content of a snapshot", () => {
     })
   )
 
-  it.effect("fails to be read from a damaged archive instead of being reported as absent", () =>
+  it.effect("gives an error for a damaged archive instead of being reported as absent", () =>
     Effect.gen(function* () {
       const { store } = yield* ready
       const { archivePath } = yield* store.snapshot("s")
@@ -713,8 +713,8 @@ const working = (directory: string, name: string, times: number): Effect.Effect<
       })
   )
 
-describe("two processes with one store", () => {
-  it.live("keep every snapshot of both, and a whole one for a shared name", () =>
+describe("two processes that share a store of snapshots", () => {
+  it.live("keep every snapshot of both, and one whole snapshot for a shared name", () =>
     Effect.gen(function* () {
       const { directory, fs, store } = yield* ready
       yield* Effect.all([working(directory, "left", 8), working(directory, "right", 8)], { concurrency: 2 })
@@ -733,7 +733,7 @@ describe("two processes with one store", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("remove only leftovers of dead processes, not files in use or of strangers", () =>
+  it.live("remove only leftovers of dead processes, not files in use or of other users", () =>
     Effect.gen(function* () {
       const { directory, store } = yield* ready
       const ended = yield* working(directory, "ended", 1)
@@ -761,7 +761,7 @@ describe("two processes with one store", () => {
   )
 })
 
-describe("the layer", () => {
+describe("the layer of a snapshot store", () => {
   it.effect("uses the filesystem in the context", () =>
     Effect.gen(function* () {
       const directory = join(yield* fastDirectory, "store")

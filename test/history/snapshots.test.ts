@@ -168,7 +168,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("hold everything when taken after forgetting and collecting", () =>
+    it.live("are complete when they are taken after other snapshots were forgotten and collected", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -195,7 +195,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("have details with the files and lines changed since the previous one", () =>
+    it.live("have details with the files and lines changed since the previous snapshot", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem
@@ -237,7 +237,7 @@ for (const [name, layer] of Object.entries(kinds)) {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live("roll back nested transactions with the outer one", () =>
+    it.live("roll back nested transactions with the outer transaction", () =>
       Effect.gen(function* () {
         const snapshots = yield* Service
         const fs = yield* Filesystem

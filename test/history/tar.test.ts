@@ -185,7 +185,7 @@ describe("a tar archive", () => {
     )
   }
 
-  it.effect("may reach the limits, hard links counted, but not exceed them", () =>
+  it.effect("may reach the limits, to which hard links count, but not exceed them", () =>
     Effect.gen(function* () {
       const bytes = tar({ name: "abcd", content: "12345" }, { name: "b", type: "1", link: "abcd" }, { name: "d/", type: "5" })
       const at = (changes: Partial<Limits.LimitsShape>) =>
@@ -222,7 +222,7 @@ describe("a tar archive", () => {
     })
   )
 
-  it.effect("holds no escaped form of a name that is not UTF-8, at import or export", () =>
+  it.effect("never contains the escaped form of a name that is not UTF-8, neither at import nor at export", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       yield* fs.write("a\ufffd", "x")

@@ -161,7 +161,7 @@ const changes: ReadonlyArray<readonly [name: string, listed: number, change: (ro
   ]
 ]
 
-describe("a scan in threads", () => {
+describe("a scan of a tree in threads", () => {
   it.live("returns the same tree as a scan without threads", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
@@ -192,7 +192,7 @@ describe("a scan in threads", () => {
     )
   }
 
-  it.live("lists every directory again whose stamp is not older than the earlier scan", () =>
+  it.live("lists every directory again whose stamp is not older than the start of the earlier scan", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -222,7 +222,7 @@ describe("a scan in threads", () => {
     )
   }
 
-  it.live("lists a directory again whose name led to another one for a moment", () =>
+  it.live("lists a directory again if another directory had its name for a moment", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -252,13 +252,13 @@ describe("a scan in threads", () => {
     ["another disk", { device: -1 }],
     ["another directory", { inode: -1 }]
   ] as const) {
-    it.live(`lists a directory again over which ${name} was mounted for a moment`, () =>
+    it.live(`lists a directory again if ${name} was mounted over it for a moment`, () =>
       Effect.gen(function* () {
         const { port, root } = yield* host()
         sow(root)
         const threads = yield* Threads.shared
         const history = historyOf(port)
-        // The host reads an empty directory through the mount, and the times of the one below do not change.
+        // Through the mount, the host reads an empty directory. The times of the directory below the mount do not change.
         const explore: NonNullable<DirectoryHistory["explore"]> = (pathOf) =>
           Effect.map(history.explore!(pathOf), (explorer) => ({
             ...explorer,
@@ -282,7 +282,7 @@ describe("a scan in threads", () => {
     ["small", 0],
     ["large", 600]
   ] as const) {
-    it.live(`sees the leftover of a writer that was at work in a ${name} directory before`, () =>
+    it.live(`finds a leftover in a ${name} directory that contained the temporary file of a write at the earlier scan`, () =>
       Effect.gen(function* () {
         const { port, root } = yield* host()
         sow(root)
@@ -299,7 +299,7 @@ describe("a scan in threads", () => {
     )
   }
 
-  it.live("does not take over a directory with entries that the earlier scan left out", () =>
+  it.live("lists a directory again if the earlier scan excluded or skipped entries in it", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -345,7 +345,7 @@ describe("a scan in threads", () => {
   for (const [name, program] of [
     ["cannot be started", undefined],
     ["end at once", "process.exit(1)"],
-    ["end at the first order", `require("node:worker_threads").parentPort.on("message", () => process.exit(1))`],
+    ["end at their first request", `require("node:worker_threads").parentPort.on("message", () => process.exit(1))`],
     [
       "fail",
       `const { parentPort } = require("node:worker_threads")
@@ -376,7 +376,7 @@ describe("a scan in threads", () => {
 })
 
 describe("the comparison of a tree with the disk", () => {
-  it.live("splits a directory of many names into small orders, and lets other fibers run before", () =>
+  it.live("splits a directory of many names into small requests, and lets other fibers run before the first", () =>
     Effect.gen(function* () {
       const { root: base } = yield* host()
       const stamp = { sizeBytes: 1, mode: 0o644, modified: 1, changed: 1, inode: 1 }
@@ -434,7 +434,7 @@ describe("the comparison of a tree with the disk", () => {
   )
 })
 
-describe("a thread", () => {
+describe("a worker thread for snapshots and archives", () => {
   const order = (content: string): Order => {
     const bytes = new TextEncoder().encode(content)
     const [ends, crcs] = [Uint32Array.of(bytes.length), Uint32Array.of(crc32(bytes))]
@@ -446,7 +446,7 @@ describe("a thread", () => {
       ({ end }) => Effect.sync(end)
     )
 
-  it.live("carries out the orders after one that cannot be sent", () =>
+  it.live("completes the requests after a request that cannot be sent", () =>
     Effect.gen(function* () {
       const threads = yield* pool()
       const unsendable = { ...order("a"), extra: () => {} }
@@ -455,7 +455,7 @@ describe("a thread", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("loses all its orders when a report cannot be received", () =>
+  it.live("loses all its requests when a report cannot be received", () =>
     Effect.gen(function* () {
       class Worker extends EventEmitter {
         postMessage(): void {}
@@ -510,7 +510,7 @@ describe("a snapshot taken in threads", () => {
 })
 
 describe("a ZIP archive compressed in threads", () => {
-  it.live("is valid for Python, stores a content that compression does not shorten, and imports to the same tree", () =>
+  it.live("is valid for Python, stores content that compression does not shorten, and imports to the same tree", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -541,7 +541,7 @@ for i in z.infolist():
     }).pipe(Effect.scoped)
   )
 
-  it.live("with damaged entries is refused with the name of the first one, and changes nothing", () =>
+  it.live("with damaged entries is refused with the name of the first damaged entry, and changes nothing", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       sow(root)
@@ -559,7 +559,7 @@ for i in z.infolist():
     }).pipe(Effect.scoped)
   )
 
-  it.live("is checked as it was read, though its source reads into the same memory again", () =>
+  it.live("is checked with the bytes that were read, even if its source reuses their buffer", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       for (let f = 0; f < 400; f++) Fs.writeFileSync(join(root, `f${f}`), randomBytes(2048))

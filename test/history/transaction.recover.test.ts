@@ -54,8 +54,8 @@ const moments = (before: Tree, after: Tree, visit: (copy: string, moment: number
   })
 
 /**
- * Returns the disk as a process leaves it that is killed before its nth rename, while its change is unfinished. The
- * result holds the records of the change, which the caller must still write.
+ * Leaves the disk as a process that is killed before its nth rename. Returns the records of the unfinished change, which the
+ * caller must still write.
  */
 const killedAt = (
   root: string,
@@ -94,13 +94,13 @@ const left = (root: string, nth: number, before: Tree, after: Tree) =>
 const inRoot = <A, E>(use: (root: string) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.scoped(Effect.flatMap(fastDirectory, (top) => use(join(top, "root"))))
 
-describe("the disk of a process that ends before any of its calls", () => {
+describe("the tree of a process that is killed before any one of its calls", () => {
   for (const [claim, from, to] of [
     ["from one tree to another", before, after],
     ["in the reverse direction", after, before]
   ] as const) {
     it.live(
-      `is the whole old tree or becomes the whole new one, with no hidden names (${claim})`,
+      `is the whole old or the whole new tree after the next start, without hidden names (${claim})`,
       () =>
         Effect.scoped(
           Effect.gen(function* () {
@@ -130,7 +130,7 @@ describe("the disk of a process that ends before any of its calls", () => {
   }
 
   it.live(
-    "becomes one of both trees while the process rolls back a failed change",
+    "is one of both trees after the next start if the process was rolling back a failed change",
     () =>
       Effect.scoped(
         Effect.gen(function* () {
@@ -285,7 +285,7 @@ describe("the recovery of a killed process, after other programs have changed fi
     )
   }
 
-  it.live("does not need a missing directory from which it only had to remove entries", () =>
+  it.live("needs no missing directory if the change only removes entries from it", () =>
     inRoot((root) =>
       Effect.gen(function* () {
         yield* left(root, 1, tree({ a: file("1"), d: tree({ f: file("1") }) }), tree({ a: file("2"), d: tree({}) }))
@@ -333,7 +333,7 @@ describe("a recovery whose process is killed as well", () => {
       return calls > last
     })
 
-  it.live("is finished by the next recovery, after any of its calls, without leftovers", () =>
+  it.live("is completed by the next recovery, after any of its calls, without leftovers", () =>
     Effect.gen(function* () {
       const complaints: Array<string> = []
       const killing = (last: number) =>
@@ -555,7 +555,7 @@ describe("untrusted records and leftovers", () => {
     ["a directory in that root", (root: string) => root],
     ["the parent directory of that root", (root: string) => join(root, "..")]
   ] as const) {
-    it.live(`an unfinished change in a root is finished when another process opens ${claim}`, () =>
+    it.live(`an unfinished change in a root is completed when another process opens ${claim}`, () =>
       inRoot((root) =>
         Effect.gen(function* () {
           const outer = claim === "a directory in that root" ? join(root, "d") : where(root)
@@ -650,7 +650,7 @@ describe("untrusted records and leftovers", () => {
   }
 })
 
-it.live("a change that could not be rolled back is finished by the next start, even of the same process", () =>
+it.live("a change that could not be rolled back is completed by the next start, even in the same process", () =>
   inRoot((root) =>
     Effect.gen(function* () {
       const { after, before } = allKinds(10)

@@ -86,7 +86,7 @@ describe("a change of one tree into another", () => {
     { arbitrary: { runs } }
   )
 
-  it.live("converts every kind of entry into every other, there and back", () =>
+  it.live("converts every kind of entry into every other kind, there and back", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { after, before } = allKinds()
@@ -99,7 +99,7 @@ describe("a change of one tree into another", () => {
     )
   )
 
-  it.live("shows a changing file or link only as the whole old or the whole new one", () =>
+  it.live("shows a changing file or link only as the whole old or the whole new entry", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const before = tree({ f: file("old"), l: link("old"), d: tree({ f: file("old", 0o400) }, 0o555) })
@@ -373,7 +373,7 @@ describe("a change of one tree into another, on combinators,", () => {
     { arbitrary: { runs: Math.ceil(runs / 2) } }
   )
 
-  it.effect("refuses to remove a mount point or its parent", () =>
+  it.effect("refuses to remove a mount point or a parent of a mount point", () =>
     Effect.gen(function* () {
       const { fs } = yield* mounted
       const before = tree({ a: tree({ m: tree({ f: file("1") }) }), x: file("x") })

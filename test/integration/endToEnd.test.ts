@@ -34,7 +34,7 @@ describe("an agent", () => {
 
 describe("a dump", () => {
   for (const kind of here) {
-    it.live(`of ${here.map(({ name }) => name).join(", ")} is resumed on ${kind.name} with further work`, () =>
+    it.live(`of ${here.map(({ name }) => name).join(", ")} is resumed on ${kind.name}, and the work continues`, () =>
       Effect.provide(resumed(kind, here), NodeServices.layer)
     )
   }

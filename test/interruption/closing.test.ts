@@ -132,7 +132,7 @@ describe("closing a layer with 1,000 running calls", () => {
 
 describe("after the layer is closed", () => {
   for (const self of [...changing, ...readings].filter(({ name }) => name !== "sink")) {
-    it.live(`${self.name} is Unavailable and touches nothing`, () =>
+    it.live(`${self.name} gives Unavailable and touches nothing`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const root = yield* planted
@@ -154,7 +154,7 @@ describe("after the layer is closed", () => {
     )
   }
 
-  it.live("an open handle reads its own file or fails, and never reads another file", () =>
+  it.live("an open handle reads the rest of its own file or fails, and never reads another file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* planted
@@ -177,7 +177,7 @@ describe("after the layer is closed", () => {
     )
   )
 
-  it.live("an open watch ends", () =>
+  it.live("an open watch fails", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* planted
@@ -197,7 +197,7 @@ describe("after the layer is closed", () => {
     )
   )
 
-  it.live("closing during a staged sink write keeps the old file and leaves no temporary file", () =>
+  it.live("a sink that was writing has kept the old file and left no temporary file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const root = yield* planted

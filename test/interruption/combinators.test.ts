@@ -145,7 +145,7 @@ describe("an interrupted Overlay.commit", () => {
     ["d/e/g", "TWO"]
   ] as const
   for (const moment of ["step", "call", "called"] as const) {
-    it.live(`shows the same tree as before, and a second commit completes it (${moment})`, () =>
+    it.live(`leaves the shown tree unchanged, and a second commit completes it (${moment})`, () =>
       Effect.gen(function* () {
         const points = yield* everyPoint(
           (nth) =>

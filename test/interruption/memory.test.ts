@@ -48,6 +48,6 @@ describe("an interrupted search in a worker frees its place in the pool", () => 
   }
 })
 
-it.live("an interrupted watch of InMemory leaves the tree intact", () =>
+it.live("an interrupted watch of InMemory leaves the tree unchanged", () =>
   Effect.asVoid(sweep(watchingCase, "step", bench, { dense: 100 }))
 )

@@ -177,7 +177,7 @@ const rows = [unpacking, ignoring("!*a*"), ignoring("*a*/*c"), ...editing, ...ot
 
 const growth = (small: Counted, large: Counted): number => large.total / Math.max(small.total, least)
 
-describe("the event loop keeps running, and work grows in proportion to the content, for", () => {
+describe("the event loop keeps running, and the work grows in proportion to the content, for", () => {
   for (const { make, name, size: own = size } of rows) {
     it(name, async () => {
       const small = await counted(make(own))
@@ -190,7 +190,7 @@ describe("the event loop keeps running, and work grows in proportion to the cont
 })
 
 describe("an edit of a large file", () => {
-  it("can be interrupted, and the file stays as it was", async () => {
+  it("can be interrupted, and leaves the file unchanged", async () => {
     const text = filled('{"a":1,"b":2},', 2_000_000)
     const after = await Effect.runPromise(
       Effect.gen(function* () {

@@ -169,7 +169,7 @@ describe("a call through a branch", () => {
     ["setAttributes", (fs) => fs.setAttributes("a", { mode: 0o600 })]
   ]
 
-  it.effect("that the basic kinds of entry cannot express is Unsupported, and changes nothing", () =>
+  it.effect("that the basic kinds of entry cannot express fails as Unsupported, and changes nothing", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({ extended: false }, tree)
@@ -182,7 +182,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("is checked before anything is requested, except for existence", () =>
+  it.effect("is validated before it sends any request, except for the existence of its paths", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal } = yield* world({}, tree)
@@ -237,7 +237,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("that edits under narrower limits than the leaf keeps to its own limits", () =>
+  it.effect("that edits under limits below those of the leaf is subject to its own limits", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal, served } = yield* world({}, { a: "0123456789" })
@@ -255,7 +255,7 @@ describe("a call through a branch", () => {
     )
   )
 
-  it.effect("that edits by reading reads again after a concurrent edit, and loses none", () =>
+  it.effect("that edits by a read and a write tries again after a concurrent edit, so that no edit is lost", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { a: "-\n" })
@@ -278,7 +278,7 @@ describe("a call through a branch", () => {
 })
 
 describe("a branch", () => {
-  it.effect("without a leaf fails with Timeout in every call", () =>
+  it.effect("without a leaf fails every call with Timeout", () =>
     inWorld(
       Effect.gen(function* () {
         const fs = yield* Branch.make({ extended: true, timeout: "10 seconds" })
@@ -294,7 +294,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("lets a waiting call be interrupted, and serves the next one", () =>
+  it.effect("serves the next call after a waiting call is interrupted", () =>
     inWorld(
       Effect.gen(function* () {
         const journal = yield* Journal
@@ -315,7 +315,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("is Unavailable after its journal has failed or its scope has ended", () =>
+  it.effect("is Unavailable after its journal fails or its scope ends", () =>
     Effect.gen(function* () {
       const error = new JournalError({ operation: "append", reason: "io", detail: "planned" })
       const journal = yield* Effect.provide(Journal, layerMemory)
@@ -332,7 +332,7 @@ describe("a branch", () => {
     })
   )
 
-  it.effect("gives one of two racing writers the file and the other a Conflict", () =>
+  it.effect("lets one of two racing writers succeed, and gives the other a Conflict", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { a: "0" })
@@ -354,7 +354,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("loses no edit when another branch uses the same leaf", () =>
+  it.effect("loses no edit if another branch uses the same leaf", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { a: "-\n" })
@@ -371,7 +371,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("seen from a subdirectory checks preconditions at the leaf, and reports paths within the subdirectory", () =>
+  it.effect("in a subdirectory checks preconditions at the leaf, and reports paths relative to the subdirectory", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal } = yield* world({}, { d: { f: "old", sub: { g: "x" } } })
@@ -402,7 +402,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("seen from a deleted subdirectory does not re-create it", () =>
+  it.effect("in a deleted subdirectory does not create the subdirectory again", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, { d: { f: "x" }, other: "y" })
@@ -424,7 +424,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("sends content over its threshold in chunks, and other content in one entry", () =>
+  it.effect("sends content over its threshold in chunks, and smaller content in one entry", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, journal, served } = yield* world({ streamingThreshold: 10, chunkSize: 4 })
@@ -437,7 +437,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("sets attributes on the filesystem of the leaf", () =>
+  it.effect("sets attributes in the filesystem of the leaf", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, tree)
@@ -451,7 +451,7 @@ describe("a branch", () => {
   )
 
   for (const preservePermissions of [undefined, false, true]) {
-    it.effect(`copies with permission bits only if its leaf keeps them: preservePermissions ${preservePermissions}`, () =>
+    it.effect(`copies permission bits only if its leaf keeps them: preservePermissions ${preservePermissions}`, () =>
       inWorld(
         Effect.gen(function* () {
           const served = make(yield* InMemory.make({ tree }))
@@ -475,7 +475,7 @@ describe("a branch", () => {
     )
   }
 
-  it.effect("lets the leaf of the copy decide about permission bits, but a move keeps them", () =>
+  it.effect("keeps permission bits when it moves a file, but leaves the decision to the leaf when it copies", () =>
     inWorld(
       Effect.gen(function* () {
         const [from, keeping, other] = [
@@ -498,7 +498,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("lets its leaf decide about permission bits even if it is mounted or has a mount", () =>
+  it.effect("leaves permission bits to its leaf even if the branch is mounted or has a mount", () =>
     inWorld(
       Effect.gen(function* () {
         const served = make(yield* InMemory.make({ tree: { f: "x" } }))
@@ -520,28 +520,26 @@ describe("a branch", () => {
     )
   )
 
-  it.effect(
-    "shows no drift if its leaf dropped the permission bits of a copy, whether the branch or the leaf recorded it",
-    () =>
-      inWorld(
-        Effect.gen(function* () {
-          const { fs, journal, served } = yield* world({}, tree)
-          yield* served.setAttributes("a", { mode: 0o741 })
-          const own = yield* makeMemory<Entry>()
-          const recorded = yield* Effect.provideService(record()(fs), Journal, own)
-          yield* recorded.copy("a", "b")
-          yield* recorded.setAttributes("d/f", { mode: 0o604 })
-          assert.notStrictEqual((yield* served.stat("b")).mode, 0o741)
-          assert.deepStrictEqual(yield* Replay.drift(own, served), [])
-          assert.deepStrictEqual(yield* Replay.drift(journal, served), [])
-          yield* served.setAttributes("d/f", { mode: 0o600 })
-          assert.deepStrictEqual(paths(yield* Replay.drift(own, served)), ["d/f"])
-          assert.deepStrictEqual(paths(yield* Replay.drift(journal, served)), ["d/f"])
-          assert.deepStrictEqual(yield* Replay.rerun(own, make(yield* InMemory.make({ tree }))), [])
-          yield* Replay.undo(own, served, { to: 0, paths: ["b"] })
-          assert.isFalse(yield* served.exists("b"))
-        })
-      )
+  it.effect("shows no drift if its leaf drops the permission bits of a copy, whether the branch or the leaf records it", () =>
+    inWorld(
+      Effect.gen(function* () {
+        const { fs, journal, served } = yield* world({}, tree)
+        yield* served.setAttributes("a", { mode: 0o741 })
+        const own = yield* makeMemory<Entry>()
+        const recorded = yield* Effect.provideService(record()(fs), Journal, own)
+        yield* recorded.copy("a", "b")
+        yield* recorded.setAttributes("d/f", { mode: 0o604 })
+        assert.notStrictEqual((yield* served.stat("b")).mode, 0o741)
+        assert.deepStrictEqual(yield* Replay.drift(own, served), [])
+        assert.deepStrictEqual(yield* Replay.drift(journal, served), [])
+        yield* served.setAttributes("d/f", { mode: 0o600 })
+        assert.deepStrictEqual(paths(yield* Replay.drift(own, served)), ["d/f"])
+        assert.deepStrictEqual(paths(yield* Replay.drift(journal, served)), ["d/f"])
+        assert.deepStrictEqual(yield* Replay.rerun(own, make(yield* InMemory.make({ tree }))), [])
+        yield* Replay.undo(own, served, { to: 0, paths: ["b"] })
+        assert.isFalse(yield* served.exists("b"))
+      })
+    )
   )
 
   it.effect("shows drift of the permission bits of a copy that its leaf kept", () =>
@@ -560,7 +558,7 @@ describe("a branch", () => {
     )
   )
 
-  it.effect("asks no leaf about permission bits if an overlay or another filesystem makes the copy", () =>
+  it.effect("sends no request about permission bits if an overlay or another filesystem makes the copy", () =>
     inWorld(
       Effect.gen(function* () {
         const { fs, served } = yield* world({}, tree)
@@ -596,7 +594,7 @@ describe("a branch", () => {
     )
   )
 
-  it.live("removes names that no path can express together with their directory, by one request", () =>
+  it.live("removes a directory by one request, even if it contains names that no path can express", () =>
     inWorld(
       Effect.gen(function* () {
         const root = yield* directory
@@ -621,7 +619,7 @@ describe("a branch", () => {
     ["timeout", { timeout: "-1 second" }],
     ["timeout", { timeout: "soon" as never }]
   ] as const) {
-    it.effect(`with the options ${JSON.stringify(options)} is InvalidArgument`, () =>
+    it.effect(`with the options ${JSON.stringify(options)} fails with InvalidArgument`, () =>
       inWorld(
         Effect.gen(function* () {
           const error = yield* Effect.flip(Branch.make(options))
@@ -642,7 +640,7 @@ const held = (): number => {
   const { arrayBuffers, heapUsed } = process.memoryUsage()
   return arrayBuffers + heapUsed
 }
-const size = (process.env["FS_ALGEBRA_SOAK"] === "1" ? 1024 : 32) * MiB
+const size = (process.env["FS_ALGEBRA_SOAK"] === "1" ? 1024 : 64) * MiB
 
 /** Returns bytes without repeated parts. */
 const noise = (total: number): Stream.Stream<Uint8Array> =>

@@ -43,7 +43,7 @@ const tagOf = (exit: Exit.Exit<unknown, unknown>): unknown =>
   Exit.isFailure(exit) ? (Cause.squash(exit.cause) as { readonly _tag: string })._tag : "success"
 
 describe("a request", () => {
-  it.effect("gets the answer with its id, in whatever order answers come", () =>
+  it.effect("gets the answer with its correlation id, in any order of answers", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       const ids = Array.from({ length: 1000 }, (_, i) => `id-${i}`)
@@ -60,7 +60,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("that fails at the leaf gets the fault as its answer", () =>
+  it.effect("that fails at the leaf gets a fault as its answer", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* answering(journal, (entry) =>
@@ -83,7 +83,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("without an answer fails with Timeout after two minutes or its own timeout, and is forgotten", () =>
+  it.effect("without an answer fails with Timeout after two minutes or its own timeout, and then waits no more", () =>
     Effect.gen(function* () {
       const { asking } = yield* begin()
       const usual = yield* Effect.forkChild(Effect.exit(asking.request(statOf("1"))), { startImmediately: true })
@@ -102,7 +102,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("has its whole timeout, however long others have waited", () =>
+  it.effect("has its whole timeout, even if others have waited before", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* Effect.forkChild(Effect.exit(asking.request(statOf("1"))), { startImmediately: true })
@@ -114,14 +114,14 @@ describe("a request", () => {
     })
   )
 
-  it.effect("does not cancel the timers of other requests when it is interrupted, at any step", () =>
+  it.effect("does not cancel the timers of other requests if it is interrupted at any step", () =>
     Effect.gen(function* () {
       for (let step = 0; step < 200; step++) {
         const { asking } = yield* begin()
         const patient = yield* Effect.forkChild(Effect.exit(asking.request(statOf("1"), { timeout: "1 hour" })), {
           startImmediately: true
         })
-        // The fiber yields after three operations, in four variants of its start.
+        // The fiber yields after every three operations, with up to three operations before the request.
         const before = Effect.forEach(Array.from({ length: Math.floor(step / 50) }), () => Effect.void, { discard: true })
         const leaving = yield* Effect.andThen(before, asking.request(statOf("2"))).pipe(
           Effect.exit,
@@ -131,7 +131,7 @@ describe("a request", () => {
         for (let turn = 0; turn < step % 50; turn++) yield* Effect.yieldNow
         yield* Fiber.interrupt(leaving)
         const next = yield* Effect.forkChild(Effect.exit(asking.request(statOf("3"))), { startImmediately: true })
-        // The fiber of the timers also goes in small steps.
+        // The fiber of the timers also proceeds in small steps.
         for (let turn = 0; turn < 50; turn++) yield* Effect.yieldNow
         yield* TestClock.adjust("3 minutes")
         assert.strictEqual(tagOf(yield* Fiber.join(next)), "Timeout", `step ${step}`)
@@ -175,7 +175,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("that is interrupted is forgotten, and its answer ignored", () =>
+  it.effect("that is interrupted stops waiting, and ignores its answer", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       const fiber = yield* Effect.forkChild(asking.request(statOf("1")), { startImmediately: true })
@@ -188,7 +188,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("ignores an answer that precedes it", () =>
+  it.effect("ignores an answer that was appended before it", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<Entry>()
       yield* journal.append(metadata("1", 7))
@@ -209,7 +209,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails if the journal refuses the append, and the next one succeeds", () =>
+  it.effect("fails if the journal refuses to append it, and the next request succeeds", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<Entry>()
       const broken = new JournalError({ operation: "append", reason: "io", detail: "planned" })
@@ -227,7 +227,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails if the tail of the journal fails, and the next one reads on from there", () =>
+  it.effect("fails if the tail of the journal fails, and the next request continues to read from there", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<Entry>()
       const lost = new JournalError({ operation: "tail", reason: "unavailable", detail: "planned" })
@@ -260,7 +260,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("fails as closed when the scope of its branch ends, as do later requests", () =>
+  it.effect("fails as closed if the scope of its branch ends, as later requests do", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const { asking } = yield* Scope.provide(begin(), scope)
@@ -274,7 +274,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("of another process can be waited for, answered or not", () =>
+  it.effect("of another process can be waited for, before or after its answer", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* journal.appendAll([statOf("1"), metadata("1", 5), statOf("2")])
@@ -291,7 +291,7 @@ describe("a request", () => {
     })
   )
 
-  it.effect("needs no layers but layerRequests and a journal", () =>
+  it.effect("requires no layers except layerRequests and a journal", () =>
     Effect.gen(function* () {
       yield* answering(yield* Journal, ({ correlationId }) => Effect.succeed([metadata(correlationId)]))
       const requests = yield* Branch.Branch
@@ -301,7 +301,7 @@ describe("a request", () => {
   )
 })
 
-describe("a streamed read", () => {
+describe("a read of a stream through a branch", () => {
   const read = (
     journal: Scrivener<Entry>,
     asking: Asking.RequestClient,
@@ -319,7 +319,7 @@ describe("a streamed read", () => {
       return text(yield* Stream.runCollect(asking.stream(new F.FileRead({ correlationId: "1", path: "a", offset: 2 }))))
     })
 
-  it.effect("gives the chunks in order", () =>
+  it.effect("returns the chunks in order", () =>
     Effect.flatMap(begin(), ({ asking, journal }) =>
       Effect.map(read(journal, asking, [2, "abc"], [5, "d"], [6, "ef"]), (found) => assert.strictEqual(found, "abcdef"))
     )
@@ -333,7 +333,7 @@ describe("a streamed read", () => {
     })
   )
 
-  it.effect("gives nothing if a fault follows some chunks", () =>
+  it.effect("returns no bytes if a fault follows some chunks", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* answering(journal, ({ correlationId }) =>
@@ -351,7 +351,7 @@ describe("a streamed read", () => {
   )
 })
 
-describe("a streamed write", () => {
+describe("a write of a stream through a branch", () => {
   const write: Branch.Sending = { correlationId: "1", path: "a", createMode: "create", ifMatch: null, version: true }
 
   const written = (journal: Scrivener<Entry>) =>
@@ -368,7 +368,7 @@ describe("a streamed write", () => {
   const shown = (all: ReadonlyArray<F.FileWriteChunk>) =>
     all.map(({ data, isFinal, offset }) => [offset, data instanceof Uint8Array ? text([data]) : data.size, isFinal])
 
-  it.effect("is sent in chunks of equal size, and the first chunk has the path and the options", () =>
+  it.effect("is sent in chunks of equal size, and only the first chunk contains the path and the options", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* written(journal)
@@ -396,7 +396,7 @@ describe("a streamed write", () => {
     })
   )
 
-  it.effect("stops pulling once the leaf has refused it", () =>
+  it.effect("stops reading the stream once the leaf has refused the write", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       yield* answering(journal, (entry) =>
@@ -425,7 +425,7 @@ describe("a streamed write", () => {
 
   const broken = Stream.concat(Stream.make(utf8("12345")), Stream.fail({ _tag: "Cable" } as const))
 
-  it.effect("is discarded if the stream fails or is interrupted", () =>
+  it.effect("is discarded at the leaf if the stream fails or is interrupted", () =>
     Effect.gen(function* () {
       const { asking, journal } = yield* begin()
       assert.deepStrictEqual(yield* Effect.flip(asking.send(write, broken)), { _tag: "Cable" })
@@ -455,14 +455,12 @@ describe("a streamed write", () => {
     })
   )
 
-  it.effect(
-    "sends no discard to a leaf with only the basic kinds of entry, which would take the discard for the last chunk",
-    () =>
-      Effect.gen(function* () {
-        const { asking, journal } = yield* begin({ extended: false })
-        yield* Effect.flip(asking.send(write, broken))
-        assert.deepStrictEqual(shown(yield* chunksIn(journal)), [[0, "1234", false]])
-      })
+  it.effect("sends no discard to a leaf with only the basic kinds of entry, which would take it for the last chunk", () =>
+    Effect.gen(function* () {
+      const { asking, journal } = yield* begin({ extended: false })
+      yield* Effect.flip(asking.send(write, broken))
+      assert.deepStrictEqual(shown(yield* chunksIn(journal)), [[0, "1234", false]])
+    })
   )
 
   it.effect("sends nothing if the stream fails before the first chunk", () =>

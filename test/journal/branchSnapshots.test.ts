@@ -36,7 +36,7 @@ describe("snapshots over a branch", () => {
     ["git", () => Snapshots.layerGit({ gitDir: onDisk() }), hasGit]
   ] as const
   for (const [name, layer, runs] of kinds) {
-    it.live.runIf(runs)(`in ${name} restore files`, () =>
+    it.live.runIf(runs)(`in ${name} restore changed files`, () =>
       Effect.gen(function* () {
         const fs = yield* Filesystem
         const snapshots = yield* Snapshots.Snapshots
@@ -61,7 +61,7 @@ describe("snapshots over a branch", () => {
       }).pipe(Effect.provide(layer()), Effect.provide(behind({ "a.txt": "a", ...links })))
     )
 
-    it.live.runIf(runs)(`in ${name} refuse a tree with a link whose target the leaf does not return`, () =>
+    it.live.runIf(runs)(`in ${name} refuse a tree with a link whose target the leaf does not report`, () =>
       Effect.gen(function* () {
         const snapshots = yield* Snapshots.Snapshots
         const error = yield* Effect.flip(snapshots.snapshot())
@@ -71,7 +71,7 @@ describe("snapshots over a branch", () => {
     )
   }
 
-  it.live("restore a removed link when a transaction fails", () =>
+  it.live("restore a removed link after a failed transaction", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const failed = (yield* Snapshots.Snapshots).transaction(
@@ -82,7 +82,7 @@ describe("snapshots over a branch", () => {
     }).pipe(Effect.provide(Snapshots.layerArchive), Effect.provide(behind(oneLink)))
   )
 
-  it.live("and strict archives contain links that stay inside the root", () =>
+  it.live("and strict archives contain the links that lead inside the root", () =>
     Effect.gen(function* () {
       const bytes = yield* Stream.runFold(
         Stream.unwrap(Effect.map(Filesystem, (fs) => exportZipOf(fs, { strict: true }))),

@@ -45,26 +45,28 @@ const files = (path: string): Record<string, string> =>
   )
 
 describe("Journal.compact", () => {
-  it.effect.each([true, false])("removes the oldest entries; the others keep position and hash (chained: %s)", (chained) =>
-    Effect.gen(function* () {
-      const path = fresh()
-      yield* recordedInto(path, { chained })
-      const before = yield* entriesAt(path)
-      const { head } = yield* Journal.verify(path)
-      const result = yield* Journal.compact(path, { before: 7 })
-      assert.deepStrictEqual(result, { removed: 6, first: 7, contents: 2 })
-      assert.deepStrictEqual(yield* entriesAt(path), before.slice(6))
-      const verified = yield* Journal.verify(path)
-      assert.deepInclude(verified, { entries: 4, after: 6, chained, torn: false })
-      assert.strictEqual(verified.head, head)
-      assert.deepInclude(verified.contents, { missing: 0, damaged: 0 })
-      assert.deepStrictEqual(yield* Journal.compact(path, { before: 7 }), { removed: 0, first: 7, contents: 0 })
-      assert.deepStrictEqual(yield* Journal.compact(path, { before: 9 }), { removed: 2, first: 9, contents: 1 })
-      assert.strictEqual((yield* Journal.verify(path)).head, head)
-    })
+  it.effect.each([true, false])(
+    "removes the oldest entries, while the others keep position and hash (chained: %s)",
+    (chained) =>
+      Effect.gen(function* () {
+        const path = fresh()
+        yield* recordedInto(path, { chained })
+        const before = yield* entriesAt(path)
+        const { head } = yield* Journal.verify(path)
+        const result = yield* Journal.compact(path, { before: 7 })
+        assert.deepStrictEqual(result, { removed: 6, first: 7, contents: 2 })
+        assert.deepStrictEqual(yield* entriesAt(path), before.slice(6))
+        const verified = yield* Journal.verify(path)
+        assert.deepInclude(verified, { entries: 4, after: 6, chained, torn: false })
+        assert.strictEqual(verified.head, head)
+        assert.deepInclude(verified.contents, { missing: 0, damaged: 0 })
+        assert.deepStrictEqual(yield* Journal.compact(path, { before: 7 }), { removed: 0, first: 7, contents: 0 })
+        assert.deepStrictEqual(yield* Journal.compact(path, { before: 9 }), { removed: 2, first: 9, contents: 1 })
+        assert.strictEqual((yield* Journal.verify(path)).head, head)
+      })
   )
 
-  it.effect("leaves a journal that continues its positions and still shows tampering", () =>
+  it.effect("leaves a journal that continues its positions and still reveals tampering", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path, { chained: true })
@@ -89,7 +91,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("makes readers of removed positions fail with `compacted`, except readers from the beginning", () =>
+  it.effect("makes reads from removed positions fail with `compacted`, except a read from the beginning", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path)
@@ -113,7 +115,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("makes an undo to a removed position NotRecorded, and permits an undo to later positions", () =>
+  it.effect("makes an undo to a removed position fail with NotRecorded, and permits later positions", () =>
     Effect.gen(function* () {
       const path = fresh()
       const fs = yield* recordedInto(path)
@@ -135,7 +137,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("accepts a time, keeps an append whole and always keeps the last entry", () =>
+  it.effect("accepts a time, removes only whole appends, and never removes the last entry", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(
@@ -155,7 +157,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("is refused while a writer is open, and keeps foreign files and shared contents", () =>
+  it.effect("is refused while a writer is open, and keeps files of other programs and shared contents", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path)
@@ -176,7 +178,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("leaves the old journal or the new one when its process is killed at any step", () =>
+  it.effect("leaves the old journal or the new journal if its process is killed at any step", () =>
     Effect.gen(function* () {
       let isOver = false
       for (let step = 0; !isOver; step++) {
@@ -212,7 +214,7 @@ describe("Journal.compact", () => {
     })
   )
 
-  it.effect("does not write through a link under the name of its draft", () =>
+  it.effect("does not write through a link that has the name of its draft", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* recordedInto(path)
@@ -226,7 +228,7 @@ describe("Journal.compact", () => {
   )
 })
 
-describe("Journal.compact of a journal of leaves", () => {
+describe("Journal.compact of the journal of a leaf", () => {
   const filled = (journal: Journal.Scrivener<Journal.Entry>, pairs: number) =>
     journal.appendAll(
       Array.from({ length: pairs }, () => {
@@ -237,7 +239,7 @@ describe("Journal.compact of a journal of leaves", () => {
   const leaf = (instance: string, status: "Running" | "Completed") =>
     new DaemonChanged({ daemon: "leaf", instance, status, prefix: "." })
 
-  it.effect("keeps unanswered requests, and the leaves that may have begun them", () =>
+  it.effect("keeps unanswered requests, and the entries of the leaves that may have begun to serve them", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(
@@ -256,7 +258,7 @@ describe("Journal.compact of a journal of leaves", () => {
     })
   )
 
-  it.effect("keeps the latest entries, with which repeated requests are recognised", () =>
+  it.effect("keeps the latest entries, by which a leaf recognises repeated requests", () =>
     Effect.gen(function* () {
       const path = fresh()
       const once = stat("f")
@@ -283,7 +285,7 @@ describe("Journal.compact of a journal of leaves", () => {
     })
   )
 
-  it.live("leaves a journal that a leaf serves as before, even without the window of its checkpoint", () =>
+  it.live("leaves a journal that a leaf can still serve, even if recently answered requests are removed", () =>
     Effect.gen(function* () {
       const path = fresh()
       const fs = yield* memory({ tree: { f: "x" } })

@@ -32,7 +32,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       it.live(claim, () => Effect.flatMap(Effect.suspend(make), run))
     }
 
-    law("gives a plain array of its own to each caller", (store) =>
+    law("returns a separate plain array to each caller", (store) =>
       Effect.gen(function* () {
         const ref = yield* store.put(bytesOf(5_000))
         const first = yield* store.get(ref)
@@ -42,7 +42,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       })
     )
 
-    law("returns hash and size, and gives back the same bytes of any size", (store) =>
+    law("returns the hash and the size of a content, and later the same bytes", (store) =>
       Effect.gen(function* () {
         for (const size of [0, 1, 4_097, 65_535, 65_536, 65_537, 200_000]) {
           const bytes = bytesOf(size)
@@ -58,7 +58,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       })
     )
 
-    law("is not changed through the given or the returned bytes", (store) =>
+    law("is unchanged if a caller changes the bytes that the caller stored or read", (store) =>
       Effect.gen(function* () {
         for (const mine of [bytesOf(5_000, 3), Buffer.from(bytesOf(5_000, 4))]) {
           const was = new Uint8Array(mine)
@@ -85,7 +85,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       })
     )
 
-    law("fails as corrupt for a content that is missing or has another size", (store) =>
+    law("fails as corrupt for a missing content or a content of another size", (store) =>
       Effect.gen(function* () {
         const ref = yield* store.put(bytesOf(100))
         const others = [
@@ -105,7 +105,7 @@ const laws = (name: string, make: () => Effect.Effect<ContentStore, JournalError
       })
     )
 
-    law("takes the same content from many fibers at once", (store) =>
+    law("stores the same content for many fibers at once", (store) =>
       Effect.gen(function* () {
         const bytes = bytesOf(100_000)
         const put = (n: number) =>
@@ -127,7 +127,7 @@ laws("a directory", () => makeDirectory(fresh()))
 laws("a directory, on disk at each answer", () => makeDirectory(fresh(), { fsync: true }))
 
 describe("a content store in a directory", () => {
-  it.live("keeps each content once, under its hash, with mode 0600 and nothing else", () =>
+  it.live("keeps each content once, in a file that is named after its hash and has mode 0600", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const store = yield* makeDirectory(directory)
@@ -143,7 +143,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("detects changed, shortened and lengthened contents, and a put repairs a wrong size", () =>
+  it.live("detects changed, shortened and lengthened contents, and repairs a wrong size at the next put", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const store = yield* makeDirectory(directory)
@@ -181,7 +181,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("removes leftovers of dead processes at the next start, and keeps drafts in use and foreign files", () =>
+  it.live("removes leftovers of dead processes when it opens, and keeps active drafts and files of other programs", () =>
     Effect.gen(function* () {
       const directory = fresh()
       Fs.mkdirSync(directory)
@@ -205,7 +205,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("reads nothing outside its directory, whatever the hash", () =>
+  it.live("reads nothing outside its directory, even for a forged hash", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const store = yield* makeDirectory(directory)
@@ -213,11 +213,11 @@ describe("a content store in a directory", () => {
       Fs.writeFileSync(join(directory, "../secret"), bytesOf(10))
       const ref = { sha256: "../secret", size: 10 }
       assert.isFalse(yield* store.has(ref))
-      assert.include((yield* Effect.flip(store.get(ref))).message, "there is no content")
+      assert.include((yield* Effect.flip(store.get(ref))).message, "is missing")
     })
   )
 
-  it.live("refuses a directory or a pipe in place of a content, without waiting", () =>
+  it.live("refuses a directory or a pipe in place of a content without waiting", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const store = yield* makeDirectory(directory)
@@ -242,7 +242,7 @@ describe("a content store in a directory", () => {
     })
   )
 
-  it.live("works for two processes that put contents concurrently", () =>
+  it.live("works if two processes put contents concurrently", () =>
     Effect.gen(function* () {
       const directory = fresh()
       const cache = join(inMemory(), "compiled")

@@ -159,13 +159,13 @@ describe("the check of a covenant", () => {
       ["duplicateName", "duplicateName"]
     ]
   ]
-  it.effect.each(cases)("%s", ([, make, expected]) =>
+  it.effect.each(cases)("reports a violation of the rule: %s", ([, make, expected]) =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* problems(make(yield* ground)), expected)
     })
   )
 
-  it.effect("reports all problems at once, in words", () =>
+  it.effect("reports all problems at once in its message", () =>
     Effect.gen(function* () {
       const { branches } = yield* ground
       const error = yield* Effect.flip(Covenant.make({ branches, routes: [pack] }))
@@ -183,7 +183,7 @@ describe("the check of a covenant", () => {
 })
 
 describe("a running covenant", () => {
-  it.effect("routes stored and new entries in order, each once", () =>
+  it.effect("routes stored and new entries in order, and each entry once", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       yield* shop.appendAll(["1", "2", "3"].map(order))
@@ -199,7 +199,7 @@ describe("a running covenant", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("routes nothing twice after a restart, and catches up", () =>
+  it.effect("routes nothing twice after a restart, and routes entries that arrived meanwhile", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       const options = { branches, routes: [pack, charge], terminal: [Lost] }
@@ -216,7 +216,7 @@ describe("a running covenant", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("after a restart completes the second of two branches", () =>
+  it.effect("appends after a restart only those results of a route that are missing", () =>
     Effect.gen(function* () {
       const { post, shop } = yield* ground
       const both = Covenant.route({
@@ -289,7 +289,7 @@ describe("a running covenant", () => {
       return { failure, said, routed: yield* ids(post) }
     })
 
-  it.effect("stops a route that fails, with the position of the entry in the failure", () =>
+  it.effect("stops a route that fails, and reports the position of the entry", () =>
     Effect.gen(function* () {
       const { failure, routed, said } = yield* failing((id) =>
         id === "2" ? Effect.fail(new Error("no paper")) : Effect.succeed([new Parcel({ correlationId: id })])
@@ -304,7 +304,7 @@ describe("a running covenant", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("stops a route that has a defect or makes an undeclared type", () =>
+  it.effect("stops a route that dies or returns a type that it does not declare", () =>
     Effect.gen(function* () {
       const defect = yield* failing(() => {
         throw new Error("a slip")
@@ -317,7 +317,7 @@ describe("a running covenant", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("that is interrupted during a route appends no result of that route, and repeats the route later", () =>
+  it.effect("that is interrupted during a route appends no result of the route, and repeats the route later", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       const begun = yield* Deferred.make<void>()
@@ -338,7 +338,7 @@ describe("a running covenant", () => {
     }).pipe(Effect.provide(Journal.layerMemory))
   )
 
-  it.effect("as a layer ends with the layer", () =>
+  it.effect("as a layer stops when the layer closes", () =>
     Effect.gen(function* () {
       const { branches, post, shop } = yield* ground
       yield* shop.append(order("1"))

@@ -37,7 +37,7 @@ const said = Effect.map(
 )
 
 describe("a daemon", () => {
-  it.effect("is Stopped, then Running, then Completed, and appends both changes to the journal", () =>
+  it.effect("is Stopped, then Running, then Completed, and appends the last two states to the journal", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make(forever("d"))
@@ -54,7 +54,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("that is started twice runs once, and shut down twice stops once", () =>
+  it.effect("runs once if it is started twice, and stops once if it is shut down twice", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []
@@ -70,7 +70,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("fails with notStarted when shut down too early, and with completed when started too late", () =>
+  it.effect("fails with notStarted if it is shut down before its start, and with completed if started afterwards", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make(forever("d"))
@@ -101,7 +101,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("that fails or dies is Completed and keeps the failure, also in the journal", () =>
+  it.effect("that fails or dies is Completed, and keeps its failure in the journal too", () =>
     journaled(
       Effect.gen(function* () {
         const one = yield* Daemon.make({ name: "one", run: () => Effect.fail(new Error("no more")) })
@@ -126,7 +126,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("that cannot start fails, is Completed and never runs", () =>
+  it.effect("whose start fails is Completed and never runs", () =>
     journaled(
       Effect.gen(function* () {
         let ran = false
@@ -166,7 +166,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("finishes its work even if the shutdown is interrupted", () =>
+  it.effect("finishes its work even if the caller of shutdown is interrupted", () =>
     journaled(
       Effect.gen(function* () {
         const flush = yield* Deferred.make<void>()
@@ -194,7 +194,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("whose stop fails is Completed, and its shutdown fails", () =>
+  it.effect("whose `stop` fails is Completed, and its shutdown fails", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make({ name: "d", run: () => Effect.never, stop: Effect.fail(new Error("disk")) })
@@ -222,7 +222,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("runs with the services and the position of its start", () =>
+  it.effect("runs with the services of its start and the position of its first entry", () =>
     journaled(
       Effect.gen(function* () {
         const seen = yield* Deferred.make<number>()
@@ -238,7 +238,7 @@ describe("a daemon", () => {
     )
   )
 
-  it.effect("does not start if the journal refuses the entry", () =>
+  it.effect("does not start if the journal refuses its first entry", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const closed = new JournalError({ operation: "append", reason: "closed", detail: "its scope has ended" })
@@ -263,7 +263,7 @@ describe("several daemons", () => {
       Daemon.all
     )
 
-  it.effect("start in order and shut down in reverse", () =>
+  it.effect("start in order, and shut down in reverse order", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []
@@ -278,7 +278,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("stop in reverse if one cannot start; later ones never start, and the error names the daemon", () =>
+  it.effect("stop in reverse order if one of them cannot start, and the error names this daemon", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []
@@ -300,7 +300,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("that cannot all start leave a daemon running that was already running", () =>
+  it.effect("do not stop a daemon that was already running when another of them cannot start", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []
@@ -316,7 +316,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("log the failure of a daemon that fails while it runs", () =>
+  it.effect("log the failure of each daemon that fails while it runs", () =>
     journaled(
       Effect.gen(function* () {
         const lines: Array<string> = []
@@ -338,7 +338,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("run by Daemon.run end it when they end, fail it when they fail, and stop when it is interrupted", () =>
+  it.effect("in Daemon.run make the effect end or fail as they do, and stop if it is interrupted", () =>
     journaled(
       Effect.gen(function* () {
         yield* Daemon.run(Daemon.make({ name: "ends", run: () => Effect.void }))
@@ -356,7 +356,7 @@ describe("several daemons", () => {
     )
   )
 
-  it.effect("as a layer run and end with it", () =>
+  it.effect("as a layer start and stop with the layer", () =>
     journaled(
       Effect.gen(function* () {
         const log: Array<string> = []

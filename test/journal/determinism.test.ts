@@ -58,7 +58,7 @@ describe("the same requests", () => {
   for (const extended of [false, true]) {
     const { disk, mock, posix, windows } = kinds(extended)
     it.effect.prop(
-      `get the same answers in memory, on a host and with the rules of Windows (extended: ${extended})`,
+      `get the same answers in memory, on a host, and under the rules of Windows (extended: ${extended})`,
       [intents(plainNames, { extended, length: 40 })],
       ([program]) =>
         Effect.gen(function* () {
@@ -68,7 +68,7 @@ describe("the same requests", () => {
       { arbitrary: { runs: soak ? 400 : 10 } }
     )
     it.effect.prop(
-      `get the same answers within each kind of case rule (extended: ${extended})`,
+      `get the same answers from all leaves with the same case rule (extended: ${extended})`,
       [intents(casedNames, { extended, length: 40 })],
       ([program]) =>
         Effect.gen(function* () {
@@ -79,7 +79,7 @@ describe("the same requests", () => {
     )
   }
 
-  it.effect("get different answers only from a case-insensitive kind", () =>
+  it.effect("get different answers only if one leaf ignores case", () =>
     Effect.gen(function* () {
       const { mock, windows } = kinds(false)
       const write =

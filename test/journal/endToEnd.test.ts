@@ -100,7 +100,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("read_file and edit_file join the chunks of a large file", () =>
+  it.effect("read_file and edit_file read a large file in chunks", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* read("long.txt"), long)
       yield* Spells.call("write_file", { path: "long.txt", content: "the end\n", mode: "append" })
@@ -117,7 +117,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, { "long.txt": long }, { chunkSize: 65_535 })))
   )
 
-  it.effect("write_file follows its mode and makes directories", () =>
+  it.effect("write_file follows its mode and creates directories", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Spells.call("write_file", { path: "new/x.txt", content: "ä" }), {
         path: "new/x.txt",
@@ -139,7 +139,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("list_directory separates directories from files, and is empty for a missing directory", () =>
+  it.effect("list_directory separates directories from files, and returns no entries for a missing directory", () =>
     Effect.gen(function* () {
       const files = ["a.txt", "empty.txt", "latin1.txt", "raw.bin"]
       assert.deepStrictEqual(yield* Spells.call("list_directory", {}), { path: "/", directories: ["docs", "hollow"], files })
@@ -159,7 +159,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("delete_file deletes one file, and a tree only with recursive", () =>
+  it.effect("delete_file deletes a file, and a tree only with recursive", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* Spells.call("delete_file", { path: "a.txt" }), { path: "a.txt", deleted: 1 })
       assert.deepStrictEqual(yield* Spells.call("delete_file", { path: "docs", recursive: true }), {
@@ -193,7 +193,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect.each(faults)("%s of %j is %s", ([spell, parameters, expected, settings]) =>
+  it.effect.each(faults)("%s with %j fails with %s", ([spell, parameters, expected, settings]) =>
     Effect.gen(function* () {
       const answer = yield* Spells.cast(raw(spell, parameters, "id"))
       assert.strictEqual(answer._tag, "SpellFault", JSON.stringify(answer))
@@ -205,7 +205,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree, settings)))
   )
 
-  it.effect("reading or editing a file over the limit is LimitExceeded", () =>
+  it.effect("a read or an edit of a file over the limit fails with LimitExceeded", () =>
     Effect.gen(function* () {
       const kindOf = (self: Effect.Effect<unknown, Spells.SpellFault | Spells.CastError, Spells.Spells>) =>
         Effect.map(Effect.flip(self), (fault) => (fault._tag === "SpellFault" ? fault.faultKind : fault._tag))
@@ -227,24 +227,24 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     )
   )
 
-  it.effect(
-    "a write over the limits of the leaf is LimitExceeded, or IoError if the leaf has only the basic kinds of entry",
-    () =>
-      Effect.gen(function* () {
-        const fault = yield* Effect.flip(Spells.call("write_file", { path: "x", content: "12345678901" }))
-        assert.strictEqual(fault._tag === "SpellFault" && fault.faultKind, kind.extended ? "LimitExceeded" : "IoError")
-      }).pipe(Effect.provide(whole(kind, {}, {}, { limits: { ...standard, maxFileSize: 10 } })))
-  )
-
-  it.effect.each(badParameters)("%s of %j is InvalidParameters, and sends no request to a leaf", ([spell, parameters]) =>
+  it.effect("a write over the limits of the leaf fails with LimitExceeded, or IoError for basic kinds of entry", () =>
     Effect.gen(function* () {
-      const answer = yield* Spells.cast(raw(spell, parameters, "id"))
-      assert.deepInclude(answer, { _tag: "SpellFault", spell, faultKind: "InvalidParameters" })
-      assert.deepStrictEqual((yield* entries(yield* Journal)).filter(FileSystemEntry.isEfferent), [])
-    }).pipe(Effect.provide(whole(kind, tree)))
+      const fault = yield* Effect.flip(Spells.call("write_file", { path: "x", content: "12345678901" }))
+      assert.strictEqual(fault._tag === "SpellFault" && fault.faultKind, kind.extended ? "LimitExceeded" : "IoError")
+    }).pipe(Effect.provide(whole(kind, {}, {}, { limits: { ...standard, maxFileSize: 10 } })))
   )
 
-  it.effect("an unknown spell is UnknownSpell, and the fault names the known spells", () =>
+  it.effect.each(badParameters)(
+    "%s with %j fails with InvalidParameters, and sends no request to a leaf",
+    ([spell, parameters]) =>
+      Effect.gen(function* () {
+        const answer = yield* Spells.cast(raw(spell, parameters, "id"))
+        assert.deepInclude(answer, { _tag: "SpellFault", spell, faultKind: "InvalidParameters" })
+        assert.deepStrictEqual((yield* entries(yield* Journal)).filter(FileSystemEntry.isEfferent), [])
+      }).pipe(Effect.provide(whole(kind, tree)))
+  )
+
+  it.effect("an unknown spell fails with UnknownSpell and the names of the known spells", () =>
     Effect.gen(function* () {
       for (const spell of ["fireball", "", "toString", "__proto__"]) {
         const answer = yield* Spells.cast(raw(spell, {}, `id of ${spell}`))
@@ -255,7 +255,7 @@ describe.each(kinds)("a spell through branch and leaf over $name:", (kind) => {
     }).pipe(Effect.provide(whole(kind, tree)))
   )
 
-  it.effect("concurrent spells each get their own answer and are executed once", () =>
+  it.effect("concurrent spells get separate answers, and are executed once", () =>
     Effect.gen(function* () {
       const numbers = Array.from({ length: 100 }, (_, index) => index)
       const each = (index: number) =>

@@ -26,9 +26,9 @@ const pairs: ReadonlyArray<readonly [string, string]> = [
 
 const kinds: ReadonlyArray<string> = Journal.Entry.members.map((member) => member.fields._tag.schema.literal)
 
-describe("entries", () => {
+describe("a journal entry", () => {
   for (const member of Journal.Entry.members) {
-    it.effect.prop(`${member.fields._tag.schema.literal} survives JSON`, [Arbitrary.schema(member)], ([entry]) =>
+    it.effect.prop(`of the type ${member.fields._tag.schema.literal} survives JSON`, [Arbitrary.schema(member)], ([entry]) =>
       Effect.sync(() => {
         const back = through(entry)
         assert.instanceOf(back, member as never)
@@ -37,14 +37,14 @@ describe("entries", () => {
     )
   }
 
-  it("include the thirteen basic kinds and the additional kinds", () => {
+  it("has one of the thirteen basic kinds or of the additional kinds", () => {
     const thirteen: ReadonlyArray<string> = FileSystemEntry.Thirteen.members.map((member) => member.fields._tag.schema.literal)
     assert.sameMembers([...thirteen], [...efferent, ...afferent])
     assert.strictEqual(thirteen.length, 13)
     assert.sameMembers([...kinds], [...thirteen, ...pairs.flat(), "FileStarted", "DaemonChanged", "LeafCheckpoint"])
   })
 
-  it("encode bytes as base64 or as a reference", () => {
+  it("encodes bytes as base64 or as a reference", () => {
     const write = (content: FileSystemEntry.Content) =>
       new FileSystemEntry.FileWrite({ correlationId: "1", path: "a", content, createMode: "create" })
     assert.strictEqual(
@@ -56,7 +56,7 @@ describe("entries", () => {
     assert.deepStrictEqual(through(write(new Uint8Array())), write(new Uint8Array()))
   })
 
-  it("encode whether permission bits belong to a copy and whether they were set", () => {
+  it("encodes whether permission bits belong to a copy and whether they were set", () => {
     const asked = new FileSystemEntry.FileSetAttributes({ correlationId: "1", path: "a", mode: 0o750, isCopy: true })
     assert.strictEqual(
       JSON.stringify(encode(asked)),
@@ -67,12 +67,12 @@ describe("entries", () => {
     assert.deepStrictEqual(through(answer), answer)
   })
 
-  it("ignore a field of a later version", () => {
+  it("may have an unknown field of a later version, which is ignored", () => {
     const asked = { _tag: "FileStat", correlationId: "1", path: "a", later: { than: "this" } }
     assert.deepStrictEqual(decode(asked), new FileSystemEntry.FileStat({ correlationId: "1", path: "a" }))
   })
 
-  it("are refused if they are invalid", () => {
+  it("is refused if it is invalid", () => {
     const good = { _tag: "FileRead", correlationId: "1", path: "a" }
     assert.isTrue(Exit.isSuccess(Schema.decodeUnknownExit(json)(good)))
     for (const bad of [
@@ -109,7 +109,7 @@ describe("entries", () => {
     }
   })
 
-  it("have five create modes with fixed values", () => {
+  it("of a write has one of five create modes, whose values are fixed", () => {
     assert.deepStrictEqual(FileSystemEntry.CreateMode, {
       CreateNew: "create",
       CreateOrReplace: "overwrite",
@@ -120,7 +120,7 @@ describe("entries", () => {
   })
 
   it.effect.prop(
-    "are classified as requests or answers, and answers by whether they are the last",
+    "is classified as a request or an answer, and as the last answer to its request or not",
     [Arbitrary.schema(Journal.Entry)],
     ([entry]) =>
       Effect.sync(() => {
@@ -142,7 +142,7 @@ describe("entries", () => {
       })
   )
 
-  it("are the only values that count as requests or answers", () => {
+  it("is the only kind of value that counts as a request or an answer", () => {
     for (const other of [undefined, null, 3, "FileRead", {}, { _tag: "Other" }]) {
       assert.isFalse(FileSystemEntry.isEfferent(other))
       assert.isFalse(FileSystemEntry.isAfferent(other))
@@ -152,7 +152,7 @@ describe("entries", () => {
 })
 
 describe("correlation ids", () => {
-  it.effect("are 32 hex digits, and no two are the same", () =>
+  it.effect("are 32 hexadecimal digits, and unique", () =>
     Effect.gen(function* () {
       const ids = yield* Effect.forEach(Array.from({ length: 1_000 }), () => Correlation.generate)
       assert.strictEqual(new Set(ids).size, 1_000)

@@ -16,7 +16,10 @@ const fresh = (): string => join(Fs.mkdtempSync(join(inMemory(), "journal-")), "
 const opened = (options: Omit<FileOptions, "path"> = {}) => Effect.suspend(() => makeFile(Entry, { path: fresh(), ...options }))
 
 journalLaws("a file", opened(), { entries: 8_000, readers: 10 })
-journalLaws("a chained file on disk at each answer", opened({ chained: true, fsync: true }), { entries: 800, readers: 5 })
+journalLaws("a chained file that is synced at each append", opened({ chained: true, fsync: true }), {
+  entries: 800,
+  readers: 5
+})
 
 const idsOf = (path: string, options: Omit<FileOptions, "path"> = {}) =>
   Effect.scoped(
@@ -54,7 +57,7 @@ const write_ = (path: string, lines: ReadonlyArray<string>): void =>
   Fs.writeFileSync(path, lines.map((line) => `${line}\n`).join(""))
 
 describe("a file journal", () => {
-  it.live("is read back at the next start and continues", () =>
+  it.live("is read again, and continued, after it is reopened", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, [[stat(1)], [write("w", bytesOf(5_000))], [stat(3)]])
@@ -93,7 +96,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("serves as the Journal of a program", () =>
+  it.live("can be the Journal service of a program", () =>
     Effect.gen(function* () {
       const path = fresh()
       const program = Effect.flatMap(Journal, (journal) => journal.append(stat(1)))
@@ -102,7 +105,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("holds entries of any schema", () =>
+  it.live("accepts entries of any schema", () =>
     Effect.gen(function* () {
       const path = fresh()
       const kind = Schema.Struct({ name: Schema.String, day: Schema.DateTimeUtc })
@@ -116,7 +119,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("refuses an invalid entry, with the whole append", () =>
+  it.live("refuses the whole append if an entry is invalid", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const journal = yield* opened()
@@ -160,9 +163,9 @@ describe("a file journal", () => {
   )
 })
 
-describe("a file journal after a crash", () => {
+describe("a file journal that is opened after a crash", () => {
   for (const chained of [false, true]) {
-    it.live(`drops an append that was torn at any byte, and continues, ${chained ? "" : "not "}chained`, () =>
+    it.live(`drops an append that was truncated at any byte, and continues, ${chained ? "" : "not "}chained`, () =>
       Effect.gen(function* () {
         const path = fresh()
         yield* written(path, [[stat(1)], [stat(2), stat(3)]], { chained })
@@ -182,7 +185,7 @@ describe("a file journal after a crash", () => {
     )
   }
 
-  it.live("starts anew if its first line was torn at any byte", () =>
+  it.live("begins again if its first line was truncated at any byte", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, [], { chained: true })
@@ -195,7 +198,7 @@ describe("a file journal after a crash", () => {
     })
   )
 
-  it.live("never changes a foreign file", () =>
+  it.live("never changes a file that is not a journal", () =>
     Effect.gen(function* () {
       const path = fresh()
       for (const text of ["dear diary", "dear diary\n", '{"format":"other"}\n', "{}\n", "\n", "\u0000".repeat(300)]) {
@@ -206,7 +209,7 @@ describe("a file journal after a crash", () => {
     })
   )
 
-  it.live("reports entries of a later version", () =>
+  it.live("reports that entries have a later version", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, [[stat(1)], [stat(2)]])
@@ -223,7 +226,7 @@ describe("a file journal after a crash", () => {
 describe("damage in a file journal", () => {
   const calls = [[stat(1)], [stat(2), write("w", bytesOf(9))], [stat(4)], [stat(5)]]
 
-  it.live("is found at every byte of a chained one", () =>
+  it.live("is found at every byte of a chained journal", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls, { chained: true })
@@ -236,7 +239,7 @@ describe("damage in a file journal", () => {
           Fs.writeFileSync(path, flipped)
           const failure = yield* Effect.flip(verify(path))
           assert.include(["corrupt", "version"], failure.reason, `byte ${at}`)
-          // The position is that of the entry in whose line the byte is.
+          // The position is the position of the entry whose line contains the byte.
           const expected = whole.subarray(0, at).filter((byte) => byte === 10).length
           if (at >= header) assert.strictEqual(failure.position, expected, `byte ${at}`)
         }
@@ -269,7 +272,7 @@ describe("damage in a file journal", () => {
   }
   for (const chained of [true, false]) {
     for (const [claim, change] of Object.entries(lines)) {
-      // An unchained journal cannot tell a line that could have been appended.
+      // In an unchained journal, an added line looks like an appended line.
       if (!chained && claim === "a line that was added") continue
       it.live(`is found: ${claim}, ${chained ? "" : "not "}chained`, () =>
         Effect.gen(function* () {
@@ -304,7 +307,7 @@ describe("damage in a file journal", () => {
     })
   )
 
-  it.live("is found: a line of another chained journal, since each hash covers all previous lines", () =>
+  it.live("is found: a line of another chained journal, because each hash covers all previous lines", () =>
     Effect.gen(function* () {
       const [path, other] = [fresh(), fresh()]
       yield* written(path, calls, { chained: true })
@@ -322,7 +325,7 @@ describe("damage in a file journal", () => {
     })
   )
 
-  it.live("is found: truncated lines of a chained journal, by the hash of its end", () =>
+  it.live("is found: truncated lines of a chained journal, because its last hash differs", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls, { chained: true })
@@ -333,7 +336,7 @@ describe("damage in a file journal", () => {
     })
   )
 
-  it.live("is found: JSON that is not an entry, when it is read", () =>
+  it.live("is found: JSON that is not an entry, when the entry is read", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls)
@@ -364,7 +367,7 @@ describe("damage in a file journal", () => {
     })
   )
 
-  it.live("is refused: a chain that is requested but missing", () =>
+  it.live("includes a missing chain: an unchained journal is refused if a chain is requested", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* written(path, calls)
@@ -378,7 +381,7 @@ describe("damage in a file journal", () => {
 })
 
 describe("a file journal that is closed", () => {
-  it.live("has written every accepted append, and fails other calls as closed", () =>
+  it.live("contains every accepted append, and fails later calls as closed", () =>
     Effect.gen(function* () {
       const path = fresh()
       const scope = yield* Scope.make()

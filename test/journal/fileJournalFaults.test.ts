@@ -65,7 +65,7 @@ const small = (room: number) => {
 describe("a file journal whose disk is full", () => {
   for (const chained of [false, true]) {
     it.live(
-      `fails an append that does not fit, leaves no part of it, and accepts the next append when there is space${chained ? " (chained)" : ""}`,
+      `fails an append that does not fit, keeps no part of it, and accepts the next append when there is space${chained ? " (chained)" : ""}`,
       () =>
         Effect.gen(function* () {
           const sample = fresh()
@@ -97,7 +97,7 @@ describe("a file journal whose disk is full", () => {
     )
   }
 
-  it.live("accepts the appends of one write that fit, and fails the others", () =>
+  it.live("accepts each append of one write that fits, and fails the others", () =>
     Effect.gen(function* () {
       for (const room of [0, 200, 250, 300, 1000, 10_000, 100_000]) {
         for (const [count, size] of [
@@ -136,50 +136,52 @@ describe("a file journal whose disk is full", () => {
     })
   )
 
-  it.live("removes a partial line before the next write or at the next opening, if it could not do so at once", () =>
-    Effect.gen(function* () {
-      const path = fresh()
-      const disk = small(100)
-      let truncates = 0
-      yield* Effect.scoped(
-        Effect.gen(function* () {
-          const journal = yield* on(path, {
-            ...disk,
-            truncate: (descriptor, size) => {
-              if (++truncates < 3) throw failed("EIO")
-              realDisk.truncate(descriptor, size)
-            }
+  it.live(
+    "removes a partial line later if it cannot remove the line at once: before the next write or at the next opening",
+    () =>
+      Effect.gen(function* () {
+        const path = fresh()
+        const disk = small(100)
+        let truncates = 0
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const journal = yield* on(path, {
+              ...disk,
+              truncate: (descriptor, size) => {
+                if (++truncates < 3) throw failed("EIO")
+                realDisk.truncate(descriptor, size)
+              }
+            })
+            assert.strictEqual((yield* Effect.flip(journal.append(stat(1)))).reason, "io")
+            assert.notInclude(Fs.readFileSync(path, "utf8").slice(-1), "\n")
+            disk.free()
+            assert.strictEqual((yield* Effect.flip(journal.append(stat(2)))).reason, "io")
+            assert.strictEqual(yield* journal.append(stat(3)), 1)
           })
-          assert.strictEqual((yield* Effect.flip(journal.append(stat(1)))).reason, "io")
-          assert.notInclude(Fs.readFileSync(path, "utf8").slice(-1), "\n")
-          disk.free()
-          assert.strictEqual((yield* Effect.flip(journal.append(stat(2)))).reason, "io")
-          assert.strictEqual(yield* journal.append(stat(3)), 1)
-        })
-      )
-      assert.deepStrictEqual(yield* idsOf(path), ["stat-3"])
-      const never = fresh()
-      const failing = Effect.scoped(
-        Effect.flatMap(
-          on(never, {
-            ...small(20),
-            truncate: () => {
-              throw failed("EIO")
-            }
-          }),
-          (journal) => journal.append(stat(1))
         )
-      )
-      yield* Effect.flip(failing)
-      assert.isTrue((yield* verify(never)).torn)
-      assert.deepStrictEqual(yield* idsOf(never), [])
-      assert.isFalse((yield* verify(never)).torn)
-    })
+        assert.deepStrictEqual(yield* idsOf(path), ["stat-3"])
+        const never = fresh()
+        const failing = Effect.scoped(
+          Effect.flatMap(
+            on(never, {
+              ...small(20),
+              truncate: () => {
+                throw failed("EIO")
+              }
+            }),
+            (journal) => journal.append(stat(1))
+          )
+        )
+        yield* Effect.flip(failing)
+        assert.isTrue((yield* verify(never)).torn)
+        assert.deepStrictEqual(yield* idsOf(never), [])
+        assert.isFalse((yield* verify(never)).torn)
+      })
   )
 })
 
 describe("a file journal whose sync fails", () => {
-  it.live("fails the append, and refuses others until it is opened again", () =>
+  it.live("fails the append, and refuses further appends until it is opened again", () =>
     Effect.gen(function* () {
       const path = fresh()
       let syncs = 0
@@ -199,7 +201,7 @@ describe("a file journal whose sync fails", () => {
     })
   )
 
-  it.live("answers only after the sync", () =>
+  it.live("confirms an append only after the sync", () =>
     Effect.scoped(
       Effect.gen(function* () {
         let finish: (() => void) | undefined
@@ -230,8 +232,8 @@ describe("a file journal whose sync fails", () => {
   )
 })
 
-describe("an interrupted append to a file", () => {
-  it.live("is absent if it was still queued, and complete if it was being written", () =>
+describe("an interrupted append to a file journal", () => {
+  it.live("is absent if it was queued, and complete if it was being written", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(
@@ -263,7 +265,7 @@ describe("an interrupted append to a file", () => {
   )
 })
 
-describe("a file journal whose file others change", () => {
+describe("a file journal whose file another program changes", () => {
   const meddled = (meddle: (path: string) => void) =>
     Effect.scoped(
       Effect.gen(function* () {
@@ -275,7 +277,7 @@ describe("a file journal whose file others change", () => {
       })
     )
 
-  it.live("writes nothing if the file has another size", () =>
+  it.live("writes nothing if the size of the file has changed", () =>
     Effect.gen(function* () {
       assert.strictEqual(yield* meddled((path) => Fs.appendFileSync(path, "x")), "corrupt")
       assert.strictEqual(yield* meddled((path) => Fs.truncateSync(path, 60)), "corrupt")

@@ -37,7 +37,7 @@ const reasonOf = (path: string) =>
   Effect.scoped(Effect.match(makeFile(Entry, { path }), { onSuccess: () => "opened", onFailure: ({ reason }) => reason }))
 
 describe("a file journal", () => {
-  it.live("has one writer at a time, even within a process, and leaves no lock when it is closed", () =>
+  it.live("has one writer at a time, even in one process, and leaves no lock after it is closed", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(
@@ -52,7 +52,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("has one writer at a time, under any path that leads to it", () =>
+  it.live("has one writer at a time, even through different paths", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(Effect.flatMap(makeFile(Entry, { path }), (journal) => journal.append(stat(1))))
@@ -74,7 +74,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("has one writing process at a time, until that has ended in any way", () =>
+  it.live("has one writing process at a time, until this process ends in any way", () =>
     Effect.gen(function* () {
       const path = fresh()
       const other = child({ task: "open", path })
@@ -91,7 +91,7 @@ describe("a file journal", () => {
     })
   )
 
-  it.live("is taken from a process of unknown state only after a minute without a sign of life", () =>
+  it.live("is taken from a process in an unknown state only if its claim was not renewed for a minute", () =>
     Effect.gen(function* () {
       const path = fresh()
       // The identity of a process on another machine, or in another container.
@@ -115,7 +115,7 @@ describe("a file journal", () => {
 describe("a journal writer that is killed at any moment", () => {
   for (const [name, options] of [
     ["plain", { chained: false, fsync: false }],
-    ["chained and on disk at each answer", { chained: true, fsync: true }]
+    ["chained and synced at each append", { chained: true, fsync: true }]
   ] as const) {
     it.live(
       `leaves every confirmed append at its position, once, complete and without gaps: ${name}, ${kills} times`,
@@ -168,7 +168,7 @@ describe("a journal writer that is killed at any moment", () => {
 })
 
 describe("a read-only journal", () => {
-  it.live("shows stored entries and entries that another process appends, and refuses appends", () =>
+  it.live("shows stored entries and appends of another process, and refuses to append", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const path = fresh()
@@ -197,7 +197,7 @@ describe("a read-only journal", () => {
     )
   )
 
-  it.live("misses no append and wakes at any moment", () =>
+  it.live("wakes for an append at any moment, and misses no append", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const path = fresh()
@@ -236,7 +236,7 @@ describe("a read-only journal", () => {
     )
   )
 
-  it.live("shows an append of the same length as a torn end before it", () =>
+  it.live("shows an append that replaces a torn end of the same length", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const path = fresh()
@@ -254,7 +254,7 @@ describe("a read-only journal", () => {
     )
   )
 
-  it.live("ends its tails when it is closed, and reads nothing afterwards", () =>
+  it.live("ends its tails when it is closed, after which reads fail", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(Effect.flatMap(makeFile(Entry, { path }), (journal) => journal.append(stat(1))))
@@ -271,7 +271,7 @@ describe("a read-only journal", () => {
     })
   )
 
-  it.live("fails for a missing file, and as corrupt for a truncated one", () =>
+  it.live("fails for a missing file, and fails as corrupt for a truncated file", () =>
     Effect.scoped(
       Effect.gen(function* () {
         assert.strictEqual((yield* Effect.flip(makeFile(Entry, { path: fresh(), readOnly: true }))).reason, "io")

@@ -33,7 +33,7 @@ const names = [".~fsa-a.tmp", Names.forged(Names.dead()), Names.forged(Names.els
 
 for (const name of names) {
   describe(`a file of another program called ${name.replace(/[0-9a-z]{6,}/g, "…")}`, () => {
-    it.effect("is listed by changes when it is removed or moved", () =>
+    it.effect("is listed by Replay.changes when it is removed or moved", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x", [`d/${name}`]: "y" })
@@ -49,7 +49,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is listed by changes when it is written through a link", () =>
+    it.effect("is listed by Replay.changes when it is written through a link", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x" })
@@ -68,7 +68,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is reported by drift when it is there again", () =>
+    it.effect("is reported by Replay.drift if it exists again", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x" })
@@ -84,7 +84,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is restored by undo, alone and in a directory", () =>
+    it.effect("is restored by Replay.undo, also in a directory", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x", [`d/${name}`]: "y", "d/e/z": "z" })
@@ -101,7 +101,7 @@ for (const name of names) {
       })
     )
 
-    it.effect("is served by a double", () =>
+    it.effect("is read from a replay double", () =>
       Effect.gen(function* () {
         const fs = yield* another()
         yield* plant(fs.port, { [name]: "x", ".~fsa-other.tmp": "y" })
@@ -136,7 +136,7 @@ describe("a journal of another installation", () => {
     })
   )
 
-  it.effect("with a refused request for a temporary name hides no entry", () =>
+  it.effect("hides no entry because of a refused request for a temporary name", () =>
     Effect.gen(function* () {
       const name = Names.forged(Names.elsewhere)
       const fs = yield* another()

@@ -23,7 +23,7 @@ const ways: ReadonlyArray<readonly [name: string, open: (path: string) => Effect
 ]
 
 describe("a forged journal", () => {
-  it.live.each(ways)("that is a pipe is refused without waiting: %s", ([, open]) =>
+  it.live.each(ways)("that is a pipe is refused without waiting by %s", ([, open]) =>
     Effect.gen(function* () {
       const path = fresh()
       execFileSync("mkfifo", [path])
@@ -32,7 +32,7 @@ describe("a forged journal", () => {
     })
   )
 
-  it.live.each(ways)("that is a dangling link is refused, and its target is not created: %s", ([, open]) =>
+  it.live.each(ways)("that is a dangling link is refused, and its target is not created, by %s", ([, open]) =>
     Effect.gen(function* () {
       const path = fresh()
       const target = join(path, "..", "elsewhere")
@@ -42,7 +42,7 @@ describe("a forged journal", () => {
     })
   )
 
-  it.live.each(ways)("with deeply nested entries does not exhaust the stack: %s", ([, open]) =>
+  it.live.each(ways)("with deeply nested entries does not exhaust the stack of %s", ([, open]) =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(Effect.flatMap(opened(path), (journal) => journal.appendAll([stat("a")])))
@@ -53,7 +53,7 @@ describe("a forged journal", () => {
     })
   )
 
-  it.live("with a line longer than any append is corrupt, and is not read whole", () =>
+  it.live("with a line longer than any append is corrupt, and is not read completely", () =>
     Effect.gen(function* () {
       const path = fresh()
       yield* Effect.scoped(Effect.flatMap(opened(path), (journal) => journal.append(stat("a"))))
@@ -82,7 +82,7 @@ describe("a forged claim on a journal", () => {
     })
   )
 
-  it.live("that is a file or a link to a directory is refused, and nothing changes in the target", () =>
+  it.live("that is a file or a link to a directory is refused, and the target is unchanged", () =>
     Effect.gen(function* () {
       const elsewhere = Fs.mkdtempSync(join(inMemory(), "victim-"))
       const name = `${stranger}.${"1".repeat(24)}`
@@ -99,7 +99,7 @@ describe("a forged claim on a journal", () => {
     })
   )
 
-  it.live("with any other name is ignored and kept", () =>
+  it.live("whose name has another form is ignored and kept", () =>
     Effect.gen(function* () {
       const path = fresh()
       Fs.mkdirSync(`${path}.lock`)

@@ -26,7 +26,7 @@ const numbers = (from: number, to: number) => Array.from({ length: to - from + 1
 let names = 0
 const fresh = (): string => `journal-${++names}`
 
-describeNats("JetStream", () => {
+describeNats("a journal on JetStream:", () => {
   let server: Server
   let small: Server
   let nats: NatsConnection
@@ -54,7 +54,7 @@ describeNats("JetStream", () => {
     })
 
   describe("positions", () => {
-    it.live("are the sequence numbers of the stream, also for entries appended together", () =>
+    it.live("are the sequence numbers of the stream, even for entries that are appended together", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -142,7 +142,7 @@ describeNats("JetStream", () => {
         yield* say(name, message!.string(), fields)
       })
 
-    it.live("are all present when their writer was killed after the first message, and the next append follows them", () =>
+    it.live("are all present if their writer was killed after the first message, and the next append follows them", () =>
       Effect.gen(function* () {
         const name = fresh()
         const journal = yield* open(name)
@@ -187,7 +187,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("can be read from anywhere among them", () =>
+    it.live("can be read from any position among them", () =>
       Effect.gen(function* () {
         const name = fresh()
         const writer = yield* open(name)
@@ -204,9 +204,9 @@ describeNats("JetStream", () => {
     )
   })
 
-  describe("an append with a lost answer", () => {
+  describe("an append whose answer is lost", () => {
     for (const together of [1, 3]) {
-      it.live(`is made once and returns its position (${together} at once)`, () =>
+      it.live(`is made once, and returns its position (${together} at once)`, () =>
         Effect.gen(function* () {
           const name = fresh()
           const way = yield* Effect.acquireRelease(
@@ -248,8 +248,8 @@ describeNats("JetStream", () => {
     )
   })
 
-  describe("a lost server", () => {
-    it.live("that comes back has lost and repeated no confirmed append, and tails continue", () =>
+  describe("an unreachable server", () => {
+    it.live("that returns has lost or repeated no confirmed append, and tails continue", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("survives", { servers: own.url })
@@ -299,7 +299,7 @@ describeNats("JetStream", () => {
       return { journal, other, tail, way }
     })
 
-    it.effect("that drops consumers with the connection has its tail resumed", () =>
+    it.effect("that drops consumers with the connection does not end a tail", () =>
       Effect.gen(function* () {
         const { other, tail, way } = yield* followed
         way.cut()
@@ -308,7 +308,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.effect("that drops consumers silently has its tail resumed after a while", () =>
+    it.effect("that drops consumers silently does not end a tail, which continues after a while", () =>
       Effect.gen(function* () {
         const { other, tail } = yield* followed
         yield* other.append(entry(2))
@@ -322,7 +322,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that does not come back makes every call unavailable after the timeout", () =>
+    it.live("that does not return makes every call unavailable after the timeout", () =>
       Effect.gen(function* () {
         const own = yield* Effect.promise(() => startServer())
         const journal = yield* open("lost", { servers: own.url, timeout: "200 millis" })
@@ -342,7 +342,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that never existed is unavailable at once", () =>
+    it.live("that has never existed is unavailable at once", () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(open("none", { servers: "127.0.0.1:1" }))
         assert.deepInclude(error, { _tag: "JournalError", reason: "unavailable" })
@@ -457,7 +457,7 @@ describeNats("JetStream", () => {
     )
   })
 
-  it.live("an entry larger than the largest message of the server is read as it was appended", () =>
+  it.live("an entry above the largest message of the server is read as it was appended", () =>
     Effect.gen(function* () {
       const name = fresh()
       const journal = yield* open(name, { servers: small.url })
@@ -484,7 +484,7 @@ describeNats("JetStream", () => {
     const bytes = (size: number) => new Uint8Array(Buffer.alloc(size, Buffer.from(numbers(0, 250))))
     const sha256 = (bytes: Uint8Array) => createHash("sha256").update(bytes).digest("hex")
 
-    it.live("of every size come back, whole and in chunks, on another connection", () =>
+    it.live("of every size are returned unchanged, whole and in chunks, on another connection", () =>
       Effect.gen(function* () {
         const name = fresh()
         const [writer, reader] = yield* Effect.all([open(name, { servers: small.url }), open(name, { servers: small.url })])
@@ -502,7 +502,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("are arrays of their own, not views of the buffer that receives messages", () =>
+    it.live("are separate arrays, not views of the buffer that receives messages", () =>
       Effect.gen(function* () {
         const { contents } = yield* open(fresh())
         const read = yield* contents.get(yield* contents.put(bytes(10_000)))
@@ -525,7 +525,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("whose connection was lost are sent again and stored once", () =>
+    it.live("whose connection was lost are sent again, and stored once", () =>
       Effect.gen(function* () {
         const name = fresh()
         const way = yield* Effect.acquireRelease(
@@ -549,7 +549,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("that are missing or damaged are corrupt", () =>
+    it.live("that are missing or damaged fail as corrupt", () =>
       Effect.gen(function* () {
         const name = fresh()
         const { contents } = yield* open(name)
@@ -573,7 +573,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("whose stream fails or is interrupted are not stored", () =>
+    it.live("are not stored if their stream fails or is interrupted", () =>
       Effect.gen(function* () {
         const name = fresh()
         const { contents } = yield* open(name)
@@ -588,7 +588,7 @@ describeNats("JetStream", () => {
       }).pipe(Effect.scoped)
     )
 
-    it.live("over 4 KiB are stored beside the entry and found by their reference", () =>
+    it.live("over 4 KiB are stored outside of the entry, which contains a reference", () =>
       Effect.gen(function* () {
         const journal = yield* open(fresh())
         const content = bytes(5_000)
@@ -601,7 +601,7 @@ describeNats("JetStream", () => {
   })
 
   describe("a journal whose scope ends", () => {
-    it.live("ends its waiting calls as closed and leaves no consumer on the server", () =>
+    it.live("ends its waiting calls as closed, and leaves no consumer on the server", () =>
       Effect.gen(function* () {
         const name = fresh()
         const scope = yield* Scope.make()
@@ -631,7 +631,7 @@ describeNats("JetStream", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an append that is interrupted in the queue is not made", () =>
+  it.live("an append that is interrupted in the queue is never made", () =>
     Effect.gen(function* () {
       const name = fresh()
       const way = yield* Effect.acquireRelease(
@@ -702,7 +702,7 @@ describeNats("JetStream", () => {
     { servers: [] },
     { maxBytes: 0 }
   ]) {
-    it.live(`${JSON.stringify(options)} is refused before any connection`, () =>
+    it.live(`with the options ${JSON.stringify(options)} is refused before any connection`, () =>
       Effect.gen(function* () {
         const error = yield* Effect.flip(JetStream.make(Journal.Entry, { servers: "127.0.0.1:1", name: "ok", ...options }))
         assert.strictEqual(error.reason, "invalid")

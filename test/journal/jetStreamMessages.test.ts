@@ -9,8 +9,8 @@ const parse = (fields: Readonly<Record<string, string>>) => {
   return make(7, new Uint8Array(100), given)
 }
 
-describe("a message", () => {
-  it("has the position, the body and the count of its headers", () => {
+describe("a message of JetStream", () => {
+  it("has the position, the body and the count that its headers state", () => {
     assert.deepStrictEqual(parse({ [header.placeOf]: "5/3" }).place, { first: 5, count: 3 })
     const sha256 = "0123456789abcdef".repeat(4)
     assert.deepStrictEqual(parse({ [header.body]: `${sha256}/5000` }).body, { sha256, size: 5_000 })
@@ -29,11 +29,11 @@ describe("a message", () => {
     "5/0x1",
     "9007199254740992/1",
     "5/9007199254740992"
-  ])("has no position if a header is forged: %s", (value) => {
+  ])("has no position if its header is forged: %s", (value) => {
     assert.isUndefined(parse({ [header.placeOf]: value }).place)
   })
 
-  it.each(["0x10", "1e1", "+10", "10.0", "0", ""])("takes one position if its count is forged: %s", (value) => {
+  it.each(["0x10", "1e1", "+10", "10.0", "0", ""])("counts as one entry if the header of its count is forged: %s", (value) => {
     assert.strictEqual(parse({ [header.id]: "id", [header.count]: value }).count, 1)
   })
 })

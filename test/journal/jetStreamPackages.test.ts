@@ -8,7 +8,7 @@ vi.mock("@nats-io/obj", () => {
   throw new Error("Cannot find package")
 })
 
-it.live("a journal on JetStream names its packages if one is not installed", () =>
+it.live("a journal on JetStream names the packages to install if one is missing", () =>
   Effect.gen(function* () {
     const error = yield* Effect.flip(JetStream.make(Journal.Entry, { servers: "127.0.0.1:1", name: "a" }))
     assert.strictEqual(error.reason, "unavailable")

@@ -54,7 +54,7 @@ const count = (text: string, part: string): number => text.split(part).length - 
 
 afterAll(clean)
 
-describeNats("a JetStream and several processes", () => {
+describeNats("a journal on JetStream with several processes", () => {
   let server: Server
   beforeAll(async () => {
     server = await startServer()
@@ -64,7 +64,7 @@ describeNats("a JetStream and several processes", () => {
   const fresh = () => ({ servers: server.url, name: `processes-${++names}` })
   const directory = (): string => Fs.mkdtempSync(join(inMemory(), "leaf-"))
 
-  it.live("keeps every confirmed append at its position without gaps, even appends of a killed process", () =>
+  it.live("keeps every confirmed append at its position without gaps, even after the appending process is killed", () =>
     Effect.gen(function* () {
       const place = fresh()
       const children = ["a", "b"].map((who) => child({ ...place, task: "append", who, count: who === "b" ? 100_000 : 90 }))
@@ -122,7 +122,7 @@ describeNats("a JetStream and several processes", () => {
   )
 
   it.live(
-    `repeats and loses no write when the leaf is killed and replaced ${kills} times`,
+    `repeats and loses no write if the leaf is killed and replaced ${kills} times`,
     () =>
       Effect.gen(function* () {
         const place = fresh()
@@ -186,7 +186,7 @@ describeNats("a JetStream and several processes", () => {
 
   if (isSoak) {
     it.live(
-      "of three servers loses no confirmed append while one server after another is killed",
+      "on three servers loses no confirmed append while one server after another is killed",
       () =>
         Effect.gen(function* () {
           const servers = yield* Effect.promise(() => startCluster(3))

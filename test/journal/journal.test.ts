@@ -26,7 +26,7 @@ describe("a journal", () => {
     }).pipe(Effect.provide(layerMemory))
   )
 
-  it.effect("holds frozen copies of entries of any type", () =>
+  it.effect("contains frozen copies of entries of any type", () =>
     Effect.gen(function* () {
       const journal = yield* makeMemory<number | ReadonlyArray<number> | { readonly inner: ReadonlyArray<object> }>()
       const inner = { a: 1 }
@@ -53,7 +53,7 @@ describe("a journal", () => {
     })
   )
 
-  it.effect("asks its store only when there are entries, and for several at a time", () =>
+  it.effect("reads its store only if there are new entries, and reads several at a time", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Entry>()
       let reads = 0
@@ -72,8 +72,8 @@ describe("a journal", () => {
   )
 })
 
-describe("a signal", () => {
-  it.effect("wakes all waiting fibers once, and no fiber that waits later", () =>
+describe("a signal between fibers", () => {
+  it.effect("wakes all waiting fibers once, and no fiber that starts to wait later", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       const first = yield* Effect.forEach([1, 2, 3], () =>
@@ -97,7 +97,7 @@ describe("a signal", () => {
     })
   )
 
-  it.effect("does not wait if the condition holds already", () =>
+  it.effect("does not wait if the condition already holds", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       yield* signal.wait(() => true)
@@ -119,7 +119,7 @@ describe("a signal", () => {
     })
   )
 
-  it.effect("does not run a waiting fiber during the call of wake", () =>
+  it.effect("does not run a waiting fiber within the call of `wake`", () =>
     Effect.gen(function* () {
       const signal = Signal.make()
       let ran = false

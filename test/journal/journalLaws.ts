@@ -84,7 +84,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("appends when the effect runs, and as often as it runs", (journal) =>
+    law("appends an entry at each run of the effect", (journal) =>
       Effect.gen(function* () {
         const append = journal.append(stat(1))
         assert.strictEqual(yield* journal.last, 0)
@@ -138,7 +138,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("reads what is stored strictly after a position, and ends", (journal) =>
+    law("reads the stored entries strictly after a position, and ends", (journal) =>
       Effect.gen(function* () {
         yield* fill(journal, 600)
         for (const after of [0, 1, 255, 256, 257, 511, 512, 599, 600, 601, 10_000]) {
@@ -148,7 +148,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("reads backward what is strictly before a position, the latest first", (journal) =>
+    law("reads the entries strictly before a position backward, the latest first", (journal) =>
       Effect.gen(function* () {
         yield* fill(journal, 600)
         for (const before of [undefined, 0, 1, 2, 256, 257, 258, 513, 600, 601, 602, 10_000]) {
@@ -160,7 +160,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("gives a tail the stored entries and then the new ones, from anywhere, while others append", (journal) =>
+    law("gives a tail the stored entries and then the new entries, from any position, while others append", (journal) =>
       Effect.gen(function* () {
         const half = Math.ceil(entries / 4)
         yield* fill(journal, half)
@@ -229,7 +229,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("wakes a fiber that waits for a future position only when that is reached", (journal) =>
+    law("wakes a fiber that waits for a position only when the journal reaches this position", (journal) =>
       Effect.gen(function* () {
         const any = (entry: Entry): entry is Entry => entry._tag === "FileStat"
         const waiting = yield* Effect.forkChild(journal.waitFor(3, any), { startImmediately: true })
@@ -238,7 +238,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("keeps 4,096 bytes in the entry, and stores 4,097 as a content, in any field", (journal) =>
+    law("keeps 4,096 bytes of any field in the entry, and stores 4,097 bytes as a content", (journal) =>
       Effect.gen(function* () {
         const [small, large, other] = [bytesOf(4_096), bytesOf(4_097), bytesOf(100_000)]
         const ref = { sha256: sha256(large), size: 4_097 }
@@ -300,7 +300,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("keeps a streamed content, and nothing of one that fails", (journal) =>
+    law("stores a streamed content, and no part of a stream that fails", (journal) =>
       Effect.gen(function* () {
         const chunks = count(1, 5).map((n) => bytesOf(n * 20_000, n))
         const whole = new Uint8Array(Buffer.concat(chunks))
@@ -316,7 +316,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("is not changed through an entry that was given or read", (journal) =>
+    law("is unchanged if a caller changes an entry that the caller appended or read", (journal) =>
       Effect.gen(function* () {
         const meddle = (entry: Entry): void => {
           const fields = entry as unknown as Record<string, unknown>
@@ -378,7 +378,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("has all or none of an interrupted append, and continues after it", (journal) =>
+    law("contains all or none of an interrupted append, and accepts later appends", (journal) =>
       Effect.gen(function* () {
         const calls = count(1, 40)
         for (const call of calls) {
@@ -405,7 +405,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("loses nothing for other readers when some are interrupted", (journal) =>
+    law("loses no entry for other readers if some readers are interrupted", (journal) =>
       Effect.gen(function* () {
         const gone = yield* Effect.forEach(count(1, 20), () =>
           Effect.forkChild(Stream.runDrain(journal.tail()), { startImmediately: true })

@@ -135,7 +135,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("lists names, or all descendants by relative path, in order and by pattern", () =>
+    it.effect("lists the names in a directory, or all relative paths below it, in order and by pattern", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           for (const path of ["d/b.ts", "d/a.md", "d/sub/c.ts", "d/sub.ts/x", "e"]) yield* self.write(path, path)
@@ -170,7 +170,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("deletes and returns the number of removed files", () =>
+    it.effect("deletes files and returns their number", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           for (const path of ["d/a", "d/s/b", "f"]) yield* self.write(path, "")
@@ -208,7 +208,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("answers with the fitting kind of fault and the path of the request", () =>
+    it.effect("answers with the appropriate kind of fault and the path of the request", () =>
       serving(fs, { limits: { ...Limits.standard, maxSegmentLength: 20 } }, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* self.write("f", "x")
@@ -241,7 +241,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("answers in one entry up to the threshold and in chunks beyond it, by the size of the range", () =>
+    it.effect("answers in one entry up to the threshold and in chunks above it, by the size of the range", () =>
       serving(fs, { streamingThreshold: 100, chunkSize: 40 }, ({ askAll, content }, self) =>
         Effect.gen(function* () {
           const told = (size: number, range: { offset?: number; length?: number } = {}) =>
@@ -278,7 +278,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("writes content over the threshold", () =>
+    it.effect("writes content above the threshold", () =>
       serving(fs, { streamingThreshold: 5_000 }, ({ ask }, self) =>
         Effect.gen(function* () {
           for (const size of [4_096, 4_097, 5_000, 5_001, 200_000]) {
@@ -293,7 +293,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("that is not extended refuses other kinds of entry with advice", () =>
+    it.effect("that is not extended refuses additional kinds of entry with advice", () =>
       serving(fs, {}, ({ ask }) =>
         Effect.gen(function* () {
           for (const intent of [
@@ -314,7 +314,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("that is extended makes directories, moves, edits, links and sets attributes", () =>
+    it.effect("that is extended creates directories and links, moves, edits and sets attributes", () =>
       serving(fs, { extended: true }, ({ ask }, self) =>
         Effect.gen(function* () {
           const { FileEdit, FileMakeDirectory, FileMakeLink, FileMove, FileSetAttributes } = Entry
@@ -363,45 +363,43 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect(
-      "that is extended answers with whole errors and metadata, and appends the state that it found before each change",
-      () =>
-        serving(fs, { extended: true }, ({ all, ask }, self) =>
-          Effect.gen(function* () {
-            const conflict = yield* ask(write("f", "x", "overwrite", { ifMatch: sha256("y") }))
-            assert.isTrue(conflict._tag === "FileFault")
-            if (conflict._tag !== "FileFault") return
-            assert.strictEqual(conflict.faultKind, "IoError")
-            assert.strictEqual(conflict.error?._tag, "Conflict")
-            const first = write("d/f", "four")
-            const written = yield* ask(first)
-            assert.strictEqual(written._tag === "FileWritten" ? written.stat?.sizeBytes : undefined, 4)
-            const second = write("d/f", "more", "append")
-            yield* ask(second)
-            const content = yield* ask(read("d/f"))
-            assert.strictEqual(content._tag === "FileContent" ? content.stat?.path : undefined, "d/f")
-            const third = remove("d", { recursive: true })
-            assert.deepStrictEqual(plain(yield* ask(third)), {
-              _tag: "FileDeleted",
-              path: "d",
-              deletedCount: 1,
-              directories: 1
-            })
-            const met = (yield* all).flatMap((entry) =>
-              entry._tag === "FileStarted" ? [[entry.correlationId, entry.size, entry.removes]] : []
-            )
-            assert.deepStrictEqual(met.slice(1), [
-              [first.correlationId, null, undefined],
-              [second.correlationId, 4, undefined],
-              [third.correlationId, 0, { deleted: 1, directories: 1 }]
-            ])
-            assert.isFalse(yield* self.exists("d"))
+    it.effect("that is extended answers with complete errors and metadata, and records the state before each change", () =>
+      serving(fs, { extended: true }, ({ all, ask }, self) =>
+        Effect.gen(function* () {
+          const conflict = yield* ask(write("f", "x", "overwrite", { ifMatch: sha256("y") }))
+          assert.isTrue(conflict._tag === "FileFault")
+          if (conflict._tag !== "FileFault") return
+          assert.strictEqual(conflict.faultKind, "IoError")
+          assert.strictEqual(conflict.error?._tag, "Conflict")
+          const first = write("d/f", "four")
+          const written = yield* ask(first)
+          assert.strictEqual(written._tag === "FileWritten" ? written.stat?.sizeBytes : undefined, 4)
+          const second = write("d/f", "more", "append")
+          yield* ask(second)
+          const content = yield* ask(read("d/f"))
+          assert.strictEqual(content._tag === "FileContent" ? content.stat?.path : undefined, "d/f")
+          const third = remove("d", { recursive: true })
+          assert.deepStrictEqual(plain(yield* ask(third)), {
+            _tag: "FileDeleted",
+            path: "d",
+            deletedCount: 1,
+            directories: 1
           })
-        )
+          const met = (yield* all).flatMap((entry) =>
+            entry._tag === "FileStarted" ? [[entry.correlationId, entry.size, entry.removes]] : []
+          )
+          assert.deepStrictEqual(met.slice(1), [
+            [first.correlationId, null, undefined],
+            [second.correlationId, 4, undefined],
+            [third.correlationId, 0, { deleted: 1, directories: 1 }]
+          ])
+          assert.isFalse(yield* self.exists("d"))
+        })
+      )
     )
 
     for (const extended of [false, true]) {
-      it.effect(`refuses forbidden requests before it looks at anything (extended: ${extended})`, () =>
+      it.effect(`refuses forbidden requests before it reads anything (extended: ${extended})`, () =>
         Effect.gen(function* () {
           const writes = (path: string) => [
             write(path, "x"),
@@ -445,7 +443,7 @@ for (const [name, fs] of backends) {
       )
     }
 
-    it.effect("answers when an operation dies, and continues", () =>
+    it.effect("answers with a fault if an operation dies, and continues", () =>
       serving(
         Effect.flatMap(fs, (self) =>
           Effect.as(Effect.orDie(self.write("f", "x")), faulty([{ operation: "Open", path: "f", fault: "die" }])(self))
@@ -465,7 +463,7 @@ for (const [name, fs] of backends) {
 
 const looks = { isForbidden: false }
 
-describe("links", () => {
+describe("links through a leaf", () => {
   const root = () => {
     const directory = freshDirectory()
     Fs.writeFileSync(join(directory, "f"), "inside")
@@ -475,7 +473,7 @@ describe("links", () => {
     return directory
   }
 
-  it.effect("are followed inside the root, or reported as links, but always read through", () =>
+  it.effect("in the root are followed or reported as links, as the setting says, but always read through", () =>
     Effect.gen(function* () {
       for (const followSymlinks of [true, false]) {
         yield* serving(host(root()), { followSymlinks }, ({ ask, content }) =>
@@ -495,7 +493,7 @@ describe("links", () => {
     })
   )
 
-  it.effect("out of the root are AccessDenied", () =>
+  it.effect("out of the root fail with AccessDenied", () =>
     serving(host(root()), {}, ({ ask }) =>
       Effect.gen(function* () {
         for (const intent of [read("out"), read("up"), stat("out"), write("up", "x"), list("up"), read("out/x")]) {
@@ -505,7 +503,7 @@ describe("links", () => {
     )
   )
 
-  it.effect("that the filesystem refuses stay refused", () =>
+  it.effect("that the filesystem refuses are refused by the leaf", () =>
     serving(host(root(), { symlinks: "refuse" }), { followSymlinks: false }, ({ ask }) =>
       Effect.map(ask(read("in")), (answer) => assert.strictEqual(kindOf(answer), "AccessDenied"))
     )
@@ -541,7 +539,7 @@ describe("names on a leaf with the rules of Windows", () => {
     )
   )
 
-  it.effect("are unrestricted on other leaves", () =>
+  it.effect("are unrestricted on leaves with other rules", () =>
     serving(memory(), {}, ({ ask }) =>
       Effect.gen(function* () {
         for (const name of ["CON", "nul.txt", "a:b", "a.", "a\\b"]) {
@@ -551,7 +549,7 @@ describe("names on a leaf with the rules of Windows", () => {
     )
   )
 
-  it.effect("that differ only in case are equal only on a case-insensitive disk", () =>
+  it.effect("that differ only in case are equal on a case-insensitive disk only", () =>
     Effect.gen(function* () {
       for (const caseInsensitive of [true, false]) {
         yield* serving(memory({ caseInsensitive }), { names: caseInsensitive ? "windows" : "posix" }, ({ ask }) =>
@@ -567,7 +565,7 @@ describe("names on a leaf with the rules of Windows", () => {
 })
 
 describe("a leaf", () => {
-  it.effect("writes nothing over a limit", () =>
+  it.effect("writes nothing if a limit is exceeded", () =>
     serving(memory(), { limits: { ...Limits.standard, maxFileSize: 10, maxListEntries: 2 } }, ({ ask }, self) =>
       Effect.gen(function* () {
         const answer = yield* ask(write("f", many(11)))
@@ -582,7 +580,7 @@ describe("a leaf", () => {
     )
   )
 
-  it.effect("ignores stray answers in the journal", () =>
+  it.effect("ignores answers in the journal to unknown requests", () =>
     serving(memory(), { name: "me" }, ({ all, append, ask }) =>
       Effect.gen(function* () {
         yield* append(new Entry.FileDeleted({ correlationId: "stray", path: "x", deletedCount: 1 }))

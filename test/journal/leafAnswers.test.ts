@@ -68,7 +68,7 @@ const backends: ReadonlyArray<readonly [string, Made]> = [
   ["a host directory", Effect.suspend(() => host())]
 ]
 
-describe("the basic kinds of entry", () => {
+describe("each basic kind of entry", () => {
   const decode = Schema.decodeUnknownExit(Schema.toCodecJson(Entry.FileSystemEntry))
   const [path, content, isFinal] = ["/a.txt", "aGVsbG8=", true]
   const modified = "2026-01-25T00:00:00.000Z"
@@ -93,7 +93,7 @@ describe("the basic kinds of entry", () => {
     ],
     ["FileFault", { faultKind: "NotFound", path, message: "not there" }, {}]
   ] as const) {
-    it(`${_tag} has the documented fields in JSON`, () => {
+    it(`has the documented fields in JSON: ${_tag}`, () => {
       const least = { _tag, correlationId: "req-42", ...must }
       assert.isTrue(Exit.isSuccess(decode(least)))
       for (const field of Object.keys(least)) {
@@ -131,28 +131,30 @@ describe("the basic kinds of fault", () => {
   ]
 
   for (const extended of [false, true]) {
-    it.effect(`match the fault of the disk, with the whole error if the leaf is extended (extended: ${extended})`, () =>
-      Effect.forEach(
-        reported,
-        ([fault, kind]) =>
-          serving(Effect.map(memory(), faulty([{ operation: "Write", path: "f", fault }])), { extended }, ({ ask }) =>
-            Effect.gen(function* () {
-              for (const time of [1, 2]) {
-                const answer = yield* ask(write("/f", "x"))
-                assert.strictEqual(kindOf(answer), kind, `${fault._tag}, time ${time}`)
-                if (answer._tag !== "FileFault") return
-                assert.strictEqual(answer.path, "/f")
-                assert.strictEqual(answer.error?._tag, extended ? fault._tag : undefined)
-              }
-            })
-          ),
-        { discard: true }
-      )
+    it.effect(
+      `match the fault of the disk, and contain the complete error if the leaf is extended (extended: ${extended})`,
+      () =>
+        Effect.forEach(
+          reported,
+          ([fault, kind]) =>
+            serving(Effect.map(memory(), faulty([{ operation: "Write", path: "f", fault }])), { extended }, ({ ask }) =>
+              Effect.gen(function* () {
+                for (const time of [1, 2]) {
+                  const answer = yield* ask(write("/f", "x"))
+                  assert.strictEqual(kindOf(answer), kind, `${fault._tag}, time ${time}`)
+                  if (answer._tag !== "FileFault") return
+                  assert.strictEqual(answer.path, "/f")
+                  assert.strictEqual(answer.error?._tag, extended ? fault._tag : undefined)
+                }
+              })
+            ),
+          { discard: true }
+        )
     )
   }
 
   for (const [name, fs] of backends) {
-    it.effect(`over ${name} include DiskFull over the quota, which keeps the old file`, () =>
+    it.effect(`over ${name} include DiskFull for a write over the quota, which keeps the old file`, () =>
       serving(Effect.flatMap(fs, Decorator.quota({ maxBytes: 10 })), {}, ({ ask }, self) =>
         Effect.gen(function* () {
           yield* ask(write("f", "12345"))
@@ -166,7 +168,7 @@ describe("the basic kinds of fault", () => {
     )
   }
 
-  it.effect("include PathTooLong for a name with too many bytes, even with few characters", () =>
+  it.effect("include PathTooLong for a name of too many bytes, even if it has few characters", () =>
     serving(host(), {}, ({ ask }) =>
       Effect.gen(function* () {
         assert.strictEqual(kindOf(yield* ask(write("é".repeat(200), "x"))), "PathTooLong")
@@ -233,7 +235,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("changes no byte of a content: line endings, byte order marks and binary content stay", () =>
+    it.effect("changes no byte of a content: line endings, byte order marks and binary content are kept", () =>
       serving(fs, {}, ({ ask, content }) =>
         Effect.gen(function* () {
           const odd = Uint8Array.from([0xef, 0xbb, 0xbf, 0x61, 0x0d, 0x0a, 0x62, 0x0a, 0x63, 0x0d, 0xff, 0x00, 0x1a])
@@ -248,7 +250,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("lists by the common rules of globs, hidden names too, by code point (C-18, C-19)", () =>
+    it.effect("lists by the common rules for globs, with hidden names, in code point order (C-18, C-19)", () =>
       serving(fs, {}, ({ ask }, self) =>
         Effect.gen(function* () {
           const names = ["d/.hidden", "d/B", "d/a", "d/\uffee", "d/\u{1f600}", "d/sub/a", "d/sub/.x/a", "d/sub2/b"]
@@ -328,7 +330,7 @@ for (const [name, fs] of backends) {
       )
     )
 
-    it.effect("answers with the id and the path of the request, whatever characters they contain", () =>
+    it.effect("answers with the id and the path of the request, which may contain any characters", () =>
       serving(fs, {}, ({ answers, append, all }) =>
         Effect.gen(function* () {
           const odd = ["", " ", "__proto__", "constructor", "a/b\u0000c", "\ud83d\ude00", "req-42", "x".repeat(10_000)]
@@ -472,7 +474,7 @@ describe("the settings of PosixFS", () => {
 })
 
 describe("a file that another program has open", () => {
-  it.effect("is retried after 50 ms and twice as long each time, with jitter", () =>
+  it.effect("is retried after 50 ms, and then after pauses that double each time, with jitter", () =>
     journaled(
       Effect.gen(function* () {
         const tries: Array<number> = []
@@ -604,12 +606,12 @@ describe("a name that no path can express", () => {
 })
 
 describe("Journal.record over a case-insensitive disk", () => {
-  it.effect("records a change of case as a move that replaces nothing", () =>
+  it.effect("records a change of case as a move that replaces no file", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })
         const fs = yield* record()(inner)
-        // A call knows that both names are one; an operation of the port has to find out.
+        // The port must detect that both names are the same file; only a call of the service compares names.
         yield* fs.port.rename("f" as FsPath, "F" as FsPath, { replace: true })
         const { all } = yield* asked
         const moved = (yield* all).flatMap((entry) => (entry._tag === "FileMoved" ? [entry.replaced] : []))
@@ -619,8 +621,8 @@ describe("Journal.record over a case-insensitive disk", () => {
   )
 })
 
-describe("a refused id", () => {
-  it.effect("does not execute when the next entry of the same append uses it again", () =>
+describe("the correlation id of a refused request", () => {
+  it.effect("is not accepted for another request in the same append", () =>
     serving(memory(), {}, ({ all, ask, journal }, self) =>
       Effect.gen(function* () {
         const correlationId = id()
@@ -634,8 +636,8 @@ describe("a refused id", () => {
   )
 })
 
-describe("a write in parts", () => {
-  it.effect("of exactly the largest size is written", () =>
+describe("a write in several parts", () => {
+  it.effect("of exactly the maximum size is written", () =>
     serving(memory(), { limits: { ...Limits.standard, maxFileSize: 4 } }, ({ answer, append }, self) =>
       Effect.gen(function* () {
         const one = id()
@@ -662,7 +664,7 @@ describe("a write in parts", () => {
     )
   )
 
-  it.effect("whose first part has another offset is IoError with that offset", () =>
+  it.effect("fails with IoError and the offset if its first part has an offset above 0", () =>
     serving(memory(), {}, ({ answer, append }) =>
       Effect.gen(function* () {
         const one = id()
@@ -676,7 +678,7 @@ describe("a write in parts", () => {
 })
 
 describe("a leaf over a case-insensitive disk (C-41)", () => {
-  it.effect("times out a request behind a request that hangs on the same path in another case", () =>
+  it.effect("times out a request behind a hanging request on the same path in another case", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory({ caseInsensitive: true, tree: { f: "x" } })
@@ -697,7 +699,7 @@ describe("a leaf over a case-insensitive disk (C-41)", () => {
     )
   )
 
-  it.effect("reports a change of case as of unknown outcome after a kill", () =>
+  it.effect("reports a change of case as a change of unknown outcome after it was killed", () =>
     journaled(
       Effect.gen(function* () {
         const { append, answer } = yield* asked
@@ -733,8 +735,8 @@ describe("chunks of an extended leaf", () => {
   )
 })
 
-describe("a write in parts to one of several leaves", () => {
-  it.effect("is answered by that leaf alone", () =>
+describe("a write in several parts, to one of several leaves", () => {
+  it.effect("is answered by the leaf of its path alone", () =>
     journaled(
       Effect.gen(function* () {
         const [all, some] = [yield* memory(), yield* memory()]
@@ -756,7 +758,7 @@ describe("a write in parts to one of several leaves", () => {
 })
 
 describe("daemons", () => {
-  it.effect("that cannot start fail those that wait for Running", () =>
+  it.effect("make callers that wait for Running fail if they cannot start", () =>
     journaled(
       Effect.gen(function* () {
         const daemon = yield* Daemon.make({ name: "d", start: Effect.fail("no port"), run: () => Effect.never })

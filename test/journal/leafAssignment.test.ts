@@ -80,29 +80,27 @@ const mortal = (options: Leaf.LeafOptions, tree: Record<string, string> = {}) =>
 
 describe("a request without a leaf", () => {
   for (const late of [2_500, 3_000, 4_999]) {
-    it.effect(
-      `is answered by a leaf for its path that starts ${late} ms later, once the leaf that waited for such a leaf has ended`,
-      () =>
-        journaled(
-          Effect.gen(function* () {
-            const alpha = yield* started(yield* memory(), { prefix: "alpha" })
-            const intent = stat("beta/x")
-            yield* append(intent)
-            yield* pass(`${late} millis`)
-            yield* started(yield* memory({ tree: { beta: { x: "here" } } }), { prefix: "beta" })
-            yield* quiet
-            assert.deepStrictEqual(yield* answersTo(intent), [])
-            yield* alpha.shutdown
-            yield* quiet
-            assert.deepStrictEqual((yield* answersTo(intent)).map(errorOf), ["FileMetadata"])
-            yield* pass("5 minutes")
-            assert.strictEqual((yield* answersTo(intent)).length, 1)
-          })
-        )
+    it.effect(`is answered by a leaf for its path that starts ${late} ms later, once the first leaf has ended`, () =>
+      journaled(
+        Effect.gen(function* () {
+          const alpha = yield* started(yield* memory(), { prefix: "alpha" })
+          const intent = stat("beta/x")
+          yield* append(intent)
+          yield* pass(`${late} millis`)
+          yield* started(yield* memory({ tree: { beta: { x: "here" } } }), { prefix: "beta" })
+          yield* quiet
+          assert.deepStrictEqual(yield* answersTo(intent), [])
+          yield* alpha.shutdown
+          yield* quiet
+          assert.deepStrictEqual((yield* answersTo(intent)).map(errorOf), ["FileMetadata"])
+          yield* pass("5 minutes")
+          assert.strictEqual((yield* answersTo(intent)).length, 1)
+        })
+      )
     )
   }
 
-  it.effect("fails as Unavailable in a branch, even if leaves have only the basic kinds of entry", () =>
+  it.effect("fails as Unavailable in a branch, even if all leaves have only the basic kinds of entry", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "alpha" })
@@ -122,7 +120,7 @@ describe("a request without a leaf", () => {
     )
   )
 
-  it.effect("is an IoError with the reason for a client with only the basic kinds of fault", () =>
+  it.effect("fails with IoError and the reason for a client with only the basic kinds of fault", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory(), { prefix: "alpha" })
@@ -158,7 +156,7 @@ describe("a request without a leaf", () => {
     )
   )
 
-  it.effect("times out in time when the wall clock is set back an hour", () =>
+  it.effect("times out on time even if the wall clock is set back by an hour", () =>
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
       let back = 0
@@ -181,7 +179,7 @@ describe("a request without a leaf", () => {
 })
 
 describe("a killed leaf without a successor", () => {
-  it.effect("is reported by another leaf, which then answers its requests as Unavailable", () =>
+  it.effect("is reported by another leaf, which then answers the open requests as Unavailable", () =>
     journaled(
       Effect.gen(function* () {
         yield* append(new DaemonChanged({ daemon: "gone", instance: dead(), status: "Running", prefix: "a", extended: true }))
@@ -200,7 +198,7 @@ describe("a killed leaf without a successor", () => {
     )
   )
 
-  it.effect("has its reads answered by the leaf of the root, and its changes refused as possibly executed", () =>
+  it.effect("leaves its reads to the leaf of the root, which refuses its changes as possibly executed", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory({ tree: { a: { f: "below" } } }), { resume: "all" })
@@ -218,7 +216,7 @@ describe("a killed leaf without a successor", () => {
     )
   )
 
-  it.effect("has an announced change reported as of unknown outcome, because the leaf of the root has other files", () =>
+  it.effect("leaves an announced change of unknown outcome, because the leaf of the root has other files", () =>
     journaled(
       Effect.gen(function* () {
         const root = yield* memory()
@@ -235,7 +233,7 @@ describe("a killed leaf without a successor", () => {
     )
   )
 
-  it.effect("whose journal had failed has its request answered by a later leaf", () =>
+  it.effect("leaves its requests to a later leaf if its journal had failed", () =>
     Effect.scoped(
       journaled(
         Effect.gen(function* () {
@@ -255,8 +253,8 @@ describe("a killed leaf without a successor", () => {
   )
 })
 
-describe("a prefix that is given up", () => {
-  it.effect("leaves no request unanswered when a leaf of the same name starts with another prefix", () =>
+describe("a prefix that no leaf serves any longer", () => {
+  it.effect("leaves no request without an answer if a leaf of the same name starts with another prefix", () =>
     journaled(
       Effect.gen(function* () {
         yield* append(new DaemonChanged({ daemon: "same", instance: dead(), status: "Running", prefix: "a" }))
@@ -354,7 +352,7 @@ const run = (steps: ReadonlyArray<Step>, resume: "reads" | "all") =>
     )
   )
 
-describe("leaves that start, end and die at random", () => {
+describe("leaves that start, end and are killed at random", () => {
   for (const resume of ["reads", "all"] as const) {
     it.effect.prop(
       `answer every request once (resume: ${resume})`,

@@ -34,7 +34,7 @@ export const dead = (): string => `${Identity.self().replace(/[^-]*$/, "1")}.0`
 export interface Asking {
   readonly journal: Journal.Scrivener<Journal.Entry>
   readonly append: (entry: Journal.Entry) => Effect.Effect<number>
-  /** Returns every entry of an answer, up to its end, behind the position `after`. */
+  /** Returns every entry of an answer after the position `after`, up to the last entry. */
   readonly answers: (correlationId: string, after?: number) => Effect.Effect<ReadonlyArray<Entry.Afferent>>
   readonly answer: (correlationId: string, after?: number) => Effect.Effect<Entry.Afferent>
   readonly ask: (intent: Entry.Efferent) => Effect.Effect<Entry.Afferent>

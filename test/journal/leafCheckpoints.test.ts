@@ -26,7 +26,7 @@ type Here = ReturnType<typeof counting>
 const within = <A, E, R>(here: Here, effect: Effect.Effect<A, E, R>) =>
   Effect.scoped(Effect.provideService(effect, Journal.Journal, here.journal))
 
-/** Appends this many requests of other clients, each with its answer. */
+/** Appends `pairs` requests of other clients, each with its answer. */
 const filled = (here: Here, pairs: number) =>
   here.journal.appendAll(
     Array.from({ length: pairs }, () => {
@@ -53,7 +53,7 @@ const visit = (here: Here, fs: Effect.Success<ReturnType<typeof memory>>, option
   )
 
 describe("a leaf's checkpoint", () => {
-  it.effect("lets the next leaf start after it instead of reading the whole journal", () =>
+  it.effect("lets the next leaf start after the checkpoint instead of reading the whole journal", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -69,7 +69,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is used, but never made, by a leaf with only the basic kinds of entry", () =>
+  it.effect("is used, but never appended, by a leaf with only the basic kinds of entry", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -84,7 +84,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("never passes an unanswered request", () =>
+  it.effect("never covers an unanswered request", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -104,7 +104,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("keeps an unanswered request before it for the next leaf", () =>
+  it.effect("keeps an earlier unanswered request for the next leaf", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x", elsewhere: "y" } })
@@ -132,7 +132,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("makes a leaf ignore a repeated id within the window, even after a restart, and execute it beyond", () =>
+  it.effect("makes a leaf ignore a repeated id within the window, even after a restart, but not beyond the window", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -173,7 +173,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("of another installation or another journal is ignored", () =>
+  it.effect("is ignored if it is from another installation or for another journal", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ tree: { f: "x" } })
       const other = counting()
@@ -204,7 +204,7 @@ describe("a leaf's checkpoint", () => {
     })
   )
 
-  it.effect("is appended even if a leaf of another installation appends checkpoints too", () =>
+  it.effect("is appended although a leaf of another installation also appends checkpoints", () =>
     Effect.gen(function* () {
       const here = counting()
       const fs = yield* memory({ tree: { f: "x" } })
@@ -250,8 +250,8 @@ describe("a leaf's checkpoint", () => {
   )
 })
 
-describe("the ids of answered requests", () => {
-  it("are at most as many as the window, however long the journal", () => {
+describe("the ids of answered requests that a leaf keeps", () => {
+  it("are at most as many as the window, even for a long journal", () => {
     const answered = Answered.make()
     const content = bytes("x")
     for (let position = 1; position <= 50_000; position++) {

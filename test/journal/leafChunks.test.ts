@@ -23,7 +23,7 @@ import {
 
 const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
 
-/** Splits a content into parts of this size. */
+/** Splits a content into parts of `size` bytes. */
 const parts = (correlationId: string, content: Uint8Array, size: number, path: string, mode?: Entry.CreateMode) => {
   const out: Array<Entry.FileWriteChunk> = []
   for (let offset = 0; offset === 0 || offset < content.length; offset += size) {
@@ -35,12 +35,12 @@ const parts = (correlationId: string, content: Uint8Array, size: number, path: s
   return out
 }
 
-describe("a write in parts", () => {
+describe("a write in several parts", () => {
   for (const [name, fs] of [
     ["memory", memory()],
     ["a host directory", Effect.suspend(() => host())]
   ] as const) {
-    it.effect(`appears with its last part, whole, and is answered once (${name})`, () =>
+    it.effect(`is made as a whole with its last part, and is answered once (${name})`, () =>
       journaled(
         Effect.gen(function* () {
           const self = yield* fs
@@ -74,7 +74,7 @@ describe("a write in parts", () => {
       )
     )
 
-    it.effect(`follows its mode, and concurrent writes do not interfere (${name})`, () =>
+    it.effect(`follows its mode, and does not affect concurrent writes (${name})`, () =>
       journaled(
         Effect.gen(function* () {
           const self = yield* fs
@@ -97,7 +97,7 @@ describe("a write in parts", () => {
     )
   }
 
-  it.effect("is ordered among other requests by its last part", () =>
+  it.effect("is ordered among other requests by the position of its last part", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -148,39 +148,39 @@ describe("a write in parts", () => {
     )
 
   failing(
-    "with a gap is IoError",
+    "with a gap fails with IoError",
     (one) => [chunk(one, 0, "four", { path: "f" }), chunk(one, 5, "more", { isFinal: true })],
     "IoError"
   )
   failing(
-    "with a part twice is IoError",
+    "with a repeated part fails with IoError",
     (one) => [chunk(one, 0, "four", { path: "f" }), chunk(one, 0, "four", { path: "f" })],
     "IoError"
   )
-  failing("without its first part is IoError", (one) => [chunk(one, 4, "more", { isFinal: true })], "IoError")
-  failing("without a path is InvalidPath", (one) => [chunk(one, 0, "four")], "InvalidPath")
-  failing("with an invalid path is InvalidPath", (one) => [chunk(one, 0, "four", { path: "a/../f" })], "InvalidPath")
+  failing("without its first part fails with IoError", (one) => [chunk(one, 4, "more", { isFinal: true })], "IoError")
+  failing("without a path fails with InvalidPath", (one) => [chunk(one, 0, "four")], "InvalidPath")
+  failing("with an invalid path fails with InvalidPath", (one) => [chunk(one, 0, "four", { path: "a/../f" })], "InvalidPath")
   failing(
-    "that changes its path is IoError",
+    "that changes its path fails with IoError",
     (one) => [chunk(one, 0, "four", { path: "f" }), chunk(one, 4, "more", { path: "g", isFinal: true })],
     "IoError"
   )
   failing(
-    "over the quota is DiskFull",
+    "over the quota fails with DiskFull",
     (one) => [chunk(one, 0, "x".repeat(15), { path: "f" }), chunk(one, 15, "x".repeat(15), { isFinal: true })],
     "DiskFull"
   )
   failing(
-    "over the largest file size is IoError as soon as it exceeds that size",
+    "over the maximum file size fails with IoError at the first part that exceeds it",
     (one) => [chunk(one, 0, "x".repeat(7), { path: "f" }), chunk(one, 7, "x".repeat(7))],
     "IoError",
     { limits: { ...Limits.standard, maxFileSize: 10 } }
   )
-  failing("is AccessDenied if writing is forbidden", (one) => [chunk(one, 0, "x", { path: "f" })], "AccessDenied", {
+  failing("fails with AccessDenied if writing is forbidden", (one) => [chunk(one, 0, "x", { path: "f" })], "AccessDenied", {
     allowWrite: false
   })
 
-  it.effect("that is discarded is forgotten without an answer, and its id can be used again", () =>
+  it.effect("that is discarded gets no answer, and its id can be used again", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -197,7 +197,7 @@ describe("a write in parts", () => {
     )
   )
 
-  it.effect("is Timeout if a part does not come within a minute of the previous one", () =>
+  it.effect("fails with Timeout if a part does not arrive within a minute of the previous part", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -224,7 +224,7 @@ describe("a write in parts", () => {
     )
   )
 
-  it.effect("is not disturbed by another request with its id, which is IoError", () =>
+  it.effect("is not affected by another request with its id, which fails with IoError", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()
@@ -241,7 +241,7 @@ describe("a write in parts", () => {
     )
   )
 
-  it.live("succeeds two hundred times concurrently", () =>
+  it.live("succeeds for two hundred concurrent writes", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()

@@ -19,7 +19,7 @@ const two = Effect.gen(function* () {
   return { alpha, beta, leaves, branch: yield* Branch.make({ extended: true }) }
 })
 
-describe("a branch over leaves with prefixes", () => {
+describe("a branch with several leaves for prefixes", () => {
   it.effect("has a root and the parent directories of the prefixes", () =>
     journaled(
       Effect.gen(function* () {
@@ -83,7 +83,7 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect("shows the prefixes beside the entries of the root leaf; a prefix hides an entry of the same name", () =>
+  it.effect("lists the prefixes beside the entries of the root leaf, and instead of entries of the same name", () =>
     journaled(
       Effect.gen(function* () {
         yield* started(yield* memory({ tree: { alpha: "hidden", own: "o" } }), { extended: true })
@@ -103,7 +103,7 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect("fails as Unavailable with the path while one of its leaves is down", () =>
+  it.effect("fails as Unavailable with the path while the leaf for the path does not run", () =>
     journaled(
       Effect.gen(function* () {
         const { branch, leaves } = yield* two
@@ -129,19 +129,17 @@ describe("a branch over leaves with prefixes", () => {
     )
   )
 
-  it.effect(
-    "serves clients with only the basic kinds of entry too, but refuses them a recursive list over several leaves",
-    () =>
-      journaled(
-        Effect.gen(function* () {
-          yield* started(yield* memory({ tree: {} }), { prefix: "a/b" })
-          const { ask } = yield* asked
-          assert.strictEqual((yield* ask(stat("/")))._tag, "FileMetadata")
-          const listing = yield* ask(listIntent("/", { pattern: "a*" }))
-          assert.isTrue(listing._tag === "FileListing" && names(listing.entries).join() === "a")
-          const whole = yield* ask(listIntent("/", { recursive: true }))
-          assert.isTrue(whole._tag === "FileFault" && whole.message.includes("several leaves"))
-        })
-      )
+  it.effect("refuses only a recursive list over several leaves to a client with the basic kinds of entry", () =>
+    journaled(
+      Effect.gen(function* () {
+        yield* started(yield* memory({ tree: {} }), { prefix: "a/b" })
+        const { ask } = yield* asked
+        assert.strictEqual((yield* ask(stat("/")))._tag, "FileMetadata")
+        const listing = yield* ask(listIntent("/", { pattern: "a*" }))
+        assert.isTrue(listing._tag === "FileListing" && names(listing.entries).join() === "a")
+        const whole = yield* ask(listIntent("/", { recursive: true }))
+        assert.isTrue(whole._tag === "FileFault" && whole.message.includes("several leaves"))
+      })
+    )
   )
 })

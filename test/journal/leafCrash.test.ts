@@ -102,7 +102,7 @@ const saidOf = (answer: Entry.Afferent): Said =>
         : assert.fail(answer.message)
 
 /**
- * Runs the first leaf until it is killed at this append, then the second one. Returns the number of appends of the
+ * Runs the first leaf until it is killed at this append, and then the second leaf. Returns the number of appends of the
  * first leaf.
  */
 const crashing = Effect.fnUntraced(function* (kill: number, resume: "reads" | "all", extended: boolean, isBefore: boolean) {
@@ -168,7 +168,7 @@ const crashing = Effect.fnUntraced(function* (kill: number, resume: "reads" | "a
 describe("a leaf that is killed between any two appends", () => {
   for (const extended of [true, false]) {
     for (const resume of ["reads", "all"] as const) {
-      it.live(`is followed by a leaf that gives true answers (resume: ${resume}, ${extended ? "" : "not "}extended)`, () =>
+      it.live(`is followed by a leaf whose answers are true (resume: ${resume}, ${extended ? "" : "not "}extended)`, () =>
         Effect.gen(function* () {
           const appends = yield* crashing(Number.POSITIVE_INFINITY, resume, extended, true)
           for (let kill = 1; kill <= appends + 1; kill++) {

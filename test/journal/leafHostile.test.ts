@@ -26,7 +26,7 @@ const served = <A, E, R>(use: (root: string) => Effect.Effect<A, E, R>) =>
   })
 
 describe("a leaf", () => {
-  it.live("refuses paths of a million characters, on either side of a move", () =>
+  it.live("refuses paths of a million characters, also as target of a move", () =>
     served(() =>
       Effect.gen(function* () {
         const { ask } = yield* asked
@@ -41,7 +41,7 @@ describe("a leaf", () => {
     )
   )
 
-  it.live("never leaves its root, and accepts any name and any id", () =>
+  it.live("never leaves its root, and accepts any valid name and any id", () =>
     served((root) =>
       Effect.gen(function* () {
         const { ask } = yield* asked
@@ -65,7 +65,7 @@ describe("a leaf", () => {
     )
   )
 
-  it.live("writes nothing of a content that is missing or has another size", () =>
+  it.live("writes nothing if the content of a request is missing or has another size", () =>
     served((root) =>
       Effect.gen(function* () {
         const journal = yield* Journal.Journal

@@ -22,7 +22,9 @@ interface Story {
   readonly root: string
 }
 
-/** Runs this many leaves, each killed at work and followed by another. The last one answers the rest. */
+/**
+ * Runs `kills` leaves, each killed at work and followed by another leaf. The last leaf answers the remaining requests.
+ */
 const killing = async (kills: number, resume: "reads" | "all"): Promise<Story> => {
   const directory = freshDirectory()
   const [root, journal, cache] = ["root", "journal.ndjson", "cache"].map((name) => join(directory, name)) as [
@@ -53,7 +55,7 @@ const killing = async (kills: number, resume: "reads" | "all"): Promise<Story> =
       const { all, ask, told } = yield* asked
       yield* ask(stat("/"))
       const before = yield* all
-      // Parts without a last one are answered too.
+      // Writes without a last part are answered too.
       yield* told([...new Set(before.filter(Entry.isEfferent).map(({ correlationId }) => correlationId))])
       return yield* all
     }).pipe(
@@ -142,12 +144,12 @@ const examine = ({ entries, root }: Story, resume: "reads" | "all") => {
   return { complaints, told, count: intents.size }
 }
 
-describe("a leaf that is killed again and again", () => {
+describe("a leaf that is killed and replaced repeatedly", () => {
   for (const [resume, kills] of [
     ["reads", soak ? 150 : 3],
     ["all", soak ? 150 : 3]
   ] as const) {
-    it(`and replaced gives every request one true answer (resume: ${resume})`, async () => {
+    it(`gives every request exactly one true answer (resume: ${resume})`, async () => {
       const story = await killing(kills, resume)
       const { complaints, count, told } = examine(story, resume)
       if (soak) console.log(`${count} intents, ${kills} kills: ${JSON.stringify(told)}`)
@@ -156,7 +158,7 @@ describe("a leaf that is killed again and again", () => {
     }, 1_800_000)
   }
 
-  it("is checked by a function that reports missing, doubled and untrue answers", async () => {
+  it("is checked by a function that detects missing, repeated and untrue answers", async () => {
     const root = freshDirectory()
     const write = (id: string) =>
       new Entry.FileWrite({ correlationId: id, path: "log0", content: new Uint8Array(0), createMode: "append" })

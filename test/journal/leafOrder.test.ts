@@ -55,7 +55,7 @@ const soak = process.env["FS_ALGEBRA_SOAK"] === "1"
 
 describe("the requests of one journal", () => {
   it.effect.prop(
-    "have the answers and the tree of sequential execution, however long each takes",
+    "have the answers and the tree of sequential execution, for any durations",
     [intents(plainNames, { extended: true, length: 60 })],
     ([program]) =>
       Effect.gen(function* () {
@@ -97,7 +97,7 @@ describe("the requests of one journal", () => {
     )
   )
 
-  it.effect("run one at a time with concurrency 1", () =>
+  it.effect("run one at a time if the concurrency is 1", () =>
     journaled(
       Effect.gen(function* () {
         let working = 0
@@ -124,7 +124,7 @@ describe("the requests of one journal", () => {
     )
   )
 
-  it.effect("start a few hundred at a time, however many wait", () =>
+  it.effect("start a few hundred at a time, even if thousands wait", () =>
     journaled(
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()
@@ -155,7 +155,7 @@ describe("the requests of one journal", () => {
     )
   )
 
-  it.effect("with an id in use are IoError, and with an answered id are ignored", () =>
+  it.effect("with an active id fail with IoError, and with an answered id are ignored", () =>
     journaled(
       Effect.gen(function* () {
         const gate = yield* Deferred.make<void>()
@@ -194,7 +194,7 @@ describe("the requests of one journal", () => {
     )
   )
 
-  it.effect("that are repeated are executed once, even within one append", () =>
+  it.effect("are executed once even if they are repeated in the same append", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory()

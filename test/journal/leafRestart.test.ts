@@ -103,7 +103,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("executes open requests in order with resume all, including parts that come later", () =>
+  it.effect("executes open requests in order with the option resume all, even with parts that arrive later", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory({ tree: { f: "x" } })
@@ -125,7 +125,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("times out a write in parts that began before it and has no last part", () =>
+  it.effect("lets a write in parts time out if it began earlier and has no last part", () =>
     journaled(
       Effect.gen(function* () {
         const { append, all } = yield* asked
@@ -140,7 +140,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("reports a change as possibly executed if the previous leaf announced no changes", () =>
+  it.effect("reports an open change as possibly executed if the previous leaf announced no changes", () =>
     journaled(
       Effect.gen(function* () {
         const { answer, append } = yield* asked
@@ -158,7 +158,7 @@ describe("a leaf that starts", () => {
     )
   )
 
-  it.effect("reports a change that precedes any leaf as possibly executed, and never executes it twice", () =>
+  it.effect("reports a change from before any leaf as possibly executed, and never executes it twice", () =>
     journaled(
       Effect.gen(function* () {
         const { answer, append } = yield* asked
@@ -183,7 +183,7 @@ describe("a leaf that starts", () => {
     ["leaf has finished its requests", undefined, "x"],
     ["leaf has not failed", "the disk broke", undefined]
   ] as const) {
-    it.effect(`executes the requests of a leaf that announced no changes only if that ${how}`, () =>
+    it.effect(`executes the open requests of a leaf that announced no changes only if that ${how}`, () =>
       journaled(
         Effect.gen(function* () {
           const { answer, append } = yield* asked
@@ -509,7 +509,7 @@ const recovered = ({ intent, met, now }: Case, resume: "reads" | "all") =>
     })
   )
 
-describe("a change that a killed leaf had announced", () => {
+describe("a change that a killed leaf has announced", () => {
   for (const each of cases) {
     const ending =
       each.is === "not made"
@@ -517,7 +517,7 @@ describe("a change that a killed leaf had announced", () => {
         : each.is === "unclear"
           ? "is reported as of unknown outcome"
           : "is answered as executed"
-    it.effect(`${ending}, when ${each.claim}`, () =>
+    it.effect(`${ending} if ${each.claim}`, () =>
       Effect.gen(function* () {
         const before = yield* capture((yield* memory({ tree: each.now })).port)
         const { told, tree } = yield* recovered(each, "reads")
@@ -539,7 +539,7 @@ describe("a change that a killed leaf had announced", () => {
     )
   }
 
-  it.effect("in parts is recognised by the whole content, even a large one", () =>
+  it.effect("in parts is recognised by the whole content, even if the content is large", () =>
     Effect.gen(function* () {
       for (const [size, mode] of [
         [10, "overwrite"],
@@ -572,7 +572,7 @@ describe("a change that a killed leaf had announced", () => {
     })
   )
 
-  it.effect("of attributes counts as made if they have the requested values", () =>
+  it.effect("of attributes counts as made if the attributes have the requested values", () =>
     journaled(
       Effect.gen(function* () {
         const fs = yield* memory({ tree: { f: "" } })
@@ -595,7 +595,7 @@ describe("a leaf that replaces another", () => {
     { name: "same", prefix: "b" },
     { name: "other", prefix: "a" }
   ] as const) {
-    it.effect(`lets it finish and serves all later requests (${JSON.stringify(options)})`, () =>
+    it.effect(`lets the other leaf finish and serves all later requests (${JSON.stringify(options)})`, () =>
       journaled(
         Effect.gen(function* () {
           const [one, other] = [yield* memory(), yield* memory()]
@@ -623,7 +623,7 @@ describe("a leaf that replaces another", () => {
     )
   }
 
-  it.effect("waits for a leaf on another machine for twice the timeout, and not at all for a dead leaf", () =>
+  it.effect("waits for twice the timeout if the other leaf runs on another machine, and not at all for a dead leaf", () =>
     journaled(
       Effect.gen(function* () {
         const { all, append, ask } = yield* asked
@@ -645,7 +645,7 @@ describe("a leaf that replaces another", () => {
     )
   )
 
-  it.effect("starts as soon as a leaf on another machine has completed", () =>
+  it.effect("starts as soon as the other leaf, on another machine, has completed", () =>
     journaled(
       Effect.gen(function* () {
         const { append, ask } = yield* asked
@@ -674,7 +674,7 @@ describe("a leaf that replaces another", () => {
   )
 })
 
-describe("a leaf that shuts down", () => {
+describe("a leaf that is shut down", () => {
   it.effect("answers the requests that it has begun, and leaves later requests to the next leaf", () =>
     journaled(
       Effect.gen(function* () {
@@ -704,7 +704,7 @@ describe("a leaf that shuts down", () => {
 })
 
 describe("a leaf that cannot finish its requests in time", () => {
-  it.effect("answers the requests that it has begun, and leaves the others to the next leaf", () =>
+  it.effect("answers the requests that it has begun, and leaves all others to the next leaf", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -735,8 +735,8 @@ describe("a leaf that cannot finish its requests in time", () => {
   )
 })
 
-describe("a failing journal", () => {
-  it.effect("ends the leaf with its failure, and no further request is executed", () =>
+describe("a journal that fails", () => {
+  it.effect("ends the leaf with the failure of the journal, and no further request is executed", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const full = new JournalError({ operation: "append", reason: "io", detail: "the disk of the journal is full" })
@@ -761,7 +761,7 @@ describe("a failing journal", () => {
     })
   )
 
-  it.effect("with a lost content is a fault for the request that needs it", () =>
+  it.effect("because a content is lost causes a fault only for the request that needs the content", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const lost = new JournalError({ operation: "ContentStore.get", reason: "corrupt", detail: "it is gone" })
@@ -779,7 +779,7 @@ describe("a failing journal", () => {
     })
   )
 
-  it.effect("with an entry that is too large answers with a fault", () =>
+  it.effect("because an entry is too large causes a fault as the answer", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const journal = Journal.make<Journal.Entry>({

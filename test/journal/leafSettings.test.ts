@@ -67,7 +67,7 @@ describe("the settings of the leaves", () => {
     })
   })
 
-  it.effect("that can never work are refused by name when the leaf is built", () =>
+  it.effect("make the construction of a leaf fail with the name of a setting that is invalid", () =>
     Effect.gen(function* () {
       const wrong = <Config>(config: Config) => config as never
       for (const [leaf, argument] of [
@@ -102,7 +102,7 @@ describe("the settings of the leaves", () => {
     })
   )
 
-  it.effect("can come from the environment", () =>
+  it.effect("can be read from environment variables", () =>
     Effect.gen(function* () {
       const env = { LEAF_rootPath: "/srv", LEAF_allowDelete: "false", LEAF_chunkSize: "4096" }
       const provider = ConfigProvider.layer(ConfigProvider.fromEnv({ env }))
@@ -118,7 +118,7 @@ describe("the settings of the leaves", () => {
     })
   )
 
-  it.effect("with a missing root fail as the backend does", () =>
+  it.effect("fail as the backend does if the root is missing", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* failure(Leaf.posixFS({ rootPath: join(freshDirectory(), "none") })))._tag, "NotFound")
       if (process.platform !== "win32") {
@@ -129,7 +129,7 @@ describe("the settings of the leaves", () => {
 })
 
 describe("a leaf as a layer", () => {
-  it.effect("serves only its directory, under a name of its own, until it ends", () =>
+  it.effect("serves only its directory, under its own name, until the layer closes", () =>
     journaled(
       Effect.gen(function* () {
         const rootPath = freshDirectory()
@@ -186,7 +186,7 @@ describe("a leaf as a layer", () => {
     })
   )
 
-  it.effect("copies with permission bits if the setting says so, and keeps the permission bits of a replaced file", () =>
+  it.effect("copies permission bits if the setting says so, and keeps the permission bits of a replaced file", () =>
     Effect.gen(function* () {
       const fs = yield* memory({ tree: { f: "x" } })
       yield* fs.setAttributes("f", { mode: 0o751 })

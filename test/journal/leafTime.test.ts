@@ -12,7 +12,7 @@ import { faulty } from "../../src/testing/Faults.ts"
 import { asked, chunk, id, journaled, list, many, memory, quiet, read, remove, started, stat, write } from "./leafBench.ts"
 
 const kindOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.faultKind : answer._tag)
-/** Returns the tag of the whole error, if the answer holds one. */
+/** Returns the tag of the complete error if the answer contains one, else the kind of the answer. */
 const errorOf = (answer: Entry.Afferent): string =>
   answer._tag === "FileFault" ? (answer.error?._tag ?? answer.faultKind) : answer._tag
 const messageOf = (answer: Entry.Afferent): string => (answer._tag === "FileFault" ? answer.message : "")
@@ -47,50 +47,48 @@ const appendAll = (...intents: ReadonlyArray<Entry.Efferent>) =>
   Effect.flatMap(asked, ({ append }) => Effect.forEach(intents, append, { discard: true }))
 
 describe("a request that takes too long", () => {
-  it.effect(
-    "fails with Timeout after 30 seconds, as of unknown outcome if it is a change, and the next request on its path proceeds",
-    () =>
-      journaled(
-        Effect.gen(function* () {
-          const inner = yield* memory()
-          yield* inner.write("a", "x")
-          const fs = faulty([
-            { operation: "Stat", path: "hangs", nth: 1, fault: "hang" },
-            { operation: "Write", path: "w", nth: 1, fault: "hang" }
-          ])(inner)
-          yield* started(fs)
-          const [looking, next] = [stat("hangs"), stat("hangs")]
-          const [writing, then] = [write("w", "1"), write("w", "2")]
-          const other = read("a")
-          yield* appendAll(looking, next, writing, then, other)
-          yield* quiet
-          assert.deepStrictEqual(yield* answersTo(looking, next, writing, then, other), [
-            undefined,
-            undefined,
-            undefined,
-            undefined,
-            "FileContent"
-          ])
-          yield* TestClock.adjust("29999 millis")
-          yield* quiet
-          assert.deepStrictEqual(yield* answersTo(looking, writing), [undefined, undefined])
-          yield* TestClock.adjust("1 millis")
-          yield* quiet
-          assert.deepStrictEqual(yield* answersTo(looking, next, writing, then), [
-            "Timeout",
-            "NotFound",
-            "Timeout",
-            "FileWritten"
-          ])
-          const { answer } = yield* asked
-          assert.notInclude(messageOf(yield* answer(looking.correlationId)), "may have been completed")
-          assert.include(messageOf(yield* answer(writing.correlationId)), "may have been completed")
-          assert.strictEqual(yield* inner.readString("w"), "2")
-        })
-      )
+  it.effect("fails with Timeout after 30 seconds, and the next request on its path proceeds", () =>
+    journaled(
+      Effect.gen(function* () {
+        const inner = yield* memory()
+        yield* inner.write("a", "x")
+        const fs = faulty([
+          { operation: "Stat", path: "hangs", nth: 1, fault: "hang" },
+          { operation: "Write", path: "w", nth: 1, fault: "hang" }
+        ])(inner)
+        yield* started(fs)
+        const [looking, next] = [stat("hangs"), stat("hangs")]
+        const [writing, then] = [write("w", "1"), write("w", "2")]
+        const other = read("a")
+        yield* appendAll(looking, next, writing, then, other)
+        yield* quiet
+        assert.deepStrictEqual(yield* answersTo(looking, next, writing, then, other), [
+          undefined,
+          undefined,
+          undefined,
+          undefined,
+          "FileContent"
+        ])
+        yield* TestClock.adjust("29999 millis")
+        yield* quiet
+        assert.deepStrictEqual(yield* answersTo(looking, writing), [undefined, undefined])
+        yield* TestClock.adjust("1 millis")
+        yield* quiet
+        assert.deepStrictEqual(yield* answersTo(looking, next, writing, then), [
+          "Timeout",
+          "NotFound",
+          "Timeout",
+          "FileWritten"
+        ])
+        const { answer } = yield* asked
+        assert.notInclude(messageOf(yield* answer(looking.correlationId)), "may have been completed")
+        assert.include(messageOf(yield* answer(writing.correlationId)), "may have been completed")
+        assert.strictEqual(yield* inner.readString("w"), "2")
+      })
+    )
   )
 
-  it.effect("is answered even if it cannot be interrupted; requests on its path time out, and others proceed", () =>
+  it.effect("that cannot be interrupted makes the requests on its path time out, but no other requests", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -108,14 +106,14 @@ describe("a request that takes too long", () => {
         yield* quiet
         assert.deepStrictEqual(yield* answersTo(stuck, behind, around), ["Timeout", "Timeout", "Timeout"])
         const { answer, ask } = yield* asked
-        assert.include(messageOf(yield* answer(behind.correlationId)), "not started")
+        assert.include(messageOf(yield* answer(behind.correlationId)), "did not start")
         assert.notInclude(messageOf(yield* answer(behind.correlationId)), "may have been completed")
         assert.strictEqual(kindOf(yield* ask(read("d/g"))), "FileContent")
       })
     )
   )
 
-  it.effect("does not time out while it waits for others that work", () =>
+  it.effect("does not time out while it waits for other requests that make progress", () =>
     journaled(
       Effect.gen(function* () {
         const fs = first(yield* memory(), (step) => (step === "Write" ? Effect.sleep("20 seconds") : undefined))
@@ -136,7 +134,7 @@ describe("a request that takes too long", () => {
     )
   )
 
-  it.effect("may take any time while its content is transferred", () =>
+  it.effect("may last any time while its content is transferred", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -166,7 +164,7 @@ describe("a request that takes too long", () => {
     )
   )
 
-  it.effect("ends an answer in chunks with a fault", () =>
+  it.effect("ends its answer in chunks with a fault", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -188,8 +186,8 @@ describe("a request that takes too long", () => {
   )
 })
 
-describe("a request that the leaf has abandoned", () => {
-  it.effect("appends nothing more if it continues, and the next request proceeds", () =>
+describe("a request that has timed out in the leaf", () => {
+  it.effect("appends no late answer, and the next request proceeds", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()
@@ -254,7 +252,7 @@ describe("a file that another program has open", () => {
       })
     )
 
-  it.effect("is retried five times to read and write it, and is AccessDenied then", () =>
+  it.effect("is retried five times to be read or written, and then fails with AccessDenied", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* tried("Open", 5, read("f")), [6, "FileContent"])
       assert.deepStrictEqual(yield* tried("Open", 6, read("f")), [6, "AccessDenied"])
@@ -265,13 +263,13 @@ describe("a file that another program has open", () => {
     })
   )
 
-  it.effect("is AccessDenied at once if it is to be deleted", () =>
+  it.effect("fails with AccessDenied at once if it is to be deleted", () =>
     Effect.map(tried("Remove", 1, remove("f")), (told) => assert.deepStrictEqual(told, [1, "AccessDenied"]))
   )
 })
 
-describe("a request that no leaf serves", () => {
-  it.effect("is Unavailable after five seconds, once, however many leaves run", () =>
+describe("a request whose path no leaf serves at first", () => {
+  it.effect("is answered once as Unavailable after five seconds, for any number of leaves", () =>
     journaled(
       Effect.gen(function* () {
         for (const prefix of ["a", "b", "b/c"]) yield* started(yield* memory({ tree: {} }), { prefix })
@@ -297,7 +295,7 @@ describe("a request that no leaf serves", () => {
     )
   )
 
-  it.effect("is answered by the next leaf if the first has completed", () =>
+  it.effect("is answered by the next leaf if the first leaf has completed", () =>
     journaled(
       Effect.gen(function* () {
         const leaf = yield* started(yield* memory(), { prefix: "a" })
@@ -315,7 +313,7 @@ describe("a request that no leaf serves", () => {
     )
   )
 
-  it.effect("is answered by the leaf that has run longest, and by the next leaf after that leaf has completed", () =>
+  it.effect("is answered by the leaf that runs longest, or by the next leaf once this leaf has completed", () =>
     journaled(
       Effect.gen(function* () {
         const first = yield* started(yield* memory(), { prefix: "a", grace: "5 seconds" })
@@ -412,7 +410,7 @@ describe("several leaves", () => {
     )
   )
 
-  it.effect("refuse a move of a file from one leaf to another", () =>
+  it.effect("refuse to move a file from one leaf to another", () =>
     journaled(
       Effect.gen(function* () {
         const [one, other] = [yield* memory({ tree: { a: { f: "x" } } }), yield* memory()]

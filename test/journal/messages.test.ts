@@ -26,7 +26,7 @@ describe("a branch", () => {
     Layer.provideMerge(Journal.layerMemory)
   )
 
-  it.effect("names operation and path once, and advises how to extend the leaf", () =>
+  it.effect("fails with a message that names operation and path once, and says how to extend the leaf", () =>
     Effect.gen(function* () {
       const fs = yield* Filesystem
       const { message } = yield* Effect.flip(fs.mkdir("d"))
@@ -50,7 +50,7 @@ describe("a branch", () => {
 })
 
 describe("a replay double", () => {
-  it.effect("of a journal without reads explains how to record them", () =>
+  it.effect("of a journal without reads explains how to record reads", () =>
     Effect.gen(function* () {
       for (const [reads, hint] of [
         [false, true],
@@ -78,13 +78,13 @@ describe("an undo", () => {
 })
 
 describe("a journal in a file", () => {
-  it.live("that is already open for writing is busy, and the error names possible writers", () =>
+  it.live("that is already open for writing fails as busy, and the error names possible writers", () =>
     Effect.gen(function* () {
       const open = Journal.makeFile(Journal.Entry, { path: join(onDisk(), "work.journal") })
       yield* open
       const error = yield* Effect.flip(open)
       assert.strictEqual(error.reason, "busy")
-      assert.include(error.detail, "this process or another")
+      assert.include(error.detail, "this process or in another process")
     })
   )
 

@@ -62,7 +62,7 @@ export const startCluster = async (size: number): Promise<ReadonlyArray<Server>>
   )
 }
 
-/** The shell ends with the pipe that this process holds, and kills the server. */
+/** The command that runs the server, and kills it when the pipe from this process closes. */
 const guarded = 'nats-server -c "$1" & server=$!; echo $server; cat >/dev/null; kill -9 $server'
 
 export const startServer = async ({ more = "" }: ServerOptions = {}): Promise<Server> => {
@@ -96,7 +96,7 @@ export const startServer = async ({ more = "" }: ServerOptions = {}): Promise<Se
 /** A connection to a server that can fail. */
 export interface Way {
   readonly url: string
-  /** Drops everything that the server sends from now on; what goes to the server arrives. */
+  /** Drops the data from the server from now on, but not the data to the server. */
   readonly silence: () => void
   /** Ends all connections; new ones work. */
   readonly cut: () => void

@@ -41,7 +41,7 @@ const failing = (journal: Journal.Scrivener<Journal.Entry>, isBroken: (entry: Jo
 })
 
 describe("Journal.record", () => {
-  it.effect("records each change before it is made, and its result with what it replaced", () =>
+  it.effect("records each change before it is made, and its result with the replaced content or state", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/b": "one", "a/l": { link: "b" } })
@@ -117,7 +117,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("gives each answer the id of its request, and uses no id twice", () =>
+  it.effect("gives each answer the id of its request, and uses no id for two requests", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* another()
@@ -129,7 +129,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("stores large contents by their hash, and records it as the version", () =>
+  it.effect("stores large contents by their hash, and records the hash as the version", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const recorded = yield* record(journal, yield* another())
@@ -147,7 +147,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("keeps written and replaced contents, whatever callers, backends and readers do with their arrays later", () =>
+  it.effect("keeps written and replaced contents, even if callers, backends or readers change their arrays", () =>
     Effect.gen(function* () {
       const { port } = yield* another()
       const lent = new Uint8Array(16)
@@ -201,7 +201,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("passes every entry to an `append` that replaces that of the journal, before or after the recording begins", () =>
+  it.effect("passes every entry to the current `append` of the journal, even after it is replaced", () =>
     Effect.gen(function* () {
       for (const isEarly of [true, false]) {
         const journal = yield* makeJournal
@@ -226,7 +226,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("keeps the contents of all entries if a store tries to transfer the bytes of one", () =>
+  it.effect("keeps the contents of all entries if a store transfers the bytes of one entry", () =>
     Effect.gen(function* () {
       const store = MemoryStore.make<Journal.Entry>()
       const tryTransfer = ({ buffer }: Uint8Array): void => {
@@ -256,7 +256,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("does not keep previous contents without `previous`", () =>
+  it.effect("records no previous contents without the option `previous`", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* another()
@@ -275,7 +275,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("records a stream in chunks, and publishes the file only after the last one is recorded", () =>
+  it.effect("records a stream in chunks, and publishes the file only after the last chunk is recorded", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* another()
@@ -312,7 +312,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("discards a stream that fails or is interrupted, and records nothing of a stream that never began", () =>
+  it.effect("discards a stream that fails or is interrupted, and records no stream that never began", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* another()
@@ -344,7 +344,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("refuses a change that cannot be recorded, and the error says so", () =>
+  it.effect("refuses a change that cannot be recorded, with an error that says so", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", "d/e": "two" })
@@ -374,7 +374,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("fails if the result of a change cannot be recorded, and says that the change was made", () =>
+  it.effect("fails if the result of a change cannot be recorded, and reports that the change was made", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", d: "two" })
@@ -438,7 +438,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("records the removed part of a tree when the removal fails", () =>
+  it.effect("records the removed part of a tree if the removal fails", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/b": "one", "a/c": "two" })
@@ -464,7 +464,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("records the answer of a write within its commit", () =>
+  it.effect("records the answer of a write while the write commits", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -482,7 +482,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("records the true result of a write that is interrupted in its commit", () =>
+  it.effect("records the true result of a write that is interrupted while it commits", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const broken: Fault = { _tag: "IoError", detail: "after it was published" }
@@ -518,7 +518,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("records every change at the port below", () =>
+  it.effect("records every change in the port of the filesystem", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const below: Array<string> = []
@@ -568,7 +568,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("passes on rules, locks and calls, and only those port requests that the journal can record", () =>
+  it.effect("passes rules, locks and calls through, but only port requests that the journal can record", () =>
     Effect.gen(function* () {
       const inner = traced(make(yield* InMemory.make({ allowDelete: false })))
       const whole = make({
@@ -599,7 +599,7 @@ describe("Journal.record", () => {
     })
   )
 
-  it.effect("also records changes under a temporary name", () =>
+  it.effect("records changes under a temporary name", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { port } = yield* record(journal, yield* another())

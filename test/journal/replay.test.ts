@@ -77,7 +77,7 @@ describe("Replay.double", () => {
     })
   )
 
-  it.effect("gives several answers to one question in order, and then fails", () =>
+  it.effect("gives repeated questions their answers in the recorded order, and then fails", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -94,7 +94,7 @@ describe("Replay.double", () => {
     })
   )
 
-  it.effect("fails as Unavailable and names the operation if that call was never recorded", () =>
+  it.effect("fails as Unavailable and names the operation if the call was never recorded", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const recorded = yield* record(journal, yield* another(), { reads: true })
@@ -110,7 +110,7 @@ describe("Replay.double", () => {
 })
 
 describe("Replay.double with a commit", () => {
-  it.effect("runs the commit only for writes that reached it", () =>
+  it.effect("runs the commit of a write only if the recorded write reached its commit", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const refused: Fault = { _tag: "NotFound" }
@@ -138,7 +138,7 @@ describe("Replay.double with a commit", () => {
 })
 
 describe("Replay.drift", () => {
-  it.effect("finds exactly the changes that the journal does not know", () =>
+  it.effect("finds exactly the changes that are not in the journal", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "was/there": "old", elsewhere: "old" })
@@ -180,7 +180,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("compares the permission bits that the journal knows", () =>
+  it.effect("compares the permission bits that are in the journal", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "x", "d/x": "x", b: "x" })
@@ -192,7 +192,7 @@ describe("Replay.drift", () => {
       yield* recorded.write("b", "y")
       yield* recorded.setAttributes("c", { mode: 0o640 })
       assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
-      // The journal does not know these bits.
+      // These bits are not in the journal.
       yield* fs.setAttributes("b", { mode: 0o600 })
       assert.deepStrictEqual(yield* Replay.drift(journal, fs), [])
       yield* fs.setAttributes("a", { mode: 0o644 })
@@ -207,7 +207,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("reports unknown entries with `all`, marked unknown if they may have been there before", () =>
+  it.effect("reports unknown entries with `all`, and marks entries that may be older than the journal", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "was/there": "x", "moved/y": "y" })
@@ -248,7 +248,7 @@ describe("Replay.drift", () => {
   )
 
   it.effect.prop(
-    "finds nothing after a random program",
+    "finds no drift after a random program",
     [programs, Arbitraries.files],
     ([program, files]) =>
       Effect.gen(function* () {
@@ -262,7 +262,7 @@ describe("Replay.drift", () => {
     { arbitrary: { runs: 40, size: 40 } }
   )
 
-  it.effect("finds later changes when compared at an earlier position", () =>
+  it.effect("finds later changes if it compares with an earlier position", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -276,7 +276,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("ignores parents of touched entries and writes in progress", () =>
+  it.effect("ignores the parents of changed entries, and writes in progress", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "d/x": "one" })
@@ -293,7 +293,7 @@ describe("Replay.drift", () => {
     })
   )
 
-  it.effect("accepts an unanswered change as made or not made", () =>
+  it.effect("accepts an unanswered change both as made and as not made", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* fs.write("a", "one")
@@ -364,7 +364,7 @@ describe("Replay.rerun", () => {
     })
   )
 
-  it.effect("finds different answers of a backend, with the expected and the actual one", () =>
+  it.effect("finds different answers of a backend, and returns the expected and the actual answer", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const fs = yield* record(journal, yield* another(), { reads: true })
@@ -409,7 +409,7 @@ describe("Replay.rerun", () => {
     })
   )
 
-  it.effect("reruns requests to leaves as calls", () =>
+  it.effect("runs the requests to leaves again, as calls of a filesystem", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const Entries = FileSystemEntry
@@ -438,7 +438,7 @@ describe("Replay.rerun", () => {
     })
   )
 
-  it.effect("treats links in a chunked write as in a single one", () =>
+  it.effect("treats links in a chunked write as in an ordinary write", () =>
     Effect.gen(function* () {
       const { FileFault, FileWrite, FileWriteChunk } = FileSystemEntry
       for (const [links, faultKind] of [
@@ -558,7 +558,7 @@ describe("Replay.changes and filters", () => {
     })
   )
 
-  it.effect("select by path, kind and correlation id, together with the answers", () =>
+  it.effect("select requests by path, kind and correlation id, together with their answers", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       yield* session(journal)
@@ -584,7 +584,7 @@ describe("Replay.changes and filters", () => {
     })
   )
 
-  it.effect("select by the path of each request if a cancelled write had the same id", () =>
+  it.effect("select by the path of each request even if a cancelled write had the same id", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { FileContent, FileRead, FileWriteChunk } = FileSystemEntry

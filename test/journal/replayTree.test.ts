@@ -53,7 +53,7 @@ describe("Replay.tree", () => {
     { arbitrary: { runs: 30, size: 30 } }
   )
 
-  it.effect("includes earlier entries as far as changes reveal them", () =>
+  it.effect("includes entries from before the journal as far as changes reveal them", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/b": "one", "a/c": { link: "b" }, "d/e": "two", "d/untouched": "three", f: "four" })
@@ -90,7 +90,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("is NotRecorded if it depends on a content that was not kept", () =>
+  it.effect("fails with NotRecorded if it depends on a content that was not recorded", () =>
     Effect.gen(function* () {
       const [fs, base] = [yield* another(), yield* another()]
       for (const one of [fs, base]) yield* one.write("a", "old")
@@ -102,7 +102,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("understands answers of leaves: created parents, followed links, edits", () =>
+  it.effect("includes the effects that leaves report: created parents, followed links, edits", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const ids = Correlation.sequential()
@@ -154,7 +154,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("is NotRecorded if a change leads through an absolute link, like drift and undo", () =>
+  it.effect("fails with NotRecorded if a change leads through an absolute link, as drift and undo do", () =>
     Effect.gen(function* () {
       const { FileLinkMade, FileMakeLink, FileWrite, FileWritten } = FileSystemEntry
       for (const answered of [true, false]) {
@@ -202,7 +202,7 @@ describe("Replay.tree", () => {
     })
   )
 
-  it.effect("is NotRecorded if an edit was made of another content than recorded", () =>
+  it.effect("fails with NotRecorded if an edit was made on another content than the recorded content", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const { FileEdit, FileEdited, FileWrite, FileWritten } = FileSystemEntry

@@ -89,7 +89,7 @@ describe("the entries of spells", () => {
     })
   )
 
-  it("have parameters and results with a JSON schema", () => {
+  it("have a JSON schema for their parameters and results", () => {
     for (const { parameters, result } of Object.values(Spells.definitions)) {
       for (const schema of [parameters, result]) {
         assert.doesNotThrow(() => Schema.toJsonSchemaDocument(schema as Schema.Codec<unknown>))
@@ -111,7 +111,7 @@ describe("a spell", () => {
       .filter((kind) => spell !== "list_directory" || kind !== "NotFound")
       .map((kind) => [spell, kind, parameters] as const)
   )
-  it.effect.each(cases)("%s fails with the fault %s of a leaf", ([spell, faultKind, parameters]) =>
+  it.effect.each(cases)("named %s fails with the fault %s if its leaf does", ([spell, faultKind, parameters]) =>
     Effect.gen(function* () {
       const casting = yield* Effect.forkChild(Spells.cast(invocation("id", spell, parameters)))
       const { correlationId } = yield* nextAsked()
@@ -123,7 +123,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("fails if the answer is of the wrong kind", () =>
+  it.effect("fails if the answer of the leaf is of the wrong kind", () =>
     Effect.gen(function* () {
       const casting = yield* Effect.forkChild(Spells.cast(reading("id")))
       const { correlationId } = yield* nextAsked()
@@ -132,7 +132,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("fails if its content is lost, and the covenant goes on", () =>
+  it.effect("fails if its content is lost, after which the covenant continues", () =>
     Effect.gen(function* () {
       const casting = yield* Effect.forkChild(Spells.cast(reading("1")))
       const first = yield* nextAsked()
@@ -197,7 +197,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("is not changed through its parameters, nor its answer through a returned result", () =>
+  it.effect("does not change if a caller changes the parameters or a returned result", () =>
     Effect.gen(function* () {
       const parameters = { path: "a.txt" }
       const casting = yield* Effect.forkChild(Spells.cast(invocation("id", "read_file", parameters)))
@@ -212,7 +212,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("of a client without a covenant is answered by another's covenant", () =>
+  it.effect("of a client without a covenant is answered by the covenant of another client", () =>
     Effect.gen(function* () {
       const caller = Context.get(yield* Layer.build(Layer.fresh(Spells.layerCaller())), Spells.Spells)
       const casting = yield* Effect.forkChild(caller.cast(reading("id")))
@@ -221,7 +221,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(Layer.provideMerge(Spells.layer(), journals)))
   )
 
-  it.effect("ignores answers for another journal of spells, even for later positions", () =>
+  it.effect("ignores answers to another journal of spells, even answers to later positions", () =>
     Effect.gen(function* () {
       for (const position of [1, 99]) yield* reply(content(`spells/${position}/ask/id`, "stale"))
       const spells = yield* Spells.SpellJournal
@@ -233,7 +233,7 @@ describe("a spell", () => {
     }).pipe(Effect.provide(journals))
   )
 
-  it.effect("is ignored by the covenant of another name, which uses other ids", () =>
+  it.effect("is ignored by a covenant with another name, whose requests have other ids", () =>
     Effect.gen(function* () {
       const other = yield* Journal.makeMemory<Spells.SpellEntry>()
       const others = Layer.fresh(Spells.layer({ name: "others" })).pipe(
@@ -279,7 +279,7 @@ describe("a failing covenant of spells", () => {
 })
 
 describe("a restarted covenant of spells", () => {
-  it.effect("sends the requests of spells that were cast while it was stopped", () =>
+  it.effect("sends the requests of spells that arrived while it was stopped", () =>
     Effect.gen(function* () {
       yield* (yield* Spells.SpellJournal).append(reading("id"))
       yield* keeping(
@@ -292,7 +292,7 @@ describe("a restarted covenant of spells", () => {
     }).pipe(Effect.provide(journals))
   )
 
-  it.effect("does not repeat a request, and delivers the answer that came meanwhile", () =>
+  it.effect("does not repeat a request, and delivers an answer that arrived meanwhile", () =>
     Effect.gen(function* () {
       yield* (yield* Spells.SpellJournal).append(reading("id"))
       const { correlationId } = yield* keeping(nextAsked())
@@ -334,7 +334,7 @@ describe("a restarted covenant of spells", () => {
     }).pipe(Effect.provide(journals))
   )
 
-  it.effect("over journals in files answers from them and executes nothing again", () =>
+  it.effect("over journals in files answers from these journals, and executes nothing again", () =>
     Effect.gen(function* () {
       const place = directory()
       const root = join(place, "root")
@@ -357,7 +357,7 @@ describe("a restarted covenant of spells", () => {
     })
   )
 
-  it.effect.each(kinds)("over $name executes each of many spells once, wherever it was stopped", (kind) =>
+  it.effect.each(kinds)("over $name executes each of many spells once, even if it is stopped at any point", (kind) =>
     Effect.gen(function* () {
       const journal = yield* Spells.SpellJournal
       yield* journal.appendAll(
@@ -388,8 +388,8 @@ describe("a restarted covenant of spells", () => {
   )
 })
 
-describe("spells in one program", () => {
-  it.effect("have types by their names", () =>
+describe("a call of a spell in a program", () => {
+  it.effect("has the type that belongs to the name of the spell", () =>
     Effect.gen(function* () {
       const { files } = yield* Spells.call("list_directory", {})
       assert.deepStrictEqual(files, ["a.txt"])

@@ -64,12 +64,12 @@ describe("Replay.undo", () => {
   )
 
   it.effect.prop(
-    "restores it on a case-insensitive disk with paths in both cases",
+    "restores the tree on a case-insensitive disk even if paths are in both cases",
     [programs, Arbitraries.files, share],
     ([program, files, share]) =>
       Effect.gen(function* () {
         const fs = yield* another({ caseInsensitive: true })
-        // Of two names that are equal on this disk, the second finds the first.
+        // If two names are equal on this disk, the second file cannot be created.
         yield* Effect.exit(plant(fs.port, files))
         const { journal, pictures } = yield* watching(fs.port)
         const recorded = yield* record(journal, fs)
@@ -113,7 +113,7 @@ describe("Replay.undo", () => {
     "was overwritten",
     "was a directory",
     "was the root"
-  ] as const)("restores the permission bits and times of an entry that %s, and can be undone", (how) =>
+  ] as const)("restores the permission bits and times of an entry that %s, and can itself be undone", (how) =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -165,7 +165,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("that fails in one part puts back the times that it has restored in another part", () =>
+  it.effect("leaves all times as they were if it fails to write a file", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "x", b: "x" })
@@ -182,7 +182,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("is NotRecorded if no entry has the former permission bits, and Conflict if another program changed them", () =>
+  it.effect("fails with NotRecorded if no entry has the former permission bits, and with Conflict after a foreign change", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* fs.write("a", "x")
@@ -201,7 +201,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("is listed by changes as its result, without hidden names", () =>
+  it.effect("appears in Replay.changes as ordinary changes, without hidden names", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "was/deep/x": "x", "was/y": "y", a: "one", gone: "g" })
@@ -228,7 +228,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("that fails is listed by changes together with its rollback", () =>
+  it.effect("that fails appears in Replay.changes together with its rollback", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", b: "one" })
@@ -256,7 +256,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("restores moved directories whose content the journal does not know", () =>
+  it.effect("restores moved directories whose content is not in the journal", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { "a/deep/x": "x", "a/y": "y", c: "c" })
@@ -272,7 +272,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("of foreign changes is Conflict with both versions, and changes nothing", () =>
+  it.effect("of foreign changes fails with Conflict and both versions, and changes nothing", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -299,7 +299,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("of a file that was changed and changed back is Conflict after a foreign change", () =>
+  it.effect("of a file that was changed and changed back fails with Conflict after a foreign change", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -313,7 +313,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("of a file that was moved away and back is Conflict after a foreign change", () =>
+  it.effect("of a file that was moved away and back fails with Conflict after a foreign change", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -328,7 +328,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("handles a move with replace that replaced nothing", () =>
+  it.effect("reverts a move with `replace` that replaced no file", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { a: "one", b: "two" })
@@ -342,7 +342,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("does not remove a foreign file in a directory that it would remove", () =>
+  it.effect("does not remove a foreign file with a directory that it removes", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       const journal = yield* makeJournal
@@ -395,7 +395,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("fails with Conflict rather than NotRecorded if both apply", () =>
+  it.effect("fails with Conflict, not NotRecorded, if both apply", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* plant(fs.port, { b: "old" })
@@ -408,7 +408,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("without previous contents is NotRecorded, and changes nothing", () =>
+  it.effect("without previous contents fails with NotRecorded, and changes nothing", () =>
     Effect.gen(function* () {
       const fs = yield* another()
       yield* fs.write("a", "old")
@@ -449,7 +449,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("ignores climbing paths in foreign entries", () =>
+  it.effect("ignores paths above the root in foreign entries", () =>
     Effect.gen(function* () {
       const journal = yield* makeJournal
       const removed = ["d", "d/..", "d/../..", "d/../../evil", "../evil"].map(
@@ -474,7 +474,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("accepts an unanswered write as made or not made", () =>
+  it.effect("accepts an unanswered write both as made and as not made", () =>
     Effect.gen(function* () {
       for (const done of [true, false]) {
         const fs = yield* another()
@@ -503,7 +503,7 @@ describe("Replay.undo", () => {
     })
   )
 
-  it.effect("leaves the old tree or the new one when any step fails, hangs or dies", () =>
+  it.effect("leaves the old tree or the new tree if any step fails, hangs or dies", () =>
     Effect.gen(function* () {
       const scene = Effect.gen(function* () {
         const fs = yield* another()

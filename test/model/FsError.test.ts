@@ -52,7 +52,7 @@ const faults: ReadonlyArray<FsError.Fault> = [
 ]
 
 describe("FsError", () => {
-  it("has companions of the types with the same names", () => assert.isAbove(companions.length, 0))
+  it("exports a schema and a type with the same name for each union of errors", () => assert.isAbove(companions.length, 0))
 
   for (const fault of faults) {
     it(`promotes ${JSON.stringify(fault)} to an error with operation and path, which survives JSON and converts back`, () => {
@@ -75,14 +75,14 @@ describe("FsError", () => {
     assert.notInclude(JSON.stringify(error) + String(error.stack) + Object.keys(error).join(), "secret")
   })
 
-  it("turns a fault outside of the operation's type into an IoError", () => {
+  it("turns a fault that the operation does not declare into an IoError", () => {
     const tags = FsError.tagsOf(FsError.GlobError)
     const error = FsError.promote({ _tag: "DiskFull" }, "glob", "a", tags)
     assert.deepStrictEqual([error._tag, (error as FsError.IoError).code], ["IoError", "DiskFull"])
     assert.strictEqual(FsError.promote({ _tag: "NotADirectory" }, "glob", "a", tags)._tag, "NotADirectory")
   })
 
-  it("encodes a limit with a large number", () => {
+  it("encodes a limit with a number above 2^32", () => {
     const error = FsError.promote({ _tag: "LimitExceeded", limit: "l", allowed: 1, actual: 2 ** 40 }, "read", "a")
     assert.include(JSON.stringify(Schema.encodeSync(Schema.toCodecJson(FsError.FsError))(error)), `${2 ** 40}`)
   })

@@ -49,7 +49,7 @@ describe("FsPath.parse", () => {
     [".~fsa-1", ".~fsa-1", ".~fsa-1", ".~fsa-1"]
   ]
   for (const [input, standard, vfs, branch] of rows) {
-    it(`turns ${JSON.stringify(input)} into ${standard}, ${vfs}, ${branch}`, () => {
+    it(`turns ${JSON.stringify(input)} into ${standard} (standard), ${vfs} (vfs) or ${branch} (branch)`, () => {
       assert.deepStrictEqual([outcome(input), outcome(input, "vfs"), outcome(input, "branch")], [standard, vfs, branch])
     })
   }

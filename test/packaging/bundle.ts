@@ -50,8 +50,8 @@ const lookedUp = "\0looked-up/"
 
 /**
  * Looks up modules of Node instead of importing them. An import reads every property, and some properties load further modules:
- * node:util and node:fs take as long to import as a tenth of the start. `bin.js` must run on Nodes that cannot look up. The runtime
- * of rolldown imports node:module itself, and must not depend on a chunk that depends on it.
+ * the import of node:util and node:fs takes a tenth of the start. `bin.js` must run on versions of Node without such a lookup.
+ * The runtime of rolldown imports node:module itself, and must not depend on a chunk that depends on it.
  */
 const lookUpBuiltins = (program: string): Plugin => ({
   name: "look-up-builtins",

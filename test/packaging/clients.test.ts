@@ -65,7 +65,7 @@ const started = async (
 const changing = new Set(["write_file", "edit_file", "apply_patch", "move", "copy", "mkdir", "rm", "snapshot", "restore"])
 
 describe("the documented configurations of MCP clients", () => {
-  it("are the same in the README and the guide, which adds one for desktop clients and one in TOML", () => {
+  it("are the same in the README and the guide; the guide adds a configuration for desktop clients and a configuration in TOML", () => {
     const [inReadme, inGuide] = ["README.md", guide].map((document) => bodiesOf(document, "json"))
     assert.lengthOf(inReadme!, 1)
     assert.include(inGuide!, inReadme![0]!)
@@ -103,7 +103,7 @@ describe("the documented configurations of MCP clients", () => {
 
       if (configuration.mayChange) {
         const written = await call("write_file", { path: "docs/new.md", content: "new\n" })
-        assert.match(written.text, /Checkpoint \w+ holds all files/)
+        assert.match(written.text, /Checkpoint \w+ contains all files/)
         assert.strictEqual(readFileSync(join(project, "docs/new.md"), "utf8"), "new\n")
         assert.isFalse((await call("snapshot", { tag: "mine" })).isError)
         const edited = await call("edit_file", { path: "src/a.ts", old_string: "one", new_string: "two" })

@@ -23,7 +23,7 @@ const reasons: ReadonlyArray<readonly [pattern: RegExp, why: string]> = [
 describe("the shell commands of the documentation", () => {
   const all = documents.flatMap(fencesOf).filter(({ language }) => language === "sh")
 
-  it("are found, and nearly all of them are run by these tests", () => {
+  it("are found, and these tests run nearly all of them", () => {
     assert.isAbove(all.length, 30)
     for (const [pattern] of reasons.slice(0, 3))
       assert.isTrue(
@@ -86,7 +86,7 @@ describe("the README", () => {
     )
   })
 
-  it("names the two commands, and the required dependencies", () => {
+  it("names both commands, and the required dependencies", () => {
     const { engines, peerDependencies, peerDependenciesMeta } = JSON.parse(
       readFileSync(join(root, "package.json"), "utf8")
     ) as {

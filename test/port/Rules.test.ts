@@ -20,7 +20,7 @@ describe("Rules", () => {
     assert.deepStrictEqual(permitted({ allowWrite: false }), [false, true])
     assert.deepStrictEqual(permitted({ readOnly: true, allowWrite: true, allowDelete: true }), [false, false])
   })
-  it("are read-only only when neither writing nor deleting is permitted", () => {
+  it("are read-only only if neither writing nor deleting is permitted", () => {
     assert.isFalse(isReadOnly(fromOptions()))
     assert.isFalse(isReadOnly(fromOptions({ allowWrite: false })))
     assert.isFalse(isReadOnly(fromOptions({ allowDelete: false })))
@@ -29,7 +29,7 @@ describe("Rules", () => {
   })
   it("keep the path policy", () => assert.strictEqual(fromOptions({ policy: "vfs" }).policy, "vfs"))
 
-  it.effect("leave a backend unchanged when they permit everything", () =>
+  it.effect("leave a backend unchanged if they permit everything", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make()
       assert.strictEqual(enforce(port), port)

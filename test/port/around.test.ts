@@ -79,7 +79,7 @@ describe("around", () => {
     })
   )
 
-  it.effect("passes the bytes of a write once if the backend declines the request", () =>
+  it.effect("passes the bytes of a write only once if the backend declines the request", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree })
       const { counts, fs } = counted({
@@ -120,7 +120,7 @@ describe("around", () => {
     })
   )
 
-  it.effect("sees each operation, and no request, if it has no function for requests", () =>
+  it.effect("sees each operation but no request if it has no function for requests", () =>
     Effect.gen(function* () {
       const base = wholly(yield* InMemory.make({ tree }))
       assert.includeMembers([...base.perform!.tags], Object.keys(changesOf(base)))
@@ -129,7 +129,7 @@ describe("around", () => {
     })
   )
 
-  it.effect("keeps the answer of a request that it passes on", () =>
+  it.effect("returns the answer of a request that it passes on", () =>
     Effect.gen(function* () {
       const base = yield* InMemory.make({ tree })
       const port = Backend.around(base, { request: (_, next) => next })

@@ -31,7 +31,7 @@ type Combine = (fs: Algebra) => Effect.Effect<Algebra, unknown, Scope.Scope>
 const memory = (caseInsensitive = false) => Effect.map(InMemory.make({ caseInsensitive, tree: { other: {} } }), make)
 
 const combinators: ReadonlyArray<readonly [name: string, combine: Combine, path: string, claimed: string]> = [
-  ["nothing", Effect.succeed, "d/F", "d/F"],
+  ["no combinator", Effect.succeed, "d/F", "d/F"],
   ["traced", (fs) => Effect.succeed(traced(fs)), "d/F", "d/F"],
   ["retry", (fs) => Effect.succeed(retry({ times: 1 })(fs)), "d/F", "d/F"],
   ["quota", quota({ maxFiles: 9 }), "d/F", "d/F"],
@@ -52,10 +52,10 @@ const combinators: ReadonlyArray<readonly [name: string, combine: Combine, path:
     "F",
     "d/F"
   ],
-  ["mounted", (fs) => Effect.flatMap(memory(), mount("m/n", fs)), "m/n/d/F", "d/F"],
-  ["a mount", (fs) => Effect.flatMap(memory(), (other) => mount("m", other)(fs)), "d/F", "d/F"],
+  ["a mount, inside of it", (fs) => Effect.flatMap(memory(), mount("m/n", fs)), "m/n/d/F", "d/F"],
+  ["a mount, outside of it", (fs) => Effect.flatMap(memory(), (other) => mount("m", other)(fs)), "d/F", "d/F"],
   ["a case-insensitive mount", (fs) => Effect.flatMap(memory(true), mount("m", fs)), "M/D/f", "d/F"],
-  ["the upper of an overlay", (fs) => Effect.map(memory(), overlay(fs)), "d/F", "d/F"],
+  ["an overlay, as its upper filesystem", (fs) => Effect.map(memory(), overlay(fs)), "d/F", "d/F"],
   [
     "a subdirectory of a mount in a subdirectory",
     (fs) =>
@@ -83,7 +83,7 @@ describe("a claim through", () => {
     )
   }
 
-  it.effect("combinators is absent when the filesystem has none", () =>
+  it.effect("any combinator is absent if the filesystem supports no claims", () =>
     Effect.gen(function* () {
       const fs = yield* Effect.flatMap(memory(), mount("m", yield* memory()))
       yield* fs.write("m/f", "old")
@@ -99,7 +99,7 @@ describe("a claim through", () => {
     })
   )
 
-  it.effect("a read-only filesystem is not made", () =>
+  it.effect("a read-only filesystem is never made", () =>
     Effect.gen(function* () {
       const claimed: Array<string> = []
       const fs = readOnly(yield* claiming(claimed))
@@ -109,7 +109,7 @@ describe("a claim through", () => {
     })
   )
 
-  it.effect("locks is made after the lock of the path, so a waiting call claims nothing", () =>
+  it.effect("any filesystem is made after the lock of the path, so a waiting call claims nothing", () =>
     Effect.gen(function* () {
       const order: Array<string> = []
       const port = yield* InMemory.make({ tree: { f: "old" } })

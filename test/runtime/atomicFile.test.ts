@@ -20,7 +20,7 @@ beforeEach(() => {
 const content = (): string => Fs.readFileSync(target, "utf8")
 
 describe("an atomic write", () => {
-  it("replaces the file, with the mode of the draft, and leaves no draft", () => {
+  it("replaces the file, with the mode of its temporary file, and leaves no temporary file", () => {
     assert.isTrue(writeFile(target, "new", { draft, durability: "full" }))
     assert.strictEqual(content(), "new")
     assert.strictEqual(Fs.statSync(target).mode & 0o777, 0o600)
@@ -34,14 +34,14 @@ describe("an atomic write", () => {
     assert.deepStrictEqual(Fs.readdirSync(top).sort(), ["file", "free"])
   })
 
-  it("refuses a draft that exists and leaves the draft unchanged", () => {
+  it("refuses a temporary name that is in use, and leaves its entry unchanged", () => {
     Fs.writeFileSync(draft, "of another process")
     assert.throws(() => writeFile(target, "new", { draft }), /EEXIST/)
     assert.strictEqual(Fs.readFileSync(draft, "utf8"), "of another process")
   })
 
   for (const call of ["writeSync", "fsyncSync", "closeSync", "renameSync"] as const) {
-    it.effect(`keeps the old file and leaves no draft if ${call} fails`, () =>
+    it.effect(`keeps the old file and leaves no temporary file if ${call} fails`, () =>
       Effect.gen(function* () {
         yield* failing(call, first(1, systemError("EIO", -5, call)))
         assert.throws(() => writeFile(target, "new", { draft, durability: "file" }), /EIO/)
@@ -52,7 +52,7 @@ describe("an atomic write", () => {
   }
 })
 
-describe("a draft", () => {
+describe("the temporary file of an atomic write", () => {
   it("can be written in parts", () => {
     const file = openDraft(draft)
     file.write("one ")

@@ -108,7 +108,7 @@ describe("makeDirectories", () => {
     })
   )
 
-  it.runIf(process.platform === "linux")("ends with an error in a directory that takes no entries", () => {
+  it.runIf(process.platform === "linux")("ends with an error in a directory that accepts no new entries", () => {
     const module = new URL("../../src/runtime/directories.ts", import.meta.url).href
     const program = `import(${JSON.stringify(module)}).then((m) => m.makeDirectories("/proc/fs-algebra/x")).catch((e) => console.log(e.code))`
     // A separate process, because an endless loop could not be stopped otherwise.

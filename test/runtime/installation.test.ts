@@ -55,7 +55,7 @@ describe("installation", () => {
     assert.deepStrictEqual(Fs.readdirSync(join(state, "fs-algebra")), ["key"])
   })
 
-  it("ignores a key that others can read, a short key, a link, and a directory in its place", () => {
+  it("ignores a key that others can read, a short key, and a link or a directory in place of the key", () => {
     const forged = "k".repeat(32)
     const place = (make: (key: string) => void): string => {
       const state = scratch()

@@ -77,7 +77,7 @@ const wanted = Arbitrary.array(
   { minLength: 0, maxLength: 16 }
 )
 
-describe("the kernel", () => {
+describe("the WebAssembly kernel of searches", () => {
   it("is assembled from its source", async () => {
     assert.strictEqual(code, await assemble())
   })

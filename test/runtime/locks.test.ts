@@ -40,7 +40,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("make a directory wait for writers below it, and the root for all writers", () =>
+  it.effect("make the lock of a directory wait for writers below it, and the lock of the root for all writers", () =>
     Effect.gen(function* () {
       for (const above of ["a", "."]) {
         const locks = make()
@@ -215,7 +215,7 @@ describe("locks", () => {
     })
   )
 
-  it.effect("let an inner `alone` lock a path that only the outer one holds", () =>
+  it.effect("let an inner `alone` lock a path that only the outer `alone` holds", () =>
     Effect.gen(function* () {
       const locks = make()
       const inner = locks.alone([path("a")], locks.exclusive([path("b"), path("a/c")], Effect.succeed("went")))

@@ -35,7 +35,7 @@ describe("matching of contents in memory", () => {
     })
   )
 
-  it.effect("gives the results of the plain engine on this thread, without Node, and by workers", () =>
+  it.effect("gives the results of the plain engine in this thread, without Node, and in workers", () =>
     Effect.gen(function* () {
       const matching = yield* Matching
       for (const [i, query] of queries.entries()) {
@@ -50,7 +50,7 @@ describe("matching of contents in memory", () => {
     })
   )
 
-  it.effect("gives the same results when there are more than a worker sends at a time", () =>
+  it.effect("gives the same results for more contents than a worker receives at a time", () =>
     Effect.gen(function* () {
       const matching = yield* Matching
       const many = Array.from({ length: 12 }, (_, i) => Buffer.from(`foo ${i}\n`.repeat(60_000)))

@@ -42,7 +42,7 @@ describe("an allowed directory", () => {
     })
   )
 
-  it.effect("admits no neighbour with the same prefix, no path that leads out, and no path that cannot be resolved", () =>
+  it.effect("admits no path that only begins with the same letters, leads out, or cannot be resolved", () =>
     Effect.gen(function* () {
       const top = yield* ground
       for (const path of [
@@ -68,8 +68,8 @@ describe("an allowed directory", () => {
   )
 })
 
-describe("a directory that no workspace may reach", () => {
-  it.effect("is rejected inside every open root, as long as the root is open", () =>
+describe("a directory that must be outside of every workspace", () => {
+  it.effect("is rejected if it is inside the root of an open filesystem", () =>
     Effect.gen(function* () {
       const top = yield* ground
       const store = join(top, "app/inner/store")
@@ -92,8 +92,8 @@ describe("a directory that no workspace may reach", () => {
   )
 })
 
-describe("a store", () => {
-  it.effect("and its entries cannot be opened as a root while the store is in use", () =>
+describe("a registered store", () => {
+  it.effect("and the directories in it cannot be opened as a root while the store is in use", () =>
     Effect.gen(function* () {
       const top = yield* ground
       const inside = ["app", "app/inner", "link/inner", "app/../app/inner"]

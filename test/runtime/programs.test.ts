@@ -77,7 +77,7 @@ describe.skipIf(process.platform === "win32")("the search of the PATH for a prog
     })
   )
 
-  it.effect("uses a neighbour with the same prefix", () =>
+  it.effect("uses a directory whose name only begins with the name of an avoided directory", () =>
     Effect.gen(function* () {
       const base = yield* place
       Fs.renameSync(join(base, "good"), join(base, "served-tools"))

@@ -35,7 +35,7 @@ const program = (then: string) => ({
 })
 
 describe("the pool of search processes", () => {
-  it("accepts no job, and starts no process for a while, when its program ends at once", async () => {
+  it("accepts no job, and starts no process for a while, when the process ends at once", async () => {
     const pool = make(1, { args: ["-e", "process.exit(1)"], text: undefined })
     const search = pool.begin(tree, false)!
     await until(() => pool.begin(tree, false) === undefined)
@@ -76,7 +76,7 @@ describe("the pool of search processes", () => {
     assert.strictEqual(reports, 0)
   })
 
-  it("ends a silent process although other searches begin and end on it", async () => {
+  it("ends a process that does not respond, even while other searches begin and end in it", async () => {
     const children: Array<ChildProcess> = []
     const pool = make(1, program("setInterval(() => {}, 1000)"), (command, args, options) => {
       const child = process.getBuiltinModule("node:child_process").spawn(command, args, options)
@@ -97,7 +97,7 @@ describe("the pool of search processes", () => {
     }
   })
 
-  it("gives back the directories of other searches when the process of a pattern that never ends is killed", async () => {
+  it("returns the directories of other searches when it kills the process of an endless pattern", async () => {
     const pool = make(1, program("setInterval(() => {}, 1000)"))
     const query = { patternBudgetMillis: 200 } as NonNullable<TreeSearch["query"]>
     const endless = pool.begin({ ...tree, query }, false)!

@@ -63,7 +63,7 @@ const label = ({ needles, pattern: { flags, source } }: Query): string =>
   `/${source}/${flags}${needles === undefined ? "" : ` with ${JSON.stringify(needles.texts)}`}`
 
 describe("a searcher after an error in a file", () => {
-  it("does not give the matches of that file to the next one", () =>
+  it("does not report the matches of that file for the next file", () =>
     holding({ poison: `foo of the poison\n${"\n".repeat(mebibyte)}`, innocent: "foo of the innocent\n" }, (base) => {
       let open = ""
       const calls = {
@@ -94,7 +94,7 @@ describe("a searcher after an error in a file", () => {
 
 for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
   describe(`searcher, ${name}`, () => {
-    it("finds the same in contents that are searched together", () => {
+    it("finds the same matches in contents that are searched together as in single contents", () => {
       const searcher = searcherWith(make())
       const many = [...contents, large[0]!, ...contents.slice(0, 20)]
       const asked = queries.filter(({ needles, pattern }) => needles !== undefined || pattern.literal !== undefined)
@@ -206,7 +206,7 @@ for (const [turn, [name, make]] of Object.entries(kernels).entries()) {
         }
       ))
 
-    it("can alternate between two searches", () =>
+    it("can alternate between two searches without mixing their results", () =>
       holding(named(small), (base) => {
         const searcher = searcherWith(make())
         const batch = batchOf(base, Object.keys(named(small)))

@@ -194,7 +194,7 @@ describe("the worker pool", () => {
     })
   })
 
-  it("reports the end of a cancelled request once, when no thread works on it any more", async () => {
+  it("reports the end of a cancelled request once, after the last thread has stopped working on it", async () => {
     let seen: Int32Array | undefined
     const workers = make(1, (program, shared) => start(program, (seen ??= shared)))
     await using(workers, { a: "foo", b: evil }, async (base) => {
@@ -222,7 +222,7 @@ describe("the worker pool", () => {
     })
   })
 
-  it("fails the file at which a worker died, and gives the worker's other files to another worker", async () => {
+  it("reports an error for the file at which a worker died, and gives its other files to another worker", async () => {
     const workers = make(1, mortal)
     await using(workers, { a: "foo", die: "foo" }, async (base) => {
       const answers = await Promise.all([
@@ -247,7 +247,7 @@ describe("the worker pool", () => {
     })
   })
 
-  it("still enforces budgets if one worker could not start", async () => {
+  it("still enforces budgets if one of its workers could not start", async () => {
     let starts = 0
     const workers = make(1, (program, shared) => (starts++ === 0 ? stillborn : start)(program, shared))
     await using(workers, { a: "foo", b: evil }, async (base) => {
@@ -316,7 +316,7 @@ describe("the worker pool", () => {
     }
   })
 
-  it.live("is shared, and ends a while after its last user", () =>
+  it.live("is shared by all users, and ends a while after its last user", () =>
     Effect.gen(function* () {
       vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] })
       const [one, other] = [yield* Scope.make(), yield* Scope.make()]

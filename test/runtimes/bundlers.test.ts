@@ -149,7 +149,7 @@ describe("the package in an application without its optional peers", () => {
     })
   }
 
-  it("has the bundle sizes of the guide, and imports no module of Node in a browser bundle", async () => {
+  it("has the bundle sizes that the guide states, and imports no module of Node in a browser bundle", async () => {
     const guide = readFileSync(join(root, "src/guides/getting-started.md"), "utf8")
     const rows = [...guide.matchAll(/^\| `((?:import|export) [^`]*)` \| (\d+) \| (\d+) \|$/gm)]
     assert.isAtLeast(rows.length, 4)
@@ -182,7 +182,7 @@ describe("the package in an application without its optional peers", () => {
     }
   })
 
-  it("can be required by a CommonJS module, its conformance kit too", () => {
+  it("can be loaded by a CommonJS module, as can its testing kit", () => {
     const script = `console.log(typeof require("fs-algebra").InMemory.layer, typeof require("fs-algebra/testing").suite)`
     const answer = execFileSync(process.execPath, ["--input-type=commonjs", "-e", script], { cwd: project, encoding: "utf8" })
     assert.strictEqual(answer.trim(), "function function")

@@ -10,7 +10,7 @@ import { expected } from "./expected.ts"
 import { conformance, features } from "./kit.ts"
 
 describe("the library in tests with a simulated browser", () => {
-  it("runs beside a document", () => {
+  it("runs in a realm with a document", () => {
     assert.strictEqual(typeof (globalThis as any).document.createElement, "function")
   })
 

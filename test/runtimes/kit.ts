@@ -31,10 +31,10 @@ export interface Settings {
 }
 
 const hostile = new Set([
-  "a hostile pattern ends as Timeout, which names the file",
-  "a hostile pattern does not block other calls",
-  "a search that is interrupted ends",
-  "searching goes on after a hostile pattern"
+  "a grep with a slow pattern fails with a Timeout that names the file",
+  "a grep with a slow pattern does not block other calls",
+  "an interrupted grep with a slow pattern ends",
+  "greps work after a grep with a slow pattern has failed"
 ])
 
 /** The seed of the random programs, fixed for equal runs. */

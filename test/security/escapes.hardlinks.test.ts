@@ -106,7 +106,7 @@ for (const [name, isBelow] of [
     }
 
     for (const [operation, call] of Object.entries(splitting)) {
-      it.live(`${operation} creates a separate file, and the other names keep theirs`, () =>
+      it.live(`${operation} creates a separate file, and the other names keep the old file`, () =>
         Effect.gen(function* () {
           const ground = yield* planted("reject", isBelow)
           const before = outsideOf(ground)
@@ -120,7 +120,7 @@ for (const [name, isBelow] of [
       )
     }
 
-    it.live("a precondition fails without the version of the file", () =>
+    it.live("a precondition fails, and its error does not contain the version of the file", () =>
       Effect.gen(function* () {
         const ground = yield* planted("reject", isBelow)
         const before = outsideOf(ground)
@@ -161,7 +161,7 @@ for (const [name, isBelow] of [
       }).pipe(Effect.scoped)
     )
 
-    it.live("files with several names are listed, have a stat and are found by name; a grep counts them as unreadable", () =>
+    it.live("files with several names appear in stat, exists and glob; a grep counts them as unreadable", () =>
       Effect.gen(function* () {
         const { fs } = yield* planted("reject", isBelow)
         assert.deepInclude(yield* fs.stat("f"), { kind: "file", sizeBytes: secret.length })
@@ -227,7 +227,7 @@ describe("requireConfinement", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("succeeds for the level of the machine and for weaker levels", () =>
+  it.live("succeeds for the level of this machine and for weaker levels", () =>
     Effect.gen(function* () {
       const level = (yield* levelHere)!
       for (const required of levels.slice(levels.indexOf(level))) {

@@ -127,7 +127,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("are reached by no spelling", () =>
+    it.live("cannot be reached by any path", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         const before = onDisk(root)
@@ -157,7 +157,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("are not touched by a write to a spelling, which creates another file", () =>
+    it.live("are not touched by a write to a similar path, which creates another file", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         const before = onDisk(root)
@@ -235,7 +235,7 @@ for (const [name, ground] of grounds) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("in the text of a link make it lead nowhere; the link is listed and can be removed", () =>
+    it.live("in the text of a link make the link dangling; it is listed and can be removed", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground
         Fs.symlinkSync(at("d", bytes("bad", 0xff)), `${root}/l`)

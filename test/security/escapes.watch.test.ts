@@ -64,7 +64,7 @@ const runLayout = Effect.fnUntraced(function* (kind: Kind, layout: Layout) {
 })
 
 for (const kind of kinds.filter(({ symlinks }) => symlinks === undefined)) {
-  describe(`watching on ${kind.name}`, () => {
+  describe(`watched paths on ${kind.name} lead where the table says, for`, () => {
     for (const layout of layouts) {
       if (layout.isHostOnly === true && !kind.isHost) continue
       it.live(layout.claim, () => Effect.scoped(runLayout(kind, layout)))

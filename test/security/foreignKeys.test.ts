@@ -53,13 +53,13 @@ const planted = Object.fromEntries([
 const plantAll = (fs: Algebra) =>
   Effect.forEach(Object.entries(planted), ([path, text]) => fs.write(path, text), { discard: true })
 
-describe("names that every object has", () => {
-  it("include __proto__ and the methods", () => {
+describe("lookups by names from outside:", () => {
+  it("the tested names include __proto__ and the methods of every object", () => {
     assert.includeMembers(names, ["constructor", "toString", "hasOwnProperty", "__proto__", "valueOf"])
   })
 
   for (const [ground, made] of grounds) {
-    describe(`on ${ground}`, () => {
+    describe(`names that every object has, on ${ground},`, () => {
       it.live("are ordinary names of files and directories", () =>
         Effect.gen(function* () {
           const fs = yield* made()
@@ -82,7 +82,7 @@ describe("names that every object has", () => {
         }).pipe(Effect.scoped)
       )
 
-      it.live("in a .gitignore are not character classes, and hide nothing from a search", () =>
+      it.live("in brackets of a .gitignore are not character classes, and hide nothing from a search", () =>
         Effect.gen(function* () {
           const fs = yield* made()
           const rules = names.map((name) => `[[:${name}:]]\nx[[:${name}:]a]`).join("\n")
@@ -122,7 +122,7 @@ describe("names that every object has", () => {
     })
   }
 
-  it.live("are not names of toolkits, of tools of the MCP server, or of encodings", () =>
+  it.live("names that every object has are not names of toolkits, of tools of the MCP server, or of encodings", () =>
     Effect.gen(function* () {
       const { run } = yield* shell({ "a.txt": "a\n", ".gitignore": "[[:constructor:]]\n" })
       for (const name of names) {
@@ -168,7 +168,7 @@ describe("names that every object has", () => {
     })
   )
 
-  it.effect("are not names of glob dialects", () =>
+  it.effect("names that every object has are not names of glob dialects", () =>
     Effect.gen(function* () {
       const fs = yield* memory
       for (const name of names) {
@@ -178,7 +178,7 @@ describe("names that every object has", () => {
     })
   )
 
-  it.effect("can be parameters of a tool, which explains wrong arguments", () =>
+  it.effect("names that every object has can be parameters of a tool, which explains wrong arguments", () =>
     Effect.gen(function* () {
       for (const name of names.filter((name) => name !== "__proto__")) {
         const tool = define({
@@ -204,7 +204,7 @@ describe("names that every object has", () => {
     })
   )
 
-  it("are unknown codes and arguments", () => {
+  it("names that every object has are treated as unknown error codes and arguments", () => {
     for (const name of names) {
       const error = Object.assign(new Error("odd"), { code: name })
       assert.strictEqual(faultOf(error, undefined, name)._tag, "IoError")
@@ -215,7 +215,7 @@ describe("names that every object has", () => {
     }
   })
 
-  it.effect("are not flags of a FileSystem", () =>
+  it.effect("names that every object has are not flags of a FileSystem", () =>
     Effect.gen(function* () {
       const files = yield* FileSystem.FileSystem
       for (const name of names) {
@@ -228,7 +228,7 @@ describe("names that every object has", () => {
     }).pipe(Effect.provide(Platform.toFileSystem.pipe(Layer.provide(Layer.effect(Filesystem, memory)))))
   )
 
-  it.live("can name sessions, slices and tags, before and after a dump", () =>
+  it.live("names that every object has can name sessions, slices and tags, before and after a dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const slices = names.map((name) => Slice.make(name, Schema.String))
@@ -246,7 +246,7 @@ describe("names that every object has", () => {
   class Asked extends Schema.TaggedClass<Asked>("test/Asked")("Asked", { correlationId: Schema.String }) {}
   class Given extends Schema.TaggedClass<Given>("test/Given")("Given", { correlationId: Schema.String }) {}
 
-  it.live("can name correlations of branches, of which none counts as settled beforehand", () =>
+  it.live("names that every object has can be correlation ids in a covenant, and none counts as answered in advance", () =>
     Effect.gen(function* () {
       for (const name of names) {
         const [from, to] = [yield* Journal.makeMemory<Asked>(), yield* Journal.makeMemory<Given>()]

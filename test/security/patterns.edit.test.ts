@@ -43,7 +43,7 @@ describe("a long text to find", () => {
   const unit = Schema.Literals(["a", "b", "é", "\n"])
   const pieces = Schema.Literals(["whole", "without its end", "without its beginning", "its end", "word", "a"])
   it.prop(
-    "is found like a short one, however repetitive it is",
+    "is found correctly, however repetitive it is",
     [
       Arbitrary.array(Arbitrary.schema(unit), { minLength: 1, maxLength: 4 }),
       Schema.Int,
@@ -92,7 +92,7 @@ describe("the explanation of a failed edit is bounded:", () => {
     assert.isBelow(said.length, 1500)
   })
 
-  it("it shows a short piece of a line of a megabyte", () => {
+  it("it shows only a short piece of a line of a megabyte", () => {
     for (const unit of ["a", "ab", " ", "\t", "\r", "é", "\u{1f600}", "\u00ad", "1 | "]) {
       const text = unit.repeat(1024 * 1024)
       const said = fault(text, { oldText: `${unit.repeat(1000)}!` })
@@ -109,7 +109,7 @@ describe("the explanation of a failed edit is bounded:", () => {
     }
   })
 
-  it("it compares look-alikes beside a long run of combining marks, and the run itself", () => {
+  it("it compares similar characters beside a long run of combining marks, and the run itself", () => {
     const marks = "\u0301".repeat(2000)
     assert.match(fault(`a “b” a${marks} “c”\n`, { oldText: `a "b" a${marks} "c"\n` }), /only in characters that look alike/)
     assert.notMatch(fault(`a${marks}\n`, { oldText: `a${marks}\u0301\n` }), /look alike/)

@@ -38,7 +38,7 @@ const ticking = <A, E>(effect: Effect.Effect<A, E>): Effect.Effect<readonly [Exi
 
 const letters = `${"a".repeat(64)}!`
 
-describe("a catastrophic expression ends as Timeout with the path, and timers fire meanwhile:", () => {
+describe("a catastrophic expression gives a Timeout with the path, and timers fire meanwhile:", () => {
   const cases: ReadonlyArray<readonly [name: string, pattern: string | RegExp, text: string, Filesystem.GrepOptions?]> = [
     ["nested quantifiers", "^(a+)+$", letters],
     ["nested quantifiers, lazy", "^(a+?)+?$", letters],
@@ -122,7 +122,7 @@ describe("an expression that only looks dangerous gives the right matches:", () 
     )
   }
 
-  it.live("with lastIndex starts anew for each line and each file", () => {
+  it.live("an expression with lastIndex starts at the beginning of each line and each file", () => {
     const sticky = /a/gy
     sticky.lastIndex = 7
     return on({ f: "a\na", g: "ba" }, (fs) =>
@@ -133,7 +133,7 @@ describe("an expression that only looks dangerous gives the right matches:", () 
     )
   })
 
-  it.live("with an empty match advances, also over lines", () =>
+  it.live("an expression with an empty match advances, also across lines", () =>
     on({ f: "a\n\nb\n" }, (fs) =>
       Effect.gen(function* () {
         for (const pattern of ["x*", "(?:)|y", "^", "$", "(?=)", "(a*)*?"]) {
@@ -149,7 +149,7 @@ describe("an expression that only looks dangerous gives the right matches:", () 
   )
 })
 
-describe("an invalid expression is InvalidArgument before any file is read:", () => {
+describe("an invalid expression gives InvalidArgument before any file is read:", () => {
   const cases: ReadonlyArray<string | RegExp> = [
     "",
     "   ",
@@ -199,7 +199,7 @@ describe("extreme texts:", () => {
   const MiB = 1024 * 1024
   const large = { maxFileSize: 128 * MiB }
 
-  it.live("a line of 64 MB is searched for text, and a hostile expression on it ends as Timeout with the path", () =>
+  it.live("a line of 64 MB is searched for text, and a hostile expression on it gives a Timeout with the path", () =>
     on(
       {},
       (fs) =>
@@ -278,7 +278,7 @@ describe("extreme texts:", () => {
     )
   })
 
-  it.live("a stream of matches with context holds only a few of them at a time", () =>
+  it.live("a stream of matches with context keeps only a few of them in memory", () =>
     Effect.gen(function* () {
       const { error, isStuck, out, status } = yield* guarded(
         `
@@ -298,7 +298,7 @@ describe("extreme texts:", () => {
     })
   )
 
-  it.live("empty lines at the beginning are context lines, once each", () =>
+  it.live("empty lines at the beginning are shown as context lines, once each", () =>
     Effect.gen(function* () {
       for (const [text, before] of [
         ["\na", [""]],
@@ -389,7 +389,7 @@ describe("the pattern budget", () => {
     })
   )
 
-  it.live("does not run while a search waits for others", () =>
+  it.live("is not spent while a search waits for other searches", () =>
     on(
       { "evil.txt": letters, ...Object.fromEntries(Array.from({ length: 6 }, (_, i) => [`f${i}`, "abc"])) },
       (fs) =>
@@ -404,7 +404,7 @@ describe("the pattern budget", () => {
     )
   )
 
-  it.live("lets 49 of 50 concurrent searches succeed when one is hostile", () =>
+  it.live("lets 49 of 50 concurrent searches succeed when one search is hostile", () =>
     on(
       {
         "evil.txt": letters,
@@ -428,9 +428,9 @@ describe("the pattern budget", () => {
   )
 })
 
-describe("a search in the program's own thread", () => {
+describe("a search in the thread of the program", () => {
   it.live("takes at most a few million steps between two turns of the event loop", () => {
-    // With long lines among empty ones, the sum of the squares far exceeds that of the average.
+    // With long lines among empty lines, the sum of the squared lengths is far larger than the average length suggests.
     const text = `${"a".repeat(550)}\n`.repeat(24) + "\n".repeat(13_000)
     const small = `${"a".repeat(200)}\n`.repeat(15)
     // The hard files come last, because after the first of them all files go to the workers.
@@ -444,7 +444,7 @@ describe("a search in the program's own thread", () => {
       steps = 0
       if (turns) setImmediate(turn)
     }
-    // One call may get many lines, but a match cannot cross a line.
+    // One call may get many lines, but a match cannot cross a line end.
     expression.exec = function (this: RegExp, lines: string) {
       if (this.source === "a*b") {
         for (const { length } of lines.slice(this.lastIndex).split("\n")) steps += (length * (length + 1)) / 2

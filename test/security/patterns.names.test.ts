@@ -25,7 +25,7 @@ const nested = (open: string, close: string, times: number): string => `${open.r
 const braces = (depth: number): string =>
   Array.from({ length: depth }, (_, i) => `{${String.fromCharCode(97 + (i % 26))},`).join("") + `x${"}".repeat(depth)}`
 
-describe("an invalid or excessive glob is InvalidArgument with the name of the parameter:", () => {
+describe("an invalid or excessive glob gives InvalidArgument with the name of the parameter:", () => {
   const cases: ReadonlyArray<string> = [
     "",
     " \t",
@@ -84,7 +84,7 @@ describe("an invalid or excessive glob is InvalidArgument with the name of the p
     )
   }
 
-  it.effect("at any depth, without a limit of length", () =>
+  it.effect("at any depth of nesting, if the limits allow any length", () =>
     on({ a: "" }, (fs) =>
       Effect.gen(function* () {
         for (const pattern of [
@@ -185,7 +185,7 @@ describe("nested negations", () => {
     ["190 deep, with alternatives", nested("!(a|", ")", 190), 1000],
     ["500 side by side", `!(${"*|".repeat(480)})`, 100]
   ] as const) {
-    it.live(`${name}, over ${count} names: give an answer`, () =>
+    it.live(`${name}, over ${count} names, end with an answer`, () =>
       Effect.gen(function* () {
         const { error, isStuck, out } = yield* guarded(`
           const tree = Object.fromEntries(Array.from({ length: ${count} }, (_, i) => ["a".repeat(60) + i, ""]))
@@ -301,7 +301,7 @@ describe("no ignore rule grows beyond its length:", () => {
   const git = spawnSync("git", ["--version"]).status === 0
   if (!git && process.env["FS_ALGEBRA_NO_SKIP"] !== "1") console.log("skipped: ignore rules beside git; apt-get install git")
   it.effect.runIf(git || process.env["FS_ALGEBRA_NO_SKIP"] === "1")(
-    "a second globstar right after text is a star, as in git",
+    "a second globstar directly after text is a single star, as in git",
     () => {
       const root = Fs.mkdtempSync(join(tmpdir(), "fs-algebra-git-"))
       const paths = ["foo/barbaz", "foobarbaz", "foo/bar/baz", "foobar/baz", "foobarx/baz", "foox/y/barz/baz", "foo/bar/x/baz"]

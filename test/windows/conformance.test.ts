@@ -104,11 +104,11 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
   })
 
   describe("WindowsHost, with every tool", () => {
-    it("runs most rows of the tables", () => assert.isAbove(toolRows.length, 30))
+    it("runs most rows of the tables of tools", () => assert.isAbove(toolRows.length, 30))
     for (const { name } of toolRows) reports("WindowsHost, tools", name)
   })
 
-  describe("facts", () => {
+  describe("facts about paths and roots on Windows", () => {
     for (const { name } of facts) reports("facts", name)
   })
 
@@ -135,7 +135,7 @@ describe.runIf(hasWindowsNode)("in a Windows Node", () => {
       ].sort()
     }
 
-    it("InMemory keeps the same laws, and the same laws do not apply", async () => {
+    it("InMemory keeps the same laws, and skips the same laws", async () => {
       const expected = await here("InMemory", caseless)
       for (const { name } of laws) assert.deepStrictEqual(outcome("InMemory", name), expected.get(name))
     })

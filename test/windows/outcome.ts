@@ -64,7 +64,9 @@ export const drawn = async (runs: number, seed: number): Promise<string> => {
   return hash.digest("hex")
 }
 
-/** Reads the last outcome of each `of` and name. Ignores a last line without an end, which the end of the program cut off. */
+/**
+ * Reads the last outcome of each `of` and name. Ignores a last line without a line feed, which the end of the program truncated.
+ */
 export const read = (text: string): ReadonlyMap<string, Outcome> => {
   const found = new Map<string, Outcome>()
   for (const line of text.split("\n").slice(0, -1)) {

@@ -28,7 +28,7 @@ const ways: ReadonlyArray<readonly [claim: string, way: Way]> = [
   ["is interrupted after it has succeeded", "hangs after"]
 ]
 
-/** The distance between the tested steps of a rollback and of taking a checkpoint; a take has fewer steps. */
+/** The distance between the tested steps of a rollback and of taking a checkpoint, which has fewer steps. */
 const strides: Readonly<Record<keyof typeof kinds, readonly [back: number, taking: number]>> = isSoak
   ? { memory: [1, 1], layerSession: [1, 1], vfsState: [1, 1], host: [1, 1], overlay: [1, 1] }
   : { memory: [1, 1], layerSession: [1, 1], vfsState: [9, 4], host: [14, 4], overlay: [8, 4] }
@@ -191,9 +191,9 @@ const replacing = (one: Ground, stride: number, way: Way) =>
 
 for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof kinds, (typeof kinds)["memory"]]>) {
   const [back, taken] = strides[name]
-  describe(`${name}, when one step`, () => {
+  describe(`over ${name}, if one step`, () => {
     for (const [claim, way] of ways) {
-      it.live(`${claim}, rolls back both the session and the files, or neither`, () =>
+      it.live(`${claim}, a rollback restores both the session and the files, or neither`, () =>
         Effect.gen(function* () {
           const { complaints, done, met, undone } = yield* rollingBack(yield* ground(make), back, way)
           assert.deepStrictEqual(complaints, [])
@@ -204,7 +204,7 @@ for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof 
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, takes a checkpoint of both, or changes nothing`, () =>
+      it.live(`${claim}, a new checkpoint covers both, or nothing changes`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* taking(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])
@@ -213,7 +213,7 @@ for (const [name, make] of Object.entries(kinds) as ReadonlyArray<[keyof typeof 
         }).pipe(Effect.scoped)
       )
 
-      it.live(`${claim}, replaces a checkpoint, or keeps the old one`, () =>
+      it.live(`${claim}, a checkpoint is replaced, or the old checkpoint remains`, () =>
         Effect.gen(function* () {
           const { complaints, met, undone } = yield* replacing(yield* ground(make), taken, way)
           assert.deepStrictEqual(complaints, [])

@@ -47,7 +47,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("can be rolled back to in any order, any number of times", () =>
+  it.effect("can be restored in any order, any number of times", () =>
     Effect.gen(function* () {
       const one = yield* memory
       for (const id of ["a", "b", "c"]) {
@@ -65,7 +65,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is appended to the session's slice, the newest last", () =>
+  it.effect("is appended to a slice of the session, with the newest checkpoint last", () =>
     Effect.gen(function* () {
       const { checkpoint, session, snapshots } = yield* memory
       const own = yield* snapshots.snapshot({ tag: "mine" })
@@ -77,7 +77,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("replaces and forgets an earlier one with the same id, and is listed last", () =>
+  it.effect("replaces an earlier checkpoint with the same id, and is then the last of the list", () =>
     Effect.gen(function* () {
       const one = yield* memory
       const { checkpoint, plainSnapshots, session } = one
@@ -95,7 +95,7 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is removed from session and filesystem when it is forgotten, which succeeds once", () =>
+  it.effect("is removed from session and filesystem when it is forgotten, which succeeds only once", () =>
     Effect.gen(function* () {
       const { checkpoint, plainSnapshots, session } = yield* memory
       yield* checkpoint.take("a")
@@ -109,17 +109,15 @@ describe("a checkpoint", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect(
-    "can be forgotten when its filesystem snapshot is already gone, without a later session snapshot of the same id",
-    () =>
-      Effect.gen(function* () {
-        const { checkpoint, session, snapshots } = yield* memory
-        const { filesystem } = yield* checkpoint.take("a")
-        yield* snapshots.forget(filesystem)
-        const own = yield* session.snapshot("a")
-        assert.isTrue(yield* checkpoint.forget("a"))
-        assert.deepStrictEqual(yield* session.snapshots, [own])
-      }).pipe(Effect.scoped)
+  it.effect("can be forgotten without its filesystem snapshot, and without a later session snapshot of the same id", () =>
+    Effect.gen(function* () {
+      const { checkpoint, session, snapshots } = yield* memory
+      const { filesystem } = yield* checkpoint.take("a")
+      yield* snapshots.forget(filesystem)
+      const own = yield* session.snapshot("a")
+      assert.isTrue(yield* checkpoint.forget("a"))
+      assert.deepStrictEqual(yield* session.snapshots, [own])
+    }).pipe(Effect.scoped)
   )
 
   it.effect("can be restored in a later process from the saved session", () =>
@@ -225,7 +223,7 @@ describe("a checkpoint call fails and changes nothing when", () => {
 })
 
 describe("rollbackTo with a snapshot of the session", () => {
-  it.effect("restores the newest filesystem snapshot that the session recorded", () =>
+  it.effect("restores the newest filesystem snapshot that the snapshot of the session contains", () =>
     Effect.gen(function* () {
       const one = yield* memory
       const { session, snapshots } = one
@@ -243,7 +241,7 @@ describe("rollbackTo with a snapshot of the session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("restores only the session when it recorded no filesystem snapshot", () =>
+  it.effect("restores only the session if its snapshot contains no filesystem snapshot", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* put(one, "v1")
@@ -254,7 +252,7 @@ describe("rollbackTo with a snapshot of the session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("changes nothing for a snapshot of another filesystem or another session", () =>
+  it.effect("changes nothing for a snapshot of another filesystem or of another session", () =>
     Effect.gen(function* () {
       const one = yield* memory
       const other = yield* memory
@@ -272,7 +270,7 @@ describe("rollbackTo with a snapshot of the session", () => {
   )
 })
 
-describe("a transaction", () => {
+describe("a transaction of a session and a filesystem", () => {
   const endings = [
     ["fails", Effect.fail("no")],
     ["dies", Effect.die("no")],
@@ -281,7 +279,7 @@ describe("a transaction", () => {
 
   for (const kind of ["memory", "layerSession", "overlay"] as const) {
     for (const [claim, ending] of endings) {
-      it.effect(`of ${kind} that ${claim} leaves session and filesystem unchanged, and no snapshots behind`, () =>
+      it.effect(`over ${kind} that ${claim} leaves session and filesystem unchanged, and no snapshots behind`, () =>
         Effect.gen(function* () {
           const one = yield* ground(kinds[kind])
           yield* put(one, "v1")
@@ -304,7 +302,7 @@ describe("a transaction", () => {
     }
   }
 
-  it.effect("that succeeds keeps the changes of both, and leaves no snapshots behind", () =>
+  it.effect("that succeeds keeps the changes in both, and leaves no snapshots behind", () =>
     Effect.gen(function* () {
       const one = yield* memory
       const before = yield* books(one)
@@ -314,7 +312,7 @@ describe("a transaction", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("inside of another transaction rolls back only its own changes", () =>
+  it.effect("in another transaction rolls back only its own changes", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* one.checkpoint.transaction(
@@ -328,7 +326,7 @@ describe("a transaction", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("makes other writers wait, and does not roll back their writes", () =>
+  it.effect("makes other writers wait, and keeps their writes at a rollback", () =>
     Effect.gen(function* () {
       const one = yield* memory
       yield* put(one, "v1")
@@ -350,7 +348,7 @@ describe("a transaction", () => {
   )
 
   for (const [kind, layer] of Object.entries(byKind({ retention: { maxSnapshots: 1 } }))) {
-    it.live(`is rolled back although its effect takes snapshots beyond the retention, by ${kind}`, () =>
+    it.live(`is rolled back even if its effect takes more snapshots than are retained, by ${kind}`, () =>
       Effect.gen(function* () {
         const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
         const session = yield* Session.make({ slices: [Note] })
@@ -375,7 +373,7 @@ describe("a transaction", () => {
       }).pipe(Effect.provide(layer))
     )
 
-    it.live(`takes a snapshot that is not listed and displaces no other, by ${kind}`, () =>
+    it.live(`takes a snapshot that is not listed and displaces no other snapshot, by ${kind}`, () =>
       Effect.gen(function* () {
         const [fs, snapshots] = [yield* Filesystem, yield* Snapshots.Snapshots]
         const session = yield* Session.make({ slices: [Note] })
@@ -387,7 +385,7 @@ describe("a transaction", () => {
     )
   }
 
-  it.effect("works with the Checkpoint service of the context", () =>
+  it.effect("uses the Checkpoint service of the context", () =>
     Effect.gen(function* () {
       const all = Checkpoint.layer.pipe(
         Layer.provideMerge(
@@ -408,10 +406,10 @@ describe("a transaction", () => {
   )
 })
 
-describe("a filesystem that a session carries along", () => {
+describe("a filesystem whose archive is in a session", () => {
   const filled = InMemory.make({ tree: { a: "1", d: { e: "2" }, l: { link: "a" } } })
 
-  it.effect("is restored on another backend after the session was saved and loaded", () =>
+  it.effect("is restored on another backend after the session is saved and loaded", () =>
     Effect.gen(function* () {
       const place = yield* directory
       const session = yield* Session.make()
@@ -432,7 +430,7 @@ describe("a filesystem that a session carries along", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("is absent when nothing was captured, and a restore then changes nothing", () =>
+  it.effect("is not restored if no archive was captured, and nothing changes", () =>
     Effect.gen(function* () {
       const fs = makeFilesystem(yield* filled)
       const before = yield* capture(fs.port)
@@ -441,7 +439,7 @@ describe("a filesystem that a session carries along", () => {
     })
   )
 
-  it.effect("may be a tar archive, with or without gzip", () =>
+  it.effect("may be captured as a tar archive, with or without gzip", () =>
     Effect.gen(function* () {
       const place = yield* directory
       Fs.writeFileSync(join(place, "a"), "from tar")
@@ -456,7 +454,7 @@ describe("a filesystem that a session carries along", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("changes nothing when it is damaged", () =>
+  it.effect("is not restored from a damaged archive, and nothing changes", () =>
     Effect.gen(function* () {
       const fs = makeFilesystem(yield* filled)
       const session = yield* Session.make()
@@ -478,7 +476,7 @@ describe("concurrent calls", () => {
   const rounds = process.env["FS_ALGEBRA_SOAK"] === "1" ? 40 : 5
 
   for (const [name, make] of Object.entries(kinds)) {
-    it.live(`by writers, checkpoints and rollbacks keep file and slice of ${name} consistent`, () =>
+    it.live(`of writers, checkpoints and rollbacks keep the file and the slice consistent in ${name}`, () =>
       Effect.gen(function* () {
         const one = yield* ground(make)
         const { checkpoint, fs, session } = one

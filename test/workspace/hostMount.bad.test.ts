@@ -24,8 +24,8 @@ const mountError = (reason: string, hostPath: string): object => ({ _tag: "Mount
 
 const has = (error: object, part: object, message?: string): void => assert.deepInclude({ ...error }, part, message)
 
-describe("a mount from outside of the allowed roots", () => {
-  it.live("is refused, whether it is named directly, by a common prefix or by a link, and if nothing is allowed", () =>
+describe("a mount of a source outside of the allowed roots", () => {
+  it.live("is refused if it is named directly, by a common prefix or by a link, and if no root is allowed", () =>
     Effect.gen(function* () {
       const top = yield* machine({
         "a/b/in": "in",
@@ -78,7 +78,7 @@ describe("a mount from outside of the allowed roots", () => {
     })
   )
 
-  it.live("is refused when an allowed root is not a directory, whatever is mounted", () =>
+  it.live("is refused, as is any mount, if an allowed root is not a directory", () =>
     Effect.gen(function* () {
       const top = yield* machine({ "root/in": "in", file: "" })
       const root = join(top, "root")
@@ -97,7 +97,7 @@ describe("a mount from outside of the allowed roots", () => {
     })
   )
 
-  it.live("is refused inside of a snapshot store, also through a link", () =>
+  it.live("is refused if it is inside of a snapshot store, even through a link", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "store/secret": "s", "store/deep/secret": "s", "d/a": "a", "d/link": ["../store/deep"] })
       yield* Effect.acquireRelease(
@@ -115,8 +115,8 @@ describe("a mount from outside of the allowed roots", () => {
   )
 })
 
-describe("a mount with invalid options", () => {
-  it.live("fails with `invalid` and names the option", () =>
+describe("a mount with an invalid option", () => {
+  it.live("fails with `invalid` and the name of the option", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a" })
       const fs = make(yield* InMemory.make())
@@ -146,8 +146,8 @@ describe("a mount with invalid options", () => {
   )
 })
 
-describe("a mount over its budget", () => {
-  it.live("copies nothing; a source of exactly the budget is copied, and a budget of 0 admits only empty files", () =>
+describe("a mount with a budget", () => {
+  it.live("copies a source of exactly the budget, and nothing from a larger source", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "12345", "d/b/c": "678", "e/none": "" })
       for (const ground of [memory, host]) {
@@ -166,8 +166,8 @@ describe("a mount over its budget", () => {
   )
 })
 
-describe("an entry that is not a regular file or has an invalid name", () => {
-  it.live("is never opened: a FIFO is skipped and reported, and a FIFO as source is refused", () =>
+describe("an entry that is not a regular file, or that has an invalid name", () => {
+  it.live("is never opened: a FIFO is skipped and reported, and is refused as a source", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a" })
       execFileSync("mkfifo", [join(root, "d/pipe")])
@@ -180,7 +180,7 @@ describe("an entry that is not a regular file or has an invalid name", () => {
     })
   )
 
-  it.live("is refused when the globs match its unaddressable name", () =>
+  it.live("is refused if the globs match a name that no path can express", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a", "d/bad\nname": "x" })
       const fs = make(yield* InMemory.make())
@@ -213,7 +213,7 @@ describe("an unreadable file or directory", () => {
   )
 })
 
-describe("a source that changes while it is copied", () => {
+describe("a source file that changes while it is copied", () => {
   const big = "x".repeat(600_000)
 
   /** Calls `act` once, when the file is opened or read for the nth time. */
@@ -281,7 +281,7 @@ describe("a source that changes while it is copied", () => {
   ]
 
   for (const [what, act, reasons] of cases) {
-    it.live(`and ${what} fails the mount, which copies nothing and reads nothing outside`, () =>
+    it.live(`and ${what} makes the mount fail, which copies nothing and reads nothing outside`, () =>
       Effect.gen(function* () {
         let seen = 0
         for (const [operation, nth] of [
@@ -327,7 +327,7 @@ describe("a source that changes while it is copied", () => {
 })
 
 describe("a filesystem that refuses the mounted files", () => {
-  it.live("fails with its own errors and paths, and is unchanged", () =>
+  it.live("makes the mount fail with its own errors and paths, and is unchanged", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a", "d/ä": "ä", [`deep/${"x/".repeat(20)}y`]: "y", "long/aaaaaaaaaa": "" })
       const readOnly = make(yield* InMemory.make({ readOnly: true }))
@@ -348,7 +348,7 @@ describe("a filesystem that refuses the mounted files", () => {
     })
   )
 
-  it.live("fails because of an entry that is in the way", () =>
+  it.live("makes the mount fail if an existing entry prevents a path", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a", "d/sub/b": "b" })
       for (const ground of [memory, host]) {
@@ -370,7 +370,7 @@ describe("a filesystem that refuses the mounted files", () => {
     })
   )
 
-  it.live("fails because its disk is full, with the caller's path, also behind a link", () =>
+  it.live("makes the mount fail if its disk is full, with the path that the caller gave, even through a link", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "a" })
       const sound = yield* host({ "real/a": "old", d: { link: "real" } })
@@ -379,7 +379,7 @@ describe("a filesystem that refuses the mounted files", () => {
     })
   )
 
-  it.live("fails because it ignores case and two names differ only in case", () =>
+  it.live("makes the mount fail if it ignores case and two names differ only in case", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/Read": "1", "d/read": "2", "e/READ": "3" })
       const fs = make(yield* InMemory.make({ caseInsensitive: true }))
@@ -392,7 +392,7 @@ describe("a filesystem that refuses the mounted files", () => {
     })
   )
 
-  it.live("needs no permission to delete", () =>
+  it.live("does not need the permission to delete", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "new", "d/sub/b": "b" })
       for (const options of [{ allowDelete: false }] as const) {

@@ -96,7 +96,7 @@ for (const [place, ground, side, stride] of [
 ] as const) {
   describe(`a mount, when one step ${place}`, () => {
     for (const [claim, planned] of ways) {
-      it.live(`${claim}, leaves the files all old or all new, with no hidden leftover`, () =>
+      it.live(`${claim}, leaves either all files old or all files new, with no hidden leftover`, () =>
         Effect.gen(function* () {
           const root = yield* machine(source)
           const path = planned.fault === "hang" ? interruptible : any

@@ -41,7 +41,7 @@ const Case = Schema.Struct({
 
 type Case = typeof Case.Type
 
-/** Builds files from the tree; of two that exclude each other, the first stays. */
+/** Builds files from the tree. If two entries exclude each other, the first is kept. */
 const filesOf = (tree: Case["source"], caseInsensitive = false): Record<string, string> => {
   const out: Record<string, string> = {}
   const fold = (text: string) => (caseInsensitive ? text.toLowerCase() : text)
@@ -117,7 +117,7 @@ describe("a mount of a random tree", () => {
   for (const [name, over, runs] of grounds) {
     let [copied, failed] = [0, 0]
     it.live.prop(
-      `has the effect of writing the files that its globs match, or fails as these writes do and changes nothing: ${name}`,
+      `writes the files that its globs match, or fails as these writes would and changes nothing: ${name}`,
       { each: Arbitrary.schema(Case) },
       ({ each }) =>
         Effect.gen(function* () {
@@ -154,7 +154,7 @@ describe("a mount of a random tree", () => {
       { arbitrary: { runs } }
     )
 
-    it(`occurs in the test as success and as failure: ${name}`, () => {
+    it(`succeeds in some cases of the test and fails in others: ${name}`, () => {
       assert.isAbove(copied, runs / 8)
       assert.isAbove(failed, runs / 20)
     })

@@ -23,7 +23,7 @@ const project = {
 
 describe("a mount of a directory", () => {
   for (const [name, ground] of Object.entries(grounds)) {
-    it.live(`merges with existing files and overwrites equal names: ${name}`, () =>
+    it.live(`merges with existing files, and overwrites files with equal names: ${name}`, () =>
       Effect.gen(function* () {
         const root = yield* machine(project)
         const fs = yield* ground({ "src/main.py": "old", "src/kept": "kept", other: "other" })
@@ -51,7 +51,7 @@ describe("a mount of a directory", () => {
     )
   }
 
-  it.live("goes to its relative path, its last name, or the given path", () =>
+  it.live("is placed at its relative path, at its last name, or at the given path", () =>
     Effect.gen(function* () {
       const root = yield* machine(project)
       const targets: ReadonlyArray<readonly [mount: HostMount.HostMount, files: ReadonlyArray<string>]> = [
@@ -80,7 +80,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("copies the files that include matches and exclude does not, and ignores blank globs", () =>
+  it.live("copies the files that `include` matches and `exclude` does not, and ignores blank globs", () =>
     Effect.gen(function* () {
       const root = yield* machine(project)
       const cases: ReadonlyArray<readonly [Partial<HostMount.HostMount>, ReadonlyArray<string>]> = [
@@ -110,7 +110,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("keeps bytes and permission bits, also of replaced files; directories get the target's default mode", () =>
+  it.live("keeps bytes and permission bits, even of replaced files, but not the modes of directories", () =>
     Effect.gen(function* () {
       const bytes = Uint8Array.from({ length: 300_000 }, (_, i) => (i * 7919) % 256)
       const root = yield* machine({ "d/tool": "#!/bin/sh\n", "d/bytes": bytes, "d/none": "", "d/sub/x": "x" })
@@ -134,7 +134,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("follows links of the target as a write does", () =>
+  it.live("writes through the links of the target as an ordinary write does", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "d/a": "new", "d/b": "new" })
       const fs = make(yield* InMemory.make())
@@ -147,7 +147,7 @@ describe("a mount of a directory", () => {
     })
   )
 
-  it.live("skips writes in progress, and copies other files with names like temporary names", () =>
+  it.live("skips writes in progress, but copies other files whose names look temporary", () =>
     Effect.gen(function* () {
       const own = TemporaryNames.make()
       const root = yield* machine({ [`d/${own}`]: "half", "d/.~fsa-1234.tmp": "theirs", "d/a": "a" })
@@ -200,7 +200,7 @@ describe("a mount of a directory", () => {
 describe("several mounts", () => {
   const tree = { "one/same": "1", "one/d/x": "1", "two/same": "2", "two/other": "2", "three/d": "3", "four/same/y": "4" }
 
-  it.live("are merged, and a later one replaces files of an earlier one", () =>
+  it.live("are merged, and a later mount replaces files of an earlier mount", () =>
     Effect.gen(function* () {
       const root = yield* machine(tree)
       const to = (...names: ReadonlyArray<string>) => names.map((hostPath) => ({ hostPath, mountPath: "m" }))
@@ -216,7 +216,7 @@ describe("several mounts", () => {
     })
   )
 
-  it.live("fail when one has a file where another has a directory", () =>
+  it.live("fail if one has a file where another has a directory", () =>
     Effect.gen(function* () {
       const root = yield* machine(tree)
       const fs = make(yield* InMemory.make())
@@ -228,7 +228,7 @@ describe("several mounts", () => {
     })
   )
 
-  it.live("are searched in each allowed root in order", () =>
+  it.live("are searched for in each allowed root in order", () =>
     Effect.gen(function* () {
       const [one, two] = [yield* machine({ "a/x": "1" }), yield* machine({ "a/x": "2", "b/x": "2" })]
       const fs = make(yield* InMemory.make())
@@ -237,7 +237,7 @@ describe("several mounts", () => {
     })
   )
 
-  it.live("copy nothing when one of them fails", () =>
+  it.live("copy nothing if one of them fails", () =>
     Effect.gen(function* () {
       const root = yield* machine(tree)
       const fs = yield* host({ "one/same": "old" })
@@ -284,7 +284,7 @@ describe("the target of a link", () => {
     })
   )
 
-  it.live("is copied with followSymlinks, never from outside of the root, and loops end", () =>
+  it.live("is copied with followSymlinks if it is in the root, and loops are skipped", () =>
     Effect.gen(function* () {
       const root = yield* withAbsolute
       const fs = make(yield* InMemory.make())
@@ -302,7 +302,7 @@ describe("the target of a link", () => {
     })
   )
 
-  it.live("is not copied without end", () =>
+  it.live("is refused if links lead to the same file by 2^40 paths", () =>
     Effect.gen(function* () {
       // Each level has two links to the next, which makes 2^40 paths to one file.
       const levels = Array.from({ length: 40 }, (_, i) => [
@@ -317,8 +317,8 @@ describe("the target of a link", () => {
   )
 })
 
-describe("a fingerprint", () => {
-  it("is equal for equal mounts in any notation", () => {
+describe("the fingerprint of mounts", () => {
+  it("is equal for equal mounts in different notations", () => {
     const plain: HostMount.HostMount = { hostPath: "src", mountPath: "x", include: ["*.py"] }
     const written: HostMount.HostMount = {
       followSymlinks: false,
@@ -334,7 +334,7 @@ describe("a fingerprint", () => {
     assert.strictEqual(HostMount.fingerprint([]), "4f53cda18c2baa0c")
   })
 
-  it("differs for different mounts and for another order", () => {
+  it("differs for different mounts, and for another order", () => {
     const mounts: ReadonlyArray<ReadonlyArray<HostMount.HostMount>> = [
       [],
       [{ hostPath: "a" }],
@@ -356,8 +356,8 @@ describe("a fingerprint", () => {
   })
 })
 
-describe("rendered previews", () => {
-  it.live("name ten entries and count the others", () =>
+describe("the rendered preview of a mount", () => {
+  it.live("names ten entries and counts the others", () =>
     Effect.gen(function* () {
       const many = Object.fromEntries(Array.from({ length: 12 }, (_, i) => [`many/f${String(i).padStart(2, "0")}`, "xy"]))
       const root = yield* machine({ ...many, "one/a`b": "x", "one/l": ["x"], "none/d": null })
@@ -379,8 +379,8 @@ describe("rendered previews", () => {
   )
 })
 
-describe("a mount into its own source directory", () => {
-  it.live("copies the files that existed before", () =>
+describe("a mount into the directory of its source", () => {
+  it.live("copies only the files that existed before", () =>
     Effect.gen(function* () {
       const root = yield* machine({ a: "a", "d/b": "b" })
       const fs = make(yield* PosixHost.make({ root }))
@@ -391,7 +391,7 @@ describe("a mount into its own source directory", () => {
 })
 
 describe("an excluded file", () => {
-  it.live("is not copied under another name when links are followed", () =>
+  it.live("is not copied under the name of a link to it", () =>
     Effect.gen(function* () {
       const root = yield* machine({
         "src/conf/.env": "",

@@ -80,7 +80,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("has the same JSON for the same tree, however the tree was made", () =>
+  it.effect("has the same JSON for the same tree, even if the tree was built in another order", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const names = Array.from({ length: 60 }, (_, i) => `n${i}`)
@@ -96,7 +96,7 @@ describe("a filesystem in a session", () => {
   )
 
   it.effect.prop(
-    "equals its session's item after each step of a random program, and another session can start from the item",
+    "equals the item of its session after each step of a random program, and can be opened from the item",
     { steps: Programs.program, isCaseless: Schema.Boolean },
     ({ isCaseless, steps }) =>
       Effect.scoped(
@@ -120,7 +120,7 @@ describe("a filesystem in a session", () => {
     { arbitrary: { runs: 60 } }
   )
 
-  it.effect("never changes an earlier item", () =>
+  it.effect("never modifies an item that it has put into the session", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -189,7 +189,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("has its initial tree after a reset and after a rollback to before it existed", () =>
+  it.effect("has its initial tree after a reset, and after a rollback to before it existed", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -207,7 +207,7 @@ describe("a filesystem in a session", () => {
     )
   )
 
-  it.effect("shows the tree that the session already has, and ignores the tree option then", () =>
+  it.effect("shows the tree that is already in the session, and then ignores the tree option", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       yield* Effect.scoped(Effect.flatMap(opened(session, { tree: { a: "1" } }), (fs) => fs.write("b", "2")))
@@ -222,7 +222,7 @@ describe("a filesystem in a session", () => {
     })
   )
 
-  it.effect("is copied with a clone of its session, and independent afterwards", () =>
+  it.effect("is copied with a clone of its session, and is then independent", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -254,7 +254,7 @@ describe("a filesystem in a session", () => {
     })
   )
 
-  it.effect("refuses every call after its scope has ended, and the session keeps the tree", () =>
+  it.effect("refuses every call after its scope closes, and leaves the tree in the session", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const scope = yield* Scope.make()
@@ -272,7 +272,7 @@ describe("a filesystem in a session", () => {
 
 describe("two filesystems in one session", () => {
   it.effect.prop(
-    "behave as one filesystem: random steps on either give the same results",
+    "behave as one filesystem: random steps on either of them give the same results",
     { steps: Arbitrary.array(Arbitrary.all([Programs.step, Arbitrary.schema(Schema.Boolean)]), { maxLength: 24 }) },
     ({ steps }) =>
       Effect.scoped(
@@ -293,7 +293,7 @@ describe("two filesystems in one session", () => {
     { arbitrary: { runs: 60 } }
   )
 
-  it.effect("share their locks: no edit of one is lost to the other", () =>
+  it.effect("share their locks, so that no edit of one filesystem is lost to the other", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -328,7 +328,7 @@ describe("two filesystems in one session", () => {
 })
 
 describe("the case rule of a filesystem in a session", () => {
-  it.effect("must match the tree of the session; otherwise the call fails and names the argument", () =>
+  it.effect("must match the tree of the session, or opening fails with the name of the argument", () =>
     Effect.scoped(
       Effect.gen(function* () {
         for (const caseInsensitive of [true, false]) {
@@ -342,7 +342,7 @@ describe("the case rule of a filesystem in a session", () => {
     )
   )
 
-  it.effect("makes a filesystem unavailable while the session holds a tree of the other kind", () =>
+  it.effect("makes a filesystem unavailable while the session contains a tree with the other case rule", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -363,7 +363,7 @@ describe("the case rule of a filesystem in a session", () => {
     )
   )
 
-  it.effect("that ignores case keeps the spelling of names, after a rollback too", () =>
+  it.effect("that ignores case keeps the case of names, even after a rollback", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -428,16 +428,16 @@ describe("a tree in JSON", () => {
     })
   }
 
-  it.effect("is refused without its content in the message", () =>
+  it.effect("is refused with a message that does not contain its content", () =>
     Effect.gen(function* () {
       const content = "c2VjcmV0".repeat(2000)
       const error = yield* Effect.flip(Schema.decodeUnknownEffect(Json)(form({ files: [file("d/a", { content })] })))
-      assert.include(error.message, '"d/a": there is no directory that holds it')
+      assert.include(error.message, '"d/a": its parent directory is not in the list')
       assert.notInclude(error.message, "c2VjcmV0")
     })
   )
 
-  it.effect("may lack the sizes of its files", () =>
+  it.effect("may omit the sizes of its files", () =>
     Effect.gen(function* () {
       const state = yield* Schema.decodeUnknownEffect(Json)(form({ files: [file("a", { content: "YWI=" })] }))
       const session = yield* Session.make()
@@ -447,7 +447,7 @@ describe("a tree in JSON", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("may be in any order, and is written sorted", () =>
+  it.effect("may have its entries in any order, and is written sorted", () =>
     Effect.gen(function* () {
       const state = yield* Schema.decodeUnknownEffect(Json)(
         form({ directories: [directory("d/e"), directory("d"), directory(".")], files: [file("d/e/b"), file("a")] })
@@ -464,7 +464,7 @@ describe("a tree in JSON", () => {
     })
   )
 
-  it.effect("omits writes in progress, and keeps other files with names like temporary names", () =>
+  it.effect("omits writes in progress, and contains other files whose names look temporary", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const { port } = yield* opened(session)
@@ -483,7 +483,7 @@ describe("a tree in JSON", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("may be as deep as the limits allow, and no deeper", () =>
+  it.effect("may be as deep as the limits allow, but not deeper", () =>
     Effect.gen(function* () {
       const paths = Array.from({ length: 255 }, (_, i) =>
         Array(i + 1)
@@ -499,7 +499,7 @@ describe("a tree in JSON", () => {
 })
 
 describe("snapshots of a filesystem in a session", () => {
-  it.effect("restore the slice too, completely and by paths", () =>
+  it.effect("restore the slice, completely and by paths", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = yield* opened(session, { tree: { a: "1", d: { b: "2" } } })
@@ -522,7 +522,7 @@ describe("snapshots of a filesystem in a session", () => {
   )
 })
 
-describe("exclusive work on a filesystem in a session", () => {
+describe("an exclusive effect on a filesystem in a session", () => {
   it.effect("makes a rollback of the session wait", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
@@ -551,7 +551,7 @@ describe("exclusive work on a filesystem in a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("may include calls of the session, while others use both", () =>
+  it.effect("may call the session without a deadlock while others use the session and the filesystem", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = yield* opened(session)

@@ -50,9 +50,9 @@ const goesOn = Effect.fnUntraced(function* (top: string, third: Pair) {
   assert.deepStrictEqual(yield* found(top), told("three", true))
 })
 
-describe("a dump whose process ends", () => {
+describe("a dump whose process is killed", () => {
   for (const [what, before, after] of scenarios) {
-    it.effect(`at any call leaves the old dump or the new one complete, if there was ${what}`, () =>
+    it.effect(`at any call leaves the old dump or the new dump complete, if there was ${what}`, () =>
       Effect.gen(function* () {
         const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
         const outcomes = [before === undefined ? undefined : told("one", before), told("two", after)]
@@ -75,7 +75,7 @@ describe("a dump whose process ends", () => {
     )
   }
 
-  it.effect("after another dump that ended early leaves one of the two dumps", () =>
+  it.effect("after another killed dump leaves one of the two dumps", () =>
     Effect.gen(function* () {
       const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
       /** Returns the state after the first call and whether the call was reached. */
@@ -111,37 +111,39 @@ describe("a dump whose process ends", () => {
 
 describe("an interrupted dump", () => {
   for (const moment of ["step", "call", "called"] as const) {
-    it.live(`at any ${moment} leaves the old dump or the new one complete, and nothing else`, () =>
-      Effect.gen(function* () {
-        const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
-        const seen = new Set<string>()
-        const every = moment === "step" && !isSoak ? 23 : isSoak ? 1 : 3
-        for (let nth = 1, fired = true; fired; nth += every) {
-          fired = yield* Effect.scoped(
-            Effect.gen(function* () {
-              const top = yield* fastDirectory
-              yield* dump(one, top)
-              const trigger = new Trigger(moment, nth)
-              const exit = yield* victimOf(trigger, dump(two, top))
-              const outcome = yield* whole(top, [told("one", true), told("two", true)], `${moment} ${nth}`)
-              if (Exit.isSuccess(exit)) assert.strictEqual(outcome, "two")
-              seen.add(outcome)
-              assert.deepStrictEqual(names(top), ["abc.fs.zip", "abc.jsonl"])
-              return trigger.hasFired
-            })
-          )
-        }
-        assert.strictEqual(seen.size, 2)
-        const top = yield* fastDirectory
-        yield* dump(one, top)
-        yield* goesOn(top, three)
-      }).pipe(Effect.scoped)
+    it.live(
+      `at any ${moment === "called" ? "end of a call" : moment} leaves only the old dump or only the new dump, complete`,
+      () =>
+        Effect.gen(function* () {
+          const [one, two, three] = [yield* pair("one"), yield* pair("two"), yield* pair("three")]
+          const seen = new Set<string>()
+          const every = moment === "step" && !isSoak ? 23 : isSoak ? 1 : 3
+          for (let nth = 1, fired = true; fired; nth += every) {
+            fired = yield* Effect.scoped(
+              Effect.gen(function* () {
+                const top = yield* fastDirectory
+                yield* dump(one, top)
+                const trigger = new Trigger(moment, nth)
+                const exit = yield* victimOf(trigger, dump(two, top))
+                const outcome = yield* whole(top, [told("one", true), told("two", true)], `${moment} ${nth}`)
+                if (Exit.isSuccess(exit)) assert.strictEqual(outcome, "two")
+                seen.add(outcome)
+                assert.deepStrictEqual(names(top), ["abc.fs.zip", "abc.jsonl"])
+                return trigger.hasFired
+              })
+            )
+          }
+          assert.strictEqual(seen.size, 2)
+          const top = yield* fastDirectory
+          yield* dump(one, top)
+          yield* goesOn(top, three)
+        }).pipe(Effect.scoped)
     )
   }
 })
 
-describe("a dump whose archive cannot be moved into place", () => {
-  it.effect("fails, is nevertheless complete, and the next dump succeeds", () =>
+describe("a dump whose archive cannot be renamed to its final name", () => {
+  it.effect("fails, although it is complete, and the next dump succeeds", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       yield* dump(yield* pair("one"), top)
@@ -196,7 +198,7 @@ describe("a dump", () => {
       })
   )
 
-  it.effect("removes the leftovers of dead processes for the same dump, and nothing else", () =>
+  it.effect("removes the leftovers of dead processes for the same dump, and no other files", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const kind = yield* kindOf(top)
@@ -224,7 +226,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("may replace another dump between a reader's reads of the two files", () =>
+  it.effect("may be replaced while a reader is between the reads of its two files", () =>
     Effect.gen(function* () {
       const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
       yield* dump(yield* pair("one"), top)
@@ -251,7 +253,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("may run concurrently with others in the same process, with equal or other ids", () =>
+  it.effect("may run concurrently with others in the same process, with equal or different ids", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const pairs = yield* Effect.forEach(["one", "two", "three", "four"], pair)

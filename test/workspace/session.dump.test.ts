@@ -49,7 +49,7 @@ const kinds = [
 ] as const
 
 describe("a dump", () => {
-  it.effect("has one saved session per line, parents first, and the archive that the first line names", () =>
+  it.effect("has one saved session per line, parents first, and an archive that is named in the first line", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       yield* TestClock.adjust("1 hour")
@@ -80,7 +80,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("without a filesystem has only sessions, and removes the archive of an earlier dump", () =>
+  it.effect("without a filesystem contains only sessions, and removes the archive of an earlier dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -109,7 +109,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("is written to the given directory, or to the directory of the given file, which is created", () =>
+  it.effect("is written to the given directory, or to the directory of the given file, and creates the directory", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { session } = yield* pair("one")
@@ -131,7 +131,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("is named after the session_id tag, which is validated, or else after a new id", () =>
+  it.effect("is named after the session_id tag, which must be valid, or else after a new id", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const untagged = yield* Session.make({ slices })
@@ -155,7 +155,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("of a child starts with the child", () =>
+  it.effect("of a child session begins with the child", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const root = yield* Session.make({ id: "root" })
@@ -168,7 +168,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("accepts any object with a filesystem, and fails with its failure", () =>
+  it.effect("accepts any object with a `filesystem` effect, and fails with the error of the effect", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -189,7 +189,7 @@ describe("a dump", () => {
   )
 
   for (const holding of ["the filesystem and then the session", "the session", "the filesystem"]) {
-    it.effect(`is consistent while another fiber works exclusively on ${holding}`, () =>
+    it.effect(`is consistent while another fiber holds ${holding}`, () =>
       Effect.gen(function* () {
         const top = yield* fastDirectory
         const { filesystem, session } = yield* pair("0")
@@ -238,7 +238,7 @@ describe("a dump", () => {
     )
   }
 
-  it.effect("inside of its own filesystem is not in its archive, and is not restored over itself", () =>
+  it.effect("to a directory in its own filesystem is not part of its archive, and is not restored over itself", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const host = yield* hostAt(top)
@@ -255,7 +255,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("that fails leaves the old dump complete and nothing else", () =>
+  it.effect("that fails leaves only the old dump, complete", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -286,7 +286,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("that fails through a symlink removes only the directories that it created", () =>
+  it.effect("that fails behind a symlink removes only the directories that it has created", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { session } = yield* pair("one")
@@ -305,7 +305,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("fails where no file can be written, and creates nothing", () =>
+  it.effect("fails if no file can be written, and creates nothing", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -328,7 +328,7 @@ describe("a dump", () => {
   )
 })
 
-describe("a dump beside other files", () => {
+describe("a dump next to other files", () => {
   const snapshotIn = (directory: string) =>
     Effect.gen(function* () {
       const filesystem = yield* memory
@@ -337,7 +337,7 @@ describe("a dump beside other files", () => {
       yield* store.snapshot("abc")
     }).pipe(Effect.scoped)
 
-  it.effect("without a filesystem keeps an archive that no dump wrote", () =>
+  it.effect("without a filesystem keeps an archive of the same name that is not from a dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       Fs.chmodSync(top, 0o700)
@@ -352,7 +352,7 @@ describe("a dump beside other files", () => {
     })
   )
 
-  it.effect("with a filesystem refuses to replace an archive that no dump wrote", () =>
+  it.effect("with a filesystem refuses to replace an archive that is not from a dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       Fs.chmodSync(top, 0o700)
@@ -382,7 +382,7 @@ describe("a dump beside other files", () => {
     })
   )
 
-  it.effect("refuses to replace a .jsonl that is not a dump", () =>
+  it.effect("refuses to replace a .jsonl file that is not a dump", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -397,29 +397,27 @@ describe("a dump beside other files", () => {
     })
   )
 
-  it.effect(
-    "keeps files of other programs in a leftover of a dump, and does not follow a link with the name of a leftover",
-    () =>
-      Effect.gen(function* () {
-        const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
-        const { filesystem, session } = yield* pair("one")
-        const dead = Names.dead()
-        const [full, led] = [Names.signed(dead, kindOf("abc")), Names.signed(dead, kindOf("abc"))]
-        Fs.mkdirSync(join(top, full, "d"), { recursive: true })
-        for (const name of ["notes.txt", "archive"]) Fs.writeFileSync(join(top, full, name), "mine")
-        Fs.writeFileSync(join(elsewhere, "archive"), "mine")
-        Fs.symlinkSync(elsewhere, join(top, led))
-        yield* Session.dumpSessionTree(session, top, { filesystem })
-        assert.deepStrictEqual(names(join(top, full)), ["d", "notes.txt"])
-        assert.strictEqual(Fs.readFileSync(join(elsewhere, "archive"), "utf8"), "mine")
-      })
+  it.effect("keeps foreign files in the leftover of a dump, and does not follow a link with the name of a leftover", () =>
+    Effect.gen(function* () {
+      const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
+      const { filesystem, session } = yield* pair("one")
+      const dead = Names.dead()
+      const [full, led] = [Names.signed(dead, kindOf("abc")), Names.signed(dead, kindOf("abc"))]
+      Fs.mkdirSync(join(top, full, "d"), { recursive: true })
+      for (const name of ["notes.txt", "archive"]) Fs.writeFileSync(join(top, full, name), "mine")
+      Fs.writeFileSync(join(elsewhere, "archive"), "mine")
+      Fs.symlinkSync(elsewhere, join(top, led))
+      yield* Session.dumpSessionTree(session, top, { filesystem })
+      assert.deepStrictEqual(names(join(top, full)), ["d", "notes.txt"])
+      assert.strictEqual(Fs.readFileSync(join(elsewhere, "archive"), "utf8"), "mine")
+    })
   )
 })
 
-describe("a dump is resumed", () => {
+describe("a dump is loaded", () => {
   for (const [from, source] of kinds) {
     for (const [to, target] of kinds) {
-      it.effect(`from ${from} in ${to}`, () =>
+      it.effect(`from ${from} into ${to}`, () =>
         Effect.gen(function* () {
           const top = yield* fastDirectory
           const { session } = yield* pair("one")
@@ -463,7 +461,7 @@ describe("a dump is resumed", () => {
     })
   )
 
-  it.effect("from another program, with the archive beside it", () =>
+  it.effect("in another program, with the archive next to it", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem } = yield* pair("one")
@@ -486,7 +484,7 @@ describe("a dump is resumed", () => {
   )
 })
 
-describe("a dump is refused", () => {
+describe("a dump is refused as input", () => {
   const line = (sessionId: string, parentId?: string): string =>
     JSON.stringify({
       schemaVersion: 1,
@@ -545,7 +543,7 @@ describe("a dump is refused", () => {
     })
   )
 
-  it.effect("when its archive is missing, damaged or of another dump, and nothing changes", () =>
+  it.effect("when its archive is missing, damaged or from another dump, and nothing changes", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")
@@ -571,7 +569,7 @@ describe("a dump is refused", () => {
     })
   )
 
-  it.effect("when its archive is behind a link, in a linked directory, or at a path", () =>
+  it.effect("when its archive is behind a link, in a linked directory, or named by a path", () =>
     Effect.gen(function* () {
       const [top, elsewhere] = [yield* fastDirectory, yield* fastDirectory]
       const { filesystem, session } = yield* pair("one")
@@ -607,7 +605,7 @@ describe("a dump is refused", () => {
     })
   )
 
-  it.effect("when its filesystem fails during the restore, which then changes nothing", () =>
+  it.effect("when its filesystem fails during the restore, and nothing changes", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const { filesystem, session } = yield* pair("one")

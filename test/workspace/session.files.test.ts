@@ -50,7 +50,7 @@ const toldOf = <A, E>(session: Session.Operations, slice: Slice.Slice<A>, effect
   )
 
 describe("the files of a session", () => {
-  it.effect("are published once for each call that changes them, and for no other call", () =>
+  it.effect("are published once by each call that changes them, and by no other call", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       const told = yield* toldOf(
@@ -72,7 +72,7 @@ describe("the files of a session", () => {
     })
   )
 
-  it.effect("are published once for each change in memory too", () =>
+  it.effect("are published once by each change, also in memory", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const fs = derive(yield* InMemory.makeSession(session))
@@ -91,7 +91,7 @@ describe("the files of a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are recorded from the start when they are mounted, in a directory below the system's temporary directory", () =>
+  it.live("are recorded immediately if they are mounted, in a directory below the system's temporary directory", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "docs/b.md": "bb", "docs/a/c.md": "c", "docs/x.png": "x" })
       const session = yield* Session.make()
@@ -110,7 +110,7 @@ describe("the files of a session", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("are mounted once: neither a change of the source nor a rollback mounts again", () =>
+  it.live("are mounted once, and not again after a change of the source or a rollback", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "docs/a.md": "first" })
       const { fs, session } = yield* workspace({ mounts: [{ hostPath: "docs" }], allowedRoots: [root] })
@@ -125,7 +125,7 @@ describe("the files of a session", () => {
     })
   )
 
-  it.live("must have ASCII names, even if the path of the source has other characters", () =>
+  it.live("must have ASCII names, although the path of the source may have other characters", () =>
     Effect.gen(function* () {
       const root = yield* machine({ "größe/a.md": "a", "größe/é/b.md": "b" })
       const allowedRoots = [root]
@@ -149,14 +149,14 @@ describe("the files of a session", () => {
   )
 })
 
-describe("files outside of the session", () => {
+describe("files that do not belong to the session", () => {
   const kinds: ReadonlyArray<readonly [string, Effect.Effect<Algebra, never, Scope.Scope>]> = [
     ["memory", Effect.map(Effect.orDie(InMemory.make()), derive)],
     ["a host directory", host({})]
   ]
 
   for (const [name, make] of kinds) {
-    it.live(`in ${name} are kept by a session's rollback, and are part of a saved session only on request`, () =>
+    it.live(`in ${name} are kept by a rollback of the session, and are saved with the session only on request`, () =>
       Effect.gen(function* () {
         const fs = yield* make
         const session = yield* Session.make({ slices: [Notes] })
@@ -204,7 +204,7 @@ describe("a loaded session", () => {
 })
 
 describePodman("the directory of a session, with podman", () => {
-  it.live("can be the working directory of a container", () =>
+  it.live("the files of a session can be the working directory of a container", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       yield* fs.write("in.txt", "from the session\n")

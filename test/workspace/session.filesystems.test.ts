@@ -48,7 +48,7 @@ const both = Effect.gen(function* () {
 })
 
 describe("two filesystems in one session", () => {
-  it.effect("never deadlock, whichever filesystem or session a call locks first", () =>
+  it.effect("never deadlock, for any order in which calls lock filesystems and sessions", () =>
     Effect.gen(function* () {
       const { checkpoints, session, write } = yield* both
       yield* write("1")
@@ -122,8 +122,8 @@ describe("two filesystems in one session", () => {
   )
 })
 
-describe("an interruption", () => {
-  it.effect("of a transaction restores session and filesystems, also with directories on disk", () =>
+describe("an interrupted call", () => {
+  it.effect("of a transaction restores session and filesystems, even in directories on disk", () =>
     Effect.gen(function* () {
       const { checkpoints, seen, write } = yield* both
       yield* write("before")
@@ -138,7 +138,7 @@ describe("an interruption", () => {
     })
   )
 
-  it.effect("can be followed by a rollback, and uninterruptible work completes", () =>
+  it.effect("can be followed by a rollback, although uninterruptible work completes", () =>
     Effect.gen(function* () {
       const { seen, session, write } = yield* both
       yield* write("before")
@@ -159,8 +159,8 @@ describe("an interruption", () => {
   )
 })
 
-describe("a filesystem that is opened again on its session", () => {
-  it.effect("can be opened by the holder of the session's lock while the last filesystem closes", () =>
+describe("a filesystem that is opened again on the same session", () => {
+  it.effect("can be opened by the holder of the session's lock while the previous filesystem closes", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -196,7 +196,7 @@ describe("a filesystem that is opened again on its session", () => {
     })
   )
 
-  it.effect("is recorded with its own files when a snapshot of an earlier filesystem is restored", () =>
+  it.effect("contains no files of an earlier filesystem after a rollback to a snapshot of the earlier filesystem", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -217,7 +217,7 @@ describe("a filesystem that is opened again on its session", () => {
     })
   )
 
-  it.effect("on a clone does not list the original's files before it has a directory", () =>
+  it.effect("on a clone does not list the files of the original before it has a directory", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -238,7 +238,7 @@ describe("a session without a tree", () => {
     ["setting its slice to no items", (session) => session.set(InMemory.State)]
   ]
   for (const [what, back] of emptied) {
-    it.effect(`after ${what} saves the tree that its filesystem shows`, () =>
+    it.effect(`saves the tree that its filesystem shows after ${what}`, () =>
       Effect.gen(function* () {
         const path = join(yield* fastDirectory, "s.json")
         const session = yield* Session.make()
@@ -260,7 +260,7 @@ describe("a session without a tree", () => {
 })
 
 describe("a dump", () => {
-  it.effect("that is replaced during a load is restored with the archive of its own sessions", () =>
+  it.effect("that is replaced while it is loaded is restored with the archive of its own sessions", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const [one, two] = [yield* pair("one"), yield* pair("two")]
@@ -273,7 +273,7 @@ describe("a dump", () => {
     })
   )
 
-  it.effect("of 5,000 nested sessions is loaded and written again", () =>
+  it.effect("of 5,000 nested sessions can be loaded and written again", () =>
     Effect.gen(function* () {
       const top = yield* fastDirectory
       const line = (i: number): string =>

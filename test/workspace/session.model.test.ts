@@ -243,9 +243,9 @@ const following = Effect.fnUntraced(function* (session: Session.Operations) {
   return Effect.as(Effect.andThen(session.dispatch(End, 1), Deferred.await(ended)), last)
 })
 
-describe("random calls", () => {
+describe("random calls of sessions", () => {
   it.effect.prop(
-    "leave sessions in the state of a naive model, and `changes` reports every change",
+    "leave sessions in the state of a simple model, and `changes` reports every change",
     [Schema.Array(Command).check(Schema.isMinLength(20), Schema.isMaxLength(60))],
     ([commands]) =>
       Effect.scoped(

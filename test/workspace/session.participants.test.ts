@@ -121,7 +121,7 @@ const [then, now] = [all("then"), all("now")]
 const first = ["first", "first", "first"]
 
 describe("a participant of a session", () => {
-  it.effect("is captured and restored with the session, and its capture is released when the snapshot is gone", () =>
+  it.effect("is captured and restored with the session, and its capture is released with the snapshot", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, seen, session } = yield* ground
@@ -139,7 +139,7 @@ describe("a participant of a session", () => {
     )
   )
 
-  it.effect("is reset after the slices", () =>
+  it.effect("is reset after the slices are reset", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, session } = yield* ground
@@ -160,7 +160,7 @@ describe("a participant of a session", () => {
 
   for (const fault of ["fails", "dies"] as const) {
     for (const at of [0, 1, 2]) {
-      it.effect(`leaves session and others unchanged when participant ${at} ${fault} while a rollback is prepared`, () =>
+      it.effect(`leaves session and others unchanged if participant ${at} ${fault} while a rollback is prepared`, () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fakes, seen, session } = yield* ground
@@ -177,7 +177,7 @@ describe("a participant of a session", () => {
         )
       )
 
-      it.effect(`keeps the old snapshot and no new capture when the capture of participant ${at} ${fault}`, () =>
+      it.effect(`leaves the old snapshot and no new capture if the capture of participant ${at} ${fault}`, () =>
         Effect.scoped(
           Effect.gen(function* () {
             const { fakes, seen, session } = yield* ground
@@ -197,7 +197,7 @@ describe("a participant of a session", () => {
   }
 
   for (const step of ["commit", "release", "reset"]) {
-    it.effect(`that dies in ${step} does not stop the others, and the call dies`, () =>
+    it.effect(`that dies in ${step} does not stop the others, and makes the call die`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { fakes, seen, session } = yield* ground
@@ -214,7 +214,7 @@ describe("a participant of a session", () => {
   }
 
   for (const step of ["capture", "prepare"]) {
-    it.effect(`may be interrupted while it hangs in ${step}, and nothing changes`, () =>
+    it.effect(`may be interrupted while it hangs in ${step}, and then nothing changes`, () =>
       Effect.scoped(
         Effect.gen(function* () {
           const { fakes, seen, session } = yield* ground
@@ -233,7 +233,7 @@ describe("a participant of a session", () => {
     )
   }
 
-  it.effect("has a unique name, and leaves with its scope together with its captures", () =>
+  it.effect("has a unique name, and is removed with its captures when its scope closes", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes] })
       const [one, other] = [new Fake("one"), new Fake("other")]
@@ -275,7 +275,7 @@ describe("a participant of a session", () => {
     )
   )
 
-  it.effect("is locked by one fiber at a time, which can lock it again", () =>
+  it.effect("is locked by one fiber at a time, which may lock it again", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, seen, session } = yield* ground
@@ -314,7 +314,7 @@ describe("a participant of a session", () => {
     )
   )
 
-  it.effect("is called by one fiber at a time, also when it has no lock", () =>
+  it.effect("is called by one fiber at a time, even if it has no lock", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make({ slices: [Notes] })
@@ -338,7 +338,7 @@ describe("a participant of a session", () => {
     )
   )
 
-  it.effect("may be locked first by a fiber that then calls the session, while others call the session", () =>
+  it.effect("may be locked by a fiber that then calls the session, while other fibers call the session", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, session } = yield* ground
@@ -356,7 +356,7 @@ describe("a participant of a session", () => {
     )
   )
 
-  it.effect("is locked too when it joins while a call waits for another participant's lock", () =>
+  it.effect("is locked even if it joins while a call waits for the lock of another participant", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const { fakes, session } = yield* ground
@@ -393,7 +393,7 @@ describe("an interruption at any step", () => {
     ["reset", (session) => session.reset, [now, first]]
   ]
   for (const [name, call, outcomes] of cases) {
-    it.live(`leaves a ${name} done or not done`, () =>
+    it.live(`leaves a ${name} completed or without effect`, () =>
       Effect.gen(function* () {
         const seenOutcomes = new Set<string>()
         const every = isSoak ? 1 : 2

@@ -99,7 +99,7 @@ describe("a saved session", () => {
     })
   )
 
-  it.effect("can hold filesystem snapshots as items", () =>
+  it.effect("may contain filesystem snapshots as items", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const Taken = Slice.make("FilesystemSnapshot", FilesystemSnapshot)
@@ -143,7 +143,7 @@ describe("a saved session", () => {
     )
 
   it.effect.prop(
-    "is equal after loading",
+    "is equal to the original after it is loaded",
     {
       things: Schema.Array(Anything),
       words: Schema.Array(Schema.String),
@@ -176,7 +176,7 @@ describe("a saved session", () => {
   )
 })
 
-describe("a file is refused", () => {
+describe("a file is refused as a saved session", () => {
   const corrupt: ReadonlyArray<readonly [what: string, text: string | Uint8Array, says?: RegExp]> = [
     ["empty", ""],
     ["not JSON", "hello"],
@@ -231,7 +231,7 @@ describe("a file is refused", () => {
     )
   }
 
-  it.effect("as corrupt: with items that are nested too deeply for their schema", () =>
+  it.effect("as corrupt: with items that are nested more deeply than the limit for their schema", () =>
     Effect.gen(function* () {
       interface Tree {
         readonly children: ReadonlyArray<Tree>
@@ -250,7 +250,7 @@ describe("a file is refused", () => {
     })
   )
 
-  it.effect("with unknown slices, which are named, and with a newer version before any other check", () =>
+  it.effect("with unknown slices, which the error names, or with a newer version, which is checked first", () =>
     Effect.gen(function* () {
       const { path } = yield* ground
       const strange = { ...example, slices: [...example.slices, { name: "Strange", policy: "state", items: [1] }] }
@@ -280,8 +280,8 @@ describe("a file is refused", () => {
   )
 })
 
-describe("saving", () => {
-  it.effect("an item that violates its schema fails, and the old file stays", () =>
+describe("saving a session", () => {
+  it.effect("fails for an item that violates its schema, and keeps the old file", () =>
     Effect.gen(function* () {
       const { path, top } = yield* ground
       const session = yield* Session.make({ slices })
@@ -301,7 +301,7 @@ describe("saving", () => {
     })
   )
 
-  it.effect("to an impossible path fails, and creates nothing", () =>
+  it.effect("fails for an impossible path, and creates nothing", () =>
     Effect.gen(function* () {
       const { path, top } = yield* ground
       const session = yield* Session.make()
@@ -314,7 +314,7 @@ describe("saving", () => {
     })
   )
 
-  it.live("that is interrupted at any step leaves the old file or the new one", () =>
+  it.live("that is interrupted at any step leaves the old file or the new file", () =>
     Effect.gen(function* () {
       const outcomes = new Set<string>()
       for (const moment of ["step", "call", "called"] as const) {

@@ -61,7 +61,7 @@ const bad: ReadonlyArray<readonly [what: string, id: string]> = [
 ]
 
 describe("the slices of a session", () => {
-  it.effect("begin with their initial items, and change by their reducers", () =>
+  it.effect("contain their initial items first, and change by their reducers", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Plan, Tasks] })
       assert.deepStrictEqual(yield* session.all(Plan), ["think"])
@@ -82,7 +82,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("are installed by calls that change them, and not by calls that read them", () =>
+  it.effect("are installed by calls that change them, but not by calls that read them", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       assert.deepStrictEqual(yield* session.all(Plan), [])
@@ -95,7 +95,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("have unique names: every call with another slice of the same name fails and changes nothing", () =>
+  it.effect("have unique names, so that a call with another slice of the same name fails and changes nothing", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes] })
       yield* session.set(Notes, "mine")
@@ -127,7 +127,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("handle a published event in one step, where they have a handler", () =>
+  it.effect("change in one step if they handle a published event", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Tasks, Log] })
       yield* session.dispatch(Tasks, { key: "1", done: false })
@@ -140,7 +140,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("stay unchanged, all of them, when a reducer throws, and the slice is not installed", () =>
+  it.effect("are all unchanged, and the slice is not installed, if a reducer throws", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Log] })
       const Failing = Slice.make("Failing", Schema.String, {
@@ -169,7 +169,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("make the call die when a reducer does not return an array or changes the session", () =>
+  it.effect("make the call die if a reducer does not return an array, or changes the session", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const NoArray = Slice.make("NoArray", Schema.String, { reduce: () => "abc" as unknown as ReadonlyArray<string> })
@@ -186,7 +186,7 @@ describe("the slices of a session", () => {
     })
   )
 
-  it.effect("are isolated from values that callers pass in or receive", () =>
+  it.effect("are isolated from the values that callers pass in or receive", () =>
     Effect.gen(function* () {
       const initial = ["first"]
       const Given = Slice.make("Given", Schema.String, {
@@ -231,7 +231,7 @@ describe("the slices of a session", () => {
 
 describe("upsert, append and replaceLatest", () => {
   it.prop(
-    "never change their input, and upsert agrees with a map",
+    "never change their input, and upsert agrees with a model",
     [Schema.Array(Schema.Struct({ key: Schema.Literals(["a", "b", "c"]), done: Schema.Boolean }))],
     ([tasks]) => {
       const upsert = Slice.upsert((task: typeof Task.Type) => task.key)
@@ -250,7 +250,7 @@ describe("upsert, append and replaceLatest", () => {
 })
 
 describe("the streams of a session", () => {
-  it.effect("have every change with its cause, and no change when nothing changed", () =>
+  it.effect("contain every change with its cause, and no event if nothing changed", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Plan, Log] })
       const changes = yield* heard(
@@ -285,7 +285,7 @@ describe("the streams of a session", () => {
     })
   )
 
-  it.effect("buffer for a slow reader, and start at the subscription", () =>
+  it.effect("buffer events for a slow reader, and begin at the subscription", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -314,7 +314,7 @@ describe("the streams of a session", () => {
 })
 
 describe("a cell", () => {
-  it.effect("is the last item of its slice, and its callback runs for every other change of it", () =>
+  it.effect("is the last item of its slice, and its callback runs for every change by others", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -339,7 +339,7 @@ describe("a cell", () => {
     )
   )
 
-  it.effect("notifies the other cells of the slice, which may answer at once, and stops with its scope", () =>
+  it.effect("notifies the other cells of its slice, whose callbacks may set it at once, until its scope closes", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       const scope = yield* Scope.make()
@@ -364,7 +364,7 @@ describe("a cell", () => {
     })
   )
 
-  it.effect("whose callback throws makes the call die, after the change and all other callbacks", () =>
+  it.effect("whose callback throws makes the call die after the change and all other callbacks", () =>
     Effect.scoped(
       Effect.gen(function* () {
         const session = yield* Session.make()
@@ -382,7 +382,7 @@ describe("a cell", () => {
 })
 
 describe("a snapshot of a session", () => {
-  it.effect("restores state slices, keeps logs, and resets slices that came later", () =>
+  it.effect("restores state slices, keeps log slices, and resets slices that were installed later", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ slices: [Notes, Log] })
       yield* session.dispatch(Notes, "a")
@@ -406,7 +406,7 @@ describe("a snapshot of a session", () => {
     })
   )
 
-  it.effect("is refused when it belongs to another session, is a copy, or was forgotten or replaced", () =>
+  it.effect("is refused if it belongs to another session, is a copy, or was forgotten or replaced", () =>
     Effect.gen(function* () {
       const session = yield* Session.make({ id: "one" })
       const twin = yield* Session.make({ id: "one" })
@@ -430,7 +430,7 @@ describe("a snapshot of a session", () => {
     })
   )
 
-  it.effect("is listed in the order of taking, with a replaced one as the newest", () =>
+  it.effect("is listed in the order of creation, and a replaced snapshot is listed last", () =>
     Effect.gen(function* () {
       const session = yield* Session.make()
       for (const id of ["a", "b", "c", "a"]) yield* session.snapshot(id)
@@ -527,7 +527,7 @@ describe("a session", () => {
     })
   )
 
-  it.effect("is provided by a layer, a new one for each", () =>
+  it.effect("is provided by a layer, which makes a new session each time", () =>
     Effect.gen(function* () {
       const program = Effect.gen(function* () {
         const session = yield* Session.Session

@@ -24,7 +24,7 @@ const utf8 = (text: string): Uint8Array => new TextEncoder().encode(text)
 const on = (root: string): ReadonlyArray<string> => Fs.readdirSync(root, { recursive: true, encoding: "utf8" }).sort()
 
 describe("the record of a file", () => {
-  it.effect("has version 1 when the file is created, and each write, also an append, adds one", () =>
+  it.effect("has version 1 after the creation, and each write or append adds 1 to the version", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       const writes: ReadonlyArray<readonly [string, Effect.Effect<unknown, unknown>]> = [
@@ -48,7 +48,7 @@ describe("the record of a file", () => {
     })
   )
 
-  it.effect("has the creation time and the time of the last write from the Clock, in milliseconds", () =>
+  it.effect("has the creation time and the time of the last write by the Clock, in milliseconds", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* TestClock.setTime(1_000_000_000_001)
@@ -62,7 +62,7 @@ describe("the record of a file", () => {
     })
   )
 
-  it.live("never has a creation time after the modification time, although the disk's clock may lag", () =>
+  it.live("never has a creation time after the modification time, even if the clock of the disk lags", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (let i = 0; i < 200; i++) {
@@ -85,7 +85,7 @@ describe("the record of a file", () => {
     })
   )
 
-  it.effect("is sorted by path segments", () =>
+  it.effect("is listed in the order of path segments", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace({ policy: "standard" })
       for (const path of ["a.txt", "b", "a/c", "a-b", "a/b/c", "\u{10000}", "\uffee"]) yield* fs.write(path, "")
@@ -120,7 +120,7 @@ describe("the record of a file", () => {
   }
 
   it.effect(
-    "has the encoding utf-8 after an append of text, binary after an append of bytes, and none for a file of another program",
+    "has the encoding utf-8 after an append of text, binary after an append of bytes, and none for a foreign file",
     () =>
       Effect.gen(function* () {
         const { fs, session, state } = yield* workspace()
@@ -202,7 +202,7 @@ describe("the record of a file", () => {
     })
   )
 
-  it.effect("is immutable once a session has handed it out", () =>
+  it.effect("does not change after a session has returned it", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       yield* fs.write("a", "1")
@@ -252,7 +252,7 @@ describe("the record of a file", () => {
   )
 
   it.effect.prop(
-    "lists exactly the files on disk with their sizes after any program",
+    "exists exactly for each file on disk, with its size, after any program",
     [program({ links: "none" })],
     ([commands]) =>
       Effect.gen(function* () {
@@ -268,7 +268,7 @@ describe("the record of a file", () => {
   )
 })
 
-describe("the path", () => {
+describe("a path", () => {
   const calls: ReadonlyArray<
     readonly [string, (fs: Algebra, path: string) => Effect.Effect<unknown, { readonly _tag: string }>]
   > = [
@@ -314,7 +314,7 @@ describe("the path", () => {
     }).pipe(Effect.provideService(Limits.Limits, Limits.agent))
   )
 
-  it("is a string in data, and an array of segments in code", () => {
+  it("is a string in data and an array of segments in code", () => {
     const { decodeUnknownSync, encodeSync } = Schema
     for (const [input, segments] of [
       ["src/main.py", ["src", "main.py"]],
@@ -335,7 +335,7 @@ describe("the path", () => {
 })
 
 describe("a directory", () => {
-  it.effect("is deleted with everything in it, without entries of similar names", () =>
+  it.effect("is deleted with all its contents, but without entries of similar names", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       for (const path of ["d/a", "d/e/b", "d/e/f/c", "d2/a", "d.txt", "e/d/a"]) yield* fs.write(path, "x")
@@ -345,7 +345,7 @@ describe("a directory", () => {
     })
   )
 
-  it.effect("is removed when it becomes empty, with its empty parents, unless it was made empty", () =>
+  it.effect("is removed with its empty parents when it becomes empty, unless it was created empty", () =>
     Effect.gen(function* () {
       const { fs, state } = yield* workspace()
       const root = yield* state.rootPath
@@ -360,7 +360,7 @@ describe("a directory", () => {
     })
   )
 
-  it.effect("that is deleted partly keeps the records of the remaining files only", () =>
+  it.effect("that is partly deleted keeps the records of its remaining files only", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       for (const path of ["d/a", "d/b", "d/c"]) yield* fs.write(path, "x")
@@ -372,7 +372,7 @@ describe("a directory", () => {
     })
   )
 
-  it.effect("that another program deletes partly keeps the records of the remaining files only", () =>
+  it.effect("that another program partly deletes keeps the records of its remaining files only", () =>
     Effect.gen(function* () {
       const { fs, session } = yield* workspace()
       for (const path of ["d/a", "d/b", "d/c", "d/e/f"]) yield* fs.write(path, "x")
@@ -389,8 +389,8 @@ describe("a directory", () => {
   )
 })
 
-describe("a change by another process", () => {
-  it.effect("that removes a file makes reads fail with NotFound, and the file can be written again", () =>
+describe("a change that another process makes", () => {
+  it.effect("by removing a file makes reads fail with NotFound, and the file can be written again", () =>
     Effect.gen(function* () {
       const { fs, state } = yield* workspace()
       yield* fs.write("d/a", "x")
@@ -402,7 +402,7 @@ describe("a change by another process", () => {
     })
   )
 
-  it.effect("that adds a file is visible, and the session records the file at its first write", () =>
+  it.effect("by adding a file is visible, and the session records the file at its first write", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       Fs.writeFileSync(join(yield* state.rootPath, "foreign"), "x")
@@ -417,7 +417,7 @@ describe("a change by another process", () => {
     })
   )
 
-  it.effect("that adds a link does not lead out of the directory", () =>
+  it.effect("by adding a link does not lead out of the directory", () =>
     Effect.gen(function* () {
       const { fs, place, state } = yield* workspace()
       Fs.mkdirSync(join(place, "outside"))

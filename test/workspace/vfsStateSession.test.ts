@@ -30,8 +30,8 @@ const is = Effect.fnUntraced(function* (state: VfsState.VfsState, files: Files) 
   assert.deepStrictEqual(yield* treeOf(state), picture(files))
 })
 
-describe("snapshots of the session", () => {
-  it.effect("a rollback restores files, directories and records, in a new directory", () =>
+describe("the snapshots of a session:", () => {
+  it.effect("a rollback restores files, directories and records in a new directory", () =>
     Effect.gen(function* () {
       const { fs, place, session, state } = yield* workspace()
       yield* fs.write("d/a", "1")
@@ -61,7 +61,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("a snapshot stays unchanged by later writes and repeated rollbacks", () =>
+  it.effect("a snapshot is unchanged by later writes and repeated rollbacks", () =>
     Effect.gen(function* () {
       const { fs, session, state } = yield* workspace()
       yield* fs.write("a", "kept")
@@ -77,7 +77,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("snapshots are independent, and forgetting one removes its copy", () =>
+  it.effect("snapshots are independent, and a forgotten snapshot loses its copy of the files", () =>
     Effect.gen(function* () {
       const { fs, place, session, state } = yield* workspace()
       for (const id of ["1", "2", "3"]) {
@@ -94,7 +94,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("a rollback to before the filesystem existed empties it", () =>
+  it.effect("a rollback to before the filesystem existed removes all its files", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -107,7 +107,7 @@ describe("snapshots of the session", () => {
     })
   )
 
-  it.effect("foreign links are kept as links and never followed", () =>
+  it.effect("links of other programs are kept as links, and never followed", () =>
     Effect.gen(function* () {
       const { place, session, state } = yield* workspace()
       Fs.mkdirSync(join(place, "outside"))
@@ -203,8 +203,8 @@ describe("snapshots of the session", () => {
       })
     )
   const all = ["chmodSync", "copyFile", "mkdirSync", "openSync", "readdir", "readlinkSync", "symlinkSync", "utimesSync"]
-  steps("keeping", (session) => session.snapshot("two"), all)
-  steps("bringing back", (session) => session.rollback("one"), all)
+  steps("a snapshot", (session) => session.snapshot("two"), all)
+  steps("a rollback", (session) => session.rollback("one"), all)
 
   it.effect("an interrupted rollback changes nothing", () =>
     Effect.gen(function* () {
@@ -270,7 +270,7 @@ describe("snapshots of the session", () => {
   )
 })
 
-describe("concurrent use", () => {
+describe("a concurrent call", () => {
   it.effect("of writes, deletes and moves with snapshots, rollbacks and resets keeps the records equal to the files", () =>
     Effect.gen(function* () {
       const { fs, place, session } = yield* workspace()
@@ -316,7 +316,7 @@ describe("concurrent use", () => {
     })
   )
 
-  it.effect("that interrupts the creation of a directory leaves none, and a waiting call makes one", () =>
+  it.effect("that is interrupted while it creates the directory leaves no directory, and a waiting call creates one", () =>
     Effect.gen(function* () {
       const [place, source] = [yield* ground, yield* ground]
       Fs.writeFileSync(join(source, "a"), "mounted")
@@ -347,7 +347,7 @@ describe("concurrent use", () => {
   )
 })
 
-describe("a reset", () => {
+describe("a reset of the session", () => {
   it.effect("makes the next call create a new directory with the mounts", () =>
     Effect.gen(function* () {
       const source = yield* ground
@@ -366,7 +366,7 @@ describe("a reset", () => {
     })
   )
 
-  it.effect("makes calls fail while a mount's source is missing, and later calls try again", () =>
+  it.effect("makes calls fail while the source of a mount is missing, and later calls try again", () =>
     Effect.gen(function* () {
       const source = yield* ground
       const from = join(source, "from")
@@ -407,7 +407,7 @@ describe("a reset", () => {
 })
 
 describe("filesystems of sessions", () => {
-  it.effect("share one directory within a session, which the last one removes", () =>
+  it.effect("share one directory within a session, which is removed with the last filesystem", () =>
     Effect.gen(function* () {
       const [place, source] = [yield* ground, yield* ground]
       Fs.writeFileSync(join(source, "m"), "mounted")
@@ -455,7 +455,7 @@ describe("filesystems of sessions", () => {
     })
   )
 
-  it.effect("are created at once with mode 0700, or lazily once for concurrent calls", () =>
+  it.effect("are created at once with mode 0700, or once at the first use if they are lazy", () =>
     Effect.gen(function* () {
       const { place, state } = yield* workspace()
       assert.strictEqual(Fs.statSync(yield* state.rootPath).mode & 0o777, 0o700)
@@ -471,7 +471,7 @@ describe("filesystems of sessions", () => {
     })
   )
 
-  it.effect("fail with a typed error for an invalid mount or directory, and leave nothing", () =>
+  it.effect("fail with a typed error for an invalid mount or directory, and leave nothing behind", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const session = yield* Session.make()
@@ -487,7 +487,7 @@ describe("filesystems of sessions", () => {
     })
   )
 
-  it.effect("never use a root path that the session's data claims", () =>
+  it.effect("never use a root path that is in the data of the session", () =>
     Effect.gen(function* () {
       const [place, victim] = [yield* ground, yield* ground]
       Fs.writeFileSync(join(victim, "a"), "not yours")
@@ -519,7 +519,7 @@ describe("filesystems of sessions", () => {
     })
   )
 
-  it.effect("are provided by a layer on the session of the context, and are removed with it", () =>
+  it.effect("are provided by a layer for the session of the context, and are removed with the layer", () =>
     Effect.gen(function* () {
       const place = yield* ground
       yield* Effect.gen(function* () {
@@ -540,7 +540,7 @@ describe("filesystems of sessions", () => {
 describe("leftovers of killed processes", () => {
   const holder = fileURLToPath(new URL("vfsStateHolder.ts", import.meta.url))
 
-  it.live("are removed by the next filesystem, which removes nothing else", () =>
+  it.live("are removed by the next filesystem, which removes no other files", () =>
     Effect.gen(function* () {
       const place = yield* ground
       const child = spawn(process.execPath, [holder, place], { stdio: ["ignore", "pipe", "inherit"] })
@@ -550,7 +550,7 @@ describe("leftovers of killed processes", () => {
         () => new Promise<string>((resolve) => child.stdout.once("data", (data: Buffer) => resolve(data.toString().trim())))
       )
       assert.strictEqual(directoriesIn(place).length, 2)
-      // By its owner's identity the last name would be removable, but its signature is not of this installation.
+      // The process in the last name has ended, but the signature of the name is not of this installation.
       const names = [
         "fs-algebra-vfs-unknown.0123456789abcdef01234567",
         "fs-algebra-vfs-mine",

@@ -107,7 +107,7 @@ const servicesOf = (section: Section<unknown> | undefined): Effect.Effect<Contex
 
 const makeGrounds = (workspace: Section<unknown> | undefined, session: object): ToolSources => {
   const memories = new WeakMap<Algebra, Memory.Memory>()
-  // Each filesystem has its own memory, because the same path names a different file on each filesystem.
+  // Keep a separate record of read files for each filesystem, because the same path names a different file on each filesystem.
   const memoryOf = (filesystem: Algebra): Memory.Memory => {
     const known = memories.get(filesystem) ?? Memory.make(session)
     memories.set(filesystem, known)
@@ -179,8 +179,8 @@ const withoutOtherChanges = <A, E, R>(
 ): Effect.Effect<A, E, R> => checkpoint.exclusively(withExclusiveLock(filesystem.port, call))
 
 /**
- * Returns the wrapper of the calls of one run. With `isElsewhere` the wrapper takes no locks, because the other program needs
- * the files and cannot wait for our locks.
+ * Returns a function that wraps the calls of one run. If `isElsewhere` is true, another program does the work of a call. The
+ * wrapper then takes no locks, because the other program needs the files during the call.
  */
 const checkpointCalls = ({ checkpoint, keep = 100 }: RunOptions): ((isElsewhere: boolean) => Around) => {
   if (checkpoint === undefined) return () => withoutCheckpoint

@@ -56,17 +56,17 @@ export const changeNotices = (subscribed: Effect.Effect<void>): Layer.Layer<neve
     Effect.flatMap(McpServer.McpServer, (server) => Effect.forkScoped(Effect.andThen(subscribed, sendNotices(server))))
   )
 
-// Finds the memory of the client that makes a call. Over standard input there is one client. Over HTTP the session identifies
-// the client. In a protocol without sessions, several clients may have the same name, and then share the state of the policies.
-// A client may not rely on the reads of another client, so each call gets a new memory of files.
+// Finds the record of the files that the calling client has read. Over standard input there is one client. Over HTTP the
+// session identifies the client. In a protocol without sessions, several clients may have the same name, and then share the
+// state of the policies. A client may not rely on the reads of another client, so each call gets a new record of read files.
 
 interface ClientMemories {
   readonly memory: Effect.Effect<Memory.Memory>
 }
 
 /**
- * The largest number of memories. Beyond the limit the least recently used memory is removed, and its client must read files
- * again before it changes them.
+ * The largest number of records of read files, one per client. Beyond the limit the least recently used record is removed, and
+ * its client must read files again before it changes them.
  */
 const maxMemories = 100
 

@@ -53,8 +53,8 @@ const withText = (request: Request): Effect.Effect<Request | HttpServerResponse.
         }
       })
 
-// Removes a wrong protocol version from requests. A session has agreed on one version, which applies even if the client later
-// names another version with sessions.
+// Removes the header `mcp-protocol-version` from the requests of a session, unless the version in it has no sessions. The
+// version on which the session has agreed applies instead.
 
 const versionsWithSessions: ReadonlySet<string> = new Set(["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"])
 
@@ -99,7 +99,7 @@ const tooManySessions = HttpServerResponse.text("Too many sessions are in use. T
 
 const makeHandlers = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: SessionLimits) => {
   const idleTimeoutMillis = Duration.toMillis(sessionIdleTimeout)
-  /** The sessions in order of use, the most recently used last. */
+  /** The sessions in order of use. The most recently used session is last. */
   const sessions = new Map<string, Session>()
   let deleteHandler: Handler | undefined
 
@@ -142,7 +142,7 @@ const makeHandlers = ({ maxSessions = 1000, sessionIdleTimeout = "1 day" }: Sess
       const session = id === undefined ? undefined : sessions.get(id)
       if (id === undefined || session === undefined) {
         const response = yield* handler(request)
-        // The server sets the session header in a pre-response handler, which runs before this one.
+        // The server sets the session header in its own pre-response handler, which runs before this handler.
         return yield* Effect.withFiber((fiber) => {
           HttpEffect.appendPreResponseHandlerUnsafe(fiber.context, (_, response) => admitSession(request, response, now))
           return Effect.succeed(response)

@@ -78,8 +78,8 @@ export const makeFlow = (): Flow => {
   }
 }
 
-// Splits standard input into messages, one per line. A line that is too long or not a message is answered here and not passed
-// on, because the server must survive any input.
+// Splits standard input into messages, one per line. A line that is too long or not a message is answered with an error and not
+// passed on, because the server must survive any input.
 
 interface Lines {
   readonly push: (chunk: Uint8Array) => ReadonlyArray<Line>
@@ -98,7 +98,7 @@ export type Line =
   | { readonly _tag: "Bad"; readonly answer: string }
 
 /**
- * The largest line, in bytes: six times the largest write, and some room. In JSON an escaped character needs up to six bytes.
+ * The largest line, in bytes: six times the largest write, plus a margin. In JSON an escaped character needs up to six bytes.
  */
 export const maxLineBytes = 48 * 1024 * 1024
 
@@ -305,7 +305,7 @@ export const pipeOf = (stdio: Stdio.Stdio): Pipe => ({
 
 interface GuardOptions {
   readonly flow: Flow
-  /** Inspects every message before any message waits. If the result is true, the message is not passed on. */
+  /** Inspects each message before it is queued. Returns true if the message must not be passed on. */
   readonly takes: (message: Message) => boolean
   readonly onMethod: (method: string) => Effect.Effect<void>
   readonly ready: Effect.Effect<void>
@@ -320,7 +320,7 @@ interface GuardedStdio {
 const inputEndGracePeriod = "1 second"
 
 /**
- * The amount of input to read ahead while messages wait. A client's answer to a request of the server may be behind those
+ * The limits on the input to read ahead while messages wait. The client's answer to a request of the server may follow these
  * messages.
  */
 const readAheadLimits = { lines: 1024, bytes: 64 * 1024 * 1024 }
@@ -358,9 +358,11 @@ export const guard = Effect.fnUntraced(function* (
   const disconnect = Effect.asVoid(Deferred.succeed(gone, undefined))
   const lines = make()
   const open = { requests: 0, ended: false }
-  /** The ids of running requests. Answers to two requests with the same id could not be told apart. */
+  /**
+   * The ids of running requests. A second request with a running id is refused, because the answers would be indistinguishable.
+   */
   const runningIds = new Set<unknown>()
-  /** The ids of requests in batches. The answer to a refused batch has no ids. */
+  /** The ids of running requests that arrived in batches. An answer without ids refuses a batch, so it frees all these ids. */
   const batchedIds = new Set<unknown>()
   const disconnectIfDone = Effect.suspend(() => (open.ended && open.requests <= 0 ? disconnect : Effect.void))
   /**

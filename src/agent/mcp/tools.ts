@@ -1,6 +1,6 @@
 /**
  * Registers definitions as tools of a server. Many clients show a model only the `structuredContent` of a result if there is
- * any. It is therefore sent only if the options ask for it, and includes the message.
+ * any. Structured content is therefore sent only on request, with the option `structured`, and includes the message.
  */
 import * as Clock from "effect/Clock"
 import * as Context from "effect/Context"
@@ -21,7 +21,7 @@ import { uriOf } from "./guide.ts"
 
 const minIntervalMillis = 100
 
-/** The metadata of the request. The client service has it in protocols with sessions, the request context in others. */
+/** The metadata of the request: from the client service in protocols with sessions, otherwise from the request context. */
 const metadata = Effect.gen(function* () {
   const client = yield* Effect.serviceOption(McpSchema.McpServerClient)
   if (Option.isSome(client)) return client.value.requestMetadata
@@ -45,7 +45,8 @@ const reporter = Effect.fnUntraced(function* (server: McpServer.McpServer["Servi
         ...(progress.total !== undefined && { total: progress.total }),
         ...(progress.message !== undefined && { message: progress.message })
       })
-      // Effect reads the receiver of a notice from the fiber, and a search may report progress from a forked fiber.
+      // Effect reads the receiver of a notice from the fiber. A search may report progress from a forked fiber, so provide the
+      // receiver.
       const noticeToClient = Option.isNone(request)
         ? notice
         : Effect.provideService(notice, McpSchema.McpRequestContext, request.value)

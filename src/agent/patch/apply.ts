@@ -1,6 +1,6 @@
 /**
  * Applies a patch to the text of a file. Context lines keep the bytes of the file. If the patch and the file agree on line
- * endings, added lines end as in the patch. Otherwise they end as the lines that they replace or follow.
+ * endings, added lines end as in the patch. Otherwise an added line ends as the line that it replaces or follows.
  */
 import type { Replacement } from "../../engine/diff.ts"
 import { explainAbsent } from "../../engine/nearest.ts"
@@ -13,7 +13,7 @@ import { type FilePatch, type Hunk, type Line, newLines, oldLines, quoted } from
 
 /**
  * The looseness of a comparison. 0: exact; 1: ignores line endings; 2: also ignores blanks at the end of a line; 3: also
- * ignores blanks at its beginning.
+ * ignores blanks at the beginning of a line.
  */
 type Level = 0 | 1 | 2 | 3
 
@@ -109,13 +109,13 @@ const linesOf = function* (text: string, byteOrderMark: "apart" | "within" = "ap
   }
 }
 
-// Finds the place of a hunk. The line number in the hunk applies if the lines of the hunk are there. Otherwise the place that
-// has the lines is chosen; among several places, the one nearest to the line number. Two equally near places are ambiguous. A
-// hunk is always below the previous hunk.
+// Finds the place of a hunk. The line number in the hunk applies if the lines of the hunk are there. Otherwise the hunk is
+// placed where its lines occur, as near as possible to the line number. Two equally near places are ambiguous. A hunk is always
+// below the previous hunk.
 //
-// A unified diff comes from a program, and may differ from the file only in line endings. In the other form, which models
-// write, blanks at the end of lines may differ. If nothing is found, blanks at the beginning of lines may differ too. An `@@`
-// line must occur above the place, and selects the first place below that line.
+// A unified diff comes from a program, and may differ from the file only in line endings. In the format `*** Begin Patch`,
+// which models write, blanks at the end of lines may differ. If no place is found, blanks at the beginning of lines may differ
+// too. An `@@` line must occur above the place, and selects the first place below that line.
 
 type HunkPlace =
   | { readonly _tag: "At"; readonly line: number; readonly level: Level }
@@ -140,9 +140,9 @@ const ambiguousPlaces = (...places: ReadonlyArray<number>): HunkPlace => ({ _tag
 
 interface LineSearch {
   readonly matchesAt: (at: number) => boolean
-  /** Returns the first place at or after `from`, or -1. */
+  /** Returns the first place at or after `from`, or -1 if there is none. */
   readonly next: (from: number) => Steps<number>
-  /** Returns the last place within the bounds, both inclusive, or -1. */
+  /** Returns the last place within the bounds, both inclusive, or -1 if there is none. */
   readonly last: (to: number, minimum: number) => Steps<number>
 }
 
@@ -367,7 +367,7 @@ const ambiguous = (hunkContext: Where, places: ReadonlyArray<number>, anchor?: s
   const remedy = "Give more lines of context"
   return refuseHunk(
     hunkContext,
-    `${what} both at line ${at}, and the hunk does not say which one it means`,
+    `${what} both at line ${at}, and the hunk does not say which place is meant`,
     `Nothing was changed. ${remedy}${hunkContext.patch.form === "v4a" ? ", or add an @@ line that quotes a unique line above the right place" : ", or the right line number in @@"}.`
   )
 }
@@ -532,7 +532,7 @@ const textAsFile = (lines: Lines, run: LineReplacement, marksEnd: boolean): stri
   const { added, from, to } = run
   const lackedFinalNewline = lines.count > 0 && lines.lineEnding(lines.count - 1) === ""
   const reachesEnd = to === lines.count && lackedFinalNewline
-  // The added lines follow a last line that has no newline and is not removed.
+  // The added lines may follow a last line without a newline. In this case, begin with the missing newline.
   let out = reachesEnd && from === to && added.length > 0 ? modelEnding(lines, run, 0) : ""
   for (const [index, { lacksNewline: open, text }] of added.entries()) {
     const isOpen = marksEnd ? open === true : reachesEnd && index === added.length - 1

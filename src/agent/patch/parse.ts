@@ -63,8 +63,8 @@ interface Heading {
 const rangePattern = /^@@ -(\d{1,9})(?:,(\d{1,9}))? \+(\d{1,9})(?:,(\d{1,9}))?(?: @@|\s*$)/
 
 /**
- * Parses a heading with @@. Models mix the two patch formats. Numbers in a heading are line numbers in both formats, and other
- * text is a line to search for.
+ * Parses a heading with @@ of either patch format, because models mix both formats. Numbers in a heading are line numbers, and
+ * other text is a line to search for.
  */
 const headingOf = (line: string): Heading => {
   const found = rangePattern.exec(line)
@@ -78,7 +78,7 @@ const headingOf = (line: string): Heading => {
 }
 
 /**
- * Returns the number of lines above the place of the hunk. The header of a hunk without old lines states the line before the
+ * Returns the number of lines above the place of the hunk. If a hunk has no old lines, its header states the line before the
  * place.
  */
 const linesAboveOf = ({ numbers }: Heading): number | undefined =>
@@ -163,7 +163,7 @@ const commonName = (rest: string): string | undefined => {
 
 const signs: ReadonlySet<string> = new Set([" ", "-", "+"])
 
-/** Matches the lines that may follow a hunk and cannot be lines of a hunk. */
+/** The pattern of lines that may follow a hunk and cannot be part of it. */
 const divider =
   /^(?:@@|diff |Index: |={10}|From [0-9a-f]{7,} |commit [0-9a-f]{7,}|Only in |Binary files |Files |\*\*\* End Patch|```)/
 
@@ -193,8 +193,8 @@ interface RemainingLines {
 }
 
 /**
- * Tests whether the hunk ends at this line. The lines `--- ` and `+++ ` of the next file look like lines of a hunk. They belong
- * to the hunk if the hunk's counts include exactly these two lines.
+ * Tests whether the hunk ends at this line. The lines `--- ` and `+++ ` of the next file look like lines of a hunk. If the
+ * hunk's counts include exactly these two lines, the lines belong to the hunk.
  */
 const isHunkEnd = (lines: ReadonlyArray<string>, at: number, remaining: RemainingLines): boolean => {
   if (remaining.old <= 0 && remaining.now <= 0) return isSignature(lines[at]!) || beginsFile(lines, at)
@@ -312,7 +312,7 @@ const gitHeaders: ReadonlyArray<Header> = [
 ]
 
 const unsupportedLines: ReadonlyArray<readonly [pattern: RegExp, what: string]> = [
-  [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one side"],
+  [/^diff --(?:cc|combined) |^@@@+ /, "belongs to a combined diff of a merge; send a diff against one parent"],
   [/^\*{15}$/, "belongs to a context diff; send a unified diff"],
   [/^(?:GIT binary patch|Binary files .* differ)$/, binaryFault()]
 ]
@@ -331,7 +331,7 @@ const makeHeader = (at: number, isGit: boolean): FileHeader => ({
 const readNames = (head: FileHeader, lines: ReadonlyArray<string>, at: number): void => {
   const [from, to] = namePair(parseSideName(lines[at]!.slice(4)), parseSideName(lines[at + 1]!.slice(4)))
   if (head.isRename) return
-  // A single name does not show whether `a/` is a prefix. The `diff --git` line names both sides and so shows the prefix.
+  // A single name does not show whether `a/` is a prefix. The `diff --git` line names both sides, so it shows the prefix.
   const sharedName = head.isGit ? head.from : undefined
   head.from = from === undefined || to !== undefined ? from : (sharedName ?? from)
   head.to = to === undefined || from !== undefined ? to : (sharedName ?? to)
@@ -472,7 +472,7 @@ const add: Section = (lines, at, to) => {
     else if (line.startsWith("\\") && content.length > 0) content.push({ ...content.pop()!, lacksNewline: true })
     else if (!isBlank(line)) return refuseLine(next + 1, `must begin with +, like every line of an added file: ${quoted(line)}`)
     else if (lines[next + 1]?.startsWith("+") === true)
-      return refuseLine(next + 1, "is empty; begin every line of a new file with +, even an empty one")
+      return refuseLine(next + 1, "is empty; begin every line of a new file with +, even an empty line")
   }
   const hunks = content.length === 0 ? [] : [{ patchLine: at + 2, lines: content, anchors: [], isAtEnd: false }]
   const fault = hunks.length === 0 ? undefined : misformed(hunks[0]!)
@@ -581,8 +581,8 @@ const parseV4a = (all: ReadonlyArray<string>, first: number): ReadonlyArray<File
 const formsAdvice = "A patch is either a unified diff, or begins with *** Begin Patch and ends with *** End Patch."
 
 /**
- * The structural lines of a patch. If all structural lines end in a CR, the CRs are line endings of the patch and not content
- * of the files.
+ * The pattern of the structural lines of a patch. If all structural lines end in a CR, the CRs are line endings of the patch
+ * and not content of the files.
  */
 const structuralLine = /^(?:--- |\+\+\+ |@@|diff --git |\*\*\* )/
 

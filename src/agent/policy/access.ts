@@ -50,7 +50,10 @@ export interface AccessOptions {
 
 interface Rules {
   readonly asFile: (access: Access, path: FsPath.FsPath) => boolean
-  /** Tests a directory. A directory above a permitted path may be seen and created, but not removed. */
+  /**
+   * Tests whether an access to a directory is permitted. A directory above a permitted path may be seen and created, but not
+   * removed.
+   */
   readonly asDirectory: (access: Access, path: FsPath.FsPath) => boolean
   readonly restricts: (access: Access) => boolean
 }
@@ -204,7 +207,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
 
   const rename: Backend["rename"] = (from, to, options) =>
     Effect.flatMap(kindOf(from), (kind) => {
-      // A write moves the old file aside. So does a removal, whose permission was checked at its beginning.
+      // A write and a removal move the old file aside. The permission of a removal was checked at its beginning.
       const mayMoveAway = may("delete", from, kind) || (kind !== "directory" && isTemporary(to) && may("write", from, kind))
       if (!mayMoveAway || !may("write", to, kind)) return denied
       const moved = self.rename(from, to, options)
@@ -268,7 +271,7 @@ const confine = (self: Backend, rules: Rules): Backend => {
   return {
     ...confined,
     perform: Request.handlers({
-      // Remove everything or nothing. A hidden entry must not keep the directory after its other entries were removed.
+      // Check all entries first. Otherwise a hidden entry could make the removal fail after other entries were removed.
       RemoveTree: ({ path }) =>
         Effect.andThen(
           ifPermitted(may("delete", path, "directory"), () =>
@@ -342,8 +345,8 @@ const refusalOf = ({ access, path }: Touch): Refused =>
   )
 
 /**
- * Tests whether a touch is allowed. A write or a delete of the root, such as a program in a sandbox makes, may affect any path
- * and needs unrestricted access. The access of snapshot tools is checked separately.
+ * Tests whether a call may access a path. A write or a delete of the root, which a call of a sandbox program declares, may
+ * affect any path and needs unrestricted access. The access of snapshot tools is checked separately.
  */
 const permits = (rules: Rules, { past }: Invocation, { access, path }: Touch): boolean =>
   path === FsPath.root && access !== "read"

@@ -1,5 +1,5 @@
 /**
- * Takes a snapshot before the first change of a session and before each removal of a directory, so that they can be undone. The
+ * Takes a snapshot before the first change of a session and before each removal of a directory, so that both can be undone. The
  * call continues even if the snapshot fails; its result then says why there is no snapshot.
  */
 import * as Effect from "effect/Effect"
@@ -48,7 +48,8 @@ const isAutomatic = (snapshots: Operations, snapshot: FilesystemSnapshot): Effec
   })
 
 /**
- * Forgets the oldest checkpoints, but never the first one of this session, because results of the session offer it for undo.
+ * Forgets the oldest checkpoints, but never the first checkpoint of this session, because results of the session offer it for
+ * undo.
  */
 const forgetOld = Effect.fnUntraced(function* (snapshots: Operations, all: ReadonlyArray<FilesystemSnapshot>, state: State) {
   const first = state.first?.outcome.snapshot?.snapshotId
@@ -99,7 +100,7 @@ const removesDirectory = ({ filesystem: { port }, touches }: Invocation): Effect
 const describeOutcome = ({ shortId, why }: Outcome, before: string, undo: (shortId: string) => string): string =>
   shortId === undefined
     ? `No checkpoint was taken before ${before}: ${why}.`
-    : `Checkpoint ${shortId} holds all files as they were before ${before}; ${undo(shortId)}.`
+    : `Checkpoint ${shortId} contains all files as they were before ${before}; ${undo(shortId)}.`
 
 const appendText = <V>(result: ToolResult<V>, text: string) =>
   Effect.map(ToolSettings, (settings) => {
@@ -113,7 +114,7 @@ const appendText = <V>(result: ToolResult<V>, text: string) =>
 
 const sessionStart = "this session's first change"
 
-/** Makes the policy. `undo` returns how to restore the snapshot with the given id, as the end of a sentence. */
+/** Makes the policy. `undo` returns the end of a sentence that tells how to restore the snapshot with the given id. */
 export const automatic = (undo: (shortId: string) => string): Layer.Layer<never> => {
   const states = new WeakMap<object, State>()
   const stateOf = (session: object): State => {
@@ -141,7 +142,7 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
       const result = yield* call
       const { first } = state
       if (!result.success) {
-        // Another call may have relied on the checkpoint meanwhile.
+        // Keep the checkpoint if another call has relied on it meanwhile.
         const isShared = () => own?.isFirst === true && first?.isShared === true
         if (own === undefined || isShared()) return result
         if (yield* hasChanged(snapshots, own.outcome)) {
@@ -171,7 +172,7 @@ export const automatic = (undo: (shortId: string) => string): Layer.Layer<never>
     Effect.map(Effect.serviceOption(Snapshots), (service) => ({
       name: "automatic",
       around: <V, R>(invocation: Invocation, call: Effect.Effect<ToolResult<V>, never, R>) =>
-        // A restore takes a snapshot of the current state itself.
+        // A restore needs no checkpoint, because it takes a snapshot of the current state itself.
         Option.isNone(service) || !needsCheckpoint(invocation) || invocation.past === "restores"
           ? call
           : kept(service.value, invocation, call)

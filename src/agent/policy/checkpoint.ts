@@ -41,7 +41,7 @@ const saveFailed = ({ detail }: Failed) =>
 
 const restoreFailed = (message: string, { detail }: Failed, name: string) =>
   Result.error(
-    `${message} The changes made before the failure could not be undone: ${detail}. Read the files again; ${name} holds their earlier state.`
+    `${message} The changes made before the failure could not be undone: ${detail}. Read the files again; ${name} contains their earlier state.`
   )
 
 /** Runs the work in a new fiber. The current fiber may be interrupted already, and the work may check for interruption. */

@@ -42,7 +42,7 @@ export interface Invocation {
   readonly mutates: boolean
   /** The call's use of snapshots. Only this package's snapshot tools have this property. */
   readonly past?: AnyDefinition["past"]
-  /** The versions that this session has seen. */
+  /** The file versions that this session has seen. */
   readonly memory: Memory
   /** The filesystem without any policy. */
   readonly filesystem: Algebra
@@ -73,8 +73,8 @@ export interface Policy {
   /** Refuses the call by failing, or allows it. */
   readonly before?: ((invocation: Invocation) => Effect.Effect<void, Refused>) | undefined
   /**
-   * When `before` runs: before or after that of the other policies. @default after `first` and before `last`, the newest policy
-   * first
+   * The position of this policy's `before` among those of all policies. @default after `first` and before `last`, the newest
+   * policy first
    */
   readonly asked?: "first" | "last" | undefined
   /** Wraps the handler. A failed call succeeds with a result whose `success` is false. */
@@ -123,7 +123,7 @@ export const inForce: Effect.Effect<ReadonlyArray<Policy>> = Effect.flatMap(Poli
   })
 )
 
-/** Merges two contexts; the second wins, but the policies of both are kept. */
+/** Merges two contexts. Services of the second context win, except that the policies of both contexts are kept. */
 export const mergeContexts = (first: Context.Context<never>, second: Context.Context<never>): Context.Context<never> => {
   const both = Context.merge(first, second)
   const given = new Set([...Context.get(first, Policies), ...Context.get(second, Policies)])
@@ -131,7 +131,8 @@ export const mergeContexts = (first: Context.Context<never>, second: Context.Con
 }
 
 /**
- * The test of whether the policies in force allow a list to include a tool. Calls of other tools are refused too.
+ * A test of whether the policies in force offer a tool. Tools that are not offered are missing from lists, and their calls are
+ * refused.
  *
  * @since 0.1.0
  */

@@ -51,8 +51,8 @@ interface Unread {
 
 interface LocatedEntry {
   /**
-   * The real path of the entry. It differs from `named`, the path that the session uses, below a link and for names that no
-   * path can express.
+   * The real path of the entry. Below a link, or for a name that no path can express, it differs from `named`, the path that
+   * the session uses.
    */
   readonly at: FsPath.FsPath
   readonly named: FsPath.FsPath
@@ -124,7 +124,7 @@ const unreadBelow = Effect.fnUntraced(function* (
   return yield* nameUnread(changed, view)
 })
 
-// A filesystem on which existing files can be changed only at the version that the session has seen. This version is the
+// Makes a filesystem on which existing files can be changed only at the version that the session has seen. This version is the
 // precondition of each change, so another change cannot go unnoticed.
 
 const deniedByPolicy = (operation: string, path: string): AccessDenied => new AccessDenied({ operation, path, why: "policy" })
@@ -167,8 +167,8 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
     Effect.tap(write, ({ version }) => Effect.sync(() => recordVersion(path, version)))
 
   /**
-   * Refuses a file whose version is not the version seen. Without `followsLinks` a link is allowed, because the operation
-   * replaces the link itself.
+   * Refuses a file whose version is not the version that the session has seen. Without `followsLinks` a link is allowed,
+   * because the operation replaces the link itself.
    */
   const checkFileAsSeen = (operation: string, path: string, followsLinks = false): Effect.Effect<void, AccessDenied> =>
     Effect.matchEffect(self.stat(path), {
@@ -196,8 +196,8 @@ const guardVersions = (self: Algebra, memory: Memory, mutates: boolean): Algebra
     })
 
   /**
-   * Fails if the version of a file that was read for a change is not the version seen. The type of a read has no Conflict, but
-   * this runs only in tools that change files, and their callers handle a Conflict.
+   * Fails if the version of a file that was read for a change is not the version that the session has seen. The error type of a
+   * read has no Conflict, but only tools that change files use this function, and these tools handle a Conflict.
    */
   const requireSeenVersion = <A extends { readonly version?: string }, E>(
     operation: string,
@@ -293,8 +293,8 @@ type Finding = "free" | "unread" | Refused
 
 const refuseTooMany = (path: string): Refused =>
   refused(
-    `${quotePath(path)} holds more than ${whole(maxJudgedEntries)} entries, which are too many to check whether each file was read. Nothing was changed.`,
-    "Process the directories below it one by one, or ask the user to do it."
+    `${quotePath(path)} has more than ${whole(maxJudgedEntries)} entries, too many to check whether each file was read. Nothing was changed.`,
+    "Process the subdirectories one by one, or ask the user to make the change."
   )
 
 const judgeDirectory = (invocation: Invocation, path: FsPath.FsPath): Effect.Effect<Finding> =>
@@ -308,7 +308,7 @@ const judgeDirectory = (invocation: Invocation, path: FsPath.FsPath): Effect.Eff
       `${quotePath(path)} contains files whose current version was not read in this session: ${listed([...named.map(quotePath), ...others])}. Nothing was changed.`,
       adviseReading(
         invocation.memory,
-        "Read each of these files with read_file, then call the tool again; or ask the user to do it."
+        "Read each of these files with read_file, then call the tool again; or ask the user to make the change."
       )
     )
   })
@@ -355,8 +355,8 @@ const policy: Policy = {
   name: "readBeforeWrite",
   guard: (self, memory, tool) => (isRestore(tool) ? self : guardVersions(self, memory, tool.does !== "reads")),
   before: (invocation) => (mustCheck(invocation) ? checkTouches(invocation) : Effect.void),
-  // The removal of a file compares its version. A directory has no version, so it is checked again under the lock, when no
-  // other call can change it.
+  // The removal of a file compares its version. A directory has no version, so it is checked again under the lock, which keeps
+  // other calls from changing it.
   around: (invocation, call) =>
     mustCheck(invocation) && invocation.touches.some(({ access }) => access === "delete")
       ? withExclusiveLock(

@@ -82,7 +82,7 @@ export const deadline = (at: DateTime.DateTime): Layer.Layer<never> => {
 }
 
 /**
- * Refuses all changes, and offers no tool that could make one.
+ * Refuses all changes, and offers only tools that change nothing.
  *
  * @category policies
  * @since 0.1.0
@@ -102,7 +102,7 @@ export const readOnly: Layer.Layer<never> = layer({
 
 /**
  * Overrides some settings and keeps the others. To combine two layers of settings, provide one to the other; `Layer.merge`
- * would keep only one.
+ * would keep only one of them.
  *
  * @category policies
  * @since 0.1.0

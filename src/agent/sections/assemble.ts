@@ -146,7 +146,7 @@ export interface MountOptions {
    * The files to copy into the workspace, once and in order. Later mounts overwrite the files of earlier mounts. @default none
    */
   readonly mounts?: ReadonlyArray<HostMount> | undefined
-  /** The absolute directories that must contain the sources of all mounts. @default none, which refuses every mount */
+  /** The absolute paths of the directories that may contain the sources of mounts. @default none, which refuses every mount */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
 }
 
@@ -195,7 +195,7 @@ export interface HeldFilesystem {
   readonly services: Effect.Effect<Context.Context<never>, SectionError>
 }
 
-/** Keeps the shared filesystem open until the scope closes. Fails if the filesystem is closed already. */
+/** An effect that keeps the shared filesystem open until the scope closes. Fails if the filesystem is closed already. */
 export type SharedFilesystem = Effect.Effect<HeldFilesystem, Unavailable, Scope.Scope>
 
 interface Options {
@@ -248,19 +248,19 @@ export interface CommonOptions<T extends AnyDefinition<unknown> = AnyDefinition,
   /** The session that owns the section. In another session, the section's tools refuse calls. @default any session */
   readonly session?: Session.Operations | undefined
   /**
-   * The absolute directory in which snapshots are stored. They remain there after the section ends.
+   * The absolute path of the directory that stores the snapshots. The snapshots remain after the section ends.
    * @default a temporary directory, removed with the filesystem
    */
   readonly snapshotDirectory?: string | undefined
-  /** True to include `snapshot`, `snapshots`, `restore` and `diff`. @default false */
+  /** True if the section has the tools `snapshot`, `snapshots`, `restore` and `diff`. @default false */
   readonly snapshotTools?: boolean | undefined
-  /** Tools of your own, in addition to the tools of the section. @default none */
+  /** Custom tools, in addition to the tools of the section. @default none */
   readonly tools?: ReadonlyArray<T> | undefined
   /** @default none */
   readonly children?: ReadonlyArray<C> | undefined
   /** True if `overrides` and the overrides of a prompt may replace the descriptions of the section's tools. @default false */
   readonly acceptsOverrides?: boolean | undefined
-  /** Replacement descriptions, by tool name. They require `acceptsOverrides`. @default none */
+  /** Replacement descriptions, by tool name, which require `acceptsOverrides`. @default none */
   readonly overrides?: Overrides | undefined
 }
 

@@ -44,7 +44,7 @@ const list = (...items: ReadonlyArray<string | undefined>): string =>
 
 const finiteLimits = ({ maxFileSize, maxPathDepth, maxSegmentLength }: LimitsShape): string | undefined => {
   const bounds = [
-    Number.isFinite(maxFileSize) ? `one write holds at most ${whole(maxFileSize)} characters` : "",
+    Number.isFinite(maxFileSize) ? `one write has at most ${whole(maxFileSize)} characters` : "",
     Number.isFinite(maxPathDepth) ? `a path at most ${whole(maxPathDepth)} names` : "",
     Number.isFinite(maxSegmentLength) ? `a name at most ${whole(maxSegmentLength)} characters` : ""
   ].filter((bound) => bound !== "")
@@ -92,8 +92,8 @@ const mountsParagraph = (mounted: string): string => (mounted === "" ? "" : `Mou
 
 const startRule = ({ write }: ToolNames, mounted: string): string =>
   mounted === ""
-    ? `It is empty at the beginning: create the files that you need with ${code(write)}.`
-    : `At the beginning it contains only the mounted files: create other files with ${code(write)}.`
+    ? `This filesystem is empty at the beginning: create the files that you need with ${code(write)}.`
+    : `At the beginning this filesystem contains only the mounted files: create other files with ${code(write)}.`
 
 export const vfs = ({ toolNames, limits, mounted }: Facts): string =>
   paragraphs(
@@ -102,7 +102,7 @@ export const vfs = ({ toolNames, limits, mounted }: Facts): string =>
     mountsParagraph(mounted)
   )
 
-/** Describes a workspace. `directory` is its path on the machine, for agents that use other tools than ours. */
+/** Describes a workspace. `directory` is the path of the workspace on the machine, for agents that do not use our tools. */
 export const workspace = (
   { toolNames, limits, mounted }: Facts,
   directory: string | undefined,
@@ -140,9 +140,9 @@ export interface SandboxProfile {
 
 const profileLines = (profile: SandboxProfile): string =>
   list(
-    profile.network === "none" ? "There is no network." : `Its network is ${code(profile.network)}.`,
+    profile.network === "none" ? "There is no network." : `The network is ${code(profile.network)}.`,
     `Programs run as user ${profile.user.uid}:${profile.user.gid}, without privileges.`,
-    `They have ${size(profile.memoryBytes)} of memory, ${plural(profile.cpus, "processor")} and ${plural(profile.pids, "process", "processes")} at once; ${code("/tmp")} holds ${size(profile.tmpfsBytes)}.`,
+    `Programs have ${size(profile.memoryBytes)} of memory, ${plural(profile.cpus, "processor")} and ${plural(profile.pids, "process", "processes")} at once; ${code("/tmp")} has room for ${size(profile.tmpfsBytes)}.`,
     `A command ends after 30 seconds, or after the time that you set, at most 120 seconds. Only the first 32 KiB of its output and of its errors are kept. ${code("eval")} ends after 5 seconds; its default language is ${profile.evalLanguage}.`,
     profile.strategy === "exec" ? "The files are deleted with the container." : "The files stay when the container ends."
   )

@@ -64,7 +64,7 @@ const keyPattern = /^[a-z][a-z0-9_.-]{0,63}$/
 
 const maxTitleLength = 200
 
-/** Matches a title without characters that would end the line of the heading. */
+/** The pattern of a title without characters that would end the line of the heading. */
 const titlePattern = /^[^\p{Cc}\p{Zl}\p{Zp}]+$/u
 
 const isKey = (key: unknown): boolean => typeof key === "string" && keyPattern.test(key)
@@ -172,8 +172,8 @@ export const overridesError = (sections: ReadonlyArray<Section<unknown>>, overri
 }
 
 /**
- * Returns the sections whose filesystem no tool can reach. A tool works on the filesystem of its own section. If that
- * section has none, the tool works on the first filesystem of the prompt.
+ * Returns the sections whose filesystem no tool can reach. A tool works on the filesystem of its own section. If the tool's
+ * section has no filesystem, the tool works on the first filesystem of the prompt.
  */
 export const sectionsWithoutTools = <R>(sections: ReadonlyArray<Section<R>>): ReadonlyArray<Section<R>> => {
   const all = flatten(sections).map(({ section }) => section)

@@ -37,8 +37,8 @@ type AnyVfsOptions = VfsOptions<AnyDefinition<unknown>, Section<unknown>>
 const loadInMemory = Effect.promise(() => import("../../backends/InMemory.ts"))
 
 /**
- * Makes the initial tree in a temporary session. A failed mount therefore changes no session, and mounts work even if the
- * policy forbids writing.
+ * Makes the initial tree in a temporary session. A failed mount therefore does not change the caller's session, and mounts work
+ * even if the policy forbids writing.
  */
 const makeMountedTree = Effect.fnUntraced(function* ({ caseInsensitive, policy, tree, ...options }: AnyVfsOptions) {
   const { makeSession, State } = yield* loadInMemory

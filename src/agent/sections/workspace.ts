@@ -56,8 +56,8 @@ export const textOf = (session: Session.Operations | undefined, section: string)
     : Effect.map(session.all(WorkspaceDigest), (digests) => digests.find((one) => one.section === section)?.text.trim() ?? "")
 
 /**
- * The options of a section over a filesystem of your own. The layer needs `R` and also provides `P`; the section has the tools
- * `T` and the children `C`.
+ * The options of a section over a custom filesystem. The layer needs `R` and also provides `P`; the section has the tools `T`
+ * and the children `C`.
  *
  * @since 0.1.0
  */
@@ -139,8 +139,7 @@ export interface WorkspaceOptions<T extends AnyDefinition<unknown> = AnyDefiniti
    */
   readonly root?: string | undefined
   /**
-   * Tools of your own, in addition to the seven, or "none" for agents that access the directory with other tools. @default the
-   * seven
+   * Custom tools, in addition to the seven, or "none" for agents that access the directory with other tools. @default the seven
    */
   readonly tools?: ReadonlyArray<T> | "none" | undefined
   /** True if the text includes the session's digest of the workspace. @default true */

@@ -12,8 +12,8 @@ import { type FilePatch, parse, sendAgainAdvice } from "../patch/parse.ts"
 import { joinFitting } from "../text/fit.ts"
 import { formatCount as plural, whole } from "../../model/words.ts"
 
-// Computes the effect of a patch on the tree before any change. If the patch has several sections for a file, each works on the
-// result of the section before it. A path that is added or removed twice is refused.
+// Computes the effect of a patch on the tree before any change. If the patch has several sections for a file, each section
+// works on the result of the previous section. A path that is added or removed twice is refused.
 
 interface Section {
   readonly patch: FilePatch

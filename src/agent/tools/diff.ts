@@ -120,8 +120,8 @@ export const diff = define({
     lines_added: Schema.Int,
     lines_removed: Schema.Int,
     /**
-     * The unified diff of text files, with three lines of context. It has at most 48,000 characters and ends with a whole line.
-     * Lines over 2,000 characters are cut.
+     * The unified diff of text files, with three lines of context. The diff has at most 48,000 characters and ends with a whole
+     * line. Lines over 2,000 characters are cut.
      */
     diff: Schema.String
   }),

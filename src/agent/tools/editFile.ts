@@ -249,7 +249,7 @@ const editFiles = (call: Call, files: ReadonlyArray<FileEdits>): Effect.Effect<R
   const [only] = files
   if (files.length === 1) return Effect.map(editOne(call, only!), (edited) => [edited])
   const hasPrecondition = (path: string): boolean => files.some((file) => file.path === path && file.ifMatch !== undefined)
-  // If the call has no `if_match` for the file, retry after a conflict with the current content.
+  // After a conflict, retry with the current content of the file, unless the call has `if_match` for the file.
   return Effect.retry(editAll(call, files), {
     times: 4,
     while: (error) => error._tag === "Conflict" && !hasPrecondition(error.path)

@@ -1,6 +1,6 @@
 /**
  * Searches contents by pattern. The result lists matching lines, files, or counts per file. Each result is a page in order of
- * path and line. Its last line says how to get the next page.
+ * path and line. The last line of a page says how to get the next page.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"

@@ -1,5 +1,6 @@
 /**
- * Decodes text by its byte order mark, and shows images. For other binary files the result states only the type and the size.
+ * The tool `read_file`: decodes text by its byte order mark, and returns images for the model to see. For other binary files
+ * the result states only the type and the size.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -164,7 +165,8 @@ const page = (window: Window, requestedOffset: number, settings: PageBudget): Pa
   }
 }
 
-// A window of bytes as base64. Its length is a multiple of three bytes, so that windows can be joined before or after decoding.
+// A window of bytes as base64. The length of a window is a multiple of three bytes, so that windows can be joined before or
+// after decoding.
 
 interface BytesWindow {
   readonly path: string
@@ -223,7 +225,7 @@ const bytesPage = (
 
 const maxLines = 2000
 const maxImageBytes = 5 * 1024 * 1024
-/** The largest number of bytes in one result. A small budget reduces it further. */
+/** The largest number of bytes in one result. A small budget reduces this number. */
 const maxBytes = 256 * 1024
 /** The largest text file, in bytes, that is read to its end for one page. */
 const maxTextBytes = standard.maxReadBytes
@@ -424,7 +426,7 @@ const windowOfParams = (
   const start = line > 0 ? line - 1 : line
   return offset === undefined || offset === start
     ? Effect.succeed({ offset: start, limit })
-    : Effect.fail(invalid("line", `offset ${offset} means line ${offset + 1}; give only one of the two`, call, path))
+    : Effect.fail(invalid("line", `offset ${offset} means line ${offset + 1}; give either line or offset`, call, path))
 }
 
 const maxShownBase64 = 4000

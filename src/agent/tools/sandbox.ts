@@ -10,7 +10,7 @@ import { type Answer, type Call, define, optional, refused, type ToolFailure, ty
 import { listed } from "../../model/words.ts"
 
 // Accepts environment variables from models. The schema announces a list of names and values, because a strict schema cannot
-// describe unknown keys. An object with the variables as keys is accepted too, because many models send one.
+// describe unknown keys. An object with the variables as keys is accepted too, because many models send such an object.
 
 const Variables = Schema.Array(
   Schema.Struct({
@@ -43,7 +43,10 @@ const Value = Schema.Struct({
   truncated: Schema.Boolean
 })
 
-/** The touches of a program. A program may change any file, so a call without access to all files is refused. */
+/**
+ * The accesses that a call of a program declares. A program may change any file, so a call without access to all files is
+ * refused.
+ */
 const touchesEverything: ReadonlyArray<Touch> = [
   { access: "write", path: root },
   { access: "delete", path: root }
@@ -63,7 +66,7 @@ const headline = ({ durationMillis, exitCode, processLimit, timedOut }: ExecResu
   const refused =
     processLimit === undefined
       ? ""
-      : `, a process was refused because only ${processLimit} are allowed (run fewer at once, end those left running, or ask the user for more)`
+      : `, a process was refused because only ${processLimit} are allowed (run fewer processes at once, end processes that are still running, or ask the user for a higher limit)`
   return `${timedOut ? `exit code ${exitCode}: timed out after ${time}` : `exit code ${exitCode} after ${time}`}${refused}`
 }
 

@@ -60,7 +60,7 @@ const refuseDirectoryTarget = Effect.fnUntraced(function* (
   return yield* Effect.fail(
     refused(
       `${JSON.stringify(to)} is a directory, and nothing was done.`,
-      `To put ${JSON.stringify(from)} into it, give ${JSON.stringify(inside)} as to.`
+      `To put ${JSON.stringify(from)} into this directory, give ${JSON.stringify(inside)} as to.`
     )
   )
 })
@@ -77,8 +77,8 @@ const makeTransferHandler = ({ pastVerb, forgetsSource, run }: Transfer) =>
     )
     const { memory } = call
     memory.forget(to)
-    // Carry the remembered version over to the copy. If the source has changed, the copy does not have that version either, and
-    // a later change is refused.
+    // Carry the remembered version over to the copy. If the source has changed, the copy differs from the remembered version
+    // too, and a later change is refused.
     memory.carry(from, to)
     if (forgetsSource) memory.forget(from)
     return { message: `${pastVerb} ${from} to ${to}: ${describeAmount(transferred)}`, value: transferred }

@@ -116,7 +116,7 @@ export const deleteFile = define({
     return {
       message:
         deleted + directories === 0
-          ? `${at} did not exist: nothing deleted`
+          ? `${at} did not exist, so nothing was deleted`
           : `Deleted ${at}: ${plural(files, "file")}${folders}`,
       value: { path: at, deleted }
     }
@@ -190,7 +190,10 @@ export const listDirectory = define({
     const at = yield* call.path(path, { blank: "root" })
     const entries = yield* orEmpty(fs.list(at))
     if (entries === undefined) {
-      return { message: `${displayPath(at)} does not exist yet: it is empty`, value: { path: at, directories: [], files: [] } }
+      return {
+        message: `${displayPath(at)} does not exist yet, so it has no entries`,
+        value: { path: at, directories: [], files: [] }
+      }
     }
     const found = yield* Effect.forEach(
       entries.filter(({ addressable }) => addressable),
@@ -234,7 +237,7 @@ const bodyOf = ({ content, text }: Content): readonly [what: string, lines: Read
 }
 
 const cutMark = (count: number, of: number): string =>
-  `[cut: ${count} of ${plural(of, "line")}; write what you still need into smaller files]`
+  `[cut: ${count} of ${plural(of, "line")}; write the part that you still need into smaller files]`
 
 export const readFile = define({
   name: "read_file",
@@ -297,7 +300,7 @@ const encodingOf = Effect.fnUntraced(function* (
   const currentEncoding = yield* readEncoding(call, path)
   if (requested === "utf-8" && currentEncoding !== requested) {
     return yield* Effect.fail(
-      refused(`${path} is not UTF-8 text.`, 'To append bytes to it, send them as base64 with encoding "binary".')
+      refused(`${path} is not UTF-8 text.`, 'To append bytes to this file, send them as base64 with encoding "binary".')
     )
   }
   return currentEncoding
@@ -371,7 +374,7 @@ export const writeFile = define({
       "AlreadyExists",
       () =>
         Effect.fail(
-          refused(`${at} exists already.`, 'Read it, and send mode "overwrite" to replace it or "append" to add to it.')
+          refused(`${at} exists already.`, 'Read the file, and send mode "overwrite" to replace it or "append" to add to it.')
         )
     )
     memory.saw(at, version!, mode === "append" || bytes !== undefined ? undefined : content)

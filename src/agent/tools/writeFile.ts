@@ -21,7 +21,7 @@ const modes: Record<typeof Mode.Type, WriteMode> = {
 const refuseExisting = (path: FsPath): Refused =>
   refused(
     `${JSON.stringify(path)} exists already. It was not changed.`,
-    'Change parts of it with edit_file, or call write_file with mode "overwrite" to replace all of it.'
+    'Change parts of the file with edit_file, or call write_file with mode "overwrite" to replace all of it.'
   )
 
 const explainArgument = (error: InvalidArgument): Refused | InvalidArgument =>

@@ -1,7 +1,7 @@
 /**
  * Builds the command lines of the container engines, which no shell parses.
  *
- * podman, docker and nerdctl accept the same options with a few exceptions. If an option is given twice, the last one
+ * podman, docker and nerdctl accept the same options with a few exceptions. If an option is given twice, the last value
  * applies. So the caller's options follow those of this library.
  */
 import type { Owner } from "../posix/place.ts"
@@ -10,7 +10,7 @@ import type { Plan } from "./options.ts"
 // The scripts that run inside the container. They use only built-in commands of a POSIX shell, because a container may
 // have no other program, or no room for another process.
 
-/** Marks every process that a command starts. Child processes inherit the variable. */
+/** The variable that marks every process of a command. Child processes inherit it. */
 const marker = "FS_ALGEBRA_EXEC"
 
 /**
@@ -23,12 +23,12 @@ const marker = "FS_ALGEBRA_EXEC"
  * If a command kills the child, the child is started again. A command cannot kill the first process of a container.
  *
  * A request is a line `NONCE MARK SINCE FIRST`. The answer is `NONCE COUNT REFUSED`. COUNT is the number of processes
- * that were killed. REFUSED is how often the container has reached its process limit so far.
+ * that were killed. REFUSED is the number of times that the container has reached its process limit.
  *
  * Processes with the mark MARK are killed. Processes without any mark are killed if they started at SINCE (in clock
  * ticks) or later, because a program may clear its environment. A process whose parent is outside the container belongs
- * to the engine and is about to become a command. Such a process is not killed, except for the command itself, which is
- * FIRST.
+ * to the engine and is about to become a command. The keeper does not kill such a process, unless it is the command
+ * itself, which has the pid FIRST.
  *
  * All processes are first stopped and then killed, because a stopped process starts no others. With the mark `alive`,
  * nothing is killed, and COUNT is 1 if the process FIRST, started at SINCE, still runs.
@@ -107,9 +107,9 @@ while (serve); [ $? -gt 128 ]; do :; done`
 /**
  * The wrapper of a command.
  *
- * Before the wrapper executes the command, it prints a line with the start time and the pid to standard error. So
- * output and exit codes of the command cannot be mistaken for those of the engine. If the program is missing, the exit
- * code is 127, as in a shell.
+ * Before the wrapper executes the command, it prints a line with the start time and the pid to standard error. So output
+ * and exit codes of the engine cannot be mistaken for those of the command. If the program is missing, the exit code is
+ * 127, as in a shell.
  *
  * The arguments of the wrapper are the directory, `fed` if there is input, and the command. The input is always read to
  * its end, because podman drops the output of a command that leaves input unread.
@@ -139,7 +139,7 @@ const shell = "/bin/sh"
 interface Identity {
   readonly name: string
   readonly owner: string
-  /** Absent if no disk is shared. */
+  /** The host directory to mount at the workdir. Absent if no disk is shared. */
   readonly directory?: string | undefined
 }
 
@@ -172,8 +172,8 @@ const imageOf = ({ image }: Plan): ReadonlyArray<string> =>
   typeof image === "string" ? ["--pull", "missing", image] : ["--rootfs", `${image.rootfs}:O`]
 
 /**
- * Returns the options that turn the log off. Some versions of nerdctl have no log driver `none`, so with nerdctl the
- * log is small instead.
+ * Returns the options that turn the log off. Some versions of nerdctl have no log driver `none`, so nerdctl keeps a
+ * small log instead.
  */
 const logOptions = ({ engine }: Plan): ReadonlyArray<string> =>
   engine === "nerdctl"

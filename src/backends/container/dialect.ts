@@ -8,4 +8,4 @@ export const isPath = (engine: string): boolean => /[/\\]/.test(engine)
 export const dialectOf = (engine: string): Dialect | undefined =>
   known.exec(engine.slice(engine.search(/[^/\\]*$/)).replace(/\.exe$/i, ""))?.[1] as Dialect | undefined
 
-export const noEngine = "it must be podman, docker or nerdctl, or the absolute path of a program with such a name"
+export const noEngine = "it must be podman, docker or nerdctl, or the absolute path of a program with one of these names"

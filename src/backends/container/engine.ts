@@ -10,8 +10,8 @@ import type { Fault } from "../../model/FsError.ts"
 import { isAbsolute } from "../../runtime/node.ts"
 import { configuredPath, findProgram } from "../../runtime/programs.ts"
 
-// Collects the output of processes. Reads the output to its end, so that the process never blocks, but keeps only a
-// bounded part.
+// Collects the output of a process. Reads the output to its end, so that the process never blocks, but keeps only a
+// bounded part of it.
 
 interface Collector {
   /** Collects the output. Ignores failures of the stream, because the exit of the process shows how it ended. */
@@ -60,7 +60,7 @@ export const makeEndsCollector = (maxBytes: number): EndsCollector => {
   let parts: Array<Uint8Array> = []
   let pendingBytes = 0
   let isCut = false
-  /** Joins the chunks only occasionally, so that many small chunks cost no more than a few large ones. */
+  /** Joins the chunks only occasionally, so that many small chunks cost no more than a few large chunks. */
   const join = (): void => {
     const all = Buffer.concat([last, ...parts])
     isCut ||= all.length > maxBytes
@@ -92,11 +92,11 @@ export const readForwarding = <E>(
 ): Effect.Effect<void> => forEachChunk(stream, (chunk) => Effect.suspend(() => (take(chunk), pass(chunk))))
 
 /**
- * The line in a stream with which a script of this library reports that it has started. The line begins with the mark;
- * the engine wrote the text before the line.
+ * The line in a stream with which a script of this library reports that it has started. The line begins with the mark.
+ * The engine wrote all text before the line.
  */
 interface Announcement {
-  /** Absent until the line has arrived. */
+  /** Returns the line, or `undefined` until it has arrived. */
   readonly line: () => string | undefined
   readonly before: () => string
   readonly strip: (chunk: Uint8Array) => Uint8Array
@@ -127,7 +127,7 @@ export const makeAnnouncement = (mark: string): Announcement => {
 }
 
 interface EngineExit {
-  /** Absent if a signal ended the process. */
+  /** The exit code, or `undefined` if a signal ended the process. */
   readonly code: number | undefined
   readonly stdout: string
   readonly stderr: string
@@ -135,7 +135,7 @@ interface EngineExit {
 
 export interface Engine {
   readonly program: string
-  /** Runs the engine until it ends. Fails only if it cannot be started. */
+  /** Runs the engine until it ends. Fails only if the engine cannot be started. */
   readonly run: (args: ReadonlyArray<string>) => Effect.Effect<EngineExit, Fault>
   /**
    * Starts a process that is killed when the scope closes. With "held", the caller writes the input to the `stdin` of
@@ -169,7 +169,7 @@ export const isUnreachable = (said: string): boolean =>
 const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (program: string) => string]> = [
   [
     (said) => /exec: "?\/bin\/sh/.test(said),
-    () => "Choose an image or a root filesystem that has /bin/sh; every command is started by it."
+    () => "Choose an image or a root filesystem that has /bin/sh, because /bin/sh starts every command."
   ],
   [
     (said) =>
@@ -177,23 +177,24 @@ const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (pr
         said
       ),
     (program) =>
-      `Check the name of the image and write its registry too, as in docker.io/library/debian; "${program} pull IMAGE" fetches an image, "${program} images" lists those that are here.`
+      `Check the name of the image and write its registry too, as in docker.io/library/debian; "${program} pull IMAGE" fetches an image, "${program} images" lists the images on this machine.`
   ],
   [
     isUnreachable,
-    () => "Start the service of the engine, or choose another engine; DOCKER_HOST or CONTAINER_HOST may point to a wrong place."
+    () =>
+      "Start the service of the engine, or choose another engine; DOCKER_HOST or CONTAINER_HOST may point to a wrong address."
   ],
   [(said) => /resource temporarily unavailable|cannot fork|can't fork/i.test(said), () => processLimitHint]
 ]
 
 const processLimitHint =
-  "Run fewer processes at once, or allow more: the option pids of the container, --pids on the command line."
+  "Run fewer processes at once, or allow more with the option pids of the container, or with --pids on the command line."
 
 export const engineFault = (program: string, what: string, { code, stderr }: Pick<EngineExit, "code" | "stderr">): Fault => {
   const said = words(stderr)
   return withHint(
     unavailable(
-      `${program} ${what}: ${said === "" ? `it ended ${code === undefined ? "by a signal" : `with ${code}`}` : said}`
+      `${program} ${what}: ${said === "" ? `the program ended ${code === undefined ? "by a signal" : `with exit code ${code}`}` : said}`
     ),
     hints.find(([isSaid]) => isSaid(stderr))?.[1](program)
   )
@@ -203,12 +204,14 @@ const missingProgram = (program: string): Fault =>
   isAbsolute(program)
     ? withHint(
         unavailable(
-          `cannot run ${JSON.stringify(program)}: it is missing, not executable by this user, or inside a served directory`
+          `cannot run ${JSON.stringify(program)}: it is missing, not executable by this user, or inside the root of an open filesystem`
         ),
-        "Give the absolute path of podman, docker or nerdctl, or its name where the PATH has it."
+        "Give the absolute path of podman, docker or nerdctl, or its name if it is in the PATH."
       )
     : withHint(
-        unavailable(`${program} is not installed, or not in the PATH, whose entries inside a served directory do not count`),
+        unavailable(
+          `${program} is not installed, or not in the PATH (entries inside the root of an open filesystem are ignored)`
+        ),
         `Install ${program}, or choose another engine.`
       )
 
@@ -233,8 +236,8 @@ const maxOutputBytes = 2 ** 16
  */
 export const make = (program: string, avoid: ReadonlyArray<string> = []): Effect.Effect<Engine, never, ChildProcessSpawner> =>
   Effect.map(Effect.all([ChildProcessSpawner, configuredPath]), ([spawner, path]) => {
-    // Search the PATH at each start, because filesystems may have been opened meanwhile, and their roots must be
-    // avoided too.
+    // Search the PATH at each start, because filesystems may have been opened since the last start, and their roots must
+    // be avoided too.
     const start: Engine["start"] = (args, input) =>
       Effect.suspend(() => {
         const found = findProgram(program, path, avoid)

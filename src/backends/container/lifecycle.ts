@@ -30,7 +30,7 @@ const isLeftOver = (engine: Engine, name: string) =>
     return owner !== undefined && Identity.isDead(owner) === true
   })
 
-/** Removes leftover containers. Never fails: if the engine does not respond, later calls report that. */
+/** Removes leftover containers. Never fails: if the engine does not respond, later calls report the failure. */
 export const sweep = (engine: Engine): Effect.Effect<void> =>
   Effect.ignore(
     Effect.flatMap(engine.run(CommandLine.listContainers), ({ stdout }) =>
@@ -45,8 +45,8 @@ export const sweep = (engine: Engine): Effect.Effect<void> =>
 
 // Tests whether a container is ready: a command runs and can write in the container's own workspace.
 //
-// podman gives a new volume to the user inside. But if the image already has the directory, the volume gets the owner
-// of this directory. Then the owner is changed here.
+// podman makes the container's user the owner of a new volume. But if the image already has the directory, its owner
+// becomes the owner of the volume. This module then changes the owner.
 
 type ProbeResult = "ready" | "foreign"
 
@@ -55,7 +55,7 @@ const probe = (engine: Engine, name: string): Effect.Effect<ProbeResult, Fault> 
     const answer = ended.stdout.trim()
     return answer === "ready" || answer === "foreign"
       ? Effect.succeed(answer)
-      : Effect.fail(engineFault(engine.program, "runs no command in the container", ended))
+      : Effect.fail(engineFault(engine.program, "cannot run commands in the container", ended))
   })
 
 const changeVolumeOwner = (
@@ -78,7 +78,7 @@ export const awaitReady = (engine: Engine, plan: Plan, caller: Caller) =>
     if ((yield* probe(engine, name)) === "ready" || plan.strategy === "overlay") return
     yield* Effect.ignore(changeVolumeOwner(engine, plan, caller, name))
     if ((yield* probe(engine, name)) === "ready") return
-    const detail = `the user inside may not write in ${plan.workdir}, which the image has; choose another workdir`
+    const detail = `the container's user may not write in ${plan.workdir}, which is part of the image; choose another workdir`
     return yield* Effect.fail(unavailable(detail))
   })
 
@@ -163,8 +163,8 @@ const makeDialogue = (): Dialogue => {
 }
 
 /**
- * The maximum length of an incomplete line, which is cut there. The keeper's lines are shorter, and other lines are
- * irrelevant.
+ * The maximum length in characters to which an incomplete line is cut. The keeper's lines are shorter, and other lines
+ * are irrelevant.
  */
 const maxLineLength = 256
 
@@ -208,7 +208,7 @@ const start = Effect.fnUntraced(function* (
   let code: number | undefined
   let isRefused = false
   // The engine removes an ended container itself, possibly after the engine's client has ended. Wait for this removal,
-  // and remove a container that has not ended. If the engine refused to start the container, one attempt is enough.
+  // and remove the container if it has not ended. If the engine refused to start the container, one attempt is enough.
   yield* Effect.addFinalizer(() => remove(engine, name, isRefused ? 0 : 50))
   const client = yield* engine.start(argsOf(name), "held")
   const orders = yield* Queue.unbounded<Uint8Array, Cause.Done>()

@@ -25,7 +25,7 @@ export interface ContainerMount {
   readonly source: string
   /** The absolute path inside the container. It must not overlap `workdir`, `/tmp` or the system's directories. */
   readonly target: string
-  /** @default true */
+  /** True to mount the source read-only. @default true */
   readonly readOnly?: boolean | undefined
 }
 
@@ -41,8 +41,8 @@ export interface ContainerOptions extends CommonOptions {
    */
   readonly engine?: string | undefined
   /**
-   * The name of an image, which the engine fetches if needed. With podman, also the absolute path of a root filesystem,
-   * which stays unchanged.
+   * The name of an image, which the engine fetches if needed. `rootfs`: the absolute path of a root filesystem, which
+   * stays unchanged (podman only).
    */
   readonly image: string | { readonly rootfs: string }
   /**
@@ -55,7 +55,7 @@ export interface ContainerOptions extends CommonOptions {
   readonly workdir?: string | undefined
   /**
    * The absolute path of an existing host directory for `overlay`. The directory is kept when the scope closes.
-   * @default one in the user's cache, removed with the scope
+   * @default a directory in the user's cache, removed when the scope closes
    */
   readonly hostDirectory?: string | undefined
   /**
@@ -72,9 +72,9 @@ export interface ContainerOptions extends CommonOptions {
   readonly user?: string | undefined
   /** The memory limit in bytes. The container gets no swap in addition. @default 1 GiB */
   readonly memoryBytes?: number | undefined
-  /** The number of processors, possibly fractional. @default 1 */
+  /** The number of processors, which may be a fraction. @default 1 */
   readonly cpus?: number | undefined
-  /** The largest number of concurrent processes. @default 256 */
+  /** The maximum number of concurrent processes. @default 256 */
   readonly pids?: number | undefined
   /** The size of `/tmp` in bytes, which counts as memory. @default 256 MiB */
   readonly tmpfsBytes?: number | undefined
@@ -85,11 +85,11 @@ export interface ContainerOptions extends CommonOptions {
    * see. @default HOME is /tmp
    */
   readonly environment?: Readonly<Record<string, string>> | undefined
-  /** @default none */
+  /** The files and directories of the host to mount. @default none */
   readonly mounts?: ReadonlyArray<ContainerMount> | undefined
   /** The absolute host directories that may contain sources of mounts. @default none */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
-  /** The language of `eval` code if the call names none. @default "javascript" */
+  /** The language of `eval` code if the call does not name a language. @default "javascript" */
   readonly evalLanguage?: "javascript" | "python" | "sh" | undefined
   /**
    * Additional arguments for the engine. They follow all other arguments, so they can override every option and limit
@@ -127,7 +127,7 @@ export interface Plan {
   readonly mounts: ReadonlyArray<Mount>
   readonly evalLanguage: "javascript" | "python" | "sh"
   readonly runArguments: ReadonlyArray<string>
-  /** True if the Filesystem restricts some changes, because commands could make them. */
+  /** True if commands must not change the files, because the Filesystem restricts some changes. */
   readonly isReadOnly: boolean
 }
 
@@ -147,15 +147,15 @@ const isText = (value: unknown): value is string => typeof value === "string" &&
 const isClimbing = (path: string): boolean => path.split("/").includes("..")
 
 const checkHostPath = (path: unknown): string | undefined => {
-  if (!isText(path) || !isAbsolute(path)) return "it must be an absolute path of the host without control characters"
-  return unsafeInMountList.test(path) ? "an engine takes no path with a comma or a quotation mark" : undefined
+  if (!isText(path) || !isAbsolute(path)) return "it must be an absolute host path without control characters"
+  return unsafeInMountList.test(path) ? "it must not contain a comma or a quotation mark" : undefined
 }
 
 const checkContainerPath = (path: unknown): string | undefined => {
   if (!isText(path) || !path.startsWith("/")) return "it must be an absolute path without control characters"
-  if (normalizePath(path) === "/" || isClimbing(path)) return 'it must be a directory below "/", without ".."'
+  if (normalizePath(path) === "/" || isClimbing(path)) return 'it must be a directory below "/" and must not contain ".."'
   return unsafeInMountList.test(path) || path.includes(":")
-    ? "an engine takes no path with a comma, colon or quotation mark"
+    ? "it must not contain a comma, a colon or a quotation mark"
     : undefined
 }
 
@@ -193,13 +193,13 @@ const engineFinding = ({ engine }: ContainerOptions): OptionFault =>
 const imageFinding = ({ engine, image }: ContainerOptions): OptionFault => {
   if (typeof image === "string") {
     if (!isText(image) || image.trim() === "" || /\s/.test(image)) return ["image", "it must be the name of an image"]
-    return image.startsWith("-") ? ["image", "the name of an image does not begin with -"] : undefined
+    return image.startsWith("-") ? ["image", "the name of an image must not begin with a hyphen"] : undefined
   }
   if (typeof image !== "object" || image === null) return ["image", "it must be the name of an image, or { rootfs }"]
   const dialect = engine === undefined ? "podman" : dialectOf(engine)
-  if (dialect !== "podman") return ["image", `${dialect} runs no root filesystems of the host; give it the name of an image`]
+  if (dialect !== "podman") return ["image", `${dialect} cannot run a root filesystem of the host; give the name of an image`]
   if (!isText(image.rootfs) || !isAbsolute(image.rootfs)) return ["image", "rootfs must be an absolute path of the host"]
-  return image.rootfs.includes(":") ? ["image", "an engine takes no root filesystem with a colon in its path"] : undefined
+  return image.rootfs.includes(":") ? ["image", "the path of rootfs must not contain a colon"] : undefined
 }
 
 const userForm = /^([0-9]{1,10}):([0-9]{1,10})$/
@@ -216,12 +216,12 @@ const userOf = (user: string): Owner | undefined => {
 const userFinding = ({ user }: ContainerOptions): OptionFault =>
   user === undefined || (typeof user === "string" && userOf(user) !== undefined)
     ? undefined
-    : ["user", "it must be uid:gid, as two numbers"]
+    : ["user", "it must have the form uid:gid, with two numbers"]
 
 const environmentFinding = ({ environment }: ContainerOptions): OptionFault => {
   if (environment === undefined) return undefined
   if (Object.values(environment).some((value) => typeof value !== "string"))
-    return ["environment", "the values must be strings"]
+    return ["environment", "the values of the variables must be strings"]
   const found = checkCommand("Container", { env: environment })
   return found && ["environment", found.detail]
 }
@@ -233,13 +233,16 @@ const argumentsFinding = ({ runArguments = [] }: ContainerOptions): OptionFault 
 
 const strategyFinding = ({ hostDirectory, start, strategy }: ContainerOptions): OptionFault => {
   if (strategy !== "exec") return undefined
-  if (hostDirectory !== undefined) return ["hostDirectory", "with the strategy exec there is no shared directory"]
-  return start === "lazy" ? ["start", "with the strategy exec there are no files before the container"] : undefined
+  if (hostDirectory !== undefined)
+    return ["hostDirectory", "it requires the strategy overlay, because the strategy exec shares no directory"]
+  return start === "lazy"
+    ? ["start", "it must be eager, because with the strategy exec files exist only in a started container"]
+    : undefined
 }
 
-/** Checks the resolved shared directory. A missing directory is not reported here, but when it is opened. */
+/** Checks the resolved shared directory. A missing directory is reported later, when it is opened. */
 const sharedFinding = (real: string | undefined): string | undefined =>
-  real === "/" ? "it must not be the whole host" : real && checkHostPath(real)
+  real === "/" ? "it must not be the root directory of the host" : real && checkHostPath(real)
 
 const directoryFinding = ({ hostDirectory }: ContainerOptions): OptionFault => {
   if (hostDirectory === undefined) return undefined
@@ -290,15 +293,15 @@ const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<st
   if (detail !== undefined) return invalid(["mounts", detail])
   const shown = `source ${JSON.stringify(mount.source)}`
   const source = OpenRoots.resolveAllowed(mount.source, roots)
-  if (source === undefined) return invalid(["mounts", `${shown}: it lies in none of allowedRoots`])
+  if (source === undefined) return invalid(["mounts", `${shown}: it is not inside one of allowedRoots`])
   if (checkHostPath(source) !== undefined)
-    return invalid(["mounts", `${shown}: it leads to a path that an engine does not take`])
-  if (OpenRoots.isInStore(source)) return invalid(["mounts", `${shown}: it lies in a store of snapshots`])
+    return invalid(["mounts", `${shown}: it resolves to a path with control characters, a comma or a quotation mark`])
+  if (OpenRoots.isInStore(source)) return invalid(["mounts", `${shown}: it is inside a snapshot store`])
   return { source, target: normalizePath(mount.target), readOnly: mount.readOnly ?? true }
 }
 
 /**
- * Fails if the source of a mount leads elsewhere than when the plan was made. Programs with access to a shared
+ * Fails if the source of a mount leads to another path than when the plan was made. Programs with access to a shared
  * directory could replace a source in it by a symlink.
  */
 export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
@@ -306,7 +309,7 @@ export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>
     const other = mounts.find(({ source }) => OpenRoots.resolvePath(source) !== source)
     return other === undefined
       ? Effect.void
-      : Effect.fail(unavailable(`the source of the mount at ${other.target} leads elsewhere on the host since it was checked`))
+      : Effect.fail(unavailable(`the source of the mount at ${other.target} has changed on the host since it was checked`))
   })
 
 const lstat = (path: string): Fs.Stats | undefined => {
@@ -318,7 +321,7 @@ const lstat = (path: string): Fs.Stats | undefined => {
 }
 
 /**
- * Fails if the root filesystem is missing or has no shell. The message is clearer than that of the engine.
+ * Fails if the root filesystem is missing or has no shell. The message is clearer than the message of the engine.
  *
  * If `bin` is a symlink, the shell is not checked, because the symlink may have another target inside the container.
  */
@@ -329,14 +332,14 @@ export const checkRootfs = ({ engine, image }: Plan): Effect.Effect<void, Fault>
     const noContainer = (why: string, hint: string): Effect.Effect<void, Fault> =>
       Effect.fail({ ...unavailable(`${engine} did not start a container: ${why}`), hint })
     if (Fs.statSync(image.rootfs, { throwIfNoEntry: false })?.isDirectory() !== true) {
-      return noContainer(`there is no directory ${shown}`, "Give a directory that holds a root filesystem, with /bin/sh in it.")
+      return noContainer(`there is no directory ${shown}`, "Give the directory of a root filesystem that contains /bin/sh.")
     }
     const bin = lstat(join(image.rootfs, "bin"))
     return bin?.isSymbolicLink() === true || lstat(join(image.rootfs, "bin/sh")) !== undefined
       ? Effect.void
       : noContainer(
           `there is no /bin/sh in ${shown}`,
-          "Give a root filesystem that has /bin/sh; every command is started by it."
+          "Give a root filesystem that has /bin/sh, because /bin/sh starts every command."
         )
   })
 

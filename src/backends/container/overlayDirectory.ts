@@ -59,7 +59,7 @@ export const remove = (parent: string, name: string): Effect.Effect<void> =>
 
 const isDirectory = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
 
-/** Removes overlay directories of ended processes. The user inside the container may own such a directory. */
+/** Removes overlay directories of ended processes. The directories may belong to the container's user. */
 const removeOrphans = (parent: string): Effect.Effect<void> =>
   Effect.suspend(() => {
     const orphans = Fs.readdirSync(parent).filter((name) => {
@@ -70,14 +70,14 @@ const removeOrphans = (parent: string): Effect.Effect<void> =>
   })
 
 const foreignDirectory: Fault = unavailable(
-  "the directory fs-algebra in the user's cache, or overlays in it, is a link or belongs to another user; give a hostDirectory, or set XDG_CACHE_HOME to a directory of your own"
+  "fs-algebra or fs-algebra/overlays in the user's cache directory is a link or belongs to another user; give a hostDirectory, or set XDG_CACHE_HOME to a directory of your own"
 )
 
 /**
- * Creates a directory, and refuses one with another owner.
+ * Creates a directory. Returns false if it exists and is a link or belongs to another user.
  *
- * Another user who may write in the directory could replace an entry by a symlink. Then this program would open the
- * target of the symlink and give it to the user inside the container.
+ * Another user who may write in the directory could replace an entry by a symlink. This program would then make the
+ * container's user the owner of the symlink's target.
  */
 const ensurePrivate = (directory: string): boolean => {
   makeDirectories(directory, 0o700)
@@ -104,8 +104,8 @@ export const make: Effect.Effect<string, Fault, Scope.Scope> = Effect.gen(functi
 })
 
 /**
- * Changes the owner of the workspace. Only root can do that, and only for a directory of root; contents keep their
- * owner.
+ * Changes the owner of the workspace. Does so only if this process and the directory belong to root. The contents keep
+ * their owner.
  *
  * Changes the opened directory, even if its path now leads to another entry.
  */

@@ -72,11 +72,16 @@ interface RunningState {
 
 const inputCheckInterval = "200 millis"
 const killInterval = "30 millis"
-/** Milliseconds to wait for the answer to the first kill request. The wait doubles after each unanswered request. */
+/**
+ * The time to wait for the answer to the first kill request, in milliseconds. The time doubles after each unanswered
+ * request.
+ */
 const firstKillTimeoutMillis = 1000
-/** Milliseconds after which a container that does not answer counts as dead. */
+/** The time in milliseconds after which a container that does not answer counts as dead. */
 const aliveTimeoutMillis = 5000
-/** The time after which the container is ended, if processes start others faster than they are killed. */
+/**
+ * The time after which the container is ended, if its processes start other processes faster than they can be killed.
+ */
 const maxKillTime = "20 seconds"
 
 /**
@@ -101,7 +106,8 @@ const killAll = (container: Container, mark: string, running: RunningState): Eff
               : "again"
       })
     })
-  // The container handles requests in order, so new requests would delay the answers. Wait longer each time.
+  // The container handles requests in order, so each request delays the answers to later requests. Wait longer each
+  // time.
   const repeated = (wait: number): Effect.Effect<void> =>
     Effect.flatMap(killOnce(wait), (killing) =>
       killing === "done"
@@ -174,8 +180,8 @@ const startCommand = Effect.fnUntraced(function* (
   )
   const kill = killAll(container, mark, running)
   /**
-   * Kills the remaining processes of the command. Processes without a mark are killed only if no other command runs
-   * that may have started them.
+   * Kills the remaining processes of the command. Kills processes without a mark only if no other running command may
+   * have started them.
    */
   const killRemaining = Effect.suspend(() => killAll(container, mark, isAlone() ? running : { ...running, since: () => "" }))
   yield* Effect.addFinalizer(() => (isEnded ? Effect.void : kill))
@@ -216,17 +222,17 @@ const execute = (engine: Engine, container: Container, requested: Command): Effe
       }
       if (announced.line() === undefined) {
         return yield* Effect.fail(
-          engineFault(engine.program, "runs no command in the container", { code, stderr: announced.before() })
+          engineFault(engine.program, "cannot run commands in the container", { code, stderr: announced.before() })
         )
       }
       if (code === undefined) {
         yield* kill
-        return yield* Effect.fail(unavailable(`${engine.program} was killed while it ran the command`))
+        return yield* Effect.fail(unavailable(`${engine.program} was killed while it was running the command`))
       }
       // Both calls also update the number of refused processes.
       yield* requested.detach === true ? isAlive(container) : killRemaining
-      // If the container died together with the command, its end may become known only after the end of the client. So
-      // test for it last.
+      // If the container died together with the command, the end of the container may become known after the end of the
+      // client. So test for it last.
       if (mayBeEngineExit(code) && container.isEnded()) return yield* Effect.fail(gone)
       return outcome(code)
     })
@@ -237,11 +243,12 @@ const defaultTimeout = "30 seconds"
 const isText = (value: unknown): value is string => typeof value === "string"
 
 const shapeFault = (command: ReadonlyArray<string>, { cwd, env, stdin }: ExecOptions): Fault | undefined => {
-  if (!Array.isArray(command) || !command.every(isText)) return invalidArgument("command", "it must be a list of texts")
-  if (cwd !== undefined && !isText(cwd)) return invalidArgument("cwd", "it must be text")
-  if (env !== undefined && !Object.values(env).every(isText)) return invalidArgument("env", "the values must be strings")
+  if (!Array.isArray(command) || !command.every(isText)) return invalidArgument("command", "it must be an array of strings")
+  if (cwd !== undefined && !isText(cwd)) return invalidArgument("cwd", "it must be a string")
+  if (env !== undefined && !Object.values(env).every(isText))
+    return invalidArgument("env", "the values of the variables must be strings")
   if (stdin !== undefined && !isText(stdin) && !isBytes(stdin) && !Stream.isStream(stdin))
-    return invalidArgument("stdin", "it must be text, bytes or a stream of bytes")
+    return invalidArgument("stdin", "it must be a string, a Uint8Array or a stream of bytes")
   return undefined
 }
 
@@ -266,7 +273,10 @@ const checkBounds = (asked: Omit<bounds.CommandRequest, "stdin">, options: ExecO
   if (wrong !== undefined)
     return invalidArgument(wrong.argument === "timeout_seconds" ? "timeout" : wrong.argument, wrong.detail)
   return isBytes(stdin) && stdin.length > bounds.maxStdinCharacters
-    ? invalidArgument("stdin", `it has ${stdin.length} bytes where ${bounds.maxStdinCharacters} are allowed; put it in a file`)
+    ? invalidArgument(
+        "stdin",
+        `it has ${stdin.length} bytes, and ${bounds.maxStdinCharacters} are allowed; write it to a file instead`
+      )
     : undefined
 }
 
@@ -347,7 +357,7 @@ export const make = ({ engine, files, plan, running }: SandboxParts): typeof San
     )
   }
 
-  /** Runs a command, and retries in a new container if the old one ended before the command started. */
+  /** Runs a command, and retries in a new container if the old container ended before the command started. */
   const runInContainer = Effect.fnUntraced(function* (command: Command) {
     for (let tries = 0; tries < maxContainers; tries++) {
       const container = yield* running
@@ -410,8 +420,8 @@ export const make = ({ engine, files, plan, running }: SandboxParts): typeof San
       withExecError("eval", options, () => {
         const seconds = secondsOf(options.timeout ?? `${bounds.evalTimeoutSeconds} seconds`)
         const program = Object.hasOwn(programs, language) ? programs[language] : undefined
-        if (program === undefined) return Effect.fail(invalidArgument("language", "it must be one of javascript, python, sh"))
-        if (!isText(code)) return Effect.fail(invalidArgument("code", "it must be text"))
+        if (program === undefined) return Effect.fail(invalidArgument("language", "it must be javascript, python or sh"))
+        if (!isText(code)) return Effect.fail(invalidArgument("code", "it must be a string"))
         const fault = shapeFault([], options) ?? checkBounds({ code }, options, seconds)
         return fault === undefined
           ? run(program(code), options, bounds.clampedTimeout(seconds), characterLimit)

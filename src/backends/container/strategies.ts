@@ -43,13 +43,13 @@ export interface SharedDirectory {
 }
 
 /**
- * Returns the owner for created entries, so that the user inside can use them. Only root runs a container as another
- * user.
+ * Returns the owner for created entries, so that the container's user can use them. Returns `undefined` unless root runs
+ * the container as another user.
  */
 const ownerOf = ({ user }: Plan, caller: Caller): Owner | undefined =>
   caller?.uid === 0 && (user.uid !== 0 || user.gid !== 0) ? user : undefined
 
-const directoryMoved: Fault = unavailable("the shared directory has been moved or replaced, so no container gets it")
+const directoryMoved: Fault = unavailable("the shared directory has been moved or replaced, so no container was started")
 
 const checkDirectory = (confined: Confined, directory: string): Effect.Effect<void, Fault> =>
   attempt(() => {
@@ -80,7 +80,7 @@ export const make = (
   Effect.gen(function* () {
     const root = plan.hostDirectory ?? (yield* makeOverlay)
     const confined = yield* Effect.catchTag(PosixRoot.open("Container", { root }), "Unsupported", () =>
-      Effect.fail(promote(unavailable("a shared directory needs a POSIX system"), root))
+      Effect.fail(promote(unavailable("a shared directory requires a POSIX system"), root))
     )
     const owner = ownerOf(plan, caller)
     const isOwnDirectory = plan.hostDirectory === undefined
@@ -132,19 +132,19 @@ const delegatingPort = (latest: () => Backend, currentPort: Effect.Effect<Backen
       make: (path, target) => withPort((port) => port.links!.make(path, target))
     },
     attributes: attributes && { set: (path, values) => withPort((port) => port.attributes!.set(path, values)) },
-    // All containers of one plan handle the same requests, so the tags of the first port apply to all.
+    // All containers of one plan handle the same requests, so the request tags of the first port apply to all ports.
     perform: Request.later(
       first.perform,
       withPort((port) => Effect.succeed(port.perform!))
     ),
-    // The end of the container needs no special case here, because the explorer reports a failure for each directory.
+    // An ended container needs no special case here, because the explorer reports a failure for each directory.
     explore: first.explore && ((pathOf, searches) => latest().explore!(pathOf, searches))
   }
 }
 
 /**
- * Kills the shell inside the container, because killing the engine's client ends nothing there. If the kill fails, the
- * shell ends with the container.
+ * Kills the shell inside the container, because killing the engine's client does not end the shell. If the kill fails,
+ * the shell ends with the container.
  */
 const killShell = (container: Container, mark: string): Effect.Effect<void> =>
   inRealTime(Effect.ignore(Effect.timeoutOption(container.kill(mark, ""), "1 second")))

@@ -34,8 +34,8 @@ import {
   sizeOf
 } from "./tree.ts"
 
-// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks others nor
-// misses events. Without watchers, a change costs one comparison.
+// Reports changes to watchers. Each watcher has its own unbounded queue, so a slow watcher neither blocks other watchers
+// nor misses events. Without watchers, a change costs one comparison.
 
 interface Watchers extends Listener {
   readonly watch: (path: FsPath) => Stream.Stream<WatchEvent>
@@ -296,7 +296,7 @@ export const makeMemoryPort = (
 // comparison takes time proportional to the differences.
 
 const readOnly = Effect.fail(accessDenied("readOnly"))
-const foreignCapture = invalidArgument("captured", "this filesystem has not captured it")
+const foreignCapture = invalidArgument("captured", "it was not captured from this filesystem")
 
 interface Options {
   readonly caseInsensitive: boolean
@@ -309,7 +309,7 @@ const topOf = ({ root }: Captured): Directory => root as Directory
 const isEqual = (self: Content.Content, that: Content.Content): boolean =>
   self === that || (self.length === that.length && Buffer.compare(Content.view(self), Content.view(that)) === 0)
 
-/** Tests whether two nodes are the same. Times are not compared. */
+/** Tests whether two nodes are equal. Ignores their times. */
 const isSame = (self: Node, that: Node): boolean => {
   if (self.kind === "symlink") return that.kind === "symlink" && self.target === that.target
   if (self.kind !== that.kind || self.mode !== that.mode) return false

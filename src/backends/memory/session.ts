@@ -151,7 +151,7 @@ class Builder {
     const fault = checkLimits(parsed, this.#limits)
     if (fault !== undefined) return String(fault["detail"])
     const holder = this.#directories.get(parent(parsed))
-    if (holder === undefined) return "there is no directory that holds it"
+    if (holder === undefined) return "its parent directory is not in the list"
     const node = made(this.#place(parsed))
     if (Children.get<Node>(holder.children, node.key, 0, node.key.length) !== undefined)
       return "another entry has the same path"
@@ -194,7 +194,7 @@ const entryIssue = (path: string, why: string): SchemaIssue.Issue => issue(`${JS
 const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue => {
   // Sort the directories, so that each comes after its parent.
   const [first, ...directories] = form.directories.toSorted(byPath)
-  if (first?.path !== root) return issue("there is no root among the directories")
+  if (first?.path !== root) return issue("the list of directories does not contain the root")
   const builder = new Builder(attributesOf(first), !form.caseSensitive, limits)
   for (const directory of directories) {
     const why = builder.directory(directory.path, attributesOf(directory))
@@ -206,12 +206,12 @@ const decode = (form: Form, limits: LimitsShape): TreeState | SchemaIssue.Issue 
     if (file.sizeBytes !== undefined && file.sizeBytes !== bytes.length)
       return entryIssue(file.path, "the size does not equal the length of its content")
     const content = Content.of(bytes)
-    if (content === undefined) return entryIssue(file.path, "there is not enough memory for it")
+    if (content === undefined) return entryIssue(file.path, "there is not enough memory for the file")
     const why = builder.file(file.path, attributesOf(file), content)
     if (why !== undefined) return entryIssue(file.path, why)
   }
   for (const link of form.links) {
-    if (!isTarget(link.target)) return entryIssue(link.path, "it is not the target of a link")
+    if (!isTarget(link.target)) return entryIssue(link.path, "the target of a link must not be empty or contain NUL")
     const why = builder.link(link.path, attributesOf(link), link.target)
     if (why !== undefined) return entryIssue(link.path, why)
   }
@@ -237,7 +237,7 @@ const codec: Schema.Codec<TreeState, unknown> = Form.pipe(
 export const slice: Slice<TreeState> = makeSlice("InMemoryState", codec, { reduce: replaceLatest })
 
 interface SessionTree {
-  /** The locks that participants of the session use. The locks in `locks` also lock the session. */
+  /** The locks that participants of the session use. The locks in `locks` lock the session too. */
   readonly participantLocks: Locks.Locks
   readonly locks: Locks.Locks
   readonly caseSensitive: boolean
@@ -248,7 +248,7 @@ interface SessionTree {
 
 const sessionTrees = new WeakMap<Slices, SessionTree>()
 
-const otherCaseDetail = "the tree of the session treats case in names differently"
+const otherCaseDetail = "the tree of the session was created with the other value of caseInsensitive"
 
 const mismatch = new InvalidArgument({
   operation: "InMemory.makeSession",

@@ -39,7 +39,7 @@ export interface Directory extends NodeFields {
   readonly kind: "directory"
   children: Children.Children<Node>
   size: number
-  /** The children in walk order since the last walk; dropped whenever a child is set or removed. */
+  /** The children in walk order, or `undefined` if no walk has sorted them since the last change of a child. */
   ordered: ReadonlyArray<Child> | undefined
 }
 
@@ -66,9 +66,7 @@ interface Removed {
 }
 
 export interface MemoryTree {
-  /**
-   * Returns the node at a path. Returns `undefined` if it does not exist, or if a file or symlink is above the path.
-   */
+  /** Returns the node at a path. Returns `undefined` if the path does not exist, or if a file or symlink is above it. */
   readonly get: (path: FsPath) => Node | undefined
   readonly write: (
     path: FsPath,
@@ -90,7 +88,7 @@ export interface MemoryTree {
   /** Restores a captured tree. Takes microseconds, unless a listener must receive every difference. */
   readonly restore: (captured: Captured) => void
   /**
-   * Restores each path and everything below it from a capture, including absence.
+   * Makes each path and everything below it equal to a capture. Removes entries that the capture lacks.
    *
    * Missing directories above a path are created with the attributes of the captured directories. If another kind of
    * entry is above the path, a directory replaces it.
@@ -129,7 +127,7 @@ class ListedNode implements Child {
   }
 }
 
-/** Returns the children in walk order. They are sorted once until the directory changes. */
+/** Returns the children in walk order. Sorts them only at the first call after a change of the directory. */
 export const inOrder = (self: Directory, caseSensitive: boolean): ReadonlyArray<Child> => {
   if (self.ordered === undefined) {
     const children: Array<Child> = []
@@ -152,7 +150,7 @@ export const forEachDifference = (
     const [path, before, after] = pending.pop()!
     visit(path, before, after)
     Children.forEachDifference<Node>(childrenOf(before), childrenOf(after), (before, after) => {
-      // A name in another case counts as another name, even if the key is the same.
+      // Names that differ only in case count as different names here, although they may have the same key.
       const isSame = before?.name === after?.name
       if (before !== undefined) pending.push([join(path, before.name), before, isSame ? after : undefined])
       if (after !== undefined && !isSame) pending.push([join(path, after.name), undefined, after])
@@ -255,8 +253,8 @@ export const make = (options: {
   const ownTop = (): Directory => (top.owner === owner ? top : setTop({ ...top, owner }))
 
   /**
-   * Returns the parent directory of a path for changes. Copies directories of other owners. All directories above a
-   * directory of the current owner also belong to this owner.
+   * Returns the parent directory of a path in a form that may be changed. Copies directories of other owners. All
+   * directories above a directory of the current owner also belong to this owner.
    */
   const ownedParentOf = (path: FsPath): Directory | Fault => {
     const key = keyOf(path)
@@ -402,8 +400,7 @@ export const make = (options: {
     const holder = ownedParentOf(to)
     if (isFault(holder)) return holder
     const target = childOf(holder, to)
-    // The entry is renamed to its own name. If the case differs, the entry gets the new name; otherwise the name
-    // already exists.
+    // An entry may be renamed to its own name in another case. In the same case, the name already exists.
     if (target === node && name(to) === node.name) return replace ? undefined : alreadyExists
     if (target !== undefined && target !== node) {
       if (!replace) return alreadyExists

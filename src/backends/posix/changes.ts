@@ -35,7 +35,7 @@ import {
 } from "./place.ts"
 import { type Hardlinks, inParent, isRefusedHardLink, kindOf } from "./read.ts"
 
-// Symlinks, permission bits and modification times. Attributes are never set through a symlink.
+// Reads and creates symlinks, and sets permission bits and modification times. Never sets attributes through a symlink.
 
 /**
  * Tests whether a symlink may be followed.
@@ -270,14 +270,14 @@ export const rename = (confined: Confined, from: FsPath, to: FsPath, replace: bo
   }
 }
 
-// Removes trees from the leaves up. Node's recursive calls are not used, because they may follow a symlink that
-// replaces a directory meanwhile.
+// Removes trees from the leaves up. Node's recursive calls are not used, because they may follow a symlink that replaces
+// a directory during the removal.
 //
 // Only a few of the deepest directories are kept open. So the depth and breadth of a tree need neither more descriptors
 // nor a deeper stack.
 //
-// The removal runs in short slices and can be interrupted between two slices. The remaining entries of the tree are
-// then unchanged.
+// The removal runs in short slices and can be interrupted between two slices. The remaining entries of the tree are then
+// unchanged.
 
 interface Removed {
   /** The number of removed files, symlinks and special files. Leftovers do not count. */
@@ -285,10 +285,10 @@ interface Removed {
   readonly directories: number
 }
 
-/** The number of removals before a yield to the event loop. They take one or two milliseconds. */
+/** The number of removals, in one or two milliseconds, between two yields to the event loop. */
 const removalsPerSlice = 128
 const maxReadings = 100
-/** The maximum number of directories that are open at the same time. Each needs a descriptor. */
+/** The maximum number of directories that are open at the same time. Each directory needs a descriptor. */
 const maxOpenDirectories = 16
 
 interface Frame {
@@ -297,7 +297,7 @@ interface Frame {
   readonly path: FsPath
   readonly segment: string
   readonly stats: Fs.Stats
-  /** The open directory. Absent while it is closed because enough directories below it are open. */
+  /** The open directory, or `undefined` while it is closed to limit the number of descriptors. */
   place: HostDirectory | undefined
   readonly isHidden: boolean
   entries: Array<Child> | undefined
@@ -305,8 +305,8 @@ interface Frame {
 }
 
 /**
- * Tests whether a directory stays open. In a very deep tree, closed directories are then reopened from the nearest such
- * directory, not from the top.
+ * Tests whether a directory stays open, as one in every 512 levels does. A closed directory of a very deep tree is
+ * reopened from the nearest open directory above it.
  */
 const isLandmark = ({ depth }: Frame): boolean => depth > 0 && depth % 512 === 0 && depth <= 512 * maxOpenDirectories
 
@@ -336,8 +336,8 @@ const statsOf = (place: HostDirectory): Fs.Stats => {
 /**
  * Creates the removal of a tree, in which each `step` handles one entry.
  *
- * If the kind of an entry differs from the listing, the entry stays at first. Then the directory cannot be removed, so
- * it is listed again and the entry is handled.
+ * An entry whose kind differs from the listing stays at first. Its directory then cannot be removed, so the directory is
+ * listed again.
  */
 const removal = (holder: HostDirectory, path: FsPath) => {
   let deleted = 0

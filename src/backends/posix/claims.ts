@@ -1,7 +1,7 @@
 /**
- * Claims files against other processes of this user while a version is checked and a new version is published.
+ * Excludes other processes of this user from a file while its version is checked and a new version is published.
  *
- * A claim is an entry in the installation's private directory, so other users cannot create one. The entries for one
+ * A claim is an entry in the installation's private directory, so other users cannot create a claim. The entries for one
  * file are in a directory that is named after the file's directory (device and inode) and name. The name of an entry
  * identifies its process.
  *
@@ -51,7 +51,10 @@ const lock = ProcessLock.make({
   directoryMode: 0o700
 })
 
-/** Returns a claim or mark of another process on this file. A process that already waits ignores marks. */
+/**
+ * Returns a claim or mark of another process on this file, or `undefined` if there is none. A process that already waits
+ * ignores marks.
+ */
 const findHolder = (claimPath: string, isWaiting: boolean, own?: ProcessLock.Held): ProcessLock.Entry | undefined =>
   lock.others(claimPath, own).findLast(({ role }) => role === "claim" || !isWaiting)
 
@@ -88,7 +91,7 @@ const leaveMark = (claimPath: string): ProcessLock.Held | undefined => {
 const pid = ({ identity }: ProcessLock.Entry): number => Number.parseInt(identity.split("-")[1] ?? "", 36)
 
 const busyFault = (holder: ProcessLock.Entry | undefined): Fault =>
-  accessDenied("busy", holder && `process ${pid(holder)} checks or writes it (claim ${holder.name})`)
+  accessDenied("busy", holder && `process ${pid(holder)} is checking or writing the file (claim ${holder.name})`)
 
 type Restore = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
@@ -129,7 +132,7 @@ const sweepOnce = (all: string): void => {
   try {
     for (const directory of Fs.readdirSync(all, "utf8").slice(0, maxSwept)) lock.sweep(join(all, directory))
   } catch {
-    // There are no claims yet. Otherwise another process removes the leftovers later.
+    // Ignore the error: there are no claims yet, or another process removes the leftovers later.
   }
 }
 

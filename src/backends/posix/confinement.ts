@@ -1,5 +1,6 @@
 /**
- * Opens the root of a host filesystem. The root stays the same directory, even if its path later leads to another one.
+ * Opens the root of a host filesystem. The root stays the same directory, even if its path later leads to another
+ * directory.
  *
  * The confinement level is determined first, so that no directory is created if the caller requires a higher level.
  */
@@ -28,11 +29,11 @@ import {
 
 // Confines paths on systems that do not expose descriptors as files.
 //
-// The root is identified by its real path and inode. Every call checks each component of the directory, top down,
-// before it appends a name. After a file is opened, it is checked again.
+// The root is identified by its real path and inode. Every call checks each component of the directory, top down, before
+// it appends a name. After a file is opened, it is checked again.
 //
-// Another process that may write inside the root can still replace a directory by a symlink between check and use. So
-// the level is `best-effort`.
+// Another process that may write inside the root can still replace a directory by a symlink between its check and its
+// use. So the level is `best-effort`.
 
 const { O_DIRECTORY, O_NOFOLLOW, O_RDONLY } = Fs.constants
 
@@ -94,7 +95,7 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
       isSame,
       open: () => Fs.openSync(at, O_RDONLY | O_DIRECTORY | O_NOFOLLOW),
       release: () => {},
-      // Directories are not cached here, so a sweep for leftovers would otherwise run at every write.
+      // Skip the sweep for leftovers, which would run at every write, because directories are not cached here.
       isCleared: true
     }
   }
@@ -120,14 +121,17 @@ const make = (top: HostPath, descriptor: number, caseSensitive: boolean): Confin
 // Confines paths like openat2 with RESOLVE_BENEATH, using only calls that Node has.
 //
 // Every directory is open as a descriptor, and its entries are reached through `/proc/self/fd/<descriptor>/<name>`.
-// Others cannot replace the descriptor, and a symlink at the single name is never followed. So the level is
+// Other processes cannot replace the descriptor, and a symlink at the single name is never followed. So the level is
 // `race-free`.
 //
 // Opened directories are cached but never trusted. A cached directory is used only if the kernel reports the expected
-// path as its current path. The cache is cleared every second. So an idle filesystem keeps only its root open, and a
-// new mount over a directory is noticed.
+// path as its current path. The cache is cleared every second. So an idle filesystem keeps only its root open, and a new
+// mount over a directory is noticed.
 
-/** The maximum number of cached directories. Each needs a descriptor, and a process may have only 1,024. */
+/**
+ * The maximum number of cached directories. Each directory needs a descriptor, and a process may have only 1,024
+ * descriptors.
+ */
 const maxCachedDirectories = 128
 const cacheLifetimeMillis = 1000
 const procfsMagic = 0x9fa0
@@ -208,8 +212,8 @@ interface Walker {
 }
 
 /**
- * An open directory. Every call creates one, so it is a class: an object literal with accessors takes longer than a
- * stat.
+ * An open directory. Every call creates an instance, so this is a class: an object literal with accessors takes longer
+ * than a stat.
  */
 class DirectoryLease implements HostDirectory {
   readonly #directory: Directory
@@ -224,9 +228,11 @@ class DirectoryLease implements HostDirectory {
     this.#walker = walker
   }
 
-  /** Returns the directory. Refuses a released lease, because its descriptor may now belong to another directory. */
+  /**
+   * Returns the directory. Throws if the lease is released, because its descriptor may now belong to another directory.
+   */
   #live(): Directory {
-    if (this.#isReleased) throw new Error("a place was used that had been released")
+    if (this.#isReleased) throw new Error("a directory was used after its release")
     return this.#directory
   }
 
@@ -316,7 +322,10 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
     timer ??= setTimeout(resetCache, cacheLifetimeMillis).unref()
   }
 
-  /** Ends the registration of a function that halves the cache for a while when the process has no descriptors left. */
+  /**
+   * Ends the registration below. The registered function halves the cache for a while when the process has no
+   * descriptors left.
+   */
   const stopReleasing = onExhausted(() => {
     cacheLimit = kept.size >> 1
     clearCache()
@@ -443,7 +452,7 @@ export const level = (): Level => {
   }
 }
 
-/** Opens and pins an existing directory. `confinement` may be lower than the machine's level. */
+/** Opens an existing directory as a root. `confinement` may be lower than the machine's level. */
 export const open = (directory: string, confinement: Level = level()): Confined | Fault => {
   const top = fromBytes(Fs.realpathSync.native(directory, { encoding: "buffer" }))
   const found = lstatEntry(top)

@@ -32,8 +32,8 @@ import { kindOf } from "./read.ts"
 // Names are read as text, which is fast. If a name may not be valid text, all names are read again as bytes.
 
 /**
- * The size above which a directory is read in slices, in bytes as the disk reports it. It stands for some thousand
- * entries.
+ * The size above which a directory is read in slices, in bytes as the disk reports it. A directory of this size has some
+ * thousand entries.
  */
 const largeDirectoryBytes = 64 * 1024
 const entriesPerSlice = 1000
@@ -118,7 +118,7 @@ export const isSmall = (place: HostDirectory): boolean => {
 
 /**
  * Lists a directory without the thread pool. This is three times as fast for a small directory, but blocks the program
- * for a large one.
+ * for a large directory.
  */
 export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>
@@ -156,11 +156,13 @@ export const removeLeftoversOnce = (place: HostDirectory): void => {
     if (!isSmall(place)) return
     for (const { name } of listSync(place)) removeLeftover(place, name)
   } catch {
-    // A writable directory need not be readable.
+    // Ignore the error, because a writable directory need not be readable.
   }
 }
 
-/** Opens a directory. Fails with NotADirectory only for the entry itself, and with NotFound below a non-directory. */
+/**
+ * Opens a directory. Returns NotADirectory if the entry is not a directory, and NotFound if a parent is not a directory.
+ */
 export const openDirectory = (confined: Confined, path: FsPath): HostDirectory | Fault => {
   const place = confined.directory(path)
   if (!isFault(place) || place._tag !== "NotADirectory" || path === root) return place
@@ -220,7 +222,10 @@ const stamped = (name: string, stats: Fs.Stats): StampedChild => {
   }
 }
 
-/** The entries of a directory with their stamps, and the directory itself if no entry was left out. */
+/**
+ * The entries of a directory with their stamps. `self` is the stamp of the directory, or `undefined` if `children` is
+ * incomplete.
+ */
 export interface StampedEntries {
   readonly children: ReadonlyArray<StampedChild>
   readonly self: ListedDirectory | undefined
@@ -271,7 +276,6 @@ const listNamesSync = (place: HostDirectory): ReadonlyArray<Child> => {
   return names.some(mayBeLossy) ? listSync(place) : names.map((name) => childOf(name, "other"))
 }
 
-/** Reads the stamps of a small directory. */
 export const readStampsSync = (place: HostDirectory): StampedEntries => {
   const self = listedDirectory(place.stats)
   const found = listNamesSync(place)
@@ -320,7 +324,7 @@ const realPath = (root: string): HostPath | undefined => {
   try {
     return fromBytes(Fs.realpathSync.native(root, { encoding: "buffer" }))
   } catch {
-    // The root was removed after it was opened; every later call reports that.
+    // The root was removed after it was opened, which every later call reports.
     return undefined
   }
 }
@@ -337,8 +341,8 @@ export const lend =
     )
 
 /**
- * Creates the history of a root. Returns `undefined` if the path of the root is not valid text, because the path could
- * be confused with another.
+ * Creates the history of a root. Returns `undefined` if the path of the root is not valid text, because it could be
+ * confused with another path.
  */
 export const history = (
   confined: Confined,

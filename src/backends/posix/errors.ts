@@ -2,7 +2,7 @@
  * Runs calls to the operating system.
  *
  * Names and metadata are read synchronously: such a call takes 1 to 20 µs, while the thread pool and a promise would
- * take 50 to 150.
+ * take 50 to 150 µs.
  *
  * A call in the thread pool is always awaited, even by an interrupted fiber. Otherwise the descriptor could be closed
  * during the call, and the call could affect another file with the same descriptor.
@@ -26,8 +26,8 @@ const retrySchedule = Schedule.exponential("2 millis").pipe(Schedule.jittered, S
 const reserveReleasers = new Set<() => void>()
 
 /**
- * Registers a function that closes cached descriptors when the process has none left. Returns a function that removes
- * the registration.
+ * Registers a function that closes cached descriptors when the process has no descriptors left. Returns a function that
+ * removes the registration.
  */
 export const onExhausted = (releaseReserve: () => void): (() => void) => {
   reserveReleasers.add(releaseReserve)
@@ -46,7 +46,7 @@ const shouldRetry = (fault: Fault): boolean => {
 export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: retrySchedule, while: shouldRetry })
 
-/** Runs synchronous system calls, and retries transient failures. A failed call must have changed nothing. */
+/** Runs synchronous system calls, and retries transient failures. A call that fails must not have changed anything. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => {
   const once = Host.attempt(run)
   // Build the schedule only after a failure, because most calls succeed.

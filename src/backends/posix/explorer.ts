@@ -5,9 +5,9 @@
  * process can lead the walk to another directory.
  *
  * This thread reads the first directories, because a worker takes longer to start. In a large tree, search processes
- * visit the other directories (`trees.ts`). Where none can be started, worker threads list many directories at a time
- * while the walk processes earlier ones. If the contents are searched too, the threads only search, and this thread
- * lists.
+ * visit the other directories (`trees.ts`). If no search process can be started, worker threads list many directories at
+ * a time while the walk processes earlier ones. If the contents are searched too, the worker threads only search files,
+ * and this thread lists the directories.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -47,9 +47,11 @@ interface LendDirectory<V extends Visit> {
   (visit: V): { readonly place: HostDirectory; readonly returnLoan: () => void } | Fault
 }
 
-/** The most directories in one job of a worker. Each may need a descriptor. */
+/** The maximum number of directories in one job of a worker. Each directory may need a descriptor. */
 const maxBorrowed = 64
-/** The attempts to search a file while the process has no free descriptor, and the milliseconds between them. */
+/**
+ * The maximum number of attempts to search a file while the process has no free descriptor, and the pause between them.
+ */
 const maxSearchAttempts = 80
 const retryDelayMillis = 25
 
@@ -147,7 +149,7 @@ const searchPart = <V extends Visit>(
   const answer = awaitJob<Answer>((done, over) => workers.search(query, batch, query.patternBudgetMillis, done, over))
   return Effect.flatMap(answer, (answer): Effect.Effect<BatchSearchResult, Fault> => {
     if (!("_tag" in answer)) {
-      // With its path, each match is already the object that the caller of the search gets.
+      // Pass the path, so that `unpacked` creates each match in the form that the search returns.
       const all = unpacked(answer, (file) => pathOf(places[file]!)) as Effect.Effect<ReadonlyArray<Searched>>
       return Effect.map(all, (all) => inFileOrder(all, all.length === names.length ? end : places[all.length]!))
     }
@@ -190,14 +192,17 @@ const make =
   ): Effect.Effect<BatchSearchResult, Fault> =>
     searchAll({ workers, lend, refuseHardlinks, closed, query, items: itemsOf(files), pathOf }, from)
 
-/** The directories that this thread reads before workers do, in about 2 ms. Starting a worker takes 40 ms. */
+/**
+ * The number of directories that this thread reads, in about 2 ms, before workers take over. Starting a worker takes 40
+ * ms.
+ */
 const firstDirectories = 128
 const directoriesPerJob = 64
 const maxRequested = 320
-/** The directories that this thread reads at a time, and between two yields to other fibers. */
+/** The number of directories that this thread reads at a time, and the number between two yields to other fibers. */
 const directoriesPerBatch = 16
 const directoriesPerYield = 128
-/** Directories held open by all walks together. Each needs a descriptor. */
+/** The maximum number of directories that all walks together keep open. Each directory needs a descriptor. */
 const maxHeld = 1536
 let heldCount = 0
 
@@ -214,7 +219,7 @@ const mayHold = (): boolean => {
 interface HeldDirectory {
   readonly place: HostDirectory
   lent: number
-  /** Set once the walk has left the directory. The last user then releases it. */
+  /** True after the walk has left the directory. Its last user then releases it. */
   isAbandoned: boolean
 }
 
@@ -252,7 +257,7 @@ type Reading = Omit<DirectoryReading<Visit>, "visit" | "children"> & { readonly 
 
 interface Means {
   readonly workers: WorkerPool | undefined
-  /** Returns the processes that search subtrees, or nothing where none can be started. */
+  /** Returns the processes that search subtrees, or `undefined` if no process can be started. */
   readonly processes?: (() => SearchProcesses | undefined) | undefined
   readonly sweeps: boolean
   readonly refuseHardlinks: boolean
@@ -272,7 +277,7 @@ const makeHostExplorer = <V extends Visit>(
   const withdrawals = new Set<() => void>()
   let localQueue: Array<V> = []
   let done: Array<DirectoryReading<V>> = []
-  /** Directories whose fast listing had unusual names, and which the port must list. */
+  /** The directories whose fast listing contained unusual names, so that the port must list them. */
   let relistQueue: Array<V> = []
   let requestedCount = 0
   let readLocally = 0
@@ -317,7 +322,7 @@ const makeHostExplorer = <V extends Visit>(
   }
 
   /**
-   * Lends a directory for a moment.
+   * Opens a directory until its caller calls `returnLoan`.
    *
    * A held directory stays open until the walk leaves it. With `isRead`, the directory is held if possible, because its
    * subdirectories must be opened through it.
@@ -411,11 +416,11 @@ const makeHostExplorer = <V extends Visit>(
     stamps
       ? readStamps(place)
       : Effect.map(children(place), (found) => ({
-          // If the directory was moved elsewhere meanwhile, it may be outside the root, so nothing in it is removed.
+          // If another process has moved the directory, it may be outside the root, so nothing in it is removed.
           children: sweeps && place.isSame() ? found.filter(({ name }) => !removeLeftover(place, name)) : found
         }))
 
-  /** Lists a directory through its parent as it was read. Its path may lead to another directory by now. */
+  /** Lists a directory again, through the descriptor of its parent. Its path may lead to another directory by now. */
   const listAgain = (visit: V, left = maxAttempts): Effect.Effect<Reading, Fault> =>
     Effect.flatten(
       Effect.acquireUseRelease(
@@ -441,7 +446,7 @@ const makeHostExplorer = <V extends Visit>(
   const treeSearch = available && makeTreeSearcher(confined, available, refuseHardlinks, pathOf, () => wake?.())
 
   const waitForReport: Effect.Effect<void> = Effect.callback<void>((resume) => {
-    // A report may arrive between the last test and this call, because other fibers may run in between.
+    // Test again, because other fibers may have added readings since the last test.
     if (done.length + relistQueue.length > 0 || treeSearch?.hasReadings() === true) return resume(Effect.void)
     wake = () => {
       wake = undefined
@@ -493,7 +498,7 @@ const makeHostExplorer = <V extends Visit>(
         if (isFault(place)) return
         holdDirectory(visit, place)
       } catch {
-        // The directory is reached on demand later.
+        // Ignore the error: the directory is opened when it is needed.
       }
     },
     release: (visit) => {

@@ -1,11 +1,11 @@
 /**
  * Maps paths of the port to host paths, confined to the root.
  *
- * `confinement.ts` has two implementations. The first is race-free and needs a system that exposes descriptors as
- * files. The second works on every system.
+ * `confinement.ts` has a race-free implementation for systems that expose descriptors as files, and another
+ * implementation for all other systems.
  *
- * Neither implementation follows a symlink, so the target of a symlink is never touched, and errors reveal nothing
- * about files outside the root. The engine resolves symlinks from their text.
+ * Neither implementation follows a symlink, so the target of a symlink is never touched, and errors reveal nothing about
+ * files outside the root. The engine resolves symlinks from their text.
  */
 import { directoriesKeepChanging } from "../faults.ts"
 import type { Kind } from "../../model/Entry.ts"
@@ -105,17 +105,17 @@ export interface Confined {
    * removed or replaced after the opening.
    */
   readonly holds: (descriptor: number, place: HostDirectory, segment: string) => boolean
-  /** Removes a file that this process created, but not in the intended directory. Never removes another file. */
+  /** Removes a file that this process created in a wrong directory. Never removes another file. */
   readonly withdraw: (descriptor: number, place: HostDirectory, segment: string) => void
   readonly owner?: Owner | undefined
-  /** Returns a path to an open file that survives renames. Absent if the system has none. */
+  /** Returns a path to an open file that survives renames. Absent if the system has no such paths. */
   readonly descriptorPath?: ((descriptor: number) => string) | undefined
   readonly close: () => void
 }
 
 export const maxAttempts = 8
 
-/** Repeats a function that returns `undefined` if an entry was replaced since it was inspected. */
+/** Runs a function again if it returns `undefined`, which means that an entry was replaced after its inspection. */
 export const retryChanged = <A>(run: () => A | Fault | undefined): A | Fault => {
   for (let left = maxAttempts; left > 0; left--) {
     const found = run()
@@ -144,7 +144,9 @@ export const O_PATH = 0o10000000
 
 export const holdFlags = (platform === "linux" ? O_PATH : O_RDONLY | O_NONBLOCK) | O_DIRECTORY | O_NOFOLLOW
 
-/** Changes the owner of a new entry, without following a symlink. If that fails, `removeCreated` removes the entry. */
+/**
+ * Changes the owner of a new entry, without following a symlink. If the change fails, `removeCreated` removes the entry.
+ */
 export const changeOwner = ({ owner }: Confined, at: HostPath, removeCreated: (at: HostPath) => void): undefined => {
   if (owner === undefined) return undefined
   try {

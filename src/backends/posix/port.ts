@@ -35,7 +35,7 @@ const isRealPathOf = (given: string, real: string): boolean => {
 }
 
 /**
- * Returns the absolute paths of the root in symlink targets: its real path, and the path in the options while that
+ * Returns the absolute paths of the root in symlink targets: its real path, and the path in the options while this path
  * leads to the root.
  */
 const namesOf = ({ rootPath }: Confined, given: string): ReadonlyArray<string> => {

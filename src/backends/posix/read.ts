@@ -2,8 +2,8 @@
  * Opens and inspects files.
  *
  * A file is inspected before it is opened, because opening a FIFO would block, opening a device may have an effect, and
- * a symlink may lead elsewhere. The file is inspected again after it is opened, because only then nobody can replace it
- * any more.
+ * a symlink may lead elsewhere. The file is inspected again after it is opened, because an open file can no longer be
+ * replaced.
  */
 import { fileClosed, hardLinkRefused, notFoundBelowFile } from "../faults.ts"
 import * as DateTime from "effect/DateTime"
@@ -59,7 +59,10 @@ interface TransferCalls {
 
 export interface Progress {
   written: number
-  /** Writes at explicit positions from the beginning of the file, not at the position of the descriptor. @default false */
+  /**
+   * True to write at explicit positions from the beginning of the file, not at the position of the descriptor.
+   * @default false
+   */
   readonly isPositioned?: boolean
 }
 
@@ -160,7 +163,7 @@ const maxTimeMillis = 8_640_000_000_000_000
 const toTime = (millis: number): DateTime.Utc =>
   DateTime.makeUnsafe(Math.max(-maxTimeMillis, Math.min(maxTimeMillis, Math.floor(millis))))
 
-/** Creates a stat. Times are milliseconds since 1970; `mode` is absent if the disk has none. */
+/** Creates a stat. Times are milliseconds since 1970; `mode` is absent if the disk has no modes. */
 export const statOf = (
   path: FsPath,
   kind: Kind,

@@ -25,18 +25,24 @@ import { inParent } from "./read.ts"
 
 interface Watched {
   readonly watcher: Fs.FSWatcher
-  /** The known entries of a directory, with the inode of each subdirectory, by which its replacement is noticed. */
+  /**
+   * The known entries of a directory by name. A subdirectory has its inode as value, which shows whether it was
+   * replaced.
+   */
   readonly names: Map<string, number | undefined>
 }
 
 const directoriesPerYield = 64
 const entriesPerYield = 1000
 const pollInterval = "1 second"
-/** The number of events that may wait for a slow reader. Beyond it, changes are merged. */
+/** The maximum number of events that wait for a slow reader. Further changes are merged. */
 const bufferSize = 1024
 
 const missingNames = ioError("the system does not report which names have changed")
-const tooMany = ioError("the limit of watched directories is reached (fs.inotify.max_user_watches on Linux)", "ENOSPC")
+const tooMany = ioError(
+  "the system's limit of watched directories is reached; on Linux, raise fs.inotify.max_user_watches",
+  "ENOSPC"
+)
 
 /** Translates the fault of a watcher, for which ENOSPC does not mean a full disk. */
 const watchFault = (fault: Fault): Fault => (fault._tag === "DiskFull" ? { ...tooMany, cause: fault["cause"] } : fault)
@@ -116,7 +122,10 @@ const makeObserver = (confined: Confined, base: FsPath, emitEvent: (event: Watch
       (place) => Effect.sync(() => place.release())
     )
 
-  /** Watches all directories of a tree. If a directory disappears meanwhile, the watcher of its parent reports this. */
+  /**
+   * Watches all directories of a tree. If a directory disappears during the call, the watcher of its parent reports the
+   * removal.
+   */
   const attach = Effect.fnUntraced(function* (top: FsPath, emitsCreated: boolean): Effect.fn.Return<void, Fault> {
     const todo = [top]
     for (let count = 1; todo.length > 0; count++) {

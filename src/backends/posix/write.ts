@@ -142,7 +142,7 @@ const tryChown = (descriptor: number, uid: number, gid: number): boolean => {
 
 /**
  * Copies owner, group and permission bits of the replaced file. The bits come last, because a change of owner may clear
- * some.
+ * some of them.
  */
 const copyOwnership = (descriptor: number, old: Fs.Stats): void => {
   const { gid, mode, uid } = Fs.fstatSync(descriptor)
@@ -220,7 +220,7 @@ export const runCommit = <A, E, R>(
 
 const makeUnconfirmed = (fault: Fault): Fault => ({
   ...ioError(
-    "the change is made, but the disk did not confirm that it would survive a crash of the machine",
+    "the change was made, but the disk did not confirm that it would survive a crash of the machine",
     fault._tag === "IoError" && typeof fault["code"] === "string" ? fault["code"] : undefined
   ),
   cause: fault["cause"]
@@ -314,7 +314,7 @@ const undoAppend = (confined: Confined, path: FsPath, { descriptor, isNew, stats
       if (found !== undefined && isSameFile(found, stats)) Fs.unlinkSync(place.at(segment))
     })
   } catch {
-    // Ignore this failure: the caller already reports the original one.
+    // Ignore this failure: the caller already reports the original failure.
   }
 }
 

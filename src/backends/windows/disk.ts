@@ -1,4 +1,6 @@
-/** The calls of a Windows disk. Few bytes are read and written synchronously; more bytes go through the thread pool. */
+/**
+ * The calls to a Windows disk. A few bytes are read or written synchronously, and more bytes through the thread pool.
+ */
 import { makeTransfers, type Transfers } from "../posix/read.ts"
 import type * as Effect from "effect/Effect"
 import type * as Fs from "node:fs"
@@ -23,7 +25,7 @@ export type WindowsEntry = Pick<Fs.Dirent, "name" | "isFile" | "isDirectory" | "
 type Done = (error: Error | null, count: number) => void
 
 export interface WindowsDisk {
-  /** Returns `undefined` if the path does not exist, also if it lies below a file. */
+  /** Returns `undefined` if the path does not exist or lies below a file. */
   readonly lstatSync: (
     path: string,
     options: { readonly bigint: true; readonly throwIfNoEntry: false }
@@ -77,8 +79,8 @@ export interface WindowsDisk {
 const replacementCharacter = "\ufffd"
 
 /**
- * The root directory of a drive with the prefix `\\?\`. Node removes the final backslash, and the remaining path would
- * mean the volume itself.
+ * A pattern for the root directory of a drive with the prefix `\\?\`. Node removes the final backslash, and the
+ * remaining path would mean the volume itself.
  */
 const topOfDrive = /^\\\\\?\\([a-z]:\\)$/i
 
@@ -146,7 +148,10 @@ export const transfersOf = (disk: WindowsDisk): Transfers =>
 export const flush = (disk: WindowsDisk, descriptor: number): Effect.Effect<void, Fault> =>
   awaitCall<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
 
-/** Closes a descriptor and ignores errors. Only for descriptors whose failed close cannot lose written data. */
+/**
+ * Closes a descriptor and ignores errors. The caller uses it only for descriptors whose failed close cannot lose written
+ * data.
+ */
 export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {
   try {
     disk.closeSync(descriptor)

@@ -17,7 +17,10 @@ import { isExhausted } from "../posix/errors.ts"
 // libuv maps most Win32 errors to POSIX codes, which have the same meaning as on other hosts. If libuv also passes the
 // number of the Win32 error, this number is more precise.
 
-/** Codes by Win32 error number. libuv reports ENOENT for 123, 161 and 267, and has no code for 258 and 1295. */
+/**
+ * The POSIX codes of Win32 errors, by error number. libuv reports ENOENT for 123, 161 and 267, and has no code for 258
+ * and 1295.
+ */
 const codesByWin32Number: Readonly<Record<number, string>> = {
   1: "EISDIR",
   2: "ENOENT",
@@ -46,9 +49,10 @@ const codesByWin32Number: Readonly<Record<number, string>> = {
 }
 
 /**
- * Returns the fault for an error of `node:fs`. The error numbers of libuv are negative; those of Win32 are not.
+ * Returns the fault for an error of `node:fs`. The error numbers of libuv are negative, and the numbers of Win32 are
+ * not.
  *
- * Throws other errors again, because they are defects of this program.
+ * Rethrows any other error, because it is a defect of this program.
  */
 export const fromWindows = (error: unknown, kind?: Kind): Fault => Host.faultOf(error, kind, translateCode(error))
 
@@ -89,7 +93,7 @@ export const attemptOnce = <A>(run: () => A | Fault): Effect.Effect<A, Fault> =>
 export const retryTransient = <A, R>(effect: Effect.Effect<A, Fault, R>): Effect.Effect<A, Fault, R> =>
   Effect.retry(effect, { schedule: retrySchedule, while: isPassing })
 
-/** Runs synchronous system calls, and retries transient failures. A failed call must have changed nothing. */
+/** Runs synchronous system calls, and retries transient failures. A call that fails must not have changed anything. */
 export const attempt = <A>(run: () => A | Fault): Effect.Effect<A, Fault> => retryTransient(attemptOnce(run))
 
 export const awaitCall = <A>(start: Host.Start<A>): Effect.Effect<A, Fault> => Host.awaited(start, toFault)

@@ -25,9 +25,9 @@ import { attempt, attemptOnce, awaitCall, retryTransient } from "./errors.ts"
 import { childOf } from "./names.ts"
 import { inspectPath, isSameFile, removeLeftover, type Walker, type WindowsDirectory } from "./walk.ts"
 
-// Inspects, opens and lists on a Windows disk.
+// Inspects, opens and lists entries of a Windows disk.
 //
-// A file is inspected before and after it is opened. A listing is repeated if its directory changes meanwhile.
+// A file is inspected before and after it is opened. A listing is repeated if its directory changes during the listing.
 
 type Kinds = Pick<WindowsStats, "isFile" | "isDirectory" | "isSymbolicLink">
 
@@ -35,8 +35,8 @@ export const kindOf = (stats: Kinds): Kind =>
   stats.isSymbolicLink() ? "symlink" : stats.isDirectory() ? "directory" : stats.isFile() ? "file" : "other"
 
 /**
- * Creates a stat without permission bits. Windows stores only one such bit, and Node has no call for access control
- * lists.
+ * Creates a stat without permission bits. Windows stores only one permission bit, and Node has no call for access
+ * control lists.
  */
 export const toStat = (path: FsPath, stats: WindowsStats): FileStat =>
   statOf(
@@ -120,7 +120,9 @@ const kindOfEntry = (walker: Walker, place: WindowsDirectory, entry: WindowsEntr
   return stats === undefined ? "symlink" : kindOf(stats)
 }
 
-/** Opens a directory. Fails with NotADirectory only for the entry itself, and with NotFound below a non-directory. */
+/**
+ * Opens a directory. Returns NotADirectory if the entry is not a directory, and NotFound if a parent is not a directory.
+ */
 const openDirectory = (walker: Walker, path: FsPath): WindowsDirectory | Fault => {
   const place = walker.directory(path)
   if (!isFault(place) || place._tag !== "NotADirectory" || path === root) return place
@@ -176,7 +178,7 @@ const blockBytes = 1024 * 1024
 /** An open descriptor. It is closed when it is no longer needed and no read is in progress. */
 interface DescriptorLease {
   readonly descriptor: number
-  /** True for the descriptor of a hidden copy, which blocks no change. */
+  /** True for the descriptor of a hidden copy, which does not block changes. */
   readonly isCopy: boolean
   users: number
   isEnded: boolean
@@ -231,7 +233,7 @@ const endLease = (disk: WindowsDisk, lease: DescriptorLease): void => {
  * Runs a read while the lease is in use.
  *
  * This function marks the lease as in use when it is called, because other fibers could close the descriptor before the
- * effect runs. So the caller must run the returned effect, without an interruption before it.
+ * effect runs. So the caller must run the returned effect, and must not be interruptible before it runs.
  */
 const whileInUse = <A>(disk: WindowsDisk, lease: DescriptorLease, use: Effect.Effect<A, Fault>): Effect.Effect<A, Fault> => {
   lease.users++
@@ -276,7 +278,10 @@ const openCopy = (walker: Walker): Effect.Effect<DescriptorLease, Fault> =>
 
 type Restore = <A, E>(effect: Effect.Effect<A, E>) => Effect.Effect<A, E>
 
-/** Copies the content to a hidden file. Must run uninterruptibly, except for parts in `restore`. */
+/**
+ * Copies the content to a hidden file. The caller must run the effect uninterruptibly; `restore` makes the copying
+ * itself interruptible.
+ */
 const copyToDisk = (
   walker: Walker,
   size: number,
@@ -341,7 +346,7 @@ export const make = (walker: Walker): Handles => {
       if (reader.isClosed || !isLease(lease)) return Effect.void
       const copying = size > maxMemoryBytes - memoryBytes ? copyToDisk(walker, size, lease, restore) : copyToMemory(size, lease)
       return Effect.flatMap(whileInUse<Source>(disk, lease, copying), (copy) => {
-        // The reader was closed meanwhile, or was released for another change.
+        // The reader was closed or released for another change during the copying.
         if (reader.isClosed || reader.source !== lease) discardSource(copy, size)
         else {
           reader.source = copy
@@ -389,7 +394,8 @@ export const make = (walker: Walker): Handles => {
       Effect.suspend(() =>
         Effect.forEach(
           [...readers].filter((reader) => isBlocking(reader, what)),
-          // Each reader is checked directly before it is released, because it may have been closed meanwhile.
+          // Each reader is checked directly before it is released, because it may have been closed during an earlier
+          // release.
           releaseReader,
           { discard: true }
         )

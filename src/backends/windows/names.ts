@@ -1,8 +1,8 @@
 /**
  * Converts paths to the paths of a Windows disk, with pure functions that can be tested on any machine.
  *
- * Windows reinterprets some names: devices, streams, truncated names, and short names of files. They are refused before
- * the disk is touched, because a later check could not detect the reinterpretation.
+ * Windows reinterprets some names: devices, streams, truncated names, and short names of files. The port refuses these
+ * names before it touches the disk, because a later check could not detect the reinterpretation.
  */
 import { invalidPath, pathTooLong } from "../../model/Fault.ts"
 import { invalidName } from "../../runtime/host.ts"
@@ -42,8 +42,8 @@ const maxUnits = 255
  * program itself provides.
  */
 export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"): Fault | undefined => {
-  if (name === "") return invalidPath("it has an empty name")
-  if (!name.isWellFormed()) return invalidPath("it contains a lone surrogate, which no file name can hold")
+  if (name === "") return invalidPath("a name in it is empty")
+  if (!name.isWellFormed()) return invalidPath("it contains a lone surrogate, which no file name can contain")
   if (device.test(stem.exec(name)![0])) return invalidPath("a name in it is reserved by Windows for a device")
   if (name.includes(":"))
     return invalidPath("a name in it has a colon, which Windows reserves for drives and alternate data streams")
@@ -54,7 +54,7 @@ export const nameFault = (name: string, shortNames: "refuse" | "take" = "refuse"
     return pathTooLong(`a name in it has more than ${maxUnits} UTF-16 units, the limit of Windows`)
   }
   return shortNames === "refuse" && short.test(name)
-    ? invalidPath("a name in it has the form of the short names that Windows gives to files in addition")
+    ? invalidPath("a name in it has the form of the short names of Windows, such as PROGRA~1")
     : undefined
 }
 
@@ -74,7 +74,7 @@ const isExpressible = (name: string): boolean => !control.test(name) && nameFaul
 
 const keyOf = (name: string): string => mark + Buffer.from(name, "utf16le").toString("hex")
 
-/** Names that no directory can contain: empty, `.`, `..`, or with a separator or NUL. */
+/** The names that no directory can contain: the empty name, `.`, `..`, and names with a separator or NUL. */
 const misleadingNames = /^\.{0,2}$|[\\/\u0000]/
 
 const nameOf = (key: string): string | Fault => {
@@ -180,18 +180,18 @@ const volumeFault = ({ kind, volume }: Absolute): Fault | undefined => {
   if (kind === "drive") return undefined
   const [server, disk] = volume.slice(2).split("\\") as [string, string]
   return pipeShares.test(disk)
-    ? invalidPath("this share is not a disk")
+    ? invalidPath("the share in it is not a disk")
     : (nameFault(server, "take") ?? nameFault(disk, "take"))
 }
 
 /**
- * Parses the root of the options: `C:\x`, `C:/x`, `\\server\share\x`, and these with the prefix `\\?\`.
+ * Parses the root of the options: `C:\x`, `C:/x`, `\\server\share\x`, each also with the prefix `\\?\`.
  *
  * Returns InvalidPath for all other texts: paths that depend on a current directory or drive, other device namespaces,
  * `.` and `..`, and names that Windows does not allow.
  *
- * Short names (`RUNNER~1`) are accepted, because directories for temporary files often have one, and the program itself
- * chooses its root.
+ * Short names (`RUNNER~1`) are accepted, because directories for temporary files often have short names, and the program
+ * itself chooses its root.
  */
 export const parseRoot = (root: string): WindowsRoot | Fault => {
   if (typeof root !== "string") return invalidPath("it is not a string")
@@ -199,7 +199,7 @@ export const parseRoot = (root: string): WindowsRoot | Fault => {
   // The prefix is recognized only with backslashes, because Windows does not interpret slashes in such a path.
   const found = root.startsWith("\\\\?\\") ? parseAbsolute(root) : longPrefix.test(text) ? undefined : parseAbsolute(text)
   if (found === undefined)
-    return invalidPath("the root must be an absolute path, as C:\\directory or \\\\server\\share\\directory")
+    return invalidPath("the root must be an absolute path, such as C:\\directory or \\\\server\\share\\directory")
   const fault = volumeFault(found)
   if (fault !== undefined) return fault
   for (const name of found.names) {
@@ -228,14 +228,14 @@ const limits = { plain: 259, directory: 247, long: 32_766 }
 const prefixedRoot = ({ kind, path }: WindowsRoot): string =>
   kind === "drive" ? `\\\\?\\${path}` : `\\\\?\\UNC${path.slice(1)}`
 
-/** Returns the system path, or PathTooLong. `diskPathOf` must have checked the names. */
+/** Returns the system path, or PathTooLong. The caller must check the names first, with `diskPathOf`. */
 export const toNative = (root: WindowsRoot, path: FsPath, options: NativeOptions): string | Fault => {
   const top = options.useLongPaths ? prefixedRoot(root) : root.path
   const names = segments(path)
   const native = names.length === 0 ? top : top + (top.endsWith("\\") ? "" : "\\") + names.join("\\")
   const limit = options.useLongPaths ? limits.long : options.makesDirectory === true ? limits.directory : limits.plain
   if (native.length <= limit) return native
-  return pathTooLong(`with its root it has ${native.length} UTF-16 units; the limit of Windows is ${limit}`)
+  return pathTooLong(`together with the root, it has ${native.length} UTF-16 units; the limit of Windows is ${limit}`)
 }
 
 /**

@@ -28,8 +28,8 @@ export const makeDirectory = (walker: Walker, path: FsPath): Effect.Effect<void,
   })
 
 /**
- * The result of a successful removal. It is not `undefined`, because `undefined` means that an entry has changed
- * meanwhile.
+ * The result of a successful removal. It is not `undefined`, because `undefined` means that an entry has changed since
+ * it was inspected.
  */
 const removedMark = Symbol()
 
@@ -172,7 +172,7 @@ const replaceLink = (walker: Walker, from: PathEntry, target: PathEntry, to: str
   })
 }
 
-/** Renames between two names of one file. Some systems do nothing for such a rename and report success. */
+/** Renames between two names of one file. Some systems report success for this rename, but do nothing. */
 const replaceHardLink = ({ disk, look }: Walker, from: PathEntry, to: string): undefined => {
   disk.renameSync(from.at, to)
   if (look(from.at) !== undefined) disk.unlinkSync(from.at)

@@ -56,7 +56,7 @@ const readLink = (walker: Walker, path: FsPath.FsPath): string | Fault => {
 const drivePattern = /^\/(?=[a-z]:(?:\/|$))/i
 
 /**
- * Converts an absolute target in the form of the port to a relative one. Returns `undefined` for a target outside the
+ * Converts an absolute target in the form of the port to a relative target. Returns `undefined` for a target outside the
  * root.
  */
 const relative =
@@ -67,8 +67,8 @@ const relative =
   }
 
 /**
- * Converts a target to the system's form. Refuses names that Windows would reinterpret, because they could lead
- * elsewhere than the path that the engine has checked.
+ * Converts a target to the system's form. Refuses names that Windows would reinterpret, because they could lead to
+ * another path than the engine has checked.
  */
 const nativeText = (target: string): string | Fault => {
   const bare = target.replace(drivePattern, "")

@@ -1,4 +1,7 @@
-/** Opens the root of a Windows host. The root stays the same directory, even if its path later leads to another one. */
+/**
+ * Opens the root of a Windows host. The root stays the same directory, even if its path later leads to another
+ * directory.
+ */
 import { filesystemClosed, rootGone } from "../faults.ts"
 import { accessDenied, is as isFault, notADirectory, notFound } from "../../model/Fault.ts"
 import type { Fault } from "../../model/FsError.ts"
@@ -15,8 +18,8 @@ import { diskPathOf, isWithinRoot, parseRoot, toNative, type WindowsRoot } from 
 // asks the system for the final name of the directory, which no alias, junction or mounted volume can hide. An opened
 // file is checked again afterwards.
 //
-// Another process that may write inside the root can still replace a directory by a junction between check and use. So
-// the level is `best-effort`; Node has no call on Windows for more.
+// Another process that may write inside the root can still replace a directory by a junction between its check and its
+// use. So the level is `best-effort`. Node has no call on Windows that would allow a higher level.
 //
 // The system always gets paths with the prefix `\\?\`, so that it interprets no name. Node adds the prefix itself.
 // Without `useLongPaths`, paths stay short enough for programs that do not use the prefix.
@@ -92,7 +95,9 @@ const quietly = <A>(run: () => A): A | undefined => {
 
 export const isSameName = (self: string, that: string): boolean => self === that || self.toUpperCase() === that.toUpperCase()
 
-/** Creates the walker of a root with the stats `rootIdentity`. `final` is the form of its path in final names. */
+/**
+ * Creates the walker of a root with the stats `rootIdentity`. `final` is the path of the root as the system reports it.
+ */
 const make = (
   disk: WindowsDisk,
   top: WindowsRoot,
@@ -161,8 +166,8 @@ const make = (
     directory,
     look,
     holds: (descriptor, place, at) => {
-      // Check the directory first. So a process that replaced it by a junction while the file was opened would have to
-      // do so twice.
+      // Check the directory first. A process that replaced it by a junction while the file was opened would have to
+      // replace it again now.
       if (!place.isSame()) return false
       const found = look(at)
       return found !== undefined && isSameFile(found, disk.fstatSync(descriptor, { bigint: true }))
@@ -205,7 +210,7 @@ export const removeLeftover = ({ disk }: Walker, at: string, name: string): bool
     disk.unlinkSync(at)
     return true
   } catch {
-    // The next process that lists the directory tries again to remove it.
+    // The next process that lists the directory tries again to remove the leftover.
     return false
   }
 }
@@ -226,7 +231,10 @@ const makeRoot = (disk: WindowsDisk, top: WindowsRoot): void => {
   }
 }
 
-/** Opens the root. Returns InvalidPath if it is not an absolute Windows path, NotFound or NotADirectory. */
+/**
+ * Opens the root. Returns InvalidPath for a path that is not absolute, NotFound for a missing directory, and
+ * NotADirectory for another entry.
+ */
 export const open = (
   disk: WindowsDisk,
   options: Pick<WindowsHostOptions, "root" | "createRoot" | "useLongPaths">

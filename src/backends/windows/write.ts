@@ -44,8 +44,8 @@ const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
 export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n) === 0n
 
 /**
- * Runs a change that open files may block. Readers of this program release their file, and the change is retried at
- * once. If another program has the file open, the change waits.
+ * Runs a change that open files may block. Readers of this program switch to a copy of the file, and the change is
+ * retried at once. If another program has the file open, the change waits.
  */
 export const withReadersReleased = <A>(
   handles: Handles,
@@ -153,7 +153,9 @@ const prepare = <E, R>(
   )
 }
 
-/** Codes of disks without hard links. Some of them report that they do not know the call, which has the code EISDIR. */
+/**
+ * Codes of disks without hard links. Some disks report that the call is unknown, for which libuv has the code EISDIR.
+ */
 const noHardLinkCodes = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
 /** Publishes the file in one visible step. With `append`, the path must not exist. */
@@ -248,7 +250,7 @@ const closeTarget = (walker: Walker, target: Target): void => {
   try {
     undoAppend(walker, target)
   } catch {
-    // Ignore this failure: the caller already reports the original one.
+    // Ignore this failure: the caller already reports the original failure.
   }
 }
 
@@ -261,7 +263,7 @@ const statOf = (disk: WindowsDisk, { descriptor, path, stats, written }: Target)
   }
 }
 
-/** Opens the target, and retries while another program has it open, so that the wait is interruptible. */
+/** Opens the target. While another program has the file open, waits interruptibly and tries again. */
 const withTarget = <A>(
   walker: Walker,
   path: FsPath,

@@ -65,10 +65,10 @@ const checkPrecondition = (options: Precondition | undefined): Fault | undefined
   }
   return expected === null || typeof expected === "string"
     ? undefined
-    : invalidArgument("ifMatch", "it must be a version, or null for no file")
+    : invalidArgument("ifMatch", "it must be a version, or null if the file must not exist")
 }
 
-/** Rejects an empty path. It would mean the root, but the caller has probably forgotten the name. */
+/** Rejects an empty path. An empty path would mean the root, but the caller has probably forgotten the name. */
 const checkName = (input: string): Fault | undefined => (input === "" ? invalidPath("it is empty; name a file") : undefined)
 
 const checkOptions = (options: WriteOptions | undefined): Fault | undefined => {
@@ -279,7 +279,7 @@ const checkTarget = (target: string): Fault | undefined =>
   typeof target !== "string" || target === "" || (FsPath.unfit(target) ?? FsPath.uncreatable(target)) !== undefined
     ? invalidArgument(
         "target",
-        "it must be a path without control characters, lone surrogates and names reserved for temporary files"
+        "it must be a path without control characters, lone surrogates or names reserved for temporary files"
       )
     : undefined
 

@@ -1,9 +1,9 @@
 /**
- * Copies one entry between backends unchanged: a file with its bytes, mode and time, a symlink with its target, or a
- * directory without its entries.
+ * Copies one entry between backends unchanged: a file with its bytes, mode and time, a symlink with its target, or a directory
+ * without its entries.
  *
- * The copy is created under a temporary name, never with more permissions than the original, and then renamed. So
- * nobody sees a partial copy, and concurrent copies of one entry do not disturb each other.
+ * The copy is created under a temporary name, never with more permissions than the original, and then renamed. No reader
+ * therefore sees a partial copy, and concurrent copies of one entry do not disturb each other.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -35,7 +35,7 @@ export const aside = <A, E, R>(
 export const setMode = (to: Backend, path: FsPath.FsPath, mode: number | undefined): Effect.Effect<void, Fault> =>
   mode === undefined || to.attributes === undefined ? Effect.void : to.attributes.set(path, { mode: mode & 0o777 })
 
-/** Sets the time, except on a symlink, because not every backend can set its time. */
+/** Sets the modification time, except on a symlink, because not every backend can set the time of a symlink. */
 export const setTime = (to: Backend, path: FsPath.FsPath, { kind, modifiedAt }: FileStat): Effect.Effect<void, Fault> =>
   modifiedAt === undefined || to.attributes === undefined || kind === "symlink"
     ? Effect.void
@@ -87,7 +87,7 @@ const createEntryAt = (
     : Effect.flatMap(from.links.read(path), (target) => links.make(at, target))
 }
 
-/** Tests whether renames are permitted. Without them, an entry cannot be staged under a temporary name. */
+/** Tests whether renames are permitted. Without renames, an entry cannot be staged under a temporary name. */
 export const canRename = (port: Backend, path: FsPath.FsPath): boolean => port.rules?.permits?.("delete", path) !== false
 
 /** Creates an entry directly under its final name. The content appears in one step, but the mode is set later. */

@@ -1,9 +1,9 @@
 /**
  * Shows two trees as one. The upper tree contains the changes and takes precedence over the lower tree.
  *
- * A set of hidden paths records deletions. The overlay does not show the lower tree at a hidden path or below it. A
- * hidden path with an upper entry is opaque; a hidden path without one is deleted. So neither tree contains marker
- * names that a user could see.
+ * A set of hidden paths records deletions. The overlay does not show the lower tree at a hidden path or below it. A hidden path
+ * with an upper entry shows only the upper tree; a hidden path without an upper entry is deleted. The trees therefore need no
+ * marker files, which a user could see.
  */
 import { notFound, notADirectory } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"

@@ -1,8 +1,8 @@
 /**
  * The port of an overlay.
  *
- * A change first copies the entries that it needs to the upper tree, and then changes them there in one step. So a
- * partial change is never visible, and a failed change has no visible effect.
+ * A change first copies the entries that it needs to the upper tree, and then changes the copies in one step. A partial change
+ * is therefore never visible, and a failed change has no visible effect.
  */
 import {
   alreadyExists,
@@ -39,8 +39,8 @@ import { type Layers } from "./layers.ts"
 
 // The watchers of an overlay.
 //
-// The overlay reports its changes itself, because the upper tree does not see deletions and would report copies as
-// changes. Each watcher has an unbounded queue. So a slow watcher blocks nobody and misses nothing.
+// The overlay reports its changes itself, because the upper tree does not see deletions and would report copies as changes.
+// Each watcher has an unbounded queue, so a slow watcher blocks no writer and misses no change.
 
 interface Watchers {
   readonly notifyWatchers: (tag: WatchEvent["_tag"], path: FsPath) => void
@@ -77,7 +77,7 @@ const makeWatchers = (keyOf: (path: FsPath) => FsPath): Watchers => {
   }
 }
 
-// Copies entries from the lower to the upper tree before they change. The copies are invisible.
+// Copies entries from the lower to the upper tree before they change. The copies themselves are not a visible change.
 //
 // If two fibers need the same entry, the second fiber uses the copy of the first.
 
@@ -117,8 +117,8 @@ const makeRaise = ({ statLower: below, list, lower, toLowerSpelling: spelt, uppe
   })
 
   /**
-   * Restores the times and modes of new directories. This must come last, because creating entries in a directory
-   * changes its time and needs write permission.
+   * Restores the times and modes of new directories. Runs last, because creating entries in a directory changes its time and
+   * needs write permission.
    */
   const restoreTimesAndModes = (created: CreatedDirectories): Effect.Effect<void> =>
     Effect.forEach(
@@ -206,7 +206,7 @@ export const make = (layers: Layers): Backend => {
     Effect.flatMap(below(path), (stat) => (stat === undefined ? effect : hidden.hideWhile(path, effect)))
 
   /**
-   * Returns the path in its existing spelling. The name of an entry that exists only in the lower tree may differ in
+   * Returns the path in its existing spelling. If the entry exists only in the lower tree, its name may differ from the path in
    * case.
    */
   const toExistingSpelling = (

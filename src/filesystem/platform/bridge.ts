@@ -98,7 +98,7 @@ export const permissionBits = (method: string, mode: number): Effect.Effect<numb
 /**
  * Applies to a requested mode the same mask (umask) that the backend applied to the mode of the new entry.
  *
- * The new file has no execute bits, so they are masked like the read bits.
+ * The new file has no execute bits, so the execute bits of `mode` are masked like its read bits.
  */
 export const maskMode = (mode: number, made: FileStat): number =>
   made.mode === undefined ? mode : mode & (made.isDirectory ? made.mode : made.mode | ((made.mode >> 2) & 0o111))
@@ -155,7 +155,7 @@ export const makeLooking = (bridge: Bridge): ReadMethods => {
   } = bridge
 
   const failDenied = (path: string, what: string) =>
-    Effect.fail(systemError("access", path, "PermissionDenied", `its permission bits do not allow anyone to ${what} it`))
+    Effect.fail(systemError("access", path, "PermissionDenied", `the permission bits of this entry allow nobody to ${what} it`))
 
   const isWritable = (stat: FileStat): boolean =>
     may("write", stat.path) && (stat.mode === undefined || (stat.mode & 0o222) !== 0)

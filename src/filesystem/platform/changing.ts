@@ -15,8 +15,8 @@ import { deleteActions, moveActions, writeActions } from "../operations/call.ts"
 import { type Bridge, maskMode, permissionBits } from "./bridge.ts"
 import { badArgument, toPlatform } from "./errors.ts"
 
-// Temporary files and directories. They are ordinary entries with random names, in the given directory or in the root,
-// because a filesystem has no system directory for them.
+// Temporary files and directories are ordinary entries with random names, in the given directory or in the root, because a
+// filesystem has no system directory for temporary files.
 
 type Temporary = Pick<FileSystem, "makeTempDirectory" | "makeTempDirectoryScoped" | "makeTempFile" | "makeTempFileScoped">
 
@@ -189,9 +189,9 @@ export const makeCopy = ({
       return yield* failInvalidTarget(to, "an entry cannot be copied onto or into itself")
     if (found === undefined) return yield* copyOrReplace(source, stat, target.path, copyOptions)
     if (stat.isDirectory !== found.isDirectory)
-      return yield* failInvalidTarget(to, "a file cannot replace a directory, nor a directory a file")
+      return yield* failInvalidTarget(to, "a file cannot replace a directory, and a directory cannot replace a file")
     if (stat.isDirectory) return yield* mergeDirectory(source, target.path, copyOptions)
-    // Node replaces a symlink by a symlink, whatever `overwrite` says, but never a file.
+    // Node replaces a symlink by a symlink even without `overwrite`, but never replaces a file by a symlink.
     if (stat.kind === "symlink" && found.kind !== "symlink") {
       return yield* Effect.fail(new FsErrorModule.AlreadyExists({ operation, path: to }))
     }
@@ -222,7 +222,7 @@ type ChangeMethods = Pick<
   | "writeFile"
 >
 
-/** The write modes of the service that equal an open flag. All other flags need a handle. */
+/** The write modes of the service, by the equivalent open flag. All other flags need a handle. */
 const writeModeByFlag: { readonly [Flag in OpenFlag]?: "overwrite" | "create" | "append" } = {
   w: "overwrite",
   "w+": "overwrite",

@@ -71,8 +71,8 @@ export const toPlatform = (error: FsError, method: string, path: string, tagOver
 
 const permission: Fault = accessDenied("permission")
 const busy: Fault = accessDenied("busy")
-const invalidHostPath: Fault = invalidPath("the filesystem underneath does not accept this path")
-const timeout: Fault = { _tag: "Timeout", detail: "the filesystem underneath did not answer" }
+const invalidHostPath: Fault = invalidPath("the underlying filesystem does not accept this path")
+const timeout: Fault = { _tag: "Timeout", detail: "the underlying filesystem did not answer" }
 
 const faultByCode: Readonly<Record<string, Fault>> = {
   ENOENT: notFound,
@@ -91,7 +91,7 @@ const faultByCode: Readonly<Record<string, Fault>> = {
   EDQUOT: diskFull,
   "Unknown system error -122": diskFull,
   EFBIG: diskFull,
-  ENAMETOOLONG: pathTooLong("the filesystem underneath does not accept paths of this length"),
+  ENAMETOOLONG: pathTooLong("the underlying filesystem does not accept paths of this length"),
   EINVAL: invalidHostPath,
   EILSEQ: invalidHostPath,
   ELOOP: invalidHostPath,
@@ -117,10 +117,10 @@ const codeOf = (cause: unknown): string | undefined =>
   typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string" ? cause.code : undefined
 
 /**
- * Converts an error to a fault. `wrongKind` is the meaning of a BadResource without a code.
+ * Converts an error to a fault. `wrongKind` is the fault for a BadResource without a code.
  *
- * The message may contain paths of the underlying filesystem. So the fault does not contain it, except in `cause`, for
- * the debug log.
+ * The message may contain paths of the underlying filesystem. The fault therefore contains the message only in `cause`, for the
+ * debug log.
  */
 export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Fault = notAFile): Fault => {
   const { reason } = error
@@ -140,7 +140,7 @@ export const fromPlatform = (error: PlatformError.PlatformError, wrongKind: Faul
   return {
     _tag: "IoError",
     code: code ?? reason._tag,
-    detail: `the filesystem underneath failed (${reason.method})`,
+    detail: `the underlying filesystem failed (${reason.method})`,
     cause: error
   }
 }

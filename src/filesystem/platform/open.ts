@@ -26,10 +26,10 @@ import { writeActions } from "../operations/call.ts"
 import { type Bridge, infoOf, maskMode, permissionBits } from "./bridge.ts"
 import { badArgument, systemError } from "./errors.ts"
 
-// Content that changes in place, on a port that can only replace whole files.
+// Makes content that changes in place, on a port that can only replace whole files.
 //
-// The content consists of pages of 64 KiB. Written pages are in memory; all others are read from the opened file. So
-// memory depends only on the written pages, and a write costs only the pages that it touches.
+// The content consists of pages of 64 KiB. Written pages are in memory; all other pages are read from the opened file. The
+// memory used therefore depends only on the written pages, and the cost of a write only on the pages that it touches.
 
 const pageBytes = 64 * 1024
 
@@ -42,7 +42,10 @@ interface Pages {
   readonly content: Stream.Stream<Uint8Array, Fault>
 }
 
-/** Creates pages over `base`, which must stay open during their use; without it, the content is empty. */
+/**
+ * Creates pages over the content of `base`, which must stay open while the pages are used. If `base` is `undefined`, the
+ * content is empty.
+ */
 export const makePages = (base: Handle | undefined): Pages => {
   const writtenPages = new Map<number, Uint8Array>()
   let size = base?.stat.sizeBytes ?? 0
@@ -181,7 +184,7 @@ interface StagingOptions {
   readonly path: string
   readonly isReadable: boolean
   readonly before: FileStat
-  /** The initial content. The handle must stay open while the content is used. */
+  /** The initial content, or `undefined` if the content is empty. The handle must stay open while the content is used. */
   readonly base: Handle | undefined
   /** The version of `base` when the handle was opened. Another program may write to the same file later. */
   readonly version: string | undefined
@@ -195,7 +198,10 @@ interface StagingOptions {
 const isConflict = (cause: Cause.Cause<OpenError>): boolean =>
   Option.match(Cause.findErrorOption(cause), { onNone: () => false, onSome: ({ _tag }) => _tag === "Conflict" })
 
-/** Returns staged changes over `base`. They replace the file at `sync` and when the scope closes successfully. */
+/**
+ * Returns content that stages changes over `base`. The result replaces the file at `sync` and when the scope closes
+ * successfully.
+ */
 const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions: StagingOptions): Opened => {
   const { base, before, discard, limits, path, isReadable, version } = stagingOptions
   const pages = makePages(base)
@@ -229,7 +235,7 @@ const stageContent = ({ withPlatformErrors: answer, fs }: Bridge, stagingOptions
       shownVersion = written.version
     })
   )
-  // One publication runs at a time. The next one includes bytes written meanwhile.
+  // One publication runs at a time. Bytes that are written meanwhile are part of the next publication.
   const publishLock = Semaphore.makeUnsafe(1)
   const publish = publishLock.withPermit(
     Effect.suspend(() => {

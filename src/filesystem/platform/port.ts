@@ -28,11 +28,11 @@ import * as Locks from "../../runtime/locks.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { fromPlatform } from "./errors.ts"
 
-// The common part of a port over effect's FileSystem: maps paths, rejects paths through symlinks, and converts errors
-// to faults.
+// The common part of a port over effect's FileSystem: maps paths, rejects paths through symlinks, and converts errors to
+// faults.
 //
-// Effect's FileSystem cannot confine a path to a directory. So each component is checked before use. A process that
-// replaces a component between the check and the use can redirect the call out of the root. So the confinement is only
+// Effect's FileSystem cannot confine a path to a directory. Each component is therefore checked before use. A process that
+// replaces a component between the check and the use can redirect the call out of the root. The confinement is therefore only
 // `best-effort`.
 
 const reservedNameFault: Fault = invalidPath("names of this form are reserved for writes in progress")
@@ -50,10 +50,10 @@ interface RootedFileSystem {
 }
 
 /**
- * Converts errors to faults. `wrongKind` is the meaning of a BadResource without a code.
+ * Converts errors to faults. `wrongKind` is the fault for a BadResource without a code.
  *
- * The effect runs without the caller's limits. If `fs` is a filesystem of this library, the limits would otherwise
- * apply to its steps too.
+ * The effect runs without the caller's limits. If `fs` is a filesystem of this library, the limits would otherwise apply to its
+ * steps too.
  */
 export const toFaults = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrongKind?: Fault): Effect.Effect<A, Fault, R> =>
   Effect.provideService(
@@ -65,9 +65,9 @@ export const toFaults = <A, R>(effect: Effect.Effect<A, PlatformError, R>, wrong
 /**
  * Returns the suffix that this port adds to temporary names on `fs`.
  *
- * If `fs` is a filesystem of this library, it refuses the names of its own writes in progress. Then this port adds a
- * number to its temporary names, which users of the port never see. Such filesystems can be stacked, so the first
- * accepted number is used.
+ * If `fs` is a filesystem of this library, it refuses the temporary names of this library. This port then adds a number to its
+ * temporary names, which users of the port never see. Several ports can be stacked, so the first number that `fs` accepts is
+ * used.
  */
 const numberOf = Effect.fnUntraced(function* (fs: FileSystem, above: string): Effect.fn.Return<string> {
   for (let number = 0; ; number++) {
@@ -155,7 +155,7 @@ const toStat = (path: FsPath.FsPath, info: File.Info): FileStat => {
 
 // Writes to effect's FileSystem: into a temporary file beside the target, which is then renamed.
 //
-// So a reader sees the old or the new file, and a failed or interrupted write leaves nothing behind. Every call that
+// A reader therefore sees the old or the new file, and a failed or interrupted write leaves nothing behind. Every call that
 // changes something runs uninterruptibly.
 
 const noBytes = new Uint8Array(0)
@@ -421,7 +421,7 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
   }
 
   const open: Backend["open"] = Effect.fnUntraced(function* (path) {
-    // Opening a FIFO would block.
+    // Check the kind first, because opening a FIFO would block.
     if ((yield* reach(path)).type !== "File") return yield* Effect.fail(notAFile)
     const file = yield* toFaults(
       Effect.catch(fs.open(at(path), { flag: "r", noFollow: true }), (error) =>
@@ -444,8 +444,8 @@ export const make = (ground: RootedFileSystem, info: Info, rules: Rules): Backen
   /**
    * Removes an empty directory.
    *
-   * Effect's FileSystem removes a directory with everything in it. So this function renames the directory first, and
-   * then checks again that it is empty.
+   * Effect's FileSystem removes a directory with everything in it. This function therefore renames the directory first, and
+   * then checks again that the directory is empty.
    */
   const removeDirectory = Effect.fnUntraced(function* (path: FsPath.FsPath): Effect.fn.Return<void, Fault> {
     if ((yield* entries(path)).length > 0) return yield* Effect.fail(directoryNotEmpty)

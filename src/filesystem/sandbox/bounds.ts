@@ -1,4 +1,4 @@
-/** The limits of a command, checked before it runs. The sandbox itself may refuse more. */
+/** The limits of a command, checked before it runs. The sandbox may have stricter limits. */
 import { InvalidArgument } from "../../model/FsError.ts"
 import { codePoints, root } from "../../model/FsPath.ts"
 import { whole } from "../../model/words.ts"
@@ -13,7 +13,7 @@ const maxCodeCharacters = 4096
 export const minTimeoutSeconds = 1
 const maxTimeoutSeconds = 120
 export const evalTimeoutSeconds = 5
-/** The limit for each output stream of a command. */
+/** The largest size, in bytes, of each output stream in the result of a command. */
 export const maxOutputBytes = 32 * 1024
 export const maxEvalOutputCharacters = 4096
 
@@ -138,14 +138,14 @@ const cutText = (text: string, fits: (text: string) => boolean, ends: (text: str
 
 const isContinuation = (byte: number | undefined): boolean => byte !== undefined && (byte & 0xc0) === 0x80
 
-/** Returns the start of the character at or before this byte; in invalid UTF-8, the byte itself. */
+/** Returns the index of the first byte of the character that contains the byte `at`. Returns `at` in invalid UTF-8. */
 const characterStartBefore = (bytes: Uint8Array, at: number): number => {
   let characterStart = at
   while (characterStart > at - 4 && characterStart > 0 && isContinuation(bytes[characterStart])) characterStart--
   return characterStart > at - 4 ? characterStart : at
 }
 
-/** Returns the start of the next character at or after this byte; in invalid UTF-8, the byte itself. */
+/** Returns the index of the first byte of the next character at or after the byte `at`. Returns `at` in invalid UTF-8. */
 const characterStartAfter = (bytes: Uint8Array, at: number): number => {
   let characterStart = at
   while (characterStart < at + 4 && isContinuation(bytes[characterStart])) characterStart++

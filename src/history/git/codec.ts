@@ -42,8 +42,8 @@ const needsPrefix = (name: string): boolean =>
   name.startsWith(namePrefix) || specialNamePattern.test(name.replace(ignorableCharacters, "").replace(noncharacterTail, ""))
 
 /**
- * Tests for a backslash. Git's check for NTFS splits a name at each backslash, also after the prefix. So a name with a
- * backslash is stored in hexadecimal.
+ * Tests whether a name contains a backslash. Git's check for NTFS splits a name at each backslash, also after the prefix. So
+ * a name with a backslash is stored in hexadecimal.
  */
 const hasBackslash = (name: string): boolean => name.includes("\\")
 
@@ -116,7 +116,7 @@ export interface TreeEntry {
 
 interface EncodedTree {
   readonly body: Buffer
-  /** The content of the blob with the modes. The blob must be stored together with the tree. */
+  /** The content of the blob with the modes, which must be stored with the tree. `undefined` if the tree needs no such blob. */
   readonly modes: Buffer | undefined
 }
 

@@ -1,11 +1,12 @@
 /**
- * Garbage collection of a store. It removes unreachable objects, and merges packs if there are too many.
+ * Collects garbage in a store: removes unreachable objects, and merges packs if there are too many.
  *
- * The collection replaces a few packs at a time, so only these have a second copy on the disk. It deletes a file only after the
+ * The collection replaces a few packs at a time, so only these packs are on the disk twice. A file is deleted only after its
  * replacement is on the disk, so a crash loses no object.
  *
- * An object may be in use before a reference reaches it. So objects are removed only if no process holds the store, and no
- * reference has appeared since the reachable objects were marked. New holders wait during the removal (see turns.ts).
+ * An object may be in use before a reference reaches it. So objects are removed only if no process has a `holder` lock of
+ * the store (see turns.ts), and no reference was added after the reachable objects were marked. New holders wait during the
+ * removal.
  */
 import * as Effect from "effect/Effect"
 import { syncDirectoryNow } from "../../runtime/host.ts"
@@ -38,7 +39,10 @@ const defaults = { maxPacks: 50, maxWaste: 0.3 }
 
 const [forgottenThreshold, looseRefThreshold] = [16, 200] as const
 
-/** The largest total size, in bytes, of the packs that one job rewrites. A quarter of all packs is allowed if that is more. */
+/**
+ * The maximum size, in bytes, of the packs that one job rewrites. If a quarter of all packs is larger, the quarter is the
+ * maximum.
+ */
 const minBatchBytes = 64 * 2 ** 20
 
 /** The age in milliseconds after which an unchanged temporary file or lock is a leftover. */
@@ -89,7 +93,7 @@ const filesBelow = (directory: string): ReadonlyArray<string> =>
 
 const isLeftover = (packDirectory: string, name: string, now: number, isHeld: boolean): boolean => {
   const path = join(packDirectory, name)
-  // The pack writer of this library runs only while its process holds the store.
+  // Without a holder of the store, no pack writer of this library is running, so its files are leftovers.
   if (/^tmp_(?:pack|idx)_[0-9a-f]{16}/.test(name) && !isHeld) return true
   if (/^(?:tmp_|\.tmp-)/.test(name)) return isOld(path, now)
   const [, stem, ending] = /^(pack-[0-9a-z]+)\.(idx|pack|rev|bitmap|mtimes)$/.exec(name) ?? []
@@ -195,8 +199,8 @@ type Chooser = ReturnType<typeof makeChooser>
 /**
  * Yields the input of `git pack-objects`.
  *
- * Reachable objects come first, and the newest are the first of them. The input includes paths, because git uses paths to find
- * similar objects. Unreachable objects follow if the job keeps them.
+ * Reachable objects come first, beginning with the newest. The input includes paths, because git uses paths to find similar
+ * objects. Unreachable objects follow if the job keeps them.
  */
 async function* listObjects(job: Job, { choose }: Chooser, lines: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
   let chosen: Array<Buffer> = []
@@ -220,7 +224,7 @@ async function* listObjects(job: Job, { choose }: Chooser, lines: AsyncIterable<
 /** Yields the output of a process. Fails if the process failed, because the output may then be incomplete. */
 async function* outputOf({ child, end }: Running): AsyncGenerator<Buffer> {
   yield* child.stdout
-  if ((await end).code !== 0) throw new Error("the list of objects is incomplete")
+  if ((await end).code !== 0) throw new Error("git failed before it had listed all objects")
 }
 
 async function* noLines(): AsyncGenerator<Buffer> {}
@@ -247,7 +251,7 @@ const pack = (
     return made
   })
 
-/** Packs the objects that the job keeps. Fails if git packed another number of objects. */
+/** Packs the objects that the job keeps. Fails if git packed a different number of objects. */
 const packKeptObjects = (
   work: CollectionRun,
   job: Job,
@@ -282,7 +286,8 @@ const removePack = (packDirectory: string, { name }: Pack): void => {
 }
 
 /**
- * Calls `run` while new holders wait. Returns false without the call if another process holds the store or a reference is new.
+ * Calls `run` while new holders wait. Returns false without the call if another process holds the store, or if a reference
+ * was added in the meantime.
  */
 const runWithoutHolders = ({ store, tips, turn: self }: CollectionRun, run: () => void): Effect.Effect<boolean, StoreFault> =>
   Effect.acquireUseRelease(
@@ -413,7 +418,7 @@ const runCollection = (work: CollectionRun): Effect.Effect<CollectResult, StoreF
     return { outcome: canPrune ? "done" : "held", freedBytes: before - bytesIn(packs) }
   })
 
-/** Subtracts the removals that this collection has covered. Later removals count for the next collection. */
+/** Subtracts the counted removals of snapshots from the counter file. Later removals count for the next collection. */
 const subtractCounted = (directory: string, countedRemovals: number): void => {
   const path = forgottenFile(directory)
   const now = countForgotten(directory)

@@ -1,5 +1,5 @@
 /**
- * Encodes objects as a pack holds them. All code is in one function without outside references, so that its source can
+ * Encodes objects in the format of a pack. All code is in one function without outside references, so that its source can
  * run in a worker.
  */
 import type * as Zlib from "node:zlib"
@@ -56,7 +56,9 @@ export const makeEncoder = ({ deflateSync }: Pick<typeof Zlib, "deflateSync">): 
 
   const sampleCount = 1024
   const byteCounts = new Uint16Array(256)
-  /** The sum of squares that equally frequent bytes give on average, plus one eighth, which is seven standard deviations. */
+  /**
+   * The expected sum of squared byte counts for equally frequent bytes, plus one eighth, which is seven standard deviations.
+   */
   const denseThreshold = (sampleCount + sampleCount ** 2 / 256) * 1.125
 
   const looksIncompressible = (bytes: Uint8Array): boolean => {

@@ -1,5 +1,5 @@
 /**
- * The ids of the objects in the packs of a store. The ids are searched in the index files of the packs, which are sorted.
+ * Finds the ids of objects in the packs of a store, by a search in the sorted index files of the packs.
  *
  * A damaged index is refused, because an object that an index lists is not stored again.
  */
@@ -37,11 +37,11 @@ const isConsistent = (index: Buffer): boolean => {
     before = sum
   }
   const wide = index.length - (namesOffset + before * bytesPerObject + trailerBytes)
-  // At most all objects but the first need a 64-bit offset.
+  // The first object never needs a 64-bit offset.
   return wide >= 0 && wide % 8 === 0 && wide <= Math.max(0, before - 1) * 8
 }
 
-/** Returns the reason why the index cannot be searched, or `undefined`. Does not check the ids and offsets. */
+/** Returns the reason why the index cannot be searched, or `undefined` if it can. Does not check the ids and offsets. */
 const findDefect = (index: Buffer): string | undefined => {
   if (index.length < namesOffset + trailerBytes) return "the index is truncated"
   if (index.readUInt32BE(0) !== signature || index.readUInt32BE(4) !== version)
@@ -50,8 +50,8 @@ const findDefect = (index: Buffer): string | undefined => {
 }
 
 /**
- * Returns a function that finds the position of an id, or -1. It first compares four bytes as a number, because most ids differ
- * there.
+ * Returns a function that finds the position of an id, or -1. The function first compares four bytes as a number, because
+ * most ids differ in these bytes.
  */
 const searchIn = (index: Buffer): ((id: Buffer) => number) => {
   const view = new DataView(index.buffer, index.byteOffset, index.length)
@@ -115,7 +115,7 @@ const corruptPack = (path: string, detail: string): StoreFault =>
 
 const [packHeader, packTrailer] = [12, 20] as const
 
-/** Computes the unreachable part of a pack, from 0 to 1. The size of an object is the distance to the next offset. */
+/** Computes the unreachable share of a pack, from 0 to 1. The size of an object is the distance to the next offset. */
 const computeUnreachableShare = (offsets: Float64Array, packBytes: number, reachableFlags: Uint8Array): number => {
   if (!reachableFlags.includes(1)) return 1
   const count = offsets.length
@@ -182,7 +182,7 @@ export const markReachable = (packs: ReadonlyArray<Pack>, id: Buffer): void => {
 interface PackIndex {
   readonly has: (id: string) => boolean
   readonly packs: () => ReadonlyArray<string>
-  /** Reads the list of packs again. If this fails, the list stays unchanged. */
+  /** Reads the list of packs again. If the read fails, the list stays unchanged. */
   readonly refresh: Effect.Effect<void, StoreFault>
 }
 
@@ -333,8 +333,8 @@ const isPackComplete = (path: string, { checksum }: LoadedIndex): boolean => {
 }
 
 /**
- * The number of times that the directory is read until no pack disappears during the reading. A collection replaces packs by
- * others.
+ * The maximum number of reads of the directory. If a pack disappears during a read, because a collection replaced the pack,
+ * the directory is read again.
  */
 const maxDirectoryReads = 5
 

@@ -1,8 +1,8 @@
 /**
  * Writes all new objects of one capture into one pack. This takes a few large writes instead of one file per object.
  *
- * A stream is written to a temporary file of its own, so that other objects can be added at the same time. If the stream has
- * the wrong size, its part is removed again.
+ * A stream is written to a separate temporary file, so that other objects can be added at the same time. If the stream has
+ * the wrong size, its bytes are removed from the file.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -16,11 +16,11 @@ import { encodeIndex } from "./packIndex.ts"
 
 export interface PackWriter {
   /**
-   * Adds an object if this pack does not contain it, and returns the id. Computes the id if it is not given. `finish` reports
+   * Adds an object if this pack does not contain it, and returns the id. Computes the id if `id` is absent. `finish` reports
    * write errors.
    */
   readonly add: (kind: ObjectKind, body: Uint8Array, id?: string) => string
-  /** Adds an object that is already encoded, with the CRC-32 of its encoding. Does the same as `add`. */
+  /** Adds an object that is already encoded, with the CRC-32 of its encoding. Otherwise behaves like `add`. */
   readonly addEncoded: (id: string, encoded: Uint8Array, crc: number) => void
   /**
    * Adds a blob of a given size. A failure or an interruption leaves the pack unchanged. Several streams can be added at once.
@@ -53,13 +53,13 @@ export interface PackOptions {
 }
 
 const bufferBytes = 1024 * 1024
-/** The bytes per chunk of a stream, and the bytes per read of a file. A chunk takes about a millisecond. */
+/** The numbers of bytes per chunk of a stream and per read of a file. Writing a chunk takes about a millisecond. */
 const chunkBytes = 256 * 1024
 const readBytes = 2 * 1024 * 1024
 
 let loadedEncoder: Encoder | undefined
 
-/** Makes the encoder at the first use, because it loads zlib. */
+/** Creates the encoder at the first use, because the encoder loads zlib. */
 const encoder = (): Encoder => (loadedEncoder ??= makeEncoder(zlib()))
 
 const diskFullCodes = new Set(["ENOSPC", "EDQUOT"])
@@ -294,7 +294,7 @@ export const open = Effect.fnUntraced(function* (
     for (const bytes of parts) part.put(bytes)
     part.recordObject(id, offset, crc)
   }
-  /** Runs a write for a new object. A failure is kept for `finish`. */
+  /** Writes a new object. If the write fails, `finish` reports the failure. */
   const writeNew = (id: string, run: () => void): void => {
     use()
     if (all.has(id) || failure !== undefined) return

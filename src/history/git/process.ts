@@ -22,7 +22,7 @@ export interface Git {
    * exit.
    */
   readonly run: (args: ReadonlyArray<string>, options?: RunOptions) => Effect.Effect<{ readonly stdout: Buffer }, StoreFault>
-  /** Starts a process that lives as long as the scope. The caller reads and writes its streams. */
+  /** Starts a process that lives as long as the scope. The caller reads and writes the streams of the process. */
   readonly start: (args: ReadonlyArray<string>) => Effect.Effect<Running, StoreFault, Scope.Scope>
 }
 
@@ -36,7 +36,7 @@ export interface RunOptions {
 
 export interface Running {
   readonly child: ChildProcessWithoutNullStreams
-  /** Settles when the process has ended and its output was read completely. Never rejects. */
+  /** A promise that resolves when the process has ended and its output was read completely. The promise never rejects. */
   readonly end: Promise<End>
 }
 
@@ -110,7 +110,7 @@ const failurePatterns: ReadonlyArray<readonly [words: RegExp, reason: StoreFault
   [
     /\.lock'?: File exists/,
     "unavailable",
-    "another process is using the store; if no process is, remove the .lock file that the message of git names"
+    "another process is using the store; if no process is using it, remove the .lock file that git names"
   ],
   [
     /corrupt|missing (?:blob|tree|commit|object|necessary)|bad (?:object|tree|packed)|inflate|could not (?:read|get)|unable to (?:read|parse)|not a valid|does not match index|non-existing|nonexistent|is a (?:blob|tree|tag), not/i,

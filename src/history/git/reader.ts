@@ -41,7 +41,7 @@ export interface Reader {
    */
   readonly object: (id: string) => Effect.Effect<Found, StoreFault>
   readonly sizes: (ids: ReadonlyArray<string>) => Effect.Effect<ReadonlyArray<Size | undefined>, StoreFault>
-  /** Ends the current processes, because they keep removed packs open. The next read starts new ones. */
+  /** Ends the current processes, because they keep removed packs open. The next read starts a new process. */
   readonly restart: Effect.Effect<void>
   /** Streams a blob of any size with backpressure. Fails at the end of the stream if the content does not match the id. */
   readonly stream: (id: string) => Stream.Stream<Uint8Array, StoreFault>
@@ -446,8 +446,8 @@ const readNodes = Effect.fnUntraced(function* (reader: Reader, id: string): Effe
 const maxCachedDirectories = 20_000
 
 /**
- * Converts a fault of the store. Omits the path of the store and the messages of git, because users of the view must not see
- * them.
+ * Converts a fault of the store. Omits the path of the store and the messages of git, because users of a snapshot's view
+ * must not see them.
  */
 const toFault = ({ reason }: StoreFault): Fault =>
   reason === "unavailable" || reason === "gitMissing"

@@ -76,8 +76,7 @@ const headText = "ref: refs/heads/snapshots\n"
 const description = "Snapshots of fs-algebra: each is a commit in refs/snapshots. Look with git log, ls-tree, diff and show.\n"
 
 /**
- * The config file, which is written once. A later version of this library may write another text, but must still accept this
- * text.
+ * The config file, which is written once. A later version of this library may write another text, but must accept this text.
  */
 const configText = `; A store of snapshots, made by fs-algebra. It is not used any more when anything in this file is changed.
 [core]
@@ -95,7 +94,7 @@ const configText = `; A store of snapshots, made by fs-algebra. It is not used a
 
 const directories = ["objects", "objects/info", "objects/pack", "refs", "refs/heads", "refs/snapshots", "turns"]
 
-/** Files that add objects from another repository, hide parents of commits, or replace objects. */
+/** The forbidden files: they add objects from another repository, hide parents of commits, or replace objects. */
 const forbiddenFiles = [
   "commondir",
   "config.worktree",
@@ -144,8 +143,8 @@ const writeText = (directory: string, name: string, text: string): void => {
 }
 
 /**
- * Fills a new store. The config is written last. A directory without a config is not a repository for git, and `open` completes
- * it.
+ * Fills a new store. The config is written last. A directory without a config is not a repository for git, and `open`
+ * completes such a directory.
  */
 const initialize = (directory: string): void => {
   for (const name of directories) makeDirectory(join(directory, name))
@@ -170,8 +169,8 @@ const checkOwner = (directory: string, path: string, isEmpty: boolean): void => 
 }
 
 /**
- * Returns the section and the key of each line. The result only serves to name a changed key in a message, so a misleading
- * syntax does no harm.
+ * Returns the section and the key of each line. Only a message that names a changed key uses the result, so a wrong result
+ * does no harm.
  */
 const keysOf = (text: string): ReadonlyArray<readonly [key: string, line: string]> => {
   let section = ""
@@ -237,7 +236,7 @@ const checkStore = (directory: string): void => {
   const found = forbiddenFiles.find((name) => lstatIfPresent(join(directory, name)) !== undefined)
   if (found !== undefined) throw refused(directory, `the directory contains ${found}`)
   for (const name of directories) {
-    // Create directories of references again, because git removes empty ones.
+    // Create directories of references again, because git removes empty directories.
     if (name.startsWith("refs/")) makeDirectory(join(directory, name))
     checkOwner(directory, join(directory, name), false)
   }
@@ -294,7 +293,10 @@ interface CommitsRead {
   readonly damaged: ReadonlyArray<Damaged>
 }
 
-/** Returns a function that reads the commits of references. It reads each commit once, because an object never changes. */
+/**
+ * Returns a function that reads the commits of references. The function reads each commit once, because an object never
+ * changes.
+ */
 const makeCommitReader = (commitOf: Store["commit"]) => {
   let known: ReadonlyMap<string, Commit> = new Map()
   const commits = (refs: ReadonlyArray<Ref>) =>
@@ -363,7 +365,8 @@ const makeSnapshots = (git: Process.Git, reader: Reader.Reader, commitOf: Store[
       Effect.gen(function* () {
         const ref = yield* find(id)
         if (ref === undefined) return false
-        // Count before the removal. A wrong count does no harm, because it only makes a collection too early or too late.
+        // Count the removal before it happens. A wrong count does no harm, because it only makes a collection too early or
+        // too late.
         yield* Effect.ignore(attempt(directory, () => Fs.appendFileSync(forgottenFile(directory), ".", { mode: 0o600 })))
         return yield* Effect.catch(Effect.as(update(`delete ${refPrefix}${id} ${ref.commit}\n`), true), (fault) =>
           // If another process removed the reference in the meantime, ignore the failure.
@@ -422,7 +425,7 @@ const waitForRemovers = (directory: string, turn: Turns.StoreLock): Effect.Effec
       if (other === undefined) return
       if (i === maxPolls) {
         const entry = join(Turns.directoryOf(directory), other)
-        const detail = `another process has been removing objects in ${directory} for over 30 seconds; if no process does, remove ${entry}`
+        const detail = `another process has been removing objects in ${directory} for over 30 seconds; if no such process exists, remove ${entry}`
         return yield* Effect.fail(storeFault("unavailable", detail))
       }
       yield* pause(pollMillis)

@@ -5,8 +5,8 @@ import * as ProcessLock from "../../runtime/processLock.ts"
 /**
  * The role of a lock.
  *
- * A `holder` relies on every object that it has seen in the store. A `collector` repacks objects; there is one at a time. The
- * collector is also a `remover` during the few milliseconds in which it deletes objects.
+ * A `holder` relies on every object that it has seen in the store. A `collector` repacks objects; only one process at a time
+ * is a collector. The collector is also a `remover` during the few milliseconds in which it deletes objects.
  */
 export type Role = "holder" | "collector" | "remover"
 
@@ -25,7 +25,7 @@ export const acquire = (store: string, role: Role): StoreLock => lock.add(direct
 
 export const release = lock.remove
 
-/** Returns the file name of a lock that another process holds in this role, if there is one. */
+/** Returns the file name of a lock that another process holds in this role, or `undefined` if no process does. */
 export const findOther = (store: string, role: Role, self: StoreLock): string | undefined =>
   lock.others(directoryOf(store), self, role).at(-1)?.name
 

@@ -39,13 +39,13 @@ const idOf = (name: string): string | undefined => {
   return whyInvalidId(id) === undefined ? id : undefined
 }
 
-// Archives that belong to dumps. A dump of a session stores its filesystem in `{id}.fs.zip` next to `{id}.jsonl`, which
-// contains the SHA-256 of the archive. A store in the same directory lists and reads such an archive, but never replaces or
-// removes it.
+// Archives that belong to dumps. A dump of a session is the file `{id}.jsonl` and the archive `{id}.fs.zip` of the
+// filesystem. `{id}.jsonl` contains the SHA-256 of the archive. A store in the same directory lists and reads such an
+// archive, but never replaces or removes it.
 
 const archiveEnding = ".fs.zip"
 
-/** Flags that do not follow a symlink and do not block on a pipe. */
+/** The flags that open a file without following a symlink or blocking on a pipe. */
 const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
 const chunkSize = 65_536
@@ -99,7 +99,7 @@ const containsText = async (path: string, text: string, signal: AbortSignal): Pr
 
 const isFile = (path: string): boolean => Fs.lstatSync(path, { throwIfNoEntry: false })?.isFile() === true
 
-/** Returns the file name of the dump that owns an archive, or `undefined`. Fails with errors of the disk. */
+/** Returns the file name of the dump that owns an archive, or `undefined` if no dump does. Fails with errors of the disk. */
 const dumpOf = (archive: string): Effect.Effect<string | undefined, unknown> =>
   Effect.tryPromise({
     try: async (signal) => {
@@ -193,8 +193,8 @@ export class SnapshotDirectory {
   }
 
   /**
-   * Opens the directory. During the scope no filesystem can be opened in the directory. Fails with "refused" if the directory
-   * is not acceptable.
+   * Opens the directory. During the scope no filesystem can be opened in the directory. Fails with "refused" if the
+   * directory violates the rules of `Options.directory`.
    */
   static make(directory: string): Effect.Effect<SnapshotDirectory, StoreFault, Scope.Scope> {
     return Effect.acquireRelease(
@@ -215,7 +215,7 @@ export class SnapshotDirectory {
 
   /** Tests whether the directory exists. Throws if the directory must not be used. */
   #judge(): boolean {
-    if (typeof this.directory !== "string") throw this.#refuse("the value is not a path")
+    if (typeof this.directory !== "string") throw this.#refuse("the path of the directory is not a string")
     const fault = OpenRoots.reachabilityFault("directory", this.directory)
     if (fault !== undefined) throw this.#refuse(String(fault["detail"]))
     return this.#isThere()
@@ -309,7 +309,7 @@ export class SnapshotDirectory {
     return attempt(() => (this.#isThere() ? [...this.#archives()] : []))
   }
 
-  /** Fails with "refused" if the archive with this id belongs to a dump. */
+  /** Checks that the archive with this id belongs to no dump. Otherwise fails with "refused". */
   checkOwn(id: string): Effect.Effect<void, StoreFault> {
     return Effect.matchEffect(dumpOf(this.pathOf(id)), {
       onFailure: (error) => attempt<void>(() => rethrow(error)),

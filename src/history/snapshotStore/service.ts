@@ -91,9 +91,9 @@ export interface TreeEntry {
 /**
  * The operations of a SnapshotStore.
  *
- * An id is a text of at most 248 bytes. It must not contain separators or control characters, or consist of dots only. Taking
- * or deleting a snapshot with an invalid id fails with SnapshotError `refused`. All other operations treat an invalid id as
- * unknown.
+ * An id is a text of at most 248 bytes. An id must not contain separators or control characters, or consist of dots only.
+ * Taking or deleting a snapshot with an invalid id fails with SnapshotError `refused`. All other operations treat an invalid
+ * id as unknown.
  *
  * @since 0.1.0
  */
@@ -102,7 +102,10 @@ export interface Operations {
   readonly filesystem: Algebra
   /** The absolute path of the directory, which may not exist yet. */
   readonly directory: string
-  /** Writes a snapshot and replaces an existing one with the same id. A failure or an interruption keeps the existing one. */
+  /**
+   * Writes a snapshot, and replaces a snapshot with the same id if `onDuplicate` permits this. A failure keeps the old
+   * snapshot.
+   */
   readonly snapshot: (id: string) => Effect.Effect<SnapshotInfo, SnapshotError | ArchiveError | FsError>
   /**
    * Restores the tree and returns its number of files. After a failure nothing has changed.
@@ -205,7 +208,8 @@ const restoreReasons: Partial<Record<string, SnapshotRestoreError["reason"]>> = 
 }
 
 /**
- * The errors that prevent all reads. If the store skipped an archive after such an error, the archive would seem to be missing.
+ * The codes of errors that prevent all reads. If the store skipped an archive after such an error, the archive would seem to
+ * be missing.
  */
 const exhaustionCodes: ReadonlySet<unknown> = new Set(["EMFILE", "ENFILE", "ENOMEM"])
 
@@ -269,7 +273,7 @@ export const viewOf = ({ content, path, tree }: Contents): Algebra =>
 const orAbsent = (text: Effect.Effect<string, ReadError>): Effect.Effect<string | undefined, ReadError> =>
   Effect.catchTag(text, ["NotFound", "NotAFile"], () => Effect.succeed(undefined))
 
-/** Returns a text for an id, even if an untyped program passed a value of another type. */
+/** Returns the text of an id. For a value that is not a string, returns the name of its type. */
 const textOf = (value: unknown): string => (typeof value === "string" ? value : typeof value)
 
 export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: boolean): Operations => {
@@ -390,7 +394,7 @@ export const make = (fs: Algebra, shelf: SnapshotDirectory, replacesExisting: bo
         textOf(archivePath),
         typeof archivePath === "string"
           ? Effect.succeed(archivePath)
-          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "the value is not a path")),
+          : Effect.fail(toRestoreError(textOf(archivePath))("incompatible", "the path of the archive is not a string")),
         importArchiveOf
       ),
     get,

@@ -1,8 +1,8 @@
 /**
  * Snapshots as ZIP archives in a temporary directory, which is removed with the layer.
  *
- * The archives also contain entries that an import would reject: symlinks that leave the tree, names that collide without case,
- * and names that are not text. FIFOs, sockets and devices are only counted.
+ * The archives also contain entries that an import would reject: symlinks that leave the tree, names that differ only in
+ * case, and names that are not text. FIFOs, sockets and devices are only counted.
  */
 import { createHash, Fs, join, randomUUID } from "../../runtime/node.ts"
 import * as Clock from "effect/Clock"
@@ -56,11 +56,11 @@ const hashOf = (path: string): Effect.Effect<string, Problem> =>
       for await (const bytes of Fs.createReadStream(path, { highWaterMark: 1024 * 1024 })) hash.update(bytes as Buffer)
       return hash.digest("hex")
     },
-    catch: (error) => storeFault("io", `an archive cannot be read: ${(error as NodeJS.ErrnoException).code}`)
+    catch: (error) => storeFault("io", `the archive of a snapshot cannot be read: ${(error as NodeJS.ErrnoException).code}`)
   })
 
 /** Converts a fault of the archive file. Omits the path, because the archive is not in the captured filesystem. */
-const toStoreFault = ({ _tag }: Fault): StoreFault => storeFault("io", `an archive cannot be opened: ${_tag}`)
+const toStoreFault = ({ _tag }: Fault): StoreFault => storeFault("io", `the archive of a snapshot cannot be opened: ${_tag}`)
 
 const toReadFault = (problem: ArchiveError | Fault): Fault =>
   problem instanceof ArchiveError ? { _tag: "IoError", detail: problem.message } : problem
@@ -69,7 +69,7 @@ const forgottenFault = storeFault("unknown", "the snapshot was forgotten")
 
 /**
  * Returns an effect that opens a resource at its first use and keeps it open for the scope. A failure is not cached, and
- * releases everything that was opened before it.
+ * releases all resources that were opened before the failure.
  */
 const openOnce = <A, E>(scope: Scope.Scope, open: Effect.Effect<A, E, Scope.Scope>): Effect.Effect<Effect.Effect<A, E>> => {
   const opened = Effect.flatMap(Scope.fork(scope), (own) =>

@@ -1,6 +1,6 @@
 /**
- * Forks. A fork is a writable filesystem that begins with a captured tree. A merge applies its changes to the original, all or
- * none.
+ * A fork is a writable filesystem that begins with a captured tree. A merge applies all changes of the fork to the original,
+ * or none.
  */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -28,8 +28,8 @@ import type { Problem, StoredSnapshot, Strategy } from "./strategy.ts"
  */
 export interface MergeOptions {
   /**
-   * The resolution of conflicts: `fail` changes nothing, `ours` and `theirs` take the version of one side. Changes without a
-   * conflict are merged in both cases.
+   * The resolution of conflicts. `fail` changes nothing. `ours` and `theirs` take the version of one side, and also merge
+   * all changes without a conflict.
    *
    * @default "fail"
    */
@@ -44,7 +44,7 @@ export interface MergeOptions {
  * @since 0.1.0
  */
 export interface MergeResult {
-  /** The changes in path order, including those of directories. */
+  /** The changes in path order, including changes of directories. */
   readonly changes: ReadonlyArray<Change>
   /** The conflicts that `ours` or `theirs` resolved. */
   readonly conflicts: ReadonlyArray<Conflict>
@@ -79,7 +79,7 @@ export const fork = Effect.fnUntraced(function* (
   return forked
 })
 
-const notAFork = storeFault("refused", "this filesystem is not a fork of one of these snapshots")
+const notAFork = storeFault("refused", "this filesystem is not a fork of a snapshot of this service")
 
 const nodeAt = Effect.fnUntraced(function* (port: Backend, path: FsPath): Effect.fn.Return<Node | undefined, Fault> {
   const stat = yield* port.stat(path)

@@ -57,7 +57,7 @@ interface Said {
   readonly bytes: number
   /** The number of directories below the root. */
   readonly directories: number
-  /** The number of FIFOs, sockets and devices. They are not captured. */
+  /** The number of FIFOs, sockets and devices, which are not captured. */
   readonly skipped: number
   readonly previous?: string | undefined
   readonly excludesGit?: boolean | undefined
@@ -100,9 +100,9 @@ const decode = (message: string): Said | undefined => {
   }
 }
 
-// Saves the last scan for the next process, which otherwise would read every file again. A missing, truncated or foreign file
-// is ignored. A message authentication code with the key of this installation protects the file. Without it, an attacker could
-// prepare a store that claims wrong content for a file.
+// Saves the last scan for the next process, which otherwise would read every file again. A missing, truncated or foreign
+// file is ignored. A message authentication code with the key of this installation protects the file. Without this code, an
+// attacker could prepare a store that claims wrong content for a file.
 
 interface SavedScan {
   readonly scan: Scan
@@ -113,12 +113,15 @@ const version = 1
 
 const hashOf = (text: string): string => createHash("sha256").update(text).digest("hex")
 
-/** Returns the text to authenticate. The first word separates it from other authenticated texts of this installation. */
+/**
+ * Returns the text to authenticate. The first word distinguishes this text from other authenticated texts of this
+ * installation.
+ */
 const authenticatedText = (text: string): string => `seen ${hashOf(text)}`
 
 const codeLength = 32
 
-/** Flags that do not follow a symlink and do not block on a pipe. */
+/** The flags that open a file without following a symlink or blocking on a pipe. */
 const readFlags = Fs.constants.O_RDONLY | (Fs.constants.O_NOFOLLOW ?? 0) | (Fs.constants.O_NONBLOCK ?? 0)
 
 const fileOf = (directory: string, root: string): string =>
@@ -146,7 +149,10 @@ type DirectoryRow = readonly [
   id: string,
   directories: ReadonlyArray<string>,
   leaves: ReadonlyArray<LeafRow>,
-  /** The stamp of the directory without its mode, which is the first element. Absent if it must be listed again. */
+  /**
+   * The stamp of the directory without its mode, which is the first element of the row. Absent if the directory must be
+   * listed again.
+   */
   stamp?: readonly [modified: number, changed: number, inode: number]
 ]
 
@@ -475,8 +481,8 @@ const makeStrategy = Effect.fnUntraced(function* (
     })
 
   /**
-   * Returns a creation time that is later than that of the previous snapshot, even if the clock was set back. Listing and
-   * expiry depend on this order.
+   * Returns a creation time after the time of the previous snapshot, even if the clock was set back. Listing and expiry
+   * depend on this order.
    */
   const nextCreationTime = Effect.fnUntraced(function* (): Effect.fn.Return<number, Problem> {
     const before =

@@ -24,7 +24,7 @@ interface HeldTree extends StoredSnapshot {
 const keyIn = (port: Backend, path: FsPath): FsPath => (port.info.caseSensitive ? path : fold(path))
 
 /**
- * Returns the changes that a restore of `paths` makes. They are the changes at and below the paths, and the creation of missing
+ * Returns the changes that a restore of `paths` makes: the changes at and below the paths, and the creation of missing
  * parent directories.
  */
 const changesWithin = Effect.fnUntraced(function* (
@@ -62,8 +62,8 @@ const pathsExceptGit = Effect.fnUntraced(function* (
 const isOfGit = (path: FsPath): boolean => path === ".git" || path.startsWith(".git/")
 
 /**
- * Returns the bytes that the snapshots hold in addition to the current tree. Bytes that several snapshots share count several
- * times.
+ * Returns the number of bytes that the snapshots hold in addition to the current tree. Bytes that several snapshots share
+ * count several times.
  */
 const extraBytes = Effect.fnUntraced(function* (
   history: MemoryHistory,

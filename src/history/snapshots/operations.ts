@@ -33,7 +33,7 @@ export interface SnapshotOptions {
   readonly maxBytes?: number | undefined
 }
 
-/** Snapshot options that include an internal one for transactions. */
+/** The options of a snapshot, with an internal option for transactions. */
 export interface TransactionSnapshotOptions extends SnapshotOptions {
   /**
    * True if the snapshot belongs to a running transaction. `list` and retention ignore such a snapshot, and `forget` removes
@@ -75,7 +75,7 @@ export interface RestoreOptions {
  * @since 0.1.0
  */
 export interface RestoreResult {
-  /** The changes in path order, including those of directories. */
+  /** The changes in path order, including changes of directories. */
   readonly changes: ReadonlyArray<Change>
   /** The snapshot of the tree before the restore. Present if `safety` was set and the restore changed something. */
   readonly safety?: FilesystemSnapshot
@@ -94,7 +94,7 @@ export const RestoreResult = Schema.Struct({
  */
 export interface Details {
   readonly snapshot: FilesystemSnapshot
-  /** The number of files and symlinks. `bytes` is their total size. */
+  /** The number of files and symlinks. `bytes` is their total size in bytes. */
   readonly files: number
   readonly bytes: number
   /**
@@ -102,12 +102,15 @@ export interface Details {
    * previous snapshot was forgotten.
    */
   readonly filesChanged?: number | undefined
-  /** The numbers of added and removed lines. `undefined` if `filesChanged` is, or if counting would take too long. */
+  /**
+   * The numbers of added and removed lines. `undefined` if `filesChanged` is `undefined`, or if counting would take too
+   * long.
+   */
   readonly linesAdded?: number | undefined
   readonly linesRemoved?: number | undefined
   readonly tool?: string | undefined
   readonly callId?: string | undefined
-  /** The number of FIFOs, sockets and devices that were not captured. Absent instead of 0. */
+  /** The number of FIFOs, sockets and devices, which were not captured. Absent if there are none. */
   readonly skipped?: number | undefined
 }
 
@@ -118,8 +121,8 @@ export interface Details {
  */
 export interface Operations {
   /**
-   * Takes a snapshot. Fails with SnapshotError `budget` over the limits of the layer, and `refused` for a root that must not be
-   * captured.
+   * Takes a snapshot. Fails with SnapshotError `budget` for a tree that exceeds the limits, and with `refused` for a root
+   * that must not be captured.
    */
   readonly snapshot: (options?: SnapshotOptions) => Effect.Effect<FilesystemSnapshot, SnapshotError>
   /** Restores the whole tree, or only `paths`. After a failure nothing has changed, except when `verify` fails. */
@@ -145,7 +148,7 @@ export interface Operations {
    */
   readonly exclusively?: (<A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>) | undefined
   /**
-   * Returns a writable filesystem that begins with the captured tree. Its changes stay in memory until they are merged or
+   * Returns a writable filesystem that begins with the captured tree, and keeps changes in memory until they are merged or
    * discarded.
    */
   readonly fork: (snapshot: FilesystemSnapshot) => Effect.Effect<Algebra, SnapshotError>

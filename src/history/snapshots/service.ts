@@ -1,4 +1,4 @@
-/** The snapshot service. It validates arguments, calls a storage strategy, and converts faults to errors. */
+/** The snapshot service, which validates arguments, calls a storage strategy, and converts faults to errors. */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -22,7 +22,7 @@ import type { Details, Operations, RestoreOptions, RestoreResult, TransactionSna
 import type { Label, Problem, StoredSnapshot, Strategy, TakeOptions } from "./strategy.ts"
 import { FilesystemSnapshot } from "./value.ts"
 
-// The statistics of a snapshot. They are computed on request, so that taking a snapshot stays fast.
+// The statistics of a snapshot are computed on request, so that taking a snapshot stays fast.
 
 /** The largest number of changed files, and of bytes per file, for which lines are counted. */
 const maxFiles = 500
@@ -189,9 +189,9 @@ const isSnapshot = Schema.is(FilesystemSnapshot)
 
 const incompatibility = (strategy: Strategy, port: Backend, snapshot: FilesystemSnapshot): string | undefined => {
   if (!strategy.commitRef.test(snapshot.commitRef))
-    return `the commitRef of the snapshot is not one of the kind ${JSON.stringify(strategy.name)}`
+    return `the commitRef of the snapshot does not belong to snapshots of the kind ${JSON.stringify(strategy.name)}`
   if (snapshot.rootPath !== strategy.rootPath && snapshot.rootPath !== port.info.root)
-    return "the snapshot was taken of another root"
+    return "the snapshot belongs to another root"
   if (snapshot.gitDir !== strategy.gitDir) return "the snapshot is in another store"
   return uuidPattern.test(snapshot.snapshotId) ? undefined : "the snapshotId is not a UUID"
 }
@@ -203,7 +203,7 @@ const findSnapshot = (
 ): Effect.Effect<StoredSnapshot, Problem | Refusal> => {
   const refuse = (reason: Refusal["reason"], detail: string, snapshotId = ""): Effect.Effect<never, Refusal> =>
     Effect.fail({ _tag: "Refusal", snapshotId, reason, detail })
-  if (!isSnapshot(value)) return refuse("incompatible", "the value is not a FilesystemSnapshot")
+  if (!isSnapshot(value)) return refuse("incompatible", "the argument is not a FilesystemSnapshot")
   const { commitRef, snapshotId } = value
   const why = incompatibility(strategy, port, value)
   if (why !== undefined) return refuse("incompatible", why, snapshotId)
@@ -230,8 +230,8 @@ const whyLabelRefused = (label: Label): string | undefined => {
 }
 
 /**
- * Returns the title of a snapshot for the tag of a safety snapshot. The title of a safety snapshot is its id, because otherwise
- * the tag would grow with each restore.
+ * Returns the title of a restored snapshot, for the tag of its safety snapshot. For a safety snapshot, returns the id,
+ * because otherwise the tag would grow with each restore.
  */
 const titleOf = ({ label, snapshot }: StoredSnapshot): string => {
   const { tag } = label

@@ -18,7 +18,7 @@ import type { Change, DirectoryNode } from "../tree.ts"
 import type { FilesystemSnapshot } from "./value.ts"
 
 /**
- * The progress of a capture or restore. It first counts all files, then reads those that may have changed.
+ * The progress of a capture or restore, which first counts all files and then reads the files that may have changed.
  *
  * @since 0.1.0
  */
@@ -26,11 +26,11 @@ export interface SnapshotProgress {
   /** The current phase. A restore writes after counting and reading. */
   readonly phase: "counting" | "reading" | "writing"
   readonly files: number
-  /** The number of bytes read. 0 in the phase `writing`. */
+  /** The number of bytes that were read; 0 in the phase `writing`. */
   readonly bytes: number
-  /** The number of bytes to read, once known. */
+  /** The number of bytes to read. Absent until the number is known. */
   readonly totalBytes?: number | undefined
-  /** The number of files to write, once known. */
+  /** The number of files to write. Absent until the number is known. */
   readonly totalFiles?: number | undefined
 }
 
@@ -45,8 +45,8 @@ export interface Retention {
   /** The maximum age in milliseconds. The newest snapshot always stays. @default any age */
   readonly maxAge?: number | undefined
   /**
-   * The maximum size of the whole store in bytes. A larger store removes its oldest snapshots, but never the newest. Only for
-   * git.
+   * The maximum size of the whole store in bytes. A larger store removes its oldest snapshots, but never the newest. Only
+   * git snapshots have this limit.
    *
    * @default any size
    */
@@ -63,7 +63,7 @@ export interface Retention {
  * @since 0.1.0
  */
 export interface LayerOptions {
-  /** True if a `.git` at the root is captured and restored like other entries. @default "include" */
+  /** The handling of a `.git` at the root. `include` captures and restores the `.git` like other entries. @default "include" */
   readonly git?: "include" | "exclude" | undefined
   /**
    * The largest number of files. A larger tree fails with SnapshotError `budget` before anything is written. An archive counts
@@ -79,17 +79,18 @@ export interface LayerOptions {
    * @default 64 GiB; of archives Limits.maxArchiveBytes
    */
   readonly maxBytes?: number | undefined
-  /** True if the root may be the root of a disk, a home directory, or a directory that contains one. @default false */
+  /** True if the root may be the root of a disk, a home directory, or a directory that contains a home directory. @default false */
   readonly anyRoot?: boolean | undefined
   readonly retention?: Retention | undefined
-  /** The function that receives the progress of captures and restores. Only for git. */
+  /** The function that receives the progress of captures and restores. Only git snapshots report progress. */
   readonly onProgress?: ((progress: SnapshotProgress) => void) | undefined
 }
 
 /**
- * Returns the expired snapshots, which never include the newest one.
+ * Returns the expired snapshots, which never include the newest snapshot.
  *
- * `all` must be in the order of creation. `now` is in milliseconds since 1970. `spared` counts but never expires.
+ * `all` must be in the order of creation. `now` is in milliseconds since 1970. `spared` counts towards `maxSnapshots`, but
+ * never expires.
  */
 export const findExpired = (
   all: ReadonlyArray<StoredSnapshot>,
@@ -113,8 +114,8 @@ const maxFiles = 1_000_000
 const maxBytes = 64 * GiB
 
 /**
- * Returns a fault if `root` is the root of a disk, a home directory, or a directory that contains one. `root` must not contain
- * symlinks.
+ * Returns a fault if `root` is the root of a disk, a home directory, or a directory that contains a home directory; else
+ * `undefined`. `root` must not contain symlinks.
  */
 export const refuseWideRoot = (root: string, options: LayerOptions): StoreFault | undefined => {
   const width = options.anyRoot === true ? undefined : describeWideRoot(root)
@@ -164,7 +165,7 @@ export const dropGit = (tree: DirectoryNode): DirectoryNode => {
   return { kind: "directory", entries, ...(tree.mode === undefined ? undefined : { mode: tree.mode }) }
 }
 
-// Directories for stores. They are outside every workspace, so that programs in a workspace cannot reach them.
+// Directories for stores are outside every workspace, so that programs in a workspace cannot reach them.
 
 const whyRefused = (directory: string): string | undefined => {
   const fault = OpenRoots.reachabilityFault("directory", directory)
@@ -234,16 +235,16 @@ export interface StoredSnapshot {
   readonly snapshot: FilesystemSnapshot
   readonly label: Label
   readonly counts: Effect.Effect<{ readonly files: number; readonly bytes: number }, Problem>
-  /** The id of the snapshot that was taken before this one. */
+  /** The id of the previous snapshot. */
   readonly previous?: string | undefined
-  /** The number of FIFOs, sockets and devices. They were not captured. */
+  /** The number of FIFOs, sockets and devices, which were not captured. */
   readonly skipped?: number | undefined
   /** True if the snapshot excludes a `.git` at the root. A restore then keeps the current `.git`. */
   readonly excludesGit?: boolean | undefined
 }
 
 export interface TakeOptions {
-  /** A snapshot that must not expire yet. */
+  /** The snapshot that retention must not remove. */
   readonly spared?: StoredSnapshot | undefined
   /**
    * True if the snapshot belongs to a running transaction. `list` and retention ignore such a snapshot, and `forget` removes
@@ -257,7 +258,7 @@ export interface TakeOptions {
 
 /** The disk space or memory that snapshots use. */
 export interface Stats {
-  /** Bytes on the disk. For snapshots in memory, the bytes in addition to the current tree. */
+  /** The number of bytes on the disk. For snapshots in memory, the number of bytes in addition to the current tree. */
   readonly bytes: number
   /** The number of items stored for all snapshots: git objects, archives, or captured trees. */
   readonly objects: number
@@ -285,7 +286,6 @@ export interface Strategy {
   readonly restore: (kept: StoredSnapshot, options: StrategyRestoreOptions) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly diff: (from: StoredSnapshot, to: StoredSnapshot | undefined) => Effect.Effect<ReadonlyArray<Change>, Problem>
   readonly view: (kept: StoredSnapshot) => Effect.Effect<Backend, Problem>
-  /** Returns the tree of a snapshot. */
   readonly tree: (kept: StoredSnapshot) => Effect.Effect<DirectoryNode, Problem>
   /** Returns the current tree. The caller must hold the lock on the whole filesystem. */
   readonly now: Effect.Effect<DirectoryNode, Problem>

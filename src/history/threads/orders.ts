@@ -1,6 +1,6 @@
-/** The messages between the program and its threads: orders and reports. */
+/** The messages between the program and its threads. An order gives work to a thread, and a report is the answer. */
 
-/** The fields of a stamp, in this order: size, permission bits, mtimeMs, ctimeMs and inode. */
+/** The number of fields of a stamp, which are in this order: size, permission bits, mtimeMs, ctimeMs and inode. */
 export const stampLength = 5
 
 /** Files of one directory. */
@@ -16,7 +16,7 @@ export interface CaptureOrder {
   readonly places: ReadonlyArray<Place>
   /** The stamps that the files must have before and after they are read. */
   readonly stamps: Float64Array
-  /** For each file, the id of a content that is stored already, or "". A file with this id needs no new object. */
+  /** For each file, the id of a blob that is already stored, or "". A file with this id is not encoded again. */
   readonly knownIds: ReadonlyArray<string>
   readonly refusesHardlinks: boolean
   /** True to encode the objects. If false, the files are only hashed. */
@@ -27,7 +27,10 @@ export interface CaptureReport {
   readonly _tag: "Captured"
   /** The id of each file, or "" for a file that could not be opened or has another stamp. */
   readonly ids: ReadonlyArray<string>
-  /** The end of each object in `bytes`. For a file without an object, it equals the end of the previous object. */
+  /**
+   * The offset in `bytes` at which each object ends. For a file without an object, the offset is the end of the
+   * previous object.
+   */
   readonly ends: Uint32Array<ArrayBuffer>
   /** The CRC-32 of each object. */
   readonly crcs: Uint32Array<ArrayBuffer>
@@ -40,14 +43,17 @@ export interface CompareOrder {
   readonly base: string
   /** The device number of the root. Entries on other devices count as changed. */
   readonly device: number
-  /** One text per directory: its path and the names of its files and links, joined by line feeds. */
+  /** One text per directory: the path, and the names of the files and links in it, joined by line feeds. */
   readonly directories: ReadonlyArray<string>
-  /** For each directory its stamp, then the stamps of its names. The size of a directory is not compared. */
+  /**
+   * The stamp of each directory, followed by the stamps of its files and links. The size of a directory is not
+   * compared.
+   */
   readonly stamps: Float64Array
 }
 
 /**
- * The result of a comparison. `other`: the stamp of the directory differs. `otherNames`: only the stamp of a name in it
+ * The result of a comparison. `other`: the stamp of the directory differs. `otherNames`: only the stamp of an entry
  * differs. `same`: all stamps are equal.
  */
 export const directoryStates = { other: 0, otherNames: 1, same: 2 } as const
@@ -61,16 +67,19 @@ export interface CompareReport {
 export interface DeflateOrder {
   readonly _tag: "Deflate"
   readonly level: number
-  /** The size of the smallest content that is compressed. */
+  /** The size of the smallest content that is compressed, in bytes. */
   readonly minBytes: number
-  /** The concatenated contents. `ends` contains the end of each. */
+  /** The concatenated contents. `ends` contains the offset at which each content ends. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly ends: Uint32Array
 }
 
 export interface DeflateReport {
   readonly _tag: "Deflated"
-  /** The concatenated results. `ends` contains the end of each. A content that compression does not shorten is unchanged. */
+  /**
+   * The concatenated results. `ends` contains the offset at which each result ends. A content that compression does not
+   * shorten is unchanged.
+   */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly ends: Uint32Array<ArrayBuffer>
   /** The CRC-32 of each content. */
@@ -79,14 +88,14 @@ export interface DeflateReport {
 
 export interface InflateOrder {
   readonly _tag: "Inflate"
-  /** The concatenated contents, compressed or not. `ends` contains the end of each. */
+  /** The concatenated contents, compressed or not. `ends` contains the offset at which each content ends. */
   readonly bytes: Uint8Array<ArrayBuffer>
   readonly ends: Uint32Array
-  /** The size of each content without compression. */
+  /** The size of each content without compression, in bytes. */
   readonly sizes: Uint32Array
   /** The CRC-32 of each content without compression. */
   readonly crcs: Uint32Array
-  /** For each content 1 if it is compressed, else 0. */
+  /** One flag per content, which is 1 if the content is compressed. */
   readonly isDeflated: Uint8Array
 }
 

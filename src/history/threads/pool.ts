@@ -1,9 +1,9 @@
 /**
  * Threads that read, hash and compress many files with synchronous calls, in parallel on all cores.
  *
- * An order takes only a few milliseconds, so orders cannot be cancelled. Threads start at the first order, and keep the
- * program alive only while an order is pending. If a thread ends, its pending orders get no report, and their callers do
- * the work without threads.
+ * An order, which is one message to a thread, takes only a few milliseconds, so orders cannot be cancelled. Threads
+ * start at the first order, and keep the program alive only while an order is pending. If a thread ends, its pending
+ * orders get no report, and their callers do the work without threads.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -67,7 +67,8 @@ export const make = (size: number, start: StartThread = startThread): Pool => {
         if (slot.pending.length === 0) slot.worker.unref()
         settle?.(report._tag === "Failed" ? undefined : report)
       })
-      // The report is lost, and those after it would go to the wrong orders. The end of the thread settles them all.
+      // The report is lost, and later reports would be assigned to the wrong orders. The end of the thread settles all
+      // pending orders.
       slot.worker.on("messageerror", () => {
         slot.worker.removeAllListeners("message")
         void slot.worker.terminate()
@@ -121,7 +122,10 @@ const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").avai
 
 const idleLifetimeMillis = 5000
 
-/** The shared threads of the program. They end `idleLifetimeMillis` after the last scope that uses them has closed. */
+/**
+ * The shared threads of the program. The threads end `idleLifetimeMillis` after the last scope that uses them has
+ * closed.
+ */
 export const shared: Effect.Effect<Threads, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {

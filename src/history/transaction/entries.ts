@@ -1,6 +1,4 @@
-/**
- * Copies and removes entries of a port. It also works on disks where renames fail, and in directories that are not writable.
- */
+/** Copies and removes entries of a port, even on disks where renames fail and in directories that are not writable. */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
 import { at as locate } from "../../engine/directories.ts"
@@ -133,8 +131,8 @@ const moveByCopy = (port: Backend, from: FsPath.FsPath, to: FsPath.FsPath, repla
       const copied = isFile ? copyFile(port, from, to, "replace") : copyMissingEntries(port, from, to)
       yield* Effect.onError(restore(copied), () => removeCopy)
       const removalExit = yield* Effect.exit(restore(removeWhole(port, from)))
-      // Restore the original from the copy before removing the copy. If this fails, keep the copy, because only the copy is
-      // complete.
+      // Restore the original from the copy before removing the copy. If the restoration fails, keep the copy, because only
+      // the copy is complete.
       if (Exit.isSuccess(removalExit) || !(yield* withRetries(copyMissingEntries(port, to, from)))) return
       yield* removeCopy
       return yield* Effect.failCause(removalExit.cause)

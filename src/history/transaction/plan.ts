@@ -16,8 +16,8 @@ import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type DirectoryNode, isSameNode, type Node } from "../tree.ts"
 import { isGone, removeDirectory, removeWhole } from "./entries.ts"
 
-// Staged and replaced entries are in a hidden directory at the root. Each other disk in the tree has a hidden directory of its
-// own. So a rename can publish an entry.
+// Staged and replaced entries are in hidden directories, one at the root and one on each other disk in the tree. So a rename
+// can publish an entry.
 
 /** A part of the tree in which entries can be renamed. */
 export interface Region {
@@ -57,7 +57,7 @@ const isSlotName = (token: string, name: string): boolean => {
 
 export const probeName = (token: string): string => TemporaryNames.derivePartName(token, "probe")
 
-/** The state of an entry at the start of the transaction. Recovery compares it to detect later changes by other programs. */
+/** The state of an entry at the start of the transaction. Recovery detects later changes by other programs with this state. */
 interface EntryState {
   readonly kind: Node["kind"]
   readonly sizeBytes: number
@@ -83,7 +83,7 @@ export interface Move {
    * directory.
    */
   shuts?: number
-  /** The digest of the staged entry, as computed by `stage.ts`. Only present in records. */
+  /** The digest of the staged entry, as computed by `stage.ts`. Only records contain digests. */
   digest?: string
   /** True if the digest includes permission bits. */
   hasBits?: boolean
@@ -144,8 +144,8 @@ const haveSameContent = (a: Node, b: Node): boolean =>
 const haveEqualEntries = (a: DirectoryNode, b: DirectoryNode): boolean => a === b || (a.id !== undefined && a.id === b.id)
 
 /**
- * Computes the plan. `crossDevice` contains the directories on other disks than their parents. Its values tell which regions
- * are flat.
+ * Computes the plan. `crossDevice` contains the directories on other disks than their parents. A value of the map is the
+ * `isFlat` of the region.
  */
 export const make = (
   port: Backend,
@@ -249,8 +249,8 @@ export const make = (
 }
 
 // Inspects every entry that a transaction will remove or replace, before any change. Each entry must have the kind that the
-// tree says, and a file also the size. A directory must contain no entry that is missing in the tree, because the entry would
-// be lost.
+// tree records, and each file also the recorded size. A directory must contain no entry that is missing in the tree, because
+// the entry would be lost.
 
 const changed = ioError("the entry changed after it was read; try again", "ECHANGED")
 
@@ -309,11 +309,11 @@ const inspectStep = Effect.fnUntraced(function* (port: Backend, step: Step) {
   yield* inspectWhole(port, path, before)
 })
 
-/** Inspects the entries of all steps. Records their state in `was` and `opens`. */
+/** Inspects the entries of all steps, and records their state in `was` and `opens`. */
 export const inspect = (port: Backend, { steps }: Plan): Effect.Effect<void, Fault> =>
   Effect.forEach(steps, (step) => inspectStep(port, step), { discard: true })
 
-// The staging directories. They are created first, are private to this user, and are removed at the end of every transaction.
+// The staging directories are created first, are private to this user, and are removed at the end of every transaction.
 //
 // A staging directory stays only if it contains an entry that could not be restored.
 

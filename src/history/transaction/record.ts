@@ -1,9 +1,9 @@
 /**
- * Records. A record contains the data that recovery needs to complete or discard a transaction. It is written outside the tree
- * before the first change.
+ * A record contains the data that recovery needs to complete or discard a transaction. The record is written outside the
+ * tree before the first change.
  *
- * A record does not store the progress, because the remaining staged entries show it. The record stores a digest of each staged
- * entry, and recovery publishes only entries that match.
+ * A record does not store the progress, because the remaining staged entries show the progress. The record stores a digest
+ * of each staged entry, and recovery publishes only entries that match their digest.
  */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
@@ -248,15 +248,12 @@ const identityOf = ({ device, inode, path }: HostRoot): Transactions.Root => ({ 
 
 export interface Record {
   readonly id: string
-  /**
-   * True if a record is written. It is written if the transaction changes a disk, on which a later process could find
-   * leftovers.
-   */
+  /** True if a record is written, because the transaction changes a disk on which a later process could find leftovers. */
   readonly isRecorded: boolean
   readonly prepare: Effect.Effect<void, Fault>
   /**
-   * Completes the record before the first visible change. `digests` contains the digests of staged entries by slot, and `since`
-   * the start times by region.
+   * Completes the record before the first visible change. `digests` contains the digests of staged entries by slot, and
+   * `since` the start times by region, in milliseconds since 1970.
    */
   readonly recordStaged: (
     digests: ReadonlyMap<number, StagedDigest>,
@@ -284,7 +281,7 @@ export const make = (port: Backend, plan: Plan, token: string, probes: ReadonlyA
     id,
     isRecorded: true,
     prepare: write(prepared, "preparing"),
-    // For a moment both records exist. Recovery then uses the later state.
+    // For a moment, records of both states exist. Recovery then uses the record of the later state.
     recordStaged: (digests, since) =>
       Effect.andThen(
         Effect.suspend(() => write(splitByRoot(port, plan, digests, probes, since), "forward")),

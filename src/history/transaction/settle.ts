@@ -1,6 +1,5 @@
 /**
- * Settles the transactions of killed processes when a root is opened. It handles transactions in the root, below it and above
- * it.
+ * Settles the transactions of killed processes in, below and above a root, when the root is opened.
  *
  * A transaction is completed or discarded if the rules permit this and its staged files match the record. Otherwise the
  * transaction is reported.
@@ -38,11 +37,11 @@ import { isStagedEntry } from "./stage.ts"
 import { moveAside, openDirectories, putInPlace } from "./swap.ts"
 import { withRootLocks } from "./treeLock.ts"
 
-// Recovers the transaction of a killed process. It discards the transaction if no change was visible yet, and otherwise
-// completes it.
+// Recovers the transaction of a killed process. If no change was visible yet, recovery discards the transaction, and
+// otherwise completes it.
 //
-// A path that changed after the start of the transaction stays, because another program changed it. Each staged entry is
-// compared with the record first. If one entry differs, recovery changes nothing.
+// An entry that changed after the start of the transaction stays, because another program changed the entry. Each staged
+// entry is compared with the record first. If one entry differs, recovery changes nothing.
 
 const modifiedMillis = (stat: FileStat | undefined): number => stat?.modifiedAt?.epochMilliseconds ?? 0
 
@@ -104,10 +103,10 @@ const regionsOf = ({ regions }: RecordPart): ReadonlyArray<Region> =>
   regions.flatMap((region) => (region === undefined ? [] : [region]))
 
 /**
- * Returns the reason why a transaction cannot be completed, or `undefined`. Changes nothing.
+ * Returns the reason why a transaction cannot be completed, or `undefined` if it can. Changes nothing.
  *
- * A missing directory is such a reason. Another program may have renamed it for a moment, and the entry staged for it may be
- * the only copy.
+ * One reason is a missing directory. Another program may have renamed the directory for a moment, and the entry that is
+ * staged for the directory may be the only copy.
  */
 const findRefusal = Effect.fnUntraced(function* (self: UnfinishedTransaction): Effect.fn.Return<string | undefined, Fault> {
   const { part, port, token } = self
@@ -169,7 +168,7 @@ const restoreMode = (port: Backend, { opens, path, was }: ModeChange): Effect.Ef
     : Effect.void
 
 /**
- * Removes the staged entries and the probes of a transaction in this port's root. `isUnchanged` means that the transaction
+ * Removes the staged entries and the probe directories of a transaction in this port's root. `isUnchanged` means that the transaction
  * published no entry.
  */
 const removeStaged = (port: Backend, part: RecordPart, token: string, isUnchanged: boolean): Effect.Effect<void, Fault> =>
@@ -210,7 +209,7 @@ interface RelatedRoot {
   readonly relation: "same" | "inside" | "above"
 }
 
-/** Returns the roots of a record that share files with the opened root. Each path must still be the same directory. */
+/** Returns the roots of a record that share files with the opened root. Each path must still lead to the recorded directory. */
 const relatedRootsOf = (roots: ReadonlyArray<Transactions.Root>, opened: Transactions.Root): ReadonlyArray<RelatedRoot> =>
   roots.flatMap((root, index): ReadonlyArray<RelatedRoot> => {
     if (Transactions.isSame(root, opened)) return [{ index, relation: "same" }]
@@ -239,7 +238,7 @@ const outcomeFields = (
 const notPermitted = "this filesystem does not permit the changes of the transaction"
 
 const withCleanupAdvice = (detail: string, { file }: Transactions.Entry): string =>
-  `${detail}; or compare the staged files with the current ones, and remove the record ${JSON.stringify(file)}`
+  `${detail}; or compare the staged files with the current files, and remove the record ${JSON.stringify(file)}`
 
 const settlePart = Effect.fnUntraced(function* (
   entry: Transactions.Entry,
@@ -251,8 +250,8 @@ const settlePart = Effect.fnUntraced(function* (
   if (hasBegun) {
     const detail = yield* completeTransaction({ port, part, token: header.token, isRollingBack: state === "back" })
     if (detail !== undefined) return { outcome: "left", detail: withCleanupAdvice(detail, entry) }
-    // Mark the record as done, because this process may be killed too. A record of several roots has one common state, so do
-    // not change its state.
+    // Mark the record as done, because this process may be killed too. A record of several roots has one state for all
+    // roots, so keep this state.
     if (header.roots.length === 1) yield* markDone(entry)
   }
   yield* removeStaged(port, part, header.token, state === "preparing")

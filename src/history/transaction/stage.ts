@@ -1,8 +1,8 @@
 /**
- * Stages a transaction. It creates and checks all new entries under hidden names before any visible change.
+ * Stages a transaction: creates and checks all new entries under hidden names before any visible change.
  *
- * A small file that will be replaced is also copied to the staging directory. Then a rename can replace the file in one step,
- * so its path is never missing.
+ * A small file that will be replaced is also copied to the staging directory. Then a rename can replace the file in one
+ * step, so its path is never missing.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -20,7 +20,7 @@ import { blobHasher, blobId, countFiles, type FileNode, type Node } from "../tre
 import { copyFile, copyLink, maxWholeBytes, noLinks } from "./entries.ts"
 import { modeOf, type Move, type Plan, slotOf, type Step, withOwnerBits } from "./plan.ts"
 
-// Creates staged entries. If the port supports it, many entries are created in one call, and otherwise one by one.
+// Creates staged entries, many in one call if the port supports this, and otherwise one by one.
 
 interface PendingEntry<E> {
   readonly entry: NewEntry
@@ -73,8 +73,8 @@ const makeCreator = <E>(port: Backend): EntryCreator<E> => {
   }
 }
 
-// The digest of a staged file, symlink or tree. It covers kinds, names, targets and contents, and the permission bits if all
-// are known. Recovery compares the digest before it publishes an entry.
+// The digest of a staged file, symlink or tree. The digest covers kinds, names, targets and contents, and also the
+// permission bits if all of them are known. Recovery compares the digest before it publishes an entry.
 
 interface StagedFields {
   readonly path: FsPath.FsPath
@@ -185,8 +185,8 @@ interface StagedPath {
 }
 
 /**
- * Returns the same stream. Fails as soon as the stream has too many bytes, and at its end if the content does not match the
- * file.
+ * Returns the stream with a check of its content. The stream fails at the first byte beyond the size of the file, or at the
+ * end if the content does not match the file.
  */
 const checkContent = <E>(
   content: Stream.Stream<Uint8Array, E>,
@@ -277,8 +277,8 @@ interface Pending extends StagedPath {
 }
 
 /**
- * The mode of a directory. It is set after all entries of the directory are created. `isSet` means that the directory already
- * has the mode.
+ * The mode of a directory, which is set after all entries of the directory are created. `isSet` means that the directory
+ * already has the mode.
  */
 interface DeferredMode extends StagedPath {
   readonly mode: number
@@ -342,7 +342,7 @@ const countLeaves = (node: Node | undefined): number =>
   node === undefined ? 0 : node.kind === "directory" ? countFiles(node).files : 1
 
 export interface StagingSource<E> {
-  /** Returns the content of a file in the new tree. `path` is the path in that tree. Small files should be byte arrays. */
+  /** Returns the content of a file at a path of the new tree. The content of a small file should be a byte array. */
   readonly content: Content<E>
   /** Runs after each staged file or symlink, with the number of entries so far and the total. */
   readonly onProgress?: ((done: number, of: number) => Effect.Effect<void>) | undefined

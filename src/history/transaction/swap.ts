@@ -1,9 +1,9 @@
 /**
- * The visible part of a transaction. It renames entries in order, and undoes the renames in reverse order if one fails. The
- * undo needs no disk space.
+ * Runs the visible part of a transaction: renames entries in order, and undoes the renames in reverse order if a rename
+ * fails. The undo needs no disk space.
  *
- * The entries in the staging directories show which renames were done or undone. So a later process can recover from a crash at
- * any point.
+ * The entries in the staging directories show which renames were done or undone. So a later process can recover from a crash
+ * at any point.
  */
 import * as Cause from "effect/Cause"
 import * as Effect from "effect/Effect"

@@ -24,7 +24,7 @@ const [minPauseMillis, maxWaitMillis, maxUnknownWaitMillis] = [10, 120_000, 2_00
 /** The age in milliseconds after which the lock of a process of unknown state has expired. */
 const leaseMillis = 60 * 60 * 1000
 
-/** The locks that this fiber holds. The fiber ignores them when it takes another lock. */
+/** The locks that this fiber holds. The fiber ignores its own locks when it takes another lock. */
 const HeldLocks: Context.Reference<ReadonlySet<string>> = Context.Reference<ReadonlySet<string>>("fs-algebra/HeldTreeLocks", {
   defaultValue: () => new Set()
 })
@@ -51,7 +51,8 @@ const publishLock = (id: string, roots: ReadonlyArray<Transactions.Root>): Effec
   })
 
 /**
- * Removes the lock. If this fails, marks the lock as abandoned, so that it blocks no process and the next process removes it.
+ * Removes the lock. If the removal fails, marks the lock as abandoned, so that it blocks no process and the next process
+ * removes it.
  */
 const removeLock = (id: string): Effect.Effect<void> =>
   Effect.try(() => Transactions.removeRecord(id, "turn")).pipe(

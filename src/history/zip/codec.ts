@@ -1,8 +1,8 @@
 /**
- * Deflate and inflate, by the zlib of Node. Without Node, `webCodec.ts` is used.
+ * Deflate and inflate with the zlib of Node. Without Node, `webCodec.ts` is used.
  *
- * Small inputs are processed synchronously, because the thread pool would take longer. Large inputs are processed in the thread
- * pool in pieces. So neither the memory nor the delay of the event loop depends on the size of the output.
+ * Small inputs are processed synchronously, because the thread pool would take longer. Large inputs are processed in the
+ * thread pool in pieces. So neither the memory nor the delay of the event loop depends on the size of the output.
  */
 import * as Effect from "effect/Effect"
 import type * as Scope from "effect/Scope"
@@ -14,10 +14,10 @@ import * as Web from "./webCodec.ts"
 
 export const compressionLevel = 6
 
-/** The largest compression ratio of deflate. A larger recorded size is invalid. */
+/** The largest compression ratio of deflate. An entry whose recorded sizes have a larger ratio is invalid. */
 export const maxDeflateRatio = 1032
 
-/** The bytes of input per step. The output of a step is at most about a thousand times as large. */
+/** The number of input bytes per step. The output of a step is at most about a thousand times as large. */
 const inputChunkBytes = 16 * 1024
 
 type Transform = Zlib.DeflateRaw | Zlib.InflateRaw | Zlib.Gunzip
@@ -36,7 +36,7 @@ export interface Transformer {
 }
 
 export interface Pumping extends Transformer {
-  /** The number of input bytes used. It is less than the input if the compressed data ends earlier. */
+  /** The number of input bytes that were used. Later input bytes follow the end of the compressed data. */
   readonly consumed: number
   readonly close: () => void
 }
@@ -46,7 +46,7 @@ export const identity: Transformer = {
   finish: Effect.succeed([])
 }
 
-/** A zlib transform that processes its input in steps. Only one caller may use it at a time. */
+/** A zlib transform that processes its input in steps. Only one caller at a time may use a pump. */
 export class ZlibPump implements Pumping {
   readonly #zlib: Transform
   #out: Array<Uint8Array> = []

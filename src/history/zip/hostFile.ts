@@ -25,7 +25,7 @@ const faultByCode: Readonly<Record<string, Fault>> = {
   EEXIST: { _tag: "NotADirectory" },
   ENOTDIR: { _tag: "NotADirectory" },
   EISDIR: notAFile,
-  // The error code of opening a FIFO or a socket.
+  // The error code for opening a FIFO or a socket.
   ENXIO: notAFile,
   EACCES: denied,
   EPERM: denied,
@@ -102,9 +102,7 @@ export interface Target {
   readonly createdDirectories: ReadonlyArray<string>
 }
 
-/**
- * Tests whether the path is a directory, a FIFO, a socket or a device, or a symlink to one. Such a path must not be replaced.
- */
+/** Tests whether the path is, or links to, a directory, a FIFO, a socket or a device. Such a path must not be replaced. */
 const isBlocked = (path: string): boolean => Fs.statSync(path, { throwIfNoEntry: false })?.isFile() === false
 
 const prepareTarget = (path: string): Target => {

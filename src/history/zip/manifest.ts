@@ -6,12 +6,12 @@ import type { DirectoryNode, FileNode, Node } from "../tree.ts"
 import { refuse } from "./names.ts"
 import type { Item } from "./survey.ts"
 
-// Verbatim entries. They store entries that an import rejects: names that are not text, names that collide on other disks, and
+// Verbatim entries store entries that an import rejects: names that are not text, names that collide on other disks, and
 // symlinks that leave the tree.
 //
-// In the archive they are ordinary files outside `files/`, whose names contain the path in hexadecimal. The manifest counts
-// them. Other imports check and ignore them. Only the original filesystem restores them. The archive is not trusted: unsafe
-// names, parents that are not directories, and duplicates are refused.
+// In the archive, verbatim entries are ordinary files outside `files/`, whose names contain the path in hexadecimal. The
+// manifest counts the verbatim entries. Only the original filesystem restores them, and other imports check and ignore them.
+// The archive is not trusted: unsafe names, parents that are not directories, and duplicates are refused.
 
 export const verbatimPrefix = "verbatim/"
 
@@ -107,7 +107,7 @@ export interface Manifest {
   readonly fileCount: number
   /** The total size of all files and symlink targets, in bytes. */
   readonly totalBytes: number
-  /** The counts of the verbatim entries. `fileCount` and `totalBytes` do not include them. */
+  /** The counts of the verbatim entries, which `fileCount` and `totalBytes` do not include. */
   readonly verbatim?: Verbatim | undefined
 }
 
@@ -151,7 +151,7 @@ export const write = ({ createdAt, fileCount, totalBytes, verbatim }: Manifest):
     )}\n`
   )
 
-/** The archive comment that marks a plain layout. It is set if a reader could mistake the entries for the manifest layout. */
+/** The archive comment that marks a plain layout, if a reader could mistake the entries for the manifest layout. */
 export const plainComment = "fs-algebra: plain"
 
 export const maxManifestBytes = 1024 * 1024

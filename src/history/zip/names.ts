@@ -87,10 +87,10 @@ export const checkLink = (path: FsPath.FsPath, target: string, entry: string): v
 const printableAsciiPattern = /^[ -~]*$/
 
 /**
- * Returns a key. Names that some disk cannot distinguish have the same key, by normal form and Unicode case folding.
+ * Returns a key that is equal for names that some disk cannot distinguish. The key uses a normal form and Unicode case
+ * folding.
  *
- * The conversion through upper case unifies names that lower case alone keeps apart, such as `ß` and `ss` or the two small
- * sigmas.
+ * The conversion through upper case unifies names that differ in lower case, such as `ß` and `ss` or the two small sigmas.
  */
 export const collisionKey = (name: string): string =>
   printableAsciiPattern.test(name)

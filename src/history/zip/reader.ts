@@ -1,11 +1,12 @@
 /**
  * Reads a ZIP archive as a tree whose contents can be read on demand.
  *
- * The whole archive is checked first: the central directory, then all names and sizes, then the checksum of each content. The
- * last check unpacks each file once, and computes the ids by which trees are compared.
+ * The whole archive is checked first: the central directory, then all names and sizes, then the checksum of each content.
+ * The last check unpacks each file once, and computes the ids by which trees are compared.
  *
- * If the archive has a manifest of this library and entries below `files/`, these entries are the tree. All others are checked
- * and ignored. In any other archive the tree is at the top level, even if it contains a `manifest.json` of another program.
+ * If the archive has a manifest of this library and entries below `files/`, these entries are the tree. All other entries
+ * are checked and ignored. In any other archive the tree is at the top level, even if it contains a `manifest.json` of
+ * another program.
  */
 import * as Effect from "effect/Effect"
 import * as Fiber from "effect/Fiber"
@@ -69,7 +70,7 @@ interface Entry extends CentralEntry {
 
 const corrupt = (detail: string, entry: string) => refuse("corrupt", detail, entry)
 
-/** The host numbers of Unix and macOS. Only for these hosts the attributes contain a Unix mode. */
+/** The host numbers of Unix and macOS. Only entries from these hosts have a Unix mode. */
 const unixHosts = new Set([Format.unix, 19])
 
 const kinds: Readonly<Record<number, Node["kind"]>> = {
@@ -132,7 +133,10 @@ const entryOf = (listed: CentralEntry, rules: NameRules, layout: Layout): Entry 
   }
 }
 
-/** The largest size, in bytes, of an entry that is unpacked in one call. The second limit applies to its compressed size. */
+/**
+ * The largest size, in bytes, of an entry that is unpacked in one call. `maxWholePackedBytes` limits the compressed size of
+ * such an entry.
+ */
 const maxWholeBytes = 1024 * 1024
 const maxWholePackedBytes = 256 * 1024
 const chunkBytes = 256 * 1024
@@ -155,14 +159,14 @@ const eachInSlices = Effect.fnUntraced(function* <A>(
 interface ContentChecker {
   /** Adds an entry with its packed bytes, which are copied. Fails if an earlier entry is damaged. */
   readonly add: (entry: Entry, packed: Uint8Array) => Effect.Effect<void, ArchiveError>
-  /** Waits for all entries. */
+  /** Waits until all added entries are checked. */
   readonly finish: Effect.Effect<void, ArchiveError>
 }
 
-/** The number of entries from which on threads are worth their start. */
+/** The minimum number of entries for a check in threads. For fewer entries, starting the threads takes too long. */
 const minThreadedEntries = 256
 
-/** The entries, and their bytes in both forms, that a thread checks at a time. */
+/** The maximum numbers of entries, and of their packed and unpacked bytes, that a thread checks at a time. */
 const [entriesPerOrder, bytesPerOrder] = [128, 512 * 1024] as const
 
 const checkAlone = (entry: Entry, packed: Uint8Array): Effect.Effect<void, ArchiveError> =>
@@ -196,7 +200,10 @@ const checkOrder = Effect.fnUntraced(function* (
   }
 })
 
-/** Makes a checker that unpacks many entries at a time in threads. Returns `undefined` where one by one is as fast. */
+/**
+ * Makes a checker that unpacks many entries at a time in threads. Returns `undefined` if checking one entry at a time is as
+ * fast.
+ */
 const makeContentChecker = Effect.fnUntraced(function* (
   count: number
 ): Effect.fn.Return<ContentChecker | undefined, never, Scope.Scope> {
@@ -220,7 +227,7 @@ const makeContentChecker = Effect.fnUntraced(function* (
   return {
     add: (entry, packed) =>
       Effect.suspend(() => {
-        // The `slice` of a Buffer would be a view.
+        // Copy the bytes. `Buffer.slice` would return a view.
         batch.push([entry, new Uint8Array(packed)])
         bytes += packed.length + entry.size
         if (batch.length < entriesPerOrder && bytes < bytesPerOrder) return Effect.void
@@ -246,8 +253,8 @@ class Reader {
   }
 
   /**
-   * Reads the archive. `expected` is the required layout; without it any layout is accepted. `restoreTarget` is the filesystem
-   * for which entries of a `keep` export are restored.
+   * Reads the archive. `expected` is the required layout; if absent, any layout is accepted. `restoreTarget` is the
+   * filesystem for which verbatim entries are restored.
    */
   readonly read = Effect.fnUntraced(
     { self: this },
@@ -342,7 +349,7 @@ class Reader {
           else if (checker === undefined || !isSmall(entry)) entry.file.id = yield* this.#id(entry)
           else yield* checker.add(entry, yield* this.#window.bytes(entry.data, entry.packed))
         })
-        // An earlier entry may be damaged, and the first damage is the one to report.
+        // An earlier entry may be damaged too. Report the first damaged entry.
         yield* checker === undefined ? placed : Effect.tapError(placed, () => checker.finish)
         unpacked += entry.size + bytesPerYield / entriesPerYield
         if (unpacked > bytesPerYield) {
@@ -505,8 +512,8 @@ const checkCounts = ({ fileCount, totalBytes }: Manifest.Manifest, tree: Directo
 /**
  * Reads an archive with a manifest of this library. The source must not change while contents are read.
  *
- * `restoreTarget` is the filesystem for which entries of a `keep` export are restored. Without it, these entries are checked
- * and ignored, like all entries outside `files/`.
+ * `restoreTarget` is the filesystem for which verbatim entries are restored. If absent, these entries are checked and
+ * ignored, like all entries outside `files/`.
  */
 export const read = (
   source: Source,

@@ -15,7 +15,7 @@ import { attempt, awaitCall, faultOf } from "./hostFile.ts"
 
 export interface Source {
   readonly size: number
-  /** Reads exactly `length` bytes. The source must contain them. The caller must not modify the result. */
+  /** Reads exactly `length` bytes, which the source must contain. The caller must not modify the result. */
   readonly read: (offset: number, length: number) => Effect.Effect<Uint8Array, Fault>
 }
 

@@ -1,8 +1,8 @@
 /**
  * Lists the entries of a filesystem for an archive. The entries are sorted by their whole paths, by code point.
  *
- * The list is complete before the first byte is written. So entries that an import would reject are found early. They are
- * refused, skipped and reported, or kept for the original filesystem. The survey does not read contents.
+ * The list is complete before the first byte is written. So entries that an import would reject are found early. Such an
+ * entry is refused, skipped and reported, or kept for the original filesystem. The survey does not read contents.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -85,7 +85,8 @@ interface CheckedChild {
 }
 
 /**
- * Checks the names and kinds in a directory. If some disk cannot distinguish two names, the first by code point is accepted.
+ * Checks the names and kinds in a directory. If some disk cannot distinguish two names, only the first name by code point is
+ * accepted.
  */
 const checkChildren = (
   path: FsPath,
@@ -143,7 +144,7 @@ export const survey = Effect.fnUntraced(function* (
         ({ kind, name }) => !TemporaryNames.isInProgress(name) && excludes?.(join(path, name), kind === "directory") !== true
       )
       const children = inWalkOrder(wanted, true)
-      // Entries below an odd directory are odd too, so their names need no check.
+      // A directory that an import would reject is stored with all entries below it, so their names need no check.
       const judged = isOdd
         ? children.map((child): CheckedChild => ({ child, why: undefined }))
         : checkChildren(path, children, rules, whyUnencodable)

@@ -2,7 +2,7 @@
  * Writes a filesystem as a ZIP archive in constant memory. Small files are compressed in one call, and large files are
  * streamed.
  *
- * The same tree and clock give the same bytes, because all times in an archive are the time of the clock.
+ * The same tree at the same time gives the same bytes, because all times in an archive are the current time.
  *
  * A directory has an entry of its own if it has a mode or is empty. An entry has no mode if the backend has no modes.
  */
@@ -27,13 +27,13 @@ type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 
 const chunkBytes = 64 * 1024
 
-/** The entries, and the bytes of their contents, that are compressed at a time. */
+/** The maximum numbers of entries, and of bytes of their contents, that are compressed at a time. */
 const [entriesPerPart, bytesPerPart] = [128, 256 * 1024] as const
 
-/** The number of entries from which on threads are worth their start. */
+/** The minimum number of entries for compression in threads. For fewer entries, starting the threads takes too long. */
 const minThreadedItems = 256
 
-/** The size, in bytes, from which the compressed size may need 64 bits. */
+/** The minimum size of a file, in bytes, whose compressed size may need 64 bits. */
 const wideSizeThreshold = 0xf000_0000
 
 /** The longest name in bytes. The format stores the length in 16 bits. */
@@ -44,7 +44,7 @@ const modeOf = (type: number, mode: number | undefined): number | undefined =>
 
 export type Layout = "manifest" | "plain"
 
-/** Tests whether a reader could mistake a plain archive for one with a manifest, or for an empty file. */
+/** Tests whether a reader could mistake a plain archive for an archive with a manifest, or for an empty file. */
 const needsPlainComment = (items: ReadonlyArray<Item>): boolean =>
   items.length === 0 || items.some(({ path }) => path === Manifest.manifestName)
 
@@ -53,7 +53,7 @@ interface EntryHead {
   readonly mode: number | undefined
 }
 
-/** An entry that has been read. Without content it is a directory. */
+/** An entry that has been read. Only a directory has no content. */
 interface Prepared {
   readonly name: string
   readonly entry: EntryHead
@@ -68,7 +68,7 @@ type Compressed =
   | (Extract<Gathered, { readonly _tag: "Small" }> & { readonly packed: ReadonlyArray<Packed> })
   | Extract<Gathered, { readonly _tag: "Large" }>
 
-/** A compressed content, or the content itself if that is not longer. */
+/** A compressed content, or the content itself if compression does not shorten it. */
 interface Packed {
   readonly bytes: Uint8Array
   readonly crc: number
@@ -105,7 +105,7 @@ const compressInThreads = (
   )
 }
 
-/** Compresses all contents. Those of directories are empty. */
+/** Compresses all contents. The contents of directories are empty. */
 const compress = (entries: ReadonlyArray<Prepared>, threads: Threads | undefined): Effect.Effect<ReadonlyArray<Packed>> => {
   const contents = entries.map(({ content = noBytes }) => content)
   const inThreads = threads === undefined ? Effect.succeed(undefined) : compressInThreads(contents, threads)
@@ -204,7 +204,10 @@ export class Writer {
     )
   }
 
-  /** Reads a small entry. Returns nothing if there is no entry for the item, or the file is gone. */
+  /**
+   * Reads a small entry. Returns "large" for a large file, and `undefined` if the file is gone or the item needs no
+   * entry.
+   */
   #prepare(item: Item): Effect.Effect<Prepared | "large" | undefined, ArchiveError | Fault> {
     if (item.isOdd === true && item.kind !== "file") return this.#odd(item)
     const name = this.#nameOf(item)
@@ -271,7 +274,7 @@ export class Writer {
     return Effect.flatMap(pack(content), (packed) => tryArchive(() => Buffer.concat(this.#encode(made, content, packed))))
   }
 
-  /** Encodes a large entry. Opens the file again, so it may be small or gone by now. */
+  /** Encodes a large entry. The file is opened again, and may be small or gone by now. */
   #large(item: Item): Bytes<ArchiveError | Fault> {
     const { path } = item
     return Stream.unwrap(

@@ -11,8 +11,8 @@ import * as Stream from "effect/Stream"
 import type { JournalError } from "../errors.ts"
 import type { Entry, Scrivener } from "../model.ts"
 
-// Maps the names of temporary files. No leaf accepts these names from a caller. So a temporary file of a branch has another
-// name in the leaf's filesystem, and the branch hides it. Other names are unchanged.
+// Maps the names of temporary files. A leaf rejects temporary names from a caller. So the branch gives its temporary files
+// other names in the leaf's filesystem, and hides them in listings. All other names are unchanged.
 
 const temporaryPrefix = ".~fsa-"
 const leafTemporaryPrefix = ".~branch-"
@@ -31,10 +31,7 @@ export const toLeafPath = (path: FsPath): FsPath =>
 export const fromLeafPath = <Path extends string>(path: Path): Path =>
   path.includes(leafTemporaryPrefix) ? (path.split("/").map(fromLeafName).join("/") as Path) : path
 
-/**
- * Returns the metadata of the link itself. This handles leaves of older versions, which describe the link's target even with
- * `links: "leave"`.
- */
+/** Returns the metadata of the link itself. Leaves of older versions describe the link's target, even with `links: "leave"`. */
 export const describeLinkItself = (found: Metadata): Metadata =>
   found.isSymlink === true && found.kind !== "symlink" ? { ...found, kind: "symlink", isDirectory: false } : found
 
@@ -43,7 +40,7 @@ const unknownTarget: Fault = {
   code: "ENOTSUP",
   detail: "the leaf does not report the target of the link; run a leaf of this version of fs-algebra, with `extended`"
 }
-const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "it is not a symbolic link" }
+const notALink: Fault = { _tag: "InvalidArgument", argument: "path", detail: "the path is not a symbolic link" }
 
 const checkTarget = (text: string): string | Fault => {
   const invalidReason = invalidTargetReason(text)
@@ -72,7 +69,7 @@ export const childOf = ({ addressable, kind, name, sizeBytes }: FileEntry): Chil
 })
 
 // The answer to a read, as one or more contents in order. Each content is in the content store or in memory. So a file of any
-// size is a list of hashes, and its content stays as it was at the time of the read.
+// size is a list of hashes, and later writes do not change the content of the answer.
 
 export interface Piece {
   readonly offset: number
@@ -106,10 +103,7 @@ const pieceAt = (all: ReadonlyArray<Piece>, offset: number): Piece => {
 
 const noBytes = Effect.sync(() => new Uint8Array(0))
 
-/**
- * Returns a function that reads within one piece at a time. The latest piece is cached, because small reads usually follow each
- * other.
- */
+/** Returns a function that reads a range within one piece. The latest piece is cached for the next small read. */
 export const makeReader = (journal: Scrivener<Entry>, { all, size }: Pieces) => {
   let latest: { readonly piece: Piece; readonly bytes: Uint8Array } | undefined
   const bytesOf = (piece: Piece): Effect.Effect<Uint8Array, JournalError> =>

@@ -47,7 +47,7 @@ export const faultOfRequestError = (error: RequestError): Fault =>
 export const unsupported = (feature: string): Fault => ({
   _tag: "Unsupported",
   feature,
-  detail: `the thirteen basic entries have no ${feature}; give the branch and the leaf \`extended: true\``
+  detail: `the thirteen basic entries do not support ${feature}; give the branch and the leaf \`extended: true\``
 })
 
 export interface Calls {
@@ -60,7 +60,7 @@ export interface Calls {
   readonly stat: (path: FsPath) => Effect.Effect<FileStat | undefined, Fault>
   readonly read: (path: FsPath, links: LinkTreatment) => Effect.Effect<Pieces, Fault>
   /**
-   * Writes a content. A stream, or a content above the threshold, is sent in chunks. `commit` wraps the step that makes the
+   * Writes a content. Sends a stream, or a content above the threshold, in chunks. `commit` wraps the step that makes the
    * content visible.
    */
   readonly write: <E, R>(
@@ -70,7 +70,7 @@ export interface Calls {
   ) => Effect.Effect<FileWritten, Fault | E, R>
 }
 
-/** The treatment of links by the leaf. A leaf that knows only the thirteen basic entries always follows them. */
+/** The treatment of links by the leaf. A leaf that supports only the thirteen basic entries always follows links. */
 type LinkTreatment = { readonly links?: "refuse" | "leave" }
 
 export const refusedLinks: LinkTreatment = { links: "refuse" }
@@ -84,7 +84,7 @@ interface WriteRequest extends Omit<Sending, "correlationId" | "createMode"> {
   readonly fault?: ((fault: FileFault) => Fault) | undefined
 }
 
-/** An error of the caller's stream. The wrapper distinguishes it from the errors of the journal. */
+/** The wrapper of an error of the caller's stream, which distinguishes the error from errors of the journal. */
 class SourceFailure<E> {
   readonly error: E
   constructor(error: E) {
@@ -164,7 +164,7 @@ interface CallContext {
   readonly links: LinkTreatment
 }
 
-/** Tests whether the path leads through a link. The engine of the branch then follows the link and continues step by step. */
+/** Tests whether the fault means that the path leads through a link. The engine of the branch then follows the link. */
 const isLink = (fault: Fault): boolean => fault._tag === "AccessDenied" && fault["why"] === "link"
 
 const undefinedForLink = <A, E, R>(effect: Effect.Effect<A, Fault | E, R>): Effect.Effect<Option.Option<A>, Fault | E, R> =>
@@ -206,12 +206,13 @@ const makeWrite =
   <E, R>({ bytes, how, path, plan: { createParents, ifMatch, mode, version } }: Request.Write<E, R>) => {
     if (!extended) {
       if (ifMatch !== undefined) return unsupportedPreconditions
-      if (!createParents) return Effect.fail(unsupported("writing without making parents"))
-      if (version && (mode === "append" || mode === "appendExisting")) return Effect.fail(unsupported("version of an append"))
+      if (!createParents) return Effect.fail(unsupported("writing without creating parents"))
+      if (version && (mode === "append" || mode === "appendExisting"))
+        return Effect.fail(unsupported("the version of an append"))
     }
     const write = { path, createMode: mode, ifMatch, createParents, version: version && extended, ...links }
     const written = calls.write(write, bytes, how?.commit)
-    // The call cannot continue step by step if its stream was consumed already.
+    // A stream can be consumed only once, so the engine cannot repeat the write.
     return isBytes(bytes) ? undefinedForLink(written) : Effect.asSome(written)
   }
 
@@ -226,8 +227,8 @@ const maxEditRetries = 8
 
 /**
  * Edits a file by a read and a write. This is necessary with the thirteen basic entries, and if the limits of the caller are
- * narrower than those of the leaf. With `extended`, the write requires the version that was read. If the file has changed, the
- * edit is retried, unless `ifMatch` is set.
+ * below the standard limits. With `extended`, the write requires the version that was read. If the file has changed and
+ * `ifMatch` is not set, the edit is retried.
  */
 const editByReading = (
   means: CallContext,
@@ -272,7 +273,7 @@ const editByReading = (
 }
 
 /**
- * Tests whether the limits of the caller are at least the standard limits. Only then may a leaf apply its own limits to the
+ * Tests whether the limits of the caller are at least the standard limits. If so, the leaf may apply its own limits to the
  * edit.
  */
 const hasStandardLimits = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
@@ -301,12 +302,15 @@ const makeEdit =
     return undefinedForLink(edited)
   }
 
-/** Tests whether the two paths belong to different leaves. The engine of the branch then moves by copying, step by step. */
+/**
+ * Tests whether the fault means that the two paths belong to different leaves. The engine of the branch then copies the source
+ * and deletes it.
+ */
 const isAcrossLeaves = (fault: Fault): boolean => fault._tag === "IoError" && fault["code"] === "EXDEV"
 
 const nothingDeleted: DeleteResult = { deleted: 0, directories: 0 }
 
-/** The placeholder for the entries of a directory that could not be listed. With it the directory does not count as empty. */
+/** The placeholder for the entries of a directory that cannot be listed, so that the directory does not count as empty. */
 const unlistedChildren: ReadonlyArray<Child> = [{ name: "?", kind: "file", addressable: true }]
 
 const makeRemove =
@@ -321,8 +325,8 @@ const makeRemove =
       if (missing === "ignore" && isMissingItself(fault)) return Effect.succeedSome(nothingDeleted)
       if (isLink(fault)) return Request.declined
       if (fault._tag !== "DirectoryNotEmpty" || recursive) return Effect.fail(fault)
-      // For the branch, a directory that contains only temporary files is empty. The engine of the branch removes it step by
-      // step.
+      // For the branch, a directory that contains only temporary files is empty. The engine of the branch removes these files
+      // and then the directory.
       return Effect.flatMap(
         Effect.orElseSucceed(list(path), () => unlistedChildren),
         (children) => (children.every(({ name }) => TemporaryNames.isOwnName(name)) ? Request.declined : Effect.fail(fault))
@@ -354,7 +358,7 @@ export const makeWhole = (means: CallContext): Request.Perform => {
               })
             )
           )
-        : Effect.fail(unsupported("making of directories")),
+        : Effect.fail(unsupported("creating directories")),
     Move: ({ path, plan: { createParents, overwrite }, to }) =>
       extended
         ? Effect.catch(

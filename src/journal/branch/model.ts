@@ -7,14 +7,15 @@ import type { kinds } from "../entries/kinds.ts"
 import type { CreateMode, Efferent, FileFault, FileRead, FileWriteChunk, FileWritten, Terminal } from "../FileSystemEntry.ts"
 
 /**
- * A request that is a single entry. Chunks are sent with `send`.
+ * A request that is a single entry. A write in chunks is sent with `send` instead.
  *
  * @since 0.1.0
  */
 export type Single = Exclude<Efferent, FileWriteChunk>
 
 /**
- * The entry that ends the answer to a request. The entry may be a fault. If a file is answered in chunks, it is the last chunk.
+ * The entry that ends the answer to a request. The entry may be a fault. If the leaf sends a file in chunks, the entry is the
+ * last chunk.
  *
  * @since 0.1.0
  */
@@ -28,7 +29,7 @@ export type Answer<E extends Single> =
  * @since 0.1.0
  */
 export interface RequestOptions {
-  /** The longest time without any response. @default that of the branch */
+  /** The longest time without any response. @default the timeout of the branch */
   readonly timeout?: Duration.Input | undefined
 }
 
@@ -38,7 +39,7 @@ export interface RequestOptions {
  * @since 0.1.0
  */
 export interface WaitOptions extends RequestOptions {
-  /** A position before the request. The search starts after it. @default 0 */
+  /** A position before the request. The search for the answer starts after this position. @default 0 */
   readonly after?: number | undefined
 }
 
@@ -48,7 +49,7 @@ export interface WaitOptions extends RequestOptions {
  * @since 0.1.0
  */
 export interface SendOptions extends RequestOptions {
-  /** The size of a chunk in bytes. Only the last chunk may be shorter. @default that of the branch */
+  /** The size of a chunk in bytes. Only the last chunk may be shorter. @default the chunk size of the branch */
   readonly chunkSize?: number | undefined
 }
 
@@ -63,15 +64,15 @@ export interface Sending {
   /** @default "overwrite" */
   readonly createMode?: CreateMode | undefined
   /**
-   * The required version of the existing file. `null` requires that no file exists. Needs `extended`, as do `createParents` and
-   * `version`.
+   * The required version of the existing file. `null` requires that no file exists. `ifMatch`, `createParents` and `version`
+   * need `extended`.
    */
   readonly ifMatch?: string | null | undefined
   /** @default true */
   readonly createParents?: boolean | undefined
   /** @default false */
   readonly version?: boolean | undefined
-  /** The treatment of links on the path. Needs `extended`. @default as the filesystem of the leaf follows links */
+  /** The treatment of links on the path. Needs `extended`. @default the leaf's filesystem decides */
   readonly links?: "refuse" | "leave" | undefined
 }
 
@@ -98,8 +99,8 @@ export interface Requests {
    */
   readonly request: <E extends Single>(entry: E, options?: RequestOptions) => Effect.Effect<Answer<E>, RequestError>
   /**
-   * Emits the requested content in constant memory, whether it is answered in one entry or in chunks. Emits nothing before the
-   * whole answer has arrived. So after a fault the stream fails without having emitted bytes.
+   * Emits the requested content in constant memory. Emits nothing before the whole answer has arrived. So after a fault, the
+   * stream fails without having emitted bytes.
    */
   readonly stream: (entry: FileRead, options?: RequestOptions) => Stream.Stream<Uint8Array, RequestError | FileFault>
   /** Sends the bytes of a stream in constant memory. Writes nothing if the stream fails or is interrupted. */
@@ -109,8 +110,8 @@ export interface Requests {
     options?: SendOptions
   ) => Effect.Effect<FileWritten | FileFault, RequestError | E, R>
   /**
-   * Returns the entry that ends the answer to an earlier request, even if another process sent it. Waits until the entry is
-   * stored.
+   * Waits for the entry that ends the answer to an earlier request, and returns this entry. The request may come from another
+   * process.
    */
   readonly waitFor: (correlationId: string, options?: WaitOptions) => Effect.Effect<Terminal, RequestError>
 }

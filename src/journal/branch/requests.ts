@@ -28,8 +28,8 @@ import type { Answer, RequestError, RequestOptions, Requests, Sending, SendOptio
 import * as Pieces from "./answers.ts"
 
 /**
- * Passes full chunks of `size` bytes to `put`, and returns the bytes that remain. These are at most one chunk, and are empty
- * only if the stream was empty. One chunk is kept in memory. `put` must not use the array after its effect ends.
+ * Passes full chunks of `size` bytes to `put`, and returns the last chunk. The last chunk may be shorter, and is empty only if
+ * the stream is empty. One chunk is kept in memory. `put` must not use the array after its effect ends.
  */
 const splitIntoChunks = <E, R, E2, R2>(
   content: Stream.Stream<Uint8Array, E, R>,
@@ -66,7 +66,7 @@ const splitIntoChunks = <E, R, E2, R2>(
 const corrupt = (detail: string): JournalError => new JournalError({ operation: "request", reason: "corrupt", detail })
 
 const unexpectedAnswer = (tag: string, end: Terminal): JournalError =>
-  corrupt(`the answer to the ${tag} ${JSON.stringify(end.correlationId)} is of the unexpected kind ${end._tag}`)
+  corrupt(`the answer to the ${tag} with the id ${JSON.stringify(end.correlationId)} is an unexpected ${end._tag}`)
 
 interface SendContext {
   readonly journal: Scrivener<Entry>
@@ -134,7 +134,7 @@ const send = <E, R, A, E2, R2>(
         : Effect.fail(unexpectedAnswer("FileWriteChunk", end))
     )
     const awaitFault = Effect.flatMap(awaitAnswer, (end): Effect.Effect<FileFault, JournalError> =>
-      end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(unexpectedAnswer("a part of a FileWriteChunk", end))
+      end._tag === "FileFault" ? Effect.succeed(end) : Effect.fail(unexpectedAnswer("FileWriteChunk", end))
     )
     // The step is uninterruptible, because the last chunk cannot be discarded after its append has begun.
     const publish = (rest: Uint8Array): Effect.Effect<FileWritten | FileFault, RequestError> =>
@@ -143,8 +143,8 @@ const send = <E, R, A, E2, R2>(
         awaitWritten
       )
     /**
-     * Tells the leaf to drop the chunks so far. An older leaf would take this entry for the end of the write, so the entry is
-     * sent only to an extended leaf. An older leaf drops the chunks after its idle time.
+     * Tells an extended leaf to drop the chunks so far. Any other leaf would take this entry for the end of the write. Such a
+     * leaf drops the chunks when the next chunk does not arrive in time.
      */
     const discard = Effect.suspend(() =>
       extended && hasBegun && !isComplete && waiter.end === undefined
@@ -177,7 +177,7 @@ interface Waiter {
   readonly onChunk: ((entry: Afferent) => void) | undefined
   /** True if an entry has arrived for the request since its deadline was set. */
   hasProgress: boolean
-  /** The longest time without any entry, in milliseconds. */
+  /** The longest time without any entry for the request, in milliseconds. */
   timeout: number
   /** The deadline in milliseconds since 1970. It is set when the wait begins. */
   deadline: number
@@ -187,8 +187,8 @@ interface Waiter {
 
 interface Waiting {
   /**
-   * Registers a waiter for the id. The waiter receives all entries that are appended later. Fails if the id already has a
-   * waiter.
+   * Registers a waiter for the correlation id. The waiter receives all later entries with this id. Fails if the id already has
+   * a waiter.
    */
   readonly register: (
     id: string,
@@ -201,13 +201,17 @@ interface Waiting {
   readonly size: () => number
 }
 
-const closedError = new JournalError({ operation: "Branch", reason: "closed", detail: "the branch has ended" })
+const closedError = new JournalError({ operation: "Branch", reason: "closed", detail: "the scope of the branch has closed" })
 
 const noAnswerError = (path: string, timeout: Duration.Duration): Timeout =>
-  new Timeout({ operation: "request", path, detail: `no leaf has answered within ${Duration.format(timeout)}` })
+  new Timeout({
+    operation: "request",
+    path,
+    detail: `no leaf has answered within ${Duration.format(timeout)}; check that a leaf serves the journal`
+  })
 
 const duplicateIdError = (path: string): InvalidArgument => {
-  const detail = "another caller is waiting for this correlation id; each request needs an id of its own"
+  const detail = "another caller is waiting for the answer to this correlation id; give each request a new id"
   return new InvalidArgument({ operation: "request", path, argument: "correlationId", detail })
 }
 
@@ -235,7 +239,7 @@ const makeWaitingList = Effect.fnUntraced(function* (
     waiter.end = end
     waiter.resume?.(end)
   }
-  /** Fails all waiters. Copies the list first, because a waiter resumes immediately and may register again. */
+  /** Fails all waiters. Copies the list first, because a resumed waiter may immediately register again. */
   const finishAll = (error: JournalError): void => {
     const all = [...waiters.values()]
     for (const waiter of all) finish(waiter, Exit.fail(error))
@@ -302,7 +306,8 @@ const makeWaitingList = Effect.fnUntraced(function* (
       })
     })
   /**
-   * Ensures that the deadlines are checked no later than `deadline`. Uninterruptible, because other waiters need the check too.
+   * Ensures that the deadlines are checked no later than `deadline`. The effect is uninterruptible, because other waiters need
+   * the check too.
    */
   const ensureWatcher = (clock: Clock.Clock, deadline: number): Effect.Effect<unknown> =>
     Effect.uninterruptible(
@@ -378,7 +383,7 @@ export interface Settings {
 export interface RequestClient extends Requests {
   readonly journal: Scrivener<Entry>
   readonly readPieces: (entry: FileRead, options?: RequestOptions) => Effect.Effect<Pieces.Pieces | FileFault, RequestError>
-  /** Sends a content in chunks. `finish` receives the step that makes the content visible, and runs it. */
+  /** Sends a content in chunks. Passes the step that makes the content visible to `finish`, which must run the step. */
   readonly sendChunks: <E, R, A, E2, R2>(
     write: Sending,
     content: Stream.Stream<Uint8Array, E, R>,
@@ -392,7 +397,7 @@ const isAnswerTo = (tag: Single["_tag"], { _tag }: Terminal): boolean =>
   _tag === "FileFault" || kinds[tag].answers.some((answer) => answer === _tag)
 
 const chunkOrderError = (path: string): JournalError =>
-  corrupt(`the chunks of the answer for ${JSON.stringify(path)} are not in order`)
+  corrupt(`the chunks of the file ${JSON.stringify(path)} in the answer are not in order`)
 
 const invalid = (operation: string, argument: string, detail: string): InvalidArgument =>
   new InvalidArgument({ operation, path: FsPath.root, argument, detail })
@@ -401,7 +406,7 @@ export const parseTimeout = (timeout: Duration.Input, operation: string): Durati
   const duration = Option.getOrUndefined(Duration.fromInput(timeout))
   return duration !== undefined && Duration.toMillis(duration) >= 1
     ? duration
-    : invalid(operation, "timeout", "the value must be a duration of at least a millisecond")
+    : invalid(operation, "timeout", "the timeout must be a duration of at least 1 millisecond")
 }
 
 export const parseWholeNumber = (
@@ -412,7 +417,7 @@ export const parseWholeNumber = (
 ): number | InvalidArgument =>
   Number.isSafeInteger(value) && value >= minimum
     ? value
-    : invalid(operation, argument, `the value must be a whole number of at least ${minimum}`)
+    : invalid(operation, argument, `${argument} must be a whole number of at least ${minimum}`)
 
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,

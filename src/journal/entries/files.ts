@@ -30,9 +30,9 @@ export const Content = Schema.Union([Schema.Uint8Array, ContentRef])
 
 const nonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 /**
- * The treatment of symbolic links, for a branch that follows them itself. `refuse` fails with AccessDenied `link` if the path
- * leads through a link or is a link. A delete and a move may refer to the link itself. `leave` treats each link as an entry of
- * its own, like the port of a backend, and a path through a link is missing.
+ * The treatment of symbolic links, for a branch that follows links itself. With `refuse`, a path that is a link, or leads
+ * through a link, fails with AccessDenied `link`. Only a delete and a move accept a link as their last component. With
+ * `leave`, each link is an entry of its own, and a path through a link is missing.
  */
 const links = { links: Schema.optionalKey(Schema.Literals(["refuse", "leave"])) }
 
@@ -40,8 +40,7 @@ const requestFields = { correlationId: Schema.String, path: Schema.String, ...li
 const answerFields = { correlationId: Schema.String }
 
 /**
- * The modes of a write, for an existing and for a missing file. The keys are the long names. The values are the modes that the
- * whole library uses.
+ * The modes of a write, for an existing and for a missing file. The keys are longer names for the write modes of `Filesystem`.
  *
  * @since 0.1.0
  */
@@ -76,7 +75,7 @@ const writeFields = {
 }
 
 /**
- * A request for the content of a file, or a range of it.
+ * A request for the content of a file, or for a range of the content.
  *
  * @since 0.1.0
  */
@@ -84,7 +83,7 @@ export class FileRead extends Schema.TaggedClass<FileRead>("fs-algebra/FileRead"
   ...requestFields,
   /** The offset in bytes. @default 0 */
   offset: Schema.optionalKey(nonNegativeInt),
-  /** The length in bytes. @default to the end */
+  /** The length in bytes. @default up to the end of the file */
   length: Schema.optionalKey(nonNegativeInt)
 }) {}
 
@@ -111,14 +110,14 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   offset: nonNegativeInt,
   data: Content,
   isFinal: Schema.Boolean,
-  /** The path of the file. Set at offset 0 only. */
+  /** The path of the file. Only the part at offset 0 has this field. */
   path: Schema.optionalKey(Schema.String),
-  /** The treatment of an existing file. Set at offset 0 only. @default "overwrite" */
+  /** The treatment of an existing file. Only the part at offset 0 has this field. @default "overwrite" */
   createMode: Schema.optionalKey(createMode),
   ...writeFields,
-  /** Set at offset 0 only. */
+  /** The treatment of links. Only the part at offset 0 has this field. */
   ...links,
-  /** True to cancel the write: the leaf discards the parts that it has received and sends no answer. Requires `isFinal`. */
+  /** True to cancel the write. The leaf then discards the parts of the write, and sends no answer. Requires `isFinal`. */
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -129,9 +128,9 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
  */
 export class FileList extends Schema.TaggedClass<FileList>("fs-algebra/FileList")("FileList", {
   ...requestFields,
-  /** A glob relative to the path, as `Filesystem.glob` takes it. */
+  /** A glob relative to the path, with the syntax of `Filesystem.glob`. */
   pattern: Schema.optionalKey(Schema.String),
-  /** True to list everything below the directory, with paths relative to `path`. @default false */
+  /** True to list all entries below the directory, with paths relative to `path`. @default false */
   recursive: Schema.optionalKey(Schema.Boolean)
 }) {}
 
@@ -148,15 +147,16 @@ export class FileDelete extends Schema.TaggedClass<FileDelete>("fs-algebra/FileD
 }) {}
 
 /**
- * A request for metadata. The type that a filesystem's `stat` returns is `Entry.FileStat`.
+ * A request for the metadata of a path. `Entry.FileStat` is another type, the result of `Filesystem.stat`.
  *
  * @since 0.1.0
  */
 export class FileStat extends Schema.TaggedClass<FileStat>("fs-algebra/FileStat")("FileStat", {
   ...requestFields,
   /**
-   * True to also answer the metadata of each component of the path, even if the path itself is missing. Requires `links:
-   * "leave"`. @default false
+   * True if the answer also contains the metadata of each component of the path, even if the path is missing. Requires `links:
+   * "leave"`.
+   * @default false
    */
   way: Schema.optionalKey(Schema.Boolean)
 }) {}
@@ -172,7 +172,7 @@ export class FileContent extends Schema.TaggedClass<FileContent>("fs-algebra/Fil
   /** The size of the whole file in bytes. */
   totalSize: nonNegativeInt,
   isPartial: Schema.Boolean,
-  /** The stat of the file at the time of the read. */
+  /** The metadata of the file at the time of the read. */
   stat: Schema.optionalKey(Stat)
 }) {}
 
@@ -183,11 +183,11 @@ export class FileContent extends Schema.TaggedClass<FileContent>("fs-algebra/Fil
  */
 export class FileContentChunk extends Schema.TaggedClass<FileContentChunk>("fs-algebra/FileContentChunk")("FileContentChunk", {
   ...answerFields,
-  /** The offset from the beginning of the file. */
+  /** The offset in the file, in bytes. */
   offset: nonNegativeInt,
   data: Content,
   isFinal: Schema.Boolean,
-  /** The stat of the file, on the first chunk only. */
+  /** The metadata of the file. Only the first chunk has this field. */
   stat: Schema.optionalKey(Stat)
 }) {}
 
@@ -202,7 +202,7 @@ export class FileWritten extends Schema.TaggedClass<FileWritten>("fs-algebra/Fil
   bytesWritten: nonNegativeInt,
   stat: Schema.optionalKey(Stat),
   version: Schema.optionalKey(Schema.String),
-  /** The previous content of the file, if the recorder keeps it. `null` if there was no file. */
+  /** The previous content of the file, if it was recorded. `null` if there was no file. */
   previous: Schema.optionalKey(Schema.NullOr(Content))
 }) {}
 
@@ -218,7 +218,7 @@ export class FileListing extends Schema.TaggedClass<FileListing>("fs-algebra/Fil
 }) {}
 
 /**
- * A removed entry and the data that is needed to restore it.
+ * A removed entry, with the data to restore it.
  *
  * @since 0.1.0
  */
@@ -248,10 +248,10 @@ export const Removed = Schema.Struct({
 export class FileDeleted extends Schema.TaggedClass<FileDeleted>("fs-algebra/FileDeleted")("FileDeleted", {
   ...answerFields,
   path: Schema.String,
-  /** The number of files, links and other entries, without directories. */
+  /** The number of removed entries that are not directories. */
   deletedCount: nonNegativeInt,
   directories: Schema.optionalKey(nonNegativeInt),
-  /** The removed entries, parents first, if the recorder keeps them. */
+  /** The removed entries, parents first, if they were recorded. */
   removed: Schema.optionalKey(Schema.Array(Removed))
 }) {}
 
@@ -261,13 +261,13 @@ const metadata = {
   modified: Schema.optionalKey(Schema.DateTimeUtc),
   created: Schema.optionalKey(Schema.DateTimeUtc),
   isDirectory: Schema.Boolean,
-  /** The POSIX permission bits, if the disk has them. */
+  /** The POSIX permission bits, if the filesystem has them. */
   permissions: Schema.optionalKey(Schema.Int),
   isSymlink: Schema.optionalKey(Schema.Boolean),
   kind: Schema.optionalKey(Schema.Literals(["file", "directory", "symlink", "other"])),
-  /** The text of a link, if the request had `links: "leave"`. */
+  /** The target text of a link, if the request had `links: "leave"`. */
   target: Schema.optionalKey(Schema.String),
-  /** The relative form of an absolute `target` below the root of the leaf. @default `target` itself */
+  /** The relative form of `target`, if `target` is an absolute path below the root of the leaf. @default `target` itself */
   relativeTarget: Schema.optionalKey(Schema.String),
   /** True if the link may be read but not followed. @default false */
   noFollow: Schema.optionalKey(Schema.Boolean)
@@ -281,7 +281,7 @@ const metadata = {
 export class FileMetadata extends Schema.TaggedClass<FileMetadata>("fs-algebra/FileMetadata")("FileMetadata", {
   ...answerFields,
   ...metadata,
-  /** The metadata of each component of the path, from the root down to the first component that is not a directory. */
+  /** The metadata of the components of the path, from the root to the first component that is not a directory. */
   way: Schema.optionalKey(Schema.Array(Schema.Struct(metadata)))
 }) {}
 
@@ -316,9 +316,7 @@ export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFau
   faultKind: FaultKind,
   path: Schema.String,
   message: Schema.String,
-  /**
-   * The complete error. With it the error of the caller equals the error of the backend, even if none of the eleven kinds fits.
-   */
+  /** The complete error, because the eleven kinds cannot express every error of the backend. */
   error: Schema.optionalKey(FsError)
 }) {}
 
@@ -374,12 +372,12 @@ export class FileMoved extends Schema.TaggedClass<FileMoved>("fs-algebra/FileMov
   files: nonNegativeInt,
   directories: nonNegativeInt,
   bytes: nonNegativeInt,
-  /** The entry that was replaced at `to`, if the recorder keeps it. */
+  /** The entry that was replaced at `to`, if it was recorded. */
   replaced: Schema.optionalKey(Removed)
 }) {}
 
 /**
- * One replacement in a text, as `Filesystem.edit` takes it.
+ * One replacement in a text, as in `Filesystem.edit`.
  *
  * @since 0.1.0
  */
@@ -447,7 +445,11 @@ export class FileSetAttributes extends Schema.TaggedClass<FileSetAttributes>("fs
     /** POSIX permission bits. */
     mode: Schema.optionalKey(Schema.Int),
     modified: Schema.optionalKey(Schema.DateTimeUtc),
-    /** True if the bits come from the original of a copy. A leaf sets them only with `preservePermissions`. @default false */
+    /**
+     * True if the permission bits are copied from the original of a copy. A leaf sets these bits only with
+     * `preservePermissions`.
+     * @default false
+     */
     isCopy: Schema.optionalKey(Schema.Boolean)
   }
 ) {}
@@ -464,7 +466,7 @@ export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs
     path: Schema.String,
     /** True if the permission bits of a copy were not set, because `preservePermissions` is off. @default false */
     skippedMode: Schema.optionalKey(Schema.Boolean),
-    /** The previous attributes, if the recorder keeps them. */
+    /** The previous attributes, if they were recorded. */
     previous: Schema.optionalKey(
       Schema.Struct({ mode: Schema.optionalKey(Schema.Int), modified: Schema.optionalKey(Schema.DateTimeUtc) })
     )
@@ -472,8 +474,8 @@ export class FileAttributesSet extends Schema.TaggedClass<FileAttributesSet>("fs
 ) {}
 
 /**
- * The notice that a leaf has begun a change. A successor of the leaf compares the recorded state to decide whether the change
- * was made.
+ * The notice that a leaf has begun a change. If the leaf is killed, its successor compares the recorded state with the files
+ * to decide whether the change was made.
  *
  * @since 0.1.0
  */
@@ -483,7 +485,7 @@ export class FileStarted extends Schema.TaggedClass<FileStarted>("fs-algebra/Fil
   instance: Schema.String,
   /** The size of the entry at the path before the change, in bytes. `null` if there was no entry. */
   size: Schema.optionalKey(Schema.NullOr(nonNegativeInt)),
-  /** The version that the file will have, if it is known in advance. */
+  /** The version of the file after the change, if the leaf knows this version in advance. */
   after: Schema.optionalKey(Schema.String),
   /** The counts that the answer to a delete will contain. */
   removes: Schema.optionalKey(Schema.Struct({ deleted: nonNegativeInt, directories: nonNegativeInt })),
@@ -531,7 +533,7 @@ export const Thirteen = Schema.Union(basicEntries)
 export type Thirteen = typeof Thirteen.Type
 
 /**
- * The additional kinds of entry that `extended: true` enables.
+ * The kinds of entry that only branches and leaves with `extended: true` use.
  *
  * @since 0.1.0
  */

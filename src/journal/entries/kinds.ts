@@ -3,9 +3,9 @@ import type { CreateMode, Efferent, FileSystemEntry, Terminal } from "./files.ts
 
 interface Kind {
   readonly operation: string
-  /** The tags of the entries that can end an answer. FileFault can always end it. */
+  /** The tags of the entries that can end an answer, in addition to FileFault. */
   readonly answers: ReadonlyArray<Terminal["_tag"]>
-  /** The permissions and the protocol that a leaf needs. A kind that needs a permission is a change. */
+  /** The permissions and the options that a leaf needs for the request. A kind that needs a permission is a change. */
   readonly needs: ReadonlyArray<"write" | "remove" | "extended">
 }
 
@@ -25,7 +25,7 @@ export const kinds = {
 
 export type Intents = { readonly [K in Efferent["_tag"]]: Extract<Efferent, { readonly _tag: K }> }
 
-/** The mode of a request for each mode of a write at the port. */
+/** The `createMode` of a request for each write mode of the port. */
 export const createModes = { create: "create", replace: "overwrite", append: "append" } as const
 
 export const portModes: Record<CreateMode, keyof typeof createModes> = {

@@ -3,15 +3,15 @@ import * as Schema from "effect/Schema"
 const nonNegativeInt = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 /**
- * A position up to which every request has an answer. The next leaf need not read the journal from its beginning. Only leaves
- * with `extended` append checkpoints. A leaf trusts a checkpoint only if `code` proves that its own installation made it, and
- * `digest` matches the entry at `through`. Otherwise it reads the journal from the beginning.
+ * The leaves at the position `through`, up to which every request has an answer. A later leaf starts reading at this position.
+ * Only leaves with `extended` append checkpoints. A leaf trusts a checkpoint if `code` proves that the leaf's own installation
+ * made the checkpoint, and `digest` matches the entry at `through`. Otherwise the leaf reads the journal from the beginning.
  *
  * @since 0.1.0
  */
 export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algebra/LeafCheckpoint")("LeafCheckpoint", {
   through: nonNegativeInt,
-  /** The SHA-256 of the entry at that position. */
+  /** The SHA-256 of the entry at `through`. */
   digest: Schema.String,
   leaves: Schema.Array(
     Schema.Struct({
@@ -19,16 +19,16 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
       instance: Schema.String,
       prefix: Schema.String,
       extended: Schema.Boolean,
-      /** The grace in milliseconds. */
+      /** The time, in milliseconds, that the leaf waits for another leaf that serves a path. */
       grace: nonNegativeInt,
       position: nonNegativeInt,
-      /** True if the leaf serves its paths. */
+      /** True if the leaf is running and was not replaced. */
       running: Schema.Boolean,
       /** True if the leaf has ended and was not replaced. */
       down: Schema.Boolean,
       /** True if the leaf has not announced its end. */
       unfinished: Schema.Boolean,
-      /** True if the leaf did not announce its changes and has not ended normally. */
+      /** True if the leaf appends no FileStarted before a change, and has not ended normally. */
       silent: Schema.Boolean
     })
   ),
@@ -42,13 +42,13 @@ export class LeafCheckpoint extends Schema.TaggedClass<LeafCheckpoint>("fs-algeb
  * @since 0.1.0
  */
 export class DaemonChanged extends Schema.TaggedClass<DaemonChanged>("fs-algebra/DaemonChanged")("DaemonChanged", {
-  /** The daemon's name, the same after a restart. */
+  /** The daemon's name, which stays the same after a restart. */
   daemon: Schema.String,
   instance: Schema.String,
   status: Schema.Literals(["Stopped", "Running", "Completed"]),
-  /** The error, if the daemon completed because it failed. */
+  /** The error of a daemon that has failed. */
   failure: Schema.optionalKey(Schema.String),
-  /** The prefix of the paths that a leaf serves. "." means all paths. Every leaf sets the prefix. */
+  /** The prefix of the paths that a leaf serves. "." means all paths. Every leaf has a prefix; other daemons have none. */
   prefix: Schema.optionalKey(Schema.String),
   /** True if a leaf appends FileStarted before each change. @default false */
   extended: Schema.optionalKey(Schema.Boolean),

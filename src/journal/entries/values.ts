@@ -128,11 +128,11 @@ export const maxTargetUnits = 32_767
 
 export const invalidTargetReason = (target: unknown): string | undefined =>
   typeof target !== "string"
-    ? "it is not a text"
+    ? "the target is not text"
     : target === ""
-      ? "it is empty"
+      ? "the target is empty"
       : target.length > maxTargetUnits
-        ? `it is longer than ${maxTargetUnits} characters`
+        ? `the target is longer than ${maxTargetUnits} characters`
         : target.includes("\0")
-          ? "it contains NUL"
+          ? "the target contains NUL"
           : undefined

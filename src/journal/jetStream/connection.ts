@@ -1,6 +1,6 @@
 /**
- * A connection to a NATS server that reconnects by itself. A call that fails because the server is unreachable is retried until
- * its timeout. So it must be safe to repeat each operation that runs through this connection.
+ * A connection to a NATS server that reconnects by itself. If the server cannot be reached, a call is retried until its
+ * timeout. So each operation must be safe to repeat.
  */
 import type { JetStreamClient, JetStreamManager } from "@nats-io/jetstream"
 import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
@@ -18,10 +18,7 @@ import type { Authentication, Options, Secret } from "./options.ts"
 
 const packageNames = "@nats-io/transport-node, @nats-io/jetstream and @nats-io/obj"
 
-/**
- * Throws the error again. A bundler treats an import as optional if a handler catches its failure, so it does not fail if the
- * package is not installed.
- */
+/** Throws the error again. Because a handler catches the failure of the import, bundlers treat the package as optional. */
 const rethrow = (cause: unknown): never => {
   throw cause
 }
@@ -39,7 +36,7 @@ export const loadPackages = Effect.tryPromise({
     new JournalError({
       operation: "JetStream.open",
       reason: "unavailable",
-      detail: `a journal on JetStream needs the packages ${packageNames} to be installed: ${String(cause)}`
+      detail: `cannot load the packages of a JetStream journal; install ${packageNames}: ${String(cause)}`
     })
 })
 
@@ -91,8 +88,8 @@ type Problem = Refusal | JournalError | Unreachable
 const transientCodes: ReadonlySet<number> = new Set([10_004, 10_007, 10_008, 10_009, 10_041, 10_118])
 
 /**
- * The retry options for creating a stream. If two clients create the same stream at once, the server refuses one of them. That
- * client may not find the stream immediately.
+ * The retry options for creating a stream. If two clients create the same stream at once, the server refuses one client. The
+ * refused client may not find the stream immediately.
  */
 export const creationRetryOptions = {
   times: 10,
@@ -179,13 +176,16 @@ export const make = (packages: Packages, options: Options): Effect.Effect<Connec
     void followStatus()
     void nats
       .closed()
-      .then((error) => end(failure("JetStream", "unavailable", `the connection has ended: ${messageOf(error ?? "closed")}`)))
+      .then((error) =>
+        end(failure("JetStream", "unavailable", `the connection to the NATS server has ended: ${messageOf(error ?? "closed")}`))
+      )
 
     const classifyError = (cause: unknown): Problem => {
       if (cause instanceof JetStreamApiError && !transientCodes.has(cause.code)) {
         return { _tag: "Refusal", code: cause.code, message: cause.message }
       }
-      // The client does not export this error. The error means that JetStream is not available on the server, or not yet.
+      // The client does not export this error. The error means that JetStream is not enabled on the server, or has not started
+      // yet.
       const isNotEnabled = cause instanceof Error && cause.name === "JetStreamNotEnabled"
       const isPassing = isNotEnabled || transient.some((kind) => cause instanceof kind)
       return isPassing ? new Unreachable(messageOf(cause)) : failure("JetStream", "unavailable", messageOf(cause))

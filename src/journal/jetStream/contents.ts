@@ -1,6 +1,6 @@
 /**
- * Contents in the object store of the server. The name of a content is its hash. A read requests the parts of a content one at
- * a time, so a slow reader does not fill the memory.
+ * A content store in the object store of the server. The name of a content is its hash. A read requests the parts of a content
+ * one at a time, so a slow reader does not fill the memory.
  */
 import type { ObjectInfo, ObjectStore, StorageType } from "@nats-io/obj"
 import * as Effect from "effect/Effect"
@@ -116,8 +116,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
       .sendOnce("ContentStore.put", async () => {
         const { state } = await manager.streams.info(stream)
         const { revision } = (await objects.info(ref.sha256)) ?? { revision: 0 }
-        // The parts come after the current last message of the stream. A reader starts there, and skips the contents that were
-        // stored before.
+        // Store the last position, so that a reader skips the contents that were stored before.
         const objectMeta = {
           name: ref.sha256,
           options: { max_chunk_size: Math.min(partBytes, (nats.info?.max_payload ?? 1_048_576) - reservedHeaderBytes) },
@@ -126,7 +125,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
         await objects.put(objectMeta, ReadableStream.from(bytes()), { previousRevision: revision })
       })
       .pipe(
-        // Ignore this refusal, because another process has stored the same content at the same time.
+        // The refusal means that another process has stored the same content at the same time.
         Effect.catchIf(
           (error) => error._tag === "Refusal" && error.code === wrongLastSequence,
           () => Effect.void
@@ -135,8 +134,8 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
       )
 
   /**
-   * Stores the content if it does not exist. Limits the number of attempts and the waits for the server. Does not limit the
-   * total time, because it depends on the size.
+   * Stores the content if it does not exist. Limits the number of attempts and each wait for the server. Does not limit the
+   * total time, which depends on the size of the content.
    */
   const store = (
     ref: ContentRef,
@@ -155,7 +154,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
           )
     )
 
-  /** Reads one part from any server that has the stream. If that server lacks the part, reads it from the leader. */
+  /** Reads one part from any server that has the stream. If that server lacks the part, reads the part from the leader. */
   const part = (after: number, nuid: string) => {
     const query = { seq: after + 1, next_by_subj: `$O.${name}.C.${nuid}` }
     return connection.ask(
@@ -188,7 +187,7 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
   ): Stream.Stream<Uint8Array, JournalError> =>
     Stream.suspend(() => {
       const hash = hasher()
-      const damaged = failure("corrupt", `the content ${ref.sha256} is damaged`)
+      const damaged = failure("corrupt", `the content ${ref.sha256} does not match its hash`)
       return bytes.pipe(
         Stream.tap((part) => Effect.sync(() => hash.update(part))),
         Stream.concat(Stream.suspend(() => (hash.digest() === ref.sha256 ? Stream.empty : Stream.fail(damaged))))
@@ -198,7 +197,8 @@ const makeContents = (connection: Connection, objects: ObjectStore, { name }: Op
   const read = (ref: ContentRef): Stream.Stream<Uint8Array, JournalError> =>
     Stream.unwrap(
       Effect.map(info("ContentStore.get", ref), (found) => {
-        if (found === undefined) return Stream.fail(failure("corrupt", `there is no content ${ref.sha256}`))
+        if (found === undefined)
+          return Stream.fail(failure("corrupt", `the content ${ref.sha256} is missing in the object store`))
         if (found.size !== ref.size)
           return Stream.fail(failure("corrupt", `the content ${ref.sha256} has ${found.size} bytes instead of ${ref.size}`))
         const after = Number(found.metadata?.["after"] ?? 0)

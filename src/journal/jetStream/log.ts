@@ -12,16 +12,18 @@ import type { Options } from "./options.ts"
 
 // The messages of the stream. Most messages carry one entry, and the position of the entry is the sequence of its message.
 // Entries that are appended together must appear together, but the server stores one message at a time. So the first message
-// carries all entries of the append. Each later message is a place keeper. It only reserves a position, so that each position
-// stays the sequence of a message.
+// carries all entries of the append. Each later message is a placeholder, which only reserves a position, so that each
+// position is the sequence of a message.
 
 export const header = {
   /** The id of one attempt to append. A writer that lost the answer recognises its own message by this id. */
   id: "Fs-Algebra-Append",
   count: "Fs-Algebra-Count",
-  /** `<sequence of the first>/<count>`. Marks a place keeper for an entry that another message carries. */
+  /**
+   * `<sequence of the first message>/<number of messages>`. Marks a placeholder for an entry that the first message carries.
+   */
   placeOf: "Fs-Algebra-Place-Of",
-  /** `<sha256>/<size>`. Refers to a body in the object store, because the body is too large for a message. */
+  /** `<sha256>/<size in bytes>`. Refers to a body in the object store, if the body is too large for a message. */
   body: "Fs-Algebra-Body"
 } as const
 
@@ -57,7 +59,7 @@ const parsePlace = (text: string): Message["place"] => {
   return first === undefined || count === undefined ? undefined : { first, count }
 }
 
-/** Parses any message. A message that no journal wrote takes one position. */
+/** Parses any message of the stream. A message that no journal wrote counts as one position. */
 export const make = (sequence: number, data: Uint8Array, headers: MsgHdrs | undefined): Message => {
   const read = (name: string): string => headers?.get(name) ?? ""
   const id = read(header.id)
@@ -83,7 +85,7 @@ export type Parsed = ReadonlyArray<{ readonly at: number; readonly entry: unknow
 
 export interface Codec<E> {
   readonly encode: (entry: E, at: number) => string
-  /** Decodes an entry. Returns a new copy on each call. */
+  /** Decodes one entry of a parsed message. Returns a new copy on each call. */
   readonly decode: (parsed: Parsed, position: number, index: number) => EntryOrError<E>
 }
 
@@ -136,11 +138,11 @@ export interface Log {
   /** Reads a message from the leader of the stream, which has every confirmed message. */
   readonly get: (sequence: number) => Effect.Effect<Message | undefined, JournalError>
   readonly last: Effect.Effect<Message | undefined, JournalError>
-  /** The last position, or 0 if there is none. Messages for some positions before it may still be missing. */
+  /** The last position, or 0 for an empty stream. The placeholders of the last group may still be missing. */
   readonly end: Effect.Effect<number, JournalError>
   /**
    * Returns the message that carries the entry at this message's position: the message itself, or the first message of its
-   * group. At a reserved position, a message of another program counts as the place keeper.
+   * group. At a reserved position, a message of another program counts as the placeholder.
    */
   readonly owner: (message: Message) => Effect.Effect<Message, JournalError>
 }
@@ -170,7 +172,7 @@ const unfitReason = (subject: string, config: StreamConfig): string | undefined 
   if (config.subjects?.length !== 1 || config.subjects[0] !== subject)
     return `the stream has the subjects ${String(config.subjects)}`
   if (config.retention !== "limits") return `the stream has the retention ${config.retention}`
-  if (config.discard !== "new") return `the stream discards the oldest messages`
+  if (config.discard !== "new") return `the stream deletes its oldest messages when it is full`
   if (config.max_age > 0) return "the messages of the stream expire"
   if (config.max_msgs > 0 || config.max_msgs_per_subject > 0) return "the number of messages in the stream is limited"
   return config.deny_delete && config.deny_purge ? undefined : "the messages of the stream may be deleted"

@@ -10,7 +10,7 @@ import { JournalError } from "../errors.ts"
 export type Secret = string | Redacted.Redacted<string>
 
 /**
- * The credentials for the server.
+ * The credentials of the client.
  *
  * @since 0.1.0
  */
@@ -26,20 +26,22 @@ export type Authentication =
  * @since 0.1.0
  */
 export interface Options {
-  /** `host`, `host:port` or `nats://host:port`. Several servers of one cluster provide failover. */
+  /**
+   * The address of the server: `host`, `host:port` or `nats://host:port`. Several addresses of one cluster provide failover.
+   */
   readonly servers: string | ReadonlyArray<string>
   /**
-   * The journal's name, of letters, digits, "-" and "_". The stream and the object store have this name, and the subject is
-   * `fs-algebra.<name>`.
+   * The journal's name, which may contain letters, digits, "-" and "_". The stream and the object store have the same name.
+   * The subject is `fs-algebra.<name>`.
    */
   readonly name: string
   readonly authentication?: Authentication | undefined
   /**
-   * The encryption. `true` trusts the certificate authorities of the machine, and an object gives PEM texts instead. @default
-   * as the server asks
+   * The TLS options. `true` trusts the certificate authorities of the machine. An object contains PEM texts instead.
+   * @default the server decides
    */
   readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined
-  /** The number of servers in the cluster that hold a copy, 1 to 5. Applies when the stream is created. @default 1 */
+  /** The number of servers in the cluster with a copy of the stream, 1 to 5. Applies when the stream is created. @default 1 */
   readonly replicas?: number | undefined
   /** The server's storage. Applies when the stream is created. @default "file" */
   readonly storage?: "file" | "memory" | undefined
@@ -49,8 +51,9 @@ export interface Options {
    */
   readonly maxBytes?: number | undefined
   /**
-   * The longest wait for an unreachable server. Then a call fails with `unavailable`. A tail that still reads stored entries
-   * fails too. A tail that has reached the end waits without a limit. @default "30 seconds"
+   * The longest wait for an unreachable server, after which a call fails with `unavailable`. A tail that still reads stored
+   * entries fails too. A tail that has reached the end waits without a limit.
+   * @default "30 seconds"
    */
   readonly timeout?: Duration.Input | undefined
 }
@@ -60,8 +63,8 @@ const invalidOption = (detail: string): Effect.Effect<never, JournalError> =>
 
 export const checkOptions = ({ maxBytes, name, replicas = 1, servers }: Options): Effect.Effect<void, JournalError> => {
   if (!/^[\w-]{1,200}$/.test(name))
-    return invalidOption(`the name ${JSON.stringify(name)} may only have letters, digits, "-" and "_"`)
-  if (servers.length === 0) return invalidOption("the option servers is empty")
+    return invalidOption(`the journal name ${JSON.stringify(name)} must contain only letters, digits, "-" and "_"`)
+  if (servers.length === 0) return invalidOption("the option servers is empty; give the address of a NATS server")
   if (!Number.isInteger(replicas) || replicas < 1 || replicas > 5)
     return invalidOption(`replicas must be 1 to 5, but is ${replicas}`)
   if (maxBytes !== undefined && !(Number.isSafeInteger(maxBytes) && maxBytes > 0))

@@ -9,7 +9,7 @@ import * as Messages from "./log.ts"
 import { endOf, type Log, type Message } from "./log.ts"
 
 interface Recent {
-  /** The position before the first cached message. `end` is the last cached position. */
+  /** The position before the first cached message. */
   readonly positionBefore: () => number
   readonly end: () => number
   readonly add: (message: Message) => void
@@ -70,14 +70,14 @@ const makeRecent = (start: number): Recent => {
 }
 
 // Follows the stream with an ordered consumer that starts at the end of the stream. The consumer is re-created after every
-// reconnection, and when the server has messages that it did not deliver.
+// reconnection, and when the server did not deliver a message.
 
 interface Following {
   readonly recent: Recent
   readonly changed: (after: number) => Effect.Effect<void, JournalError>
 }
 
-/** The time between two checks whether the server has messages that it did not deliver. */
+/** The time between two checks for messages that the server did not deliver. */
 const checkInterval = "5 seconds"
 const deliveryGrace = "1 second"
 
@@ -93,12 +93,12 @@ export const makeFollowing = (
     let lastSequence = start
     let isBroken = false
 
-    /** Accepts a message. Returns false if messages before it are missing. */
+    /** Accepts a message. Returns false if an earlier message is missing. */
     const take = ({ data, headers, seq }: JsMsg): boolean => {
       if (seq <= lastSequence) return true
       if (seq !== lastSequence + 1) return false
       lastSequence = seq
-      // Ignore a place keeper up to the end, because its entry has already arrived with the first message.
+      // Ignore a placeholder, because its entry has already arrived with the first message of its group.
       if (seq > recent.end()) {
         recent.add(Messages.make(seq, data.slice(), headers))
         signal.wake()
@@ -118,14 +118,14 @@ export const makeFollowing = (
       })
       return { consumer, messages }
     })
-    /** Deletes the consumer. If the server cannot be reached, the server removes the consumer by itself after a while. */
+    /** Deletes the consumer. Ignores a failure, because the server later removes an unused consumer by itself. */
     const release = ({ consumer, messages }: Effect.Success<typeof consume>) =>
       Effect.andThen(
         Effect.sync(() => messages.stop()),
         Effect.ignore(connection.sendOnce("JetStream.tail", () => consumer.delete()))
       )
 
-    /** Ends if a message is missing although the server had it one `deliveryGrace` ago. */
+    /** Ends when the server had a message that it has not delivered within `deliveryGrace`. */
     const waitUntilBehind: Effect.Effect<void, JournalError> = Effect.sleep(checkInterval).pipe(
       Effect.andThen(log.last),
       Effect.tap(() => Effect.sleep(deliveryGrace)),
@@ -144,7 +144,7 @@ export const makeFollowing = (
 
     yield* Effect.whileLoop({
       while: () => ended() === undefined,
-      // Pause between attempts, so that a server that refuses them is not flooded.
+      // Pause between attempts, so that a refusing server is not flooded with requests.
       body: () => Effect.catch(Effect.scoped(consumeUntilOver), () => Effect.sleep(deliveryGrace)),
       step: () => {}
     }).pipe(Effect.forkScoped)
@@ -195,7 +195,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
     )
   }
 
-  /** The latest message whose entries fill several pages. It is cached so that it is parsed once. */
+  /** The latest message whose entries fill several pages. The cache avoids parsing the message once per page. */
   let largeMessage: { readonly message: Messages.Message; readonly parsed: Messages.Parsed } | undefined
 
   const entriesOf = (
@@ -216,8 +216,8 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
     )
 
   /**
-   * Returns the message that carries the entry at the position. `found` may be this message, a place keeper of its group, or
-   * missing.
+   * Returns the message that carries the entry at the position. `found` is the message at the position: this message, a
+   * placeholder, or `undefined`.
    */
   const findCarrier = (found: Messages.Message | undefined, position: number): Effect.Effect<Messages.Message, JournalError> =>
     Effect.gen(function* () {
@@ -228,7 +228,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
       return yield* Effect.fail(new JournalError({ operation: "JetStream.read", reason: "corrupt", position, detail }))
     })
 
-  /** Reads positions from the server, beginning with the first. May read only a part of them. */
+  /** Reads the entries at the positions `from` to `to` from the server. May return only the first entries of the range. */
   const readFromServer = (from: number, to: number): Effect.Effect<ReadonlyArray<Messages.EntryOrError<E>>, JournalError> =>
     Effect.gen(function* () {
       if (largeMessage !== undefined && largeMessage.message.sequence <= from && from <= Messages.endOf(largeMessage.message)) {
@@ -268,7 +268,7 @@ export const make = <E>(log: Log, following: Following, contents: ContentStore, 
         end <= after
           ? Effect.succeed([])
           : Effect.flatMap(readRange(after + 1, Math.min(after + limit, after + maxPagePositions, end)), readablePrefix)
-      // Ask the server for the end. If an entry arrives before the answer, stop waiting for the answer.
+      // Ask the server for the last position. If an entry arrives before the answer, stop waiting for the answer.
       return recent.end() > after
         ? page(recent.end())
         : Effect.flatMap(Effect.raceFirst(log.end, Effect.map(following.changed(after), recent.end)), page)

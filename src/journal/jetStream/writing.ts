@@ -1,8 +1,8 @@
 /**
- * Appends to a stream while other processes append to it too. Every message names its expected sequence, and the server refuses
+ * Appends to a stream to which other processes append too. Every message names its expected sequence, and the server refuses
  * the message at any other sequence. So a message that is sent again after a lost answer is stored once, and no entry of
- * another process comes between the entries of one append. After a refusal, the writer checks whether the message at that
- * sequence is its own. If not, the writer tries the next sequence.
+ * another process comes between the entries of one append. After a refusal, the writer checks whether the stored message is
+ * its own. If the stored message comes from another process, the writer tries the next sequence.
  *
  * Appends that arrive while a message is in flight are sent together in the next message.
  */
@@ -24,7 +24,7 @@ interface PendingAppend {
   readonly resume: (answer: Effect.Effect<number, JournalError>) => void
 }
 
-/** The largest size, in characters, of appends that are sent together. A single append may be larger. */
+/** The largest total length, in characters, of appends that are sent together. A single append may be longer. */
 const maxBatchChars = 65_536
 const reservedHeaderBytes = 1_024
 
@@ -51,7 +51,7 @@ const groupCalls = (calls: ReadonlyArray<PendingAppend>): ReadonlyArray<Readonly
   return groups
 }
 
-/** Appends all encoded entries or none, and returns the position of the last. */
+/** Appends all encoded entries or no entry, and returns the position of the last entry. */
 export type Append = (entries: ReadonlyArray<string>) => Effect.Effect<number, JournalError>
 
 export const make = (
@@ -63,7 +63,7 @@ export const make = (
     const { jetstream, nats, packages } = connection
     const callQueue = yield* Queue.unbounded<PendingAppend>()
     const openCalls = new Set<PendingAppend>()
-    /** The last position that a message has taken, as far as this process knows. `undefined` after a failure. */
+    /** The last position in the stream, as far as this process knows. `undefined` after a failure. */
     let lastKnownPosition: number | undefined
     /** The last position that was confirmed, and therefore must still exist. */
     let lastConfirmedPosition = 0
@@ -81,7 +81,7 @@ export const make = (
 
     const placeHeaders = (first: number, count: number) => ({ [Messages.header.placeOf]: `${first}/${count}` })
 
-    /** Sends the place keepers after the first message of a group, without waiting. If one is lost, another process adds it. */
+    /** Sends the placeholders of a group after its first message, without waiting. A later writer adds lost placeholders. */
     const sendPlaceKeepers = (first: number, count: number): void => {
       for (let after = first; after < first + count - 1; after++) {
         const headers = headersOf(placeHeaders(first, count))
@@ -90,7 +90,7 @@ export const make = (
       }
     }
 
-    /** Adds the place keepers after the sequence `from` for a group whose writer has not added them. Waits until they exist. */
+    /** Adds the missing placeholders of a group after the sequence `from`. Waits until all placeholders exist. */
     const addMissingPlaceKeepers = (
       { count, sequence: first }: Messages.Message,
       from: number
@@ -123,7 +123,7 @@ export const make = (
       const end = yield* completeLastGroup
       if (end < lastConfirmedPosition) {
         return yield* Effect.fail(
-          failure("corrupt", `the stream ends at position ${end}, but it already had ${lastConfirmedPosition} entries`)
+          failure("corrupt", `the stream ends at position ${end}, but position ${lastConfirmedPosition} was already written`)
         )
       }
       return end
@@ -146,8 +146,8 @@ export const make = (
           Effect.map(({ seq }): number | undefined => seq),
           Effect.catchIf(
             isPositionTaken,
-            // The server may refuse a message that was sent again because it is already stored. Check whether the stored
-            // message is this one.
+            // The server also refuses a repeated message that is already stored. Check whether the stored message is this
+            // message.
             () => Effect.map(log.get(after + 1), (found) => (found?.id === id ? found.sequence : undefined))
           ),
           Effect.mapError((error) =>

@@ -1,6 +1,7 @@
 /**
- * Stores the ids of answered requests for 4,096 positions. A request with a stored id is a duplicate and is ignored. A request
- * with an older id is a new request. The rule depends on positions only, so a later leaf decides the same.
+ * The ids of the requests that were answered within the last 4,096 positions. A request with such an id is a duplicate, which
+ * a leaf ignores. A request with an older id is a new request. The rule depends on positions only, so all leaves decide in the
+ * same way.
  */
 import { isTerminal } from "../FileSystemEntry.ts"
 
@@ -18,7 +19,9 @@ export interface Answered {
 
 export const make = (): Answered => {
   const expectedAnswers = new Map<string, number>()
-  /** The answered ids in the order of their answers. Infinity is the position of an answer that is not appended yet. */
+  /**
+   * The positions of the answers by correlation id, in order. Infinity is the position of an answer that is not appended yet.
+   */
   const recentAnswers = new Map<string, number>()
   let currentPosition = 0
 

@@ -64,10 +64,7 @@ const fromTransfer = (
 
 type FoundState = Pick<FileStarted, "size" | "after" | "removes" | "edits">
 
-/**
- * Looks up the path. Follows links, or stops at a link in the last component. Returns `null` if the path is missing, and
- * `undefined` if this cannot be determined.
- */
+/** Looks up the path with `find`. Returns `null` if the path is missing, and `undefined` if the lookup fails. */
 const lookUp = (
   self: LeafContext,
   path: FsPath,
@@ -195,7 +192,7 @@ export const deleted = (work: Work, removed: Pick<TreeCount, "deleted" | "direct
     directories: extended ? removed.directories : undefined
   })
 
-/** Returns the counts that the answer to a delete will contain. `Filesystem.delete` counts at least one. */
+/** Returns the counts for the answer to a delete. `deleted` is at least 1, as in the result of `Filesystem.delete`. */
 export const removes = ({ deleted, directories }: TreeCount): Pick<TreeCount, "deleted" | "directories"> => ({
   deleted: Math.max(deleted, 1),
   directories
@@ -267,8 +264,8 @@ export const linkMadeAnswer = (work: Work): FileLinkMade =>
 const linksUnsupported: Fault = { _tag: "Unsupported", feature: "symbolic links" }
 
 /**
- * Creates a link without a check of its target. A branch needs this to restore a link that led outside before. Such a link is
- * never followed, and the branch has checked the targets from its callers.
+ * Creates a link without a check of its target, so that a branch can restore a link that leads out of the root. No leaf
+ * follows such a link, and the branch has checked the targets from its callers.
  */
 const makeUncheckedLink = (self: LeafContext, work: Work, target: string): Effect.Effect<void, FsError> => {
   const { fs, links } = self
@@ -301,7 +298,7 @@ export const attributesSetAnswer = (self: LeafContext, work: Work, intent: FileS
     skippedMode: modeOf(self, intent) === intent.mode ? undefined : true
   })
 
-/** Returns the permission bits to set. The bits of a copy are set only with `preservePermissions`. */
+/** Returns the permission bits to set. Returns `undefined` for a copy if `preservePermissions` is off. */
 export const modeOf = ({ fs: { port } }: LeafContext, { isCopy, mode }: FileSetAttributes): number | undefined =>
   isCopy === true && !(port.rules?.preservePermissions === true && port.attributes !== undefined) ? undefined : mode
 

@@ -1,6 +1,7 @@
 /**
- * Processes the journal entry by entry. Takes the unanswered requests that this leaf is in charge of, including requests from
- * before its start. Of chunked writes it keeps only the number of bytes, because their content stays in the journal.
+ * Processes the journal entry by entry, and takes the unanswered requests of which this leaf is in charge. These include
+ * requests from before its start. For a chunked write, only the number of bytes is kept in memory, because the content stays
+ * in the journal.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -25,14 +26,11 @@ type Action = Effect.Effect<void> | undefined
 
 type Intent = Exclude<Efferent, FileWriteChunk>
 
-const missingPathFault: Fault = { _tag: "InvalidPath", detail: "the first part of a write has no path" }
+const missingPathFault: Fault = { _tag: "InvalidPath", detail: "the first FileWriteChunk of the write has no path" }
 
 const noBytes = new Uint8Array(0)
 
-/**
- * The shortest interval, in milliseconds, between two checks whether the leaf in charge of a request is dead. The interval is
- * at least the grace.
- */
+/** The shortest interval between two checks whether the leaf in charge of a request is dead, in milliseconds. */
 const minPulseMillis = 1_000
 
 const withoutData = (chunk: FileWriteChunk): FileWriteChunk =>
@@ -61,7 +59,10 @@ export const make = (
     isPrefixDirectory: leaves.isPrefixDirectory
   }
   const open = new Map<string, Assignment.OpenRequest>()
-  /** The leaves that do not announce changes and have not ended normally. Their requests may have been carried out. */
+  /**
+   * The leaves that append no FileStarted before a change, and have not ended normally. Such a leaf may have carried out
+   * unanswered requests.
+   */
   const silent = new Map(survey.silent)
   const reported = new Set<string>()
   let position = 0
@@ -83,7 +84,7 @@ export const make = (
       ? undefined
       : Effect.forEach(requests, (request) => Effect.suspend(() => action(request) ?? Effect.void), { discard: true })
 
-  /** Makes a decision after all current entries of the journal have been processed. */
+  /** Runs `decide` after all current entries of the journal have been processed. */
   const postpone = (decide: () => Action): Effect.Effect<void> =>
     Effect.matchEffect(journal.last, {
       onFailure: () => Effect.void,
@@ -115,7 +116,10 @@ export const make = (
   const idleDeadlines: Deadlines.Deadlines<Assignment.OpenRequest> = makeDeadlines(clock, settings.idleMillis, (request) =>
     postpone(() =>
       isOpen(request) && isMine(request) && !idleDeadlines.has(request)
-        ? dropWith(request, { _tag: "Timeout", detail: `the next part did not arrive within ${settings.idleMillis} ms` })
+        ? dropWith(request, {
+            _tag: "Timeout",
+            detail: `the next FileWriteChunk did not arrive within ${settings.idleMillis} ms`
+          })
         : undefined
     )
   )
@@ -131,7 +135,7 @@ export const make = (
     return refuse(request.intent, request.givenPath, fault)
   }
 
-  /** Reports another leaf as completed if it is known to be dead, so that its requests pass to other leaves. */
+  /** Reports a leaf as completed if its process is known to be dead, so that other leaves take its requests. */
   const reportDead = (leaf: Registry.AnnouncedLeaf | undefined): Action => {
     if (leaf === undefined || reported.has(leaf.instance) || Instance.hasEnded(leaf.instance) !== true) return undefined
     const { daemon, extended, prefix } = leaf
@@ -149,14 +153,17 @@ export const make = (
     })
   }
 
-  /** Tests whether a replaced leaf may still be carrying out the request. The maximum wait is the same as in the survey. */
+  /**
+   * Tests whether another leaf may still be carrying out the request. Returns false after twice the timeout, because the other
+   * leaf then counts as ended.
+   */
   const mayRunElsewhere = ({ waitedMillis: heldFor, triedLeaves: tried }: Assignment.OpenRequest): boolean =>
     heldFor < 2 * settings.timeoutMillis &&
     tried.some(
       (leaf) =>
         leaf.instance !== instance &&
         leaves.unfinished.has(leaf.instance) &&
-        // Skip leaves that this leaf replaces, because the survey has already waited for them.
+        // Skip the leaves that this leaf replaces, because this leaf has waited for their end before its start.
         !(leaf.position < me.position && Registry.supersedes(me, leaf)) &&
         Instance.hasEnded(leaf.instance) !== true
     )
@@ -187,7 +194,7 @@ export const make = (
     closeRequest(intent.correlationId)
     const doubt = mayHaveBegun(request) ? "; the previous leaf ended without an answer and may have made the change" : ""
     const error = Faults.errorOf({ _tag: "Unavailable", detail: `no leaf serves this path${doubt}` }, intent, shown)
-    // Add the complete error even if the leaf is not extended, because Unavailable is not among the eleven kinds.
+    // Add the complete error even if the leaf is not extended, because FaultKind has no Unavailable.
     return executor.answerUnstarted(
       new FileFault({ correlationId: intent.correlationId, faultKind: "IoError", path: shown, message: error.message, error })
     )
@@ -199,7 +206,7 @@ export const make = (
     const { intent, started, triedLeaves: tried } = request
     if (!hadEarlierLeaf(request) || !isMutation(intent)) return undefined
     const begunBy = started?.instance
-    // A leaf that serves other files cannot compare them with the recorded state.
+    // A leaf that serves other files cannot compare its files with the recorded state.
     const isOverOtherFiles = tried.some((leaf) => leaf.instance === begunBy && !Registry.supersedes(me, leaf))
     return isOverOtherFiles
       ? { started: undefined, isUncertain: true }
@@ -242,11 +249,11 @@ export const make = (
         return dropWith(request, { _tag: "LimitExceeded", limit: "maxFileSize", allowed, actual: transfer.nextOffset })
       }
       if (request.completeAt === undefined) {
-        // Continue a write that was incomplete when this leaf took it over only if the leaf resumes changes.
+        // This leaf began the write, or may resume changes of an earlier leaf, so it waits for the next chunk.
         if (!hadEarlierLeaf(request) || settings.resumesChanges) return void idleDeadlines.renew(request)
         return dropWith(request, {
           _tag: "IoError",
-          detail: "not executed: the leaf ended before all parts of the write had arrived"
+          detail: "not executed: the previous leaf ended before the write was complete; send the write again"
         })
       }
     }
@@ -263,7 +270,7 @@ export const make = (
   const targetServedElsewhere = (to: FsPath.FsPath): Fault | undefined =>
     leaves.ownerOf(to)?.instance === instance && !leaves.isPrefixDirectory(to)
       ? undefined
-      : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the target" }
+      : { _tag: "IoError", code: "EXDEV", detail: "another leaf serves the target of the move" }
 
   const isAfterStart = (): boolean => position > me.position
 
@@ -294,7 +301,7 @@ export const make = (
   const answerDuplicateId = (intent: Efferent): Action =>
     refuse(intent, shownOf(intent), {
       _tag: "IoError",
-      detail: "a request with this correlation id is still running; each request needs its own id"
+      detail: "a request with this correlation id is still running; give each request a new id"
     })
 
   const onIntent = (intent: Intent, { at }: Recorded<Entry>): Action => {
@@ -311,9 +318,9 @@ export const make = (
     const { first, nextOffset: next } = transfer
     if (request.fault !== undefined || request.completeAt !== undefined) return
     if (chunk.offset !== next) {
-      request.fault = { _tag: "IoError", detail: `a part has offset ${chunk.offset} instead of ${next}` }
+      request.fault = { _tag: "IoError", detail: `a FileWriteChunk of the write has offset ${chunk.offset} instead of ${next}` }
     } else if (chunk.path !== undefined && chunk.path !== first.path) {
-      request.fault = { _tag: "IoError", detail: "a later part has another path than the first" }
+      request.fault = { _tag: "IoError", detail: "a later FileWriteChunk of the write has a different path" }
     } else {
       transfer.nextOffset += sizeOf(chunk.data)
       if (chunk.isFinal) request.completeAt = position
@@ -327,7 +334,7 @@ export const make = (
       if (executor.holds(correlationId)) return answerDuplicateId(chunk)
       if (answered.has(correlationId)) return undefined
     }
-    const detail = `the first part has offset ${chunk.offset} instead of 0`
+    const detail = `the first FileWriteChunk of the write has offset ${chunk.offset} instead of 0`
     const request = existingRequest ?? add(withoutData(chunk), at, chunk.offset === 0 ? undefined : { _tag: "IoError", detail })
     if (request.transfer === undefined) {
       if (existingRequest !== undefined) return isAfterStart() && isMine(existingRequest) ? answerDuplicateId(chunk) : undefined
@@ -376,7 +383,8 @@ export const make = (
       if (isTerminal(entry)) {
         answered.add(entry.correlationId)
         const request = open.get(entry.correlationId)
-        // A chunked write that this leaf serves stays open. The fault was about another entry with the same id.
+        // If this leaf is receiving a chunked write, the write stays open, because the answer belongs to a duplicate request
+        // with the same id.
         const staysOpen = request?.transfer !== undefined && request.isServing && isMine(request) && isAfterStart()
         if (!staysOpen) closeRequest(entry.correlationId)
       } else if (entry._tag === "FileStarted") {

@@ -1,7 +1,7 @@
 /**
- * The requests that a leaf is carrying out. Each request is a fiber, which locks its paths in the order of the journal. The
- * numbers of running and of accepted requests are limited, so that a long journal does not fill the memory. Each request is
- * answered exactly once, even if it fails or hangs.
+ * Carries out the requests of a leaf. Each request is a fiber, which locks its paths in the order of the journal. The numbers
+ * of running and of waiting requests are limited, so that a long journal does not fill the memory. Each request is answered
+ * exactly once, even if it fails or hangs.
  */
 import * as Cause from "effect/Cause"
 import type * as Clock from "effect/Clock"
@@ -24,8 +24,8 @@ import * as Faults from "./model.ts"
 import type { AnswerEffect, Work } from "./model.ts"
 import type { Settings } from "./settings.ts"
 
-// Deadlines of equal duration. They expire in the order in which they were set, so one sleeping fiber serves all of them.
-// Setting or removing a deadline is one change of a map.
+// Deadlines of equal duration. Deadlines expire in the order in which they were set, so one sleeping fiber serves all
+// deadlines.
 
 const nanosPerMilli = 1_000_000
 
@@ -43,7 +43,7 @@ export const makeDeadlines = <Key>(
 ): Deadlines<Key> => {
   const dueTimes = new Map<Key, number>()
   const nonEmptyLatch = Latch.makeUnsafe(false)
-  // Use the monotonic clock. If a wall clock is set back, all deadlines would be late.
+  // Use the monotonic clock, because all deadlines would be late if the wall clock were set back.
   const now = (): number => Number(clock.monotonicTimeNanosUnsafe())
 
   const waitForNext: Effect.Effect<void> = Effect.suspend(() => {
@@ -76,12 +76,12 @@ const maxAcceptedRequests = 256
 export interface Executor {
   readonly holds: (correlationId: string) => boolean
   readonly take: (work: Work, perform: Effect.Effect<Terminal, FsError | JournalError>) => void
-  /** Waits until another request can be accepted. `undefined` if a request can be accepted now. */
+  /** Waits until another request can be accepted. Returns `undefined` if a request can be accepted now. */
   readonly waitForRoom: () => Effect.Effect<void> | undefined
   readonly answerUnstarted: (answer: Terminal) => Effect.Effect<void>
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
   readonly watch: Effect.Effect<never>
-  /** Waits until all accepted requests are answered. After the timeout of an operation, drops the requests that have not begun. */
+  /** Waits until all accepted requests are answered. After `timeoutMillis`, drops the requests that have not begun. */
   readonly waitUntilIdle: Effect.Effect<void>
   readonly journalFailure: Effect.Effect<never, JournalError>
 }
@@ -111,10 +111,10 @@ const errorOf = (cause: Cause.Cause<FsError | JournalError>, work: Work): FsErro
 }
 
 const timeoutAnswer = (work: Work, { extended, timeoutMillis: timeout }: Settings): Terminal => {
-  const doubt = isMutation(work.intent) ? "; the operation was interrupted and may have been completed" : ""
+  const doubt = isMutation(work.intent) ? "; the leaf interrupted the operation, but the change may have been completed" : ""
   const detail = work.hasBegun
-    ? `no result within ${timeout} ms${doubt}`
-    : `not started within ${timeout} ms, because other operations hang`
+    ? `the operation did not end within ${timeout} ms${doubt}`
+    : `the operation did not start within ${timeout} ms, because other operations hang`
   const error = Faults.errorOf({ _tag: "Timeout", detail }, work.intent, work.givenPath)
   return faultAnswer(error, work.intent.correlationId, work.givenPath, extended)
 }
@@ -125,7 +125,7 @@ export const make = (options: Options): Executor => {
   const permits = Semaphore.makeUnsafe(settings.concurrency)
   const acceptedWork = new Map<string, Work>()
   const fibers = new Map<Work, Fiber.Fiber<void>>()
-  /** The requests that were answered with a timeout but have not ended yet. */
+  /** The requests whose operation is still running although a Timeout was answered. */
   const stuck = new Set<Work>()
   const roomLatch = Latch.makeUnsafe(true)
   const journalFailure = Deferred.makeUnsafe<never, JournalError>()
@@ -187,7 +187,7 @@ export const make = (options: Options): Executor => {
       }
       const answer = timeoutAnswer(work, settings)
       if (work.hasBegun) stuck.add(work)
-      // Answer before the interruption, so that the result of the interruption does not become the answer.
+      // Append the answer before interrupting the operation, so that the interruption is not answered instead.
       const settled = answerOnce(work, answer)
       fibers.get(work)?.interruptUnsafe()
       return settled
@@ -203,7 +203,7 @@ export const make = (options: Options): Executor => {
   }
 
   const waitUntilEmpty = waitUntil(() => acceptedWork.size === 0)
-  /** Drops the requests that have not begun, without an answer, so that the next leaf carries them out. */
+  /** Drops the requests that have not begun. They stay unanswered, so the next leaf carries them out. */
   const dropUnbegun = Effect.sync(() => {
     for (const work of [...acceptedWork.values()].filter(({ hasBegun }) => !hasBegun)) {
       work.isAnswered = true

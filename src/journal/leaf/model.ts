@@ -24,8 +24,8 @@ const isBusy = (error: unknown): boolean =>
 const firstDelayMillis = 50
 
 /**
- * Retries while another program has the file open. Each delay is twice the previous delay, and varies by up to a fifth. A first
- * attempt that succeeds costs only one error handler.
+ * Retries while another program has the file open. Each delay is about twice the previous delay, with a random variation of up
+ * to 20 %.
  */
 export const retryWhileBusy = <A, E, R>(maxRetries: number, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
   const attempt = (retriesLeft: number, delayMillis: number): Effect.Effect<A, E, R> =>
@@ -39,7 +39,7 @@ export const retryWhileBusy = <A, E, R>(maxRetries: number, effect: Effect.Effec
   return attempt(maxRetries, firstDelayMillis)
 }
 
-/** The content of a write. It can be read in constant memory. */
+/** The content of a write, as a stream in constant memory or as a whole. */
 export interface IncomingContent {
   readonly size: number
   readonly stream: Stream.Stream<Uint8Array, JournalError>
@@ -47,7 +47,7 @@ export interface IncomingContent {
   readonly sha256: Effect.Effect<string, JournalError>
 }
 
-/** A chunked write. The first chunk has the path and the mode; the content is in the journal. */
+/** A chunked write. The first chunk has the path and the mode. The content stays in the journal. */
 export interface Transfer {
   readonly first: FileWriteChunk
   readonly path: FsPath
@@ -63,14 +63,16 @@ export interface Work {
   /** The position of the request, or of its last chunk. */
   readonly position: number
   readonly transfer: Transfer | undefined
-  /** The names in this directory that lead to the prefixes of other leaves. */
+  /** The names in the directory at `path` that lead to the prefixes of other leaves. */
   readonly mounts: ReadonlyArray<string>
-  /** True if this leaf owns the path. If not, the path is only a directory that leads to prefixes. */
+  /** True if this leaf owns the path. Otherwise the path is only a directory that leads to the prefixes of leaves. */
   readonly isOwn: boolean
   readonly ownership: PathOwnership
-  /** The work that an earlier leaf may have done on the request. `undefined` if no earlier leaf was in charge of it. */
+  /**
+   * The work that an earlier leaf may have done on the request. `undefined` if no earlier leaf was in charge of the request.
+   */
   readonly earlierWork: EarlierWork | undefined
-  /** True if the request is answered. Then no further entry for the request may be appended. */
+  /** True if the request is answered, so that no further entry for the request may be appended. */
   isAnswered: boolean
   hasBegun: boolean
 }
@@ -81,7 +83,7 @@ export interface PathOwnership {
 }
 
 export interface EarlierWork {
-  /** The state that the earlier leaf recorded before the change, if that leaf began the change. */
+  /** The state that the earlier leaf recorded before the change. `undefined` if no FileStarted is in the journal. */
   readonly started: FileStarted | undefined
   /** True if the earlier leaf may have carried out the request without recording anything. */
   readonly isUncertain: boolean
@@ -90,14 +92,14 @@ export interface EarlierWork {
 export interface LeafContext {
   readonly fs: Algebra
   readonly caller: Caller
-  /** True if a link is treated as an entry of its own. @default false: `fs` follows links, or refuses them */
+  /** True if `fs` treats a link as an entry of its own. If not, `fs` follows or refuses links. @default false */
   readonly showsLinks?: boolean | undefined
-  /** The links of the served filesystem, if `fs` shows links as themselves. */
+  /** The link operations of the served filesystem, if `showsLinks` is true. */
   readonly links?: Links | undefined
   readonly journal: Scrivener<Entry>
   readonly settings: Settings
   readonly instance: string
-  /** Appends entries before the last entry of the answer. Interrupts the caller if the request is already answered. */
+  /** Appends entries that precede the last entry of the answer. Interrupts the caller if the request is already answered. */
   readonly tell: (work: Work, entries: ReadonlyArray<Afferent>) => Effect.Effect<void>
 }
 

@@ -19,7 +19,7 @@ import * as Recovery from "./recovery.ts"
 import type { Settings } from "./settings.ts"
 
 // Views of a leaf's filesystem for a branch that follows links itself. The branch resolves links in the whole tree, but this
-// leaf may serve only a part of the tree. So the leaf does not follow links. It refuses a link, or treats the link as an entry
+// leaf may serve only a part of the tree. So the leaf follows no link. The leaf refuses a link, or treats the link as an entry
 // of its own.
 
 interface Views {
@@ -53,8 +53,8 @@ export const make = (self: LeafContext): Views => {
   }
 }
 
-// Directories that contain the prefixes of leaves, like the parents of mount points. They exist even if the leaf that owns the
-// path has no such directory. They are listed in their parents, and list the prefixes together with the entries of the owner.
+// Directories that contain the prefixes of leaves, like the parents of mount points. Such a directory exists even if no leaf
+// has it. Its listing has the prefixes and the entries of the owner.
 
 const directoryMetadata = ({ intent }: Work): FileMetadata =>
   makeKinds(FileMetadata, { correlationId: intent.correlationId, size: 0, isDirectory: true, kind: "directory" })
@@ -71,7 +71,8 @@ const entryOf = (name: string): FileEntry => ({
 const fail = (work: Work, fault: Fault): AnswerEffect => Effect.fail(errorOf(fault, work.intent, work.givenPath))
 
 /**
- * Returns the answer of this leaf's filesystem. Returns the fallback if the path belongs to another leaf, or has no directory.
+ * Returns the answer of this leaf's filesystem. Returns the fallback if this leaf does not own the path, or if the path has no
+ * directory.
  */
 const ownAnswerOr = <A>(
   work: Work,
@@ -113,7 +114,7 @@ const list = (
   })
 }
 
-/** Treats the prefix of the leaf as an existing directory, even if the leaf has no entry there. */
+/** Answers a stat or a list of the leaf's prefix as for an empty directory if the leaf has no entry there. */
 const orPrefixDirectory = (self: LeafContext, work: Work, execute: AnswerEffect): AnswerEffect => {
   const { intent } = work
   if (intent._tag !== "FileStat" && intent._tag !== "FileList") return execute
@@ -174,7 +175,7 @@ export const settingsFault = (settings: Settings, intent: Efferent): Fault | und
 
 /**
  * Returns the fault of a path that cannot exist here. A path that is too long must be rejected before it is locked, because
- * locking it would take long.
+ * locking a long path is slow.
  */
 export const pathFault = (settings: Settings, path: FsPaths.FsPath): Fault | undefined => {
   const tooLong = FsPaths.checkLimits(path, settings.limits)
@@ -188,7 +189,7 @@ export const pathFault = (settings: Settings, path: FsPaths.FsPath): Fault | und
 
 interface Row<E> {
   readonly execute: (self: LeafContext, work: Work, intent: E) => AnswerEffect
-  /** Decides whether an earlier leaf has made the change. Absent if the request changes nothing. */
+  /** Decides whether an earlier leaf has made the change. Absent for a request that changes nothing. */
   readonly judge?: (self: LeafContext, work: Work, intent: E, started: FileStarted) => Recovery.Finding
 }
 

@@ -114,8 +114,8 @@ export const read = (self: LeafContext, work: Work, intent: FileRead): Effect.Ef
 const isDenied = ({ _tag }: Fault): boolean => _tag === "AccessDenied"
 
 /**
- * Adds the text of a link to its metadata, and whether the link may be followed. Omits a text that cannot be read or is too
- * long.
+ * Adds the target text of a link to its metadata, and whether the link may be followed. Omits a target text that cannot be
+ * read or is too long.
  */
 const withTarget = (self: LeafContext, path: FsPath.FsPath, stat: Stat): Effect.Effect<Metadata, Fault> => {
   const { links } = self
@@ -132,7 +132,7 @@ const withTarget = (self: LeafContext, path: FsPath.FsPath, stat: Stat): Effect.
 
 const mountDirectory: Metadata = { size: 0, isDirectory: true, kind: "directory" }
 
-/** Returns the metadata of each component of the path, as a branch over all leaves shows it. */
+/** Returns the metadata of each component of the path. A directory that leads to the prefixes of leaves always exists. */
 const metadataAlongPath = Effect.fnUntraced(function* (
   self: LeafContext,
   { path, ownership: sharing }: Work

@@ -1,6 +1,6 @@
 /**
- * Resolves a change that an earlier leaf left unanswered. It compares the current state with the state that the earlier leaf
- * recorded, and with the result of the change. If neither matches, the answer says so. So no change is made twice, and no
+ * Decides whether an earlier leaf made an unanswered change. The current state is compared with the state that the earlier
+ * leaf recorded, and with the result of the change. If neither matches, the answer says so. So no change is made twice, and no
  * answer is wrong.
  */
 import * as Effect from "effect/Effect"
@@ -60,7 +60,7 @@ export const judgeWrite = (
     (version) => Changing.writtenAnswer(self, work, incoming.size, version)
   )
   const appends = mode === "append" || mode === "appendExisting"
-  // In the recorded state the change could not succeed, so it was not made.
+  // The change could not succeed in the recorded state, so it was not made.
   if (before === null ? mode === "replace" || mode === "appendExisting" : mode === "create") return notMade
   return Effect.flatMap(Changing.statThroughLinks(self, work.path), (now): Finding => {
     if (now === undefined) return unclear
@@ -133,7 +133,7 @@ export const judgeMakeDirectory = (
 export const judgeMove = (self: LeafContext, work: Work, intent: FileMove, { size: before }: FileStarted): Finding => {
   const to = work.to!
   if (before === null) return notMade
-  // If case is ignored and both names differ only in case, the states before and after the move look the same.
+  // If the filesystem ignores case and both names differ only in case, the states before and after the move look the same.
   if (!self.fs.port.info.caseSensitive && comparePaths(fold(work.path), fold(to)) === 0) return unclear
   return Effect.flatMap(
     Effect.all([Changing.statLinkItself(self, work.path), Changing.statLinkItself(self, to)]),
@@ -163,8 +163,8 @@ export const judgeMakeLink = (self: LeafContext, work: Work, intent: FileMakeLin
 }
 
 /**
- * Compares the attributes with the requested ones. If they differ, the change counts as not made, because setting the
- * attributes again does no harm.
+ * Compares the current attributes with the requested attributes. If they differ, the change counts as not made, because
+ * setting the attributes again does no harm.
  */
 export const judgeSetAttributes = (self: LeafContext, work: Work, intent: FileSetAttributes): Finding =>
   Effect.map(self.fs.stat(work.path), ({ mode, modifiedAt }): Verdict => {
@@ -178,7 +178,7 @@ export const judgeSetAttributes = (self: LeafContext, work: Work, intent: FileSe
 
 const refusalTexts = {
   notMade: "not executed: the previous leaf ended before it made the change",
-  notBegun: "not executed: the request is older than this leaf",
+  notBegun: "not executed: the request was sent before this leaf started; send the request again",
   uncertain: "not executed by this leaf: the previous leaf ended without an answer and may have made the change",
   unclear:
     "not executed by this leaf: the previous leaf had begun the change, and the current state matches neither the old state nor the new state"

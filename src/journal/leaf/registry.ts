@@ -1,6 +1,6 @@
 /**
- * The leaves at a position of the journal. They are derived from the journal only, so all leaves agree. The leaf with the
- * longest matching prefix owns a path. The first leaf answers requests for paths without an owner.
+ * The registry of the leaves at a position of the journal. The registry depends on the journal only, so all leaves agree. The
+ * leaf with the longest matching prefix owns a path. The first leaf answers requests for paths without an owner.
  */
 import * as FsPath from "../../model/FsPath.ts"
 import type { DaemonChanged } from "../entries/status.ts"
@@ -23,15 +23,18 @@ export interface Registry {
   readonly observe: (changed: DaemonChanged, position: number) => AnnouncedLeaf | undefined
   readonly ownerOf: (path: FsPath.FsPath) => AnnouncedLeaf | undefined
   readonly firstLeaf: () => AnnouncedLeaf | undefined
-  /** The serving leaves, in the order of their announcement. */
+  /** The leaves that are running and were not replaced, in the order of their announcement. */
   readonly running: () => ReadonlyArray<AnnouncedLeaf>
   /** The leaves that were announced and have not completed, even if they were replaced. */
   readonly unfinished: ReadonlyMap<string, AnnouncedLeaf>
   /** The leaves that have ended and were not replaced. */
   readonly down: () => ReadonlyArray<AnnouncedLeaf>
-  /** Returns the names in a directory that lead to the prefixes of leaves, including leaves that have ended. */
+  /** Returns the names in a directory that lead to the prefixes of leaves. The prefixes of leaves that have ended count too. */
   readonly prefixNamesIn: (path: FsPath.FsPath) => ReadonlyArray<string>
-  /** Tests whether the path is the prefix of a leaf, or leads to one. Such a directory always exists. The root does not count. */
+  /**
+   * Tests whether the path is the prefix of a leaf, or leads to a prefix. Such a directory always exists. Returns false for
+   * the root.
+   */
   readonly isPrefixDirectory: (path: FsPath.FsPath) => boolean
   readonly copy: () => Registry
 }
@@ -101,8 +104,9 @@ export const make = (from: {
 export const empty = (): Registry => make({ running: [], unfinished: new Map(), down: [] })
 
 // Assigns each open request to a leaf, which is then in charge of the request. The assignment depends on the journal only, so
-// all leaves agree at the same position. The owner of the path serves a request. If the path has no owner, the first leaf waits
-// for an owner, and finally answers that no leaf serves the path. When a leaf ends, its requests pass to other leaves.
+// all leaves agree at the same position. The owner of the path serves a request. If the path has no owner, the leaf that has
+// run longest waits for an owner, and finally answers that no leaf serves the path. When a leaf ends, its requests pass to
+// other leaves.
 
 export interface OpenRequest {
   /** The request. For a chunked write, the first chunk. */
@@ -119,20 +123,20 @@ export interface OpenRequest {
   /** True if the leaf in charge carries out the request. Otherwise that leaf waits for an owner of the path. */
   isServing: boolean
   /**
-   * The start of the wait in milliseconds since 1970, from the journal: the time of the request, or of the end of the last leaf
-   * that served it.
+   * The start of the wait, in milliseconds since 1970: the time of the request, or of the end of the last leaf that served the
+   * request.
    */
   since: number
-  /** True if no leaf that serves the path has appeared within the grace. */
+  /** True if the leaf in charge has waited its whole `grace` for an owner of the path. */
   isDue: boolean
-  /** The time in milliseconds that the request has waited for the end of a replaced leaf. */
+  /** The time that the request has waited for the end of a replaced leaf, in milliseconds. */
   waitedMillis: number
   /** The leaves that have served the request, in order. */
   readonly triedLeaves: Array<AnnouncedLeaf>
 }
 
 const setCharge = (request: OpenRequest, leaf: AnnouncedLeaf | undefined, isServing: boolean, at: number): void => {
-  // If another leaf takes over the wait for an owner, the wait does not start again.
+  // The wait for an owner continues if another leaf takes charge during the wait.
   if (request.isServing || request.leafInCharge === undefined) request.since = at
   request.leafInCharge = leaf
   request.isServing = isServing
@@ -140,8 +144,8 @@ const setCharge = (request: OpenRequest, leaf: AnnouncedLeaf | undefined, isServ
 }
 
 /**
- * Returns the leaf that serves a path, which is its owner. For an invalid path, and for a directory that only contains
- * prefixes, returns the first leaf.
+ * Returns the owner of a path. If no leaf owns the path, returns the first leaf for an invalid path and for a directory that
+ * contains prefixes.
  */
 const serverOf = (path: FsPath.FsPath | undefined, leaves: Registry): AnnouncedLeaf | undefined => {
   const owner = path === undefined ? undefined : leaves.ownerOf(path)
@@ -155,22 +159,22 @@ export const assign = (request: OpenRequest, leaves: Registry, at: number): void
 }
 
 /**
- * Passes a request to a newly announced leaf if that leaf is now in charge. Returns whether the assignment of the request
- * changed.
+ * Puts a newly announced leaf in charge of a request if the leaf is responsible now. Returns whether the assignment of the
+ * request changed.
  */
 export const pass = (request: OpenRequest, leaf: AnnouncedLeaf, leaves: Registry, at: number): boolean => {
   const { leafInCharge, path, isServing, since } = request
   const server = serverOf(path, leaves)
   const owns = server?.instance === leaf.instance
-  // A successor takes the request even if it does not own the path, because it waits until the leaf in charge has ended.
+  // A successor takes any request, because a successor waits until the replaced leaf has ended.
   const isSuccessor = leafInCharge === undefined || supersedes(leaf, leafInCharge)
-  // Allow this only in the first half of the grace. Later, the new leaf and the leaf in charge could answer at the same time.
+  // Let a new owner take the request only in the first half of the grace. Later, both leaves could answer at the same time.
   const isWithinGrace = leafInCharge !== undefined && !isServing && owns && at - since < leafInCharge.grace / 2
   if (isSuccessor || isWithinGrace) {
     setCharge(request, leaf, owns, at)
     return true
   }
-  // The prefix of the new leaf has created the directory that was missing.
+  // The path now leads to the prefix of the new leaf, so the leaf in charge can serve the path.
   const isPathNowServed = !isServing && server !== undefined && server.instance === leafInCharge?.instance
   if (isPathNowServed) setCharge(request, leafInCharge, true, at)
   return isPathNowServed

@@ -1,4 +1,4 @@
-/** The options of a leaf, validated and in one form. Durations are in milliseconds. */
+/** The validation of a leaf's options and settings. All durations of the result are in milliseconds. */
 import * as Duration from "effect/Duration"
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
@@ -12,7 +12,7 @@ const trueByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.s
 const falseByDefault = Schema.Boolean.pipe(Schema.withDecodingDefaultKey(Effect.succeed(false)))
 
 const commonSettings = {
-  /** True if writes are allowed. If not, they fail with AccessDenied. @default true */
+  /** True if writes are allowed. If not, writes fail with AccessDenied. @default true */
   allowWrite: trueByDefault,
   /** True if deletions are allowed. Replacing a file counts as writing. @default true */
   allowDelete: trueByDefault,
@@ -30,12 +30,12 @@ const posixRoot = Schema.String.check(
 const windowsRoot = Schema.String.check(
   Schema.makeFilter((path: string) => {
     const root = parseRoot(path)
-    return !("_tag" in root) || `the root must be an absolute path of Windows: ${String(root["detail"])}`
+    return !("_tag" in root) || `the root must be an absolute Windows path: ${String(root["detail"])}`
   })
 )
 
 /**
- * The settings of a leaf over a directory of a POSIX machine.
+ * The settings of a leaf over a directory on a POSIX system.
  *
  * @since 0.1.0
  */
@@ -44,8 +44,9 @@ export const PosixFS = Schema.Struct({
   rootPath: posixRoot,
   ...commonSettings,
   /**
-   * True if FileStat follows a symlink. With `false` it describes the link itself, with `isSymlink`, and FileRead still reads
-   * the target of the link. @default true
+   * True if FileStat follows a symlink. If false, FileStat describes the link itself, with `isSymlink`. FileRead reads the
+   * target of the link in both cases.
+   * @default true
    */
   followSymlinks: trueByDefault,
   /** True if a copy keeps permission bits. @default false */
@@ -55,7 +56,7 @@ export const PosixFS = Schema.Struct({
 export type PosixFS = typeof PosixFS.Type
 
 /**
- * The settings of a leaf over a directory of a Windows machine.
+ * The settings of a leaf over a directory on Windows.
  *
  * @since 0.1.0
  */
@@ -90,15 +91,19 @@ export type MockFS = typeof MockFS.Type
  * @since 0.1.0
  */
 export interface LeafOptions {
-  /** The name of the leaf. It must be the same after a restart. @default the backend's name, with the prefix if there is one */
+  /**
+   * The name of the leaf, which must be the same after a restart.
+   * @default the backend's name, with the prefix if there is one
+   */
   readonly name?: string | undefined
-  /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all */
+  /** The prefix of the paths that this leaf claims. Paths stay relative to the root of the filesystem. @default all paths */
   readonly prefix?: string | undefined
-  /** True if writes are allowed. If not, they are answered with AccessDenied. @default true */
+  /** True if writes are allowed. If not, writes fail with AccessDenied. @default true */
   readonly allowWrite?: boolean | undefined
   /**
-   * True if deletions are allowed. If not, they are answered with AccessDenied. A move also needs `allowWrite`. Replacing a
-   * file needs only `allowWrite`. @default true
+   * True if deletions are allowed. If not, deletions fail with AccessDenied. A move needs `allowDelete` and `allowWrite`.
+   * Replacing a file needs only `allowWrite`.
+   * @default true
    */
   readonly allowDelete?: boolean | undefined
   /** The size of a chunk in bytes. Only the last chunk may be shorter. @default 65,536 */
@@ -106,8 +111,9 @@ export interface LeafOptions {
   /** The largest size, in bytes, of a content that is sent as one entry. @default 1,048,576 */
   readonly streamingThreshold?: number | undefined
   /**
-   * True if FileStat follows a symlink. With `false` it describes the link itself, and a read still reads the target of the
-   * link. @default as the filesystem has it: true
+   * True if FileStat follows a symlink. If false, FileStat describes the link itself. FileRead reads the target of the link in
+   * both cases.
+   * @default the setting of the filesystem, usually true
    */
   readonly followSymlinks?: boolean | undefined
   /**
@@ -116,7 +122,8 @@ export interface LeafOptions {
    */
   readonly preservePermissions?: boolean | undefined
   /**
-   * The rules for names. `windows` rejects names that Windows does not support with InvalidPath, on any disk. @default "posix"
+   * The rules for names. With `windows`, names that Windows does not support fail with InvalidPath on any disk.
+   * @default "posix"
    */
   readonly names?: "posix" | "windows" | undefined
   /** The largest number of requests that run at once. @default 16 */
@@ -126,23 +133,25 @@ export interface LeafOptions {
   /** The longest wait for the next chunk of a write. @default 60 seconds */
   readonly idle?: Duration.Input | undefined
   /**
-   * The longest wait of a request for a leaf that serves its path. The request is then answered Unavailable. @default 5 seconds
+   * The longest wait of a request for a leaf that serves its path. Then the request fails with Unavailable.
+   * @default 5 seconds
    */
   readonly grace?: Duration.Input | undefined
   /**
-   * The treatment of changes that were unanswered when the leaf started. `reads` answers them with IoError "not executed".
-   * `all` carries them out, except changes that were made already and changes whose state cannot be determined. @default
-   * "reads"
+   * The treatment of changes that were unanswered when the leaf started. With `reads`, these changes fail with IoError "not
+   * executed". With `all`, the leaf carries out the changes that were not made yet. A change fails if this is unclear.
+   * @default "reads"
    */
   readonly resume?: "reads" | "all" | undefined
   /**
-   * True if the leaf supports the `Extended` entries. It then answers complete errors, metadata and versions, and records the
-   * existing state before each change. @default false
+   * True if the leaf supports the `Extended` entries. Then answers contain complete errors, metadata and versions, and the
+   * leaf records the existing state before each change.
+   * @default false
    */
   readonly extended?: boolean | undefined
   /** @default Limits.standard */
   readonly limits?: Limits.LimitsShape | undefined
-  /** The number of retries of a read or write of a file that another program has open. The first delay is 50 ms. @default 5 */
+  /** The number of retries of a read or a write if another program has the file open. The first delay is 50 ms. @default 5 */
   readonly lockedRetries?: number | undefined
 }
 
@@ -174,14 +183,11 @@ export const invalid = (argument: string, detail: string): InvalidArgument =>
 const isWholeNumber = (value: unknown, minimum: number): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= minimum
 
-/**
- * Returns the number or its default. Throws InvalidArgument, which `parseOptions` catches, so that only the first invalid
- * option is reported.
- */
+/** Returns the number or its default. Throws InvalidArgument for an invalid number; `parseOptions` catches this error. */
 const wholeNumber = (argument: string, value: number | undefined, defaultValue: number, minimum: number): number => {
   if (value === undefined) return defaultValue
   if (isWholeNumber(value, minimum)) return value
-  throw invalid(argument, `the value must be a whole number of at least ${minimum}`)
+  throw invalid(argument, `${argument} must be a whole number of at least ${minimum}`)
 }
 
 const millis = (argument: string, value: Duration.Input | undefined, defaultValue: number, minimum: number): number => {
@@ -190,22 +196,22 @@ const millis = (argument: string, value: Duration.Input | undefined, defaultValu
   try {
     time = Duration.toMillis(Duration.fromInputUnsafe(value))
   } catch {
-    throw invalid(argument, "the value is not a duration")
+    throw invalid(argument, `${argument} must be a duration`)
   }
   if (time >= minimum) return time
-  throw invalid(argument, `the duration must be at least ${minimum} ms`)
+  throw invalid(argument, `${argument} must be at least ${minimum} ms`)
 }
 
 const flag = (argument: string, value: boolean | undefined, defaultValue: boolean): boolean => {
   if (value === undefined) return defaultValue
   if (typeof value === "boolean") return value
-  throw invalid(argument, "the value must be true or false")
+  throw invalid(argument, `${argument} must be true or false`)
 }
 
 const choice = <Value extends string>(argument: string, value: Value | undefined, values: readonly [Value, Value]): Value => {
   if (value === undefined) return values[0]
   if (values.includes(value)) return value
-  throw invalid(argument, `the value must be ${values[0]} or ${values[1]}`)
+  throw invalid(argument, `${argument} must be ${values[0]} or ${values[1]}`)
 }
 
 const prefixOf = (input: string | undefined): FsPath.FsPath => {
@@ -218,7 +224,7 @@ const prefixOf = (input: string | undefined): FsPath.FsPath => {
 const nameOf = (fs: Algebra, prefix: FsPath.FsPath, name: string | undefined): string => {
   if (name === undefined) return prefix === FsPath.root ? fs.name : `${fs.name}:${prefix}`
   if (typeof name === "string" && name !== "") return name
-  throw invalid("name", "the value must be a text that is not empty")
+  throw invalid("name", "the name of the leaf must be text that is not empty")
 }
 
 const readOptions = (fs: Algebra, options: LeafOptions): Settings => {
@@ -253,9 +259,8 @@ export const parseOptions = (fs: Algebra, options: LeafOptions): Settings | Inva
 }
 
 /**
- * Returns the filesystem with these options applied. A filesystem that refuses links keeps refusing them. If no option changes
- * the rules, the methods of `fs` are kept. Only `copy` is replaced, because it must preserve permissions only if the rules of
- * `fs` say so.
+ * Returns the filesystem with these options applied. A filesystem that refuses links still refuses links. If no option changes
+ * the rules, only `copy` is replaced, because `copy` must preserve permissions only if the rules of `fs` say so.
  */
 export const applyOptions = (fs: Algebra, { followSymlinks, preservePermissions }: LeafOptions): Algebra => {
   const { rules } = fs.port

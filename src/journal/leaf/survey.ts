@@ -1,8 +1,8 @@
 /**
  * Reads the journal from the latest checkpoint when a leaf starts. Collects the answered requests, the begun changes, and the
- * leaves. Waits until every leaf that this one replaces has ended, so that no request is carried out twice. A live leaf
- * completes when it reads the announcement of this leaf. A killed leaf on this machine is detected. Any other leaf counts as
- * ended after the time that it may need to complete.
+ * leaves. Waits until every replaced leaf has ended, so that no request is carried out twice. A live leaf completes when it
+ * reads the announcement of its successor. A killed leaf on this machine is detected. Any other leaf counts as ended after the
+ * longest time that a leaf needs to complete.
  */
 import * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"
@@ -23,12 +23,13 @@ import type { Answered } from "./answered.ts"
 import * as Registry from "./registry.ts"
 
 // Checkpoints shorten the start of a leaf. A running leaf appends an entry with a position up to which every request has an
-// answer. The next leaf finds the latest checkpoint and starts reading there. A leaf ignores a checkpoint of another
-// installation, and one that does not match the journal. Without a valid checkpoint, the leaf reads the journal from its
+// answer. The next leaf finds the latest checkpoint and starts reading there. A leaf ignores a checkpoint that another
+// installation made, or that does not match the journal. Without a valid checkpoint, the leaf reads the journal from its
 // beginning.
 
 /**
- * The smallest number of positions between two checkpoints. After twice this number, any leaf of the installation appends one.
+ * The smallest number of positions between two checkpoints. After twice this number, any leaf of the installation appends a
+ * checkpoint.
  */
 const checkpointInterval = 1_024
 
@@ -38,7 +39,7 @@ const maxSearchedPositions = 65_536
 interface CheckpointState {
   readonly position: number
   readonly leaves: Registry.Registry
-  /** The leaves that do not announce their changes and have not ended normally. */
+  /** The leaves that append no FileStarted before a change, and have not ended normally. */
   readonly silent: ReadonlyMap<string, Registry.AnnouncedLeaf>
 }
 
@@ -120,7 +121,7 @@ const latestCheckpoint = (journal: Scrivener<Entry>, before: number): Effect.Eff
   )
 
 export interface Checkpoints {
-  /** Observes an entry. `answered` must have observed the entry before. */
+  /** Observes an entry. The caller must add the entry to `answered` first. */
   readonly observe: (recorded: Recorded<Entry>) => void
   readonly appendIfDue: () => Effect.Effect<void> | undefined
 }
@@ -160,7 +161,7 @@ export const makeCheckpoints = (
     if (digest === undefined) return
     const running = state.leaves.running()
     const down = state.leaves.down()
-    // Keep the order of the running leaves, because it determines the first leaf.
+    // Keep the order of the running leaves, because the first leaf answers requests for paths without an owner.
     const all = new Map(
       [...running, ...down, ...state.leaves.unfinished.values(), ...state.silent.values()].map((leaf) => [leaf.instance, leaf])
     )
@@ -186,7 +187,7 @@ export const makeCheckpoints = (
       const { entry } = recorded
       if (entry._tag === "DaemonChanged") recordLeaf(entry)
       else if (entry._tag === "LeafCheckpoint") {
-        // Use only checkpoints of this installation, because leaves trust no other.
+        // Ignore checkpoints of other installations, because leaves of this installation do not trust them.
         if (Installation.isSignatureOf(authenticatedText(entry), entry.code))
           lastCheckpointPosition = Math.max(lastCheckpointPosition, Math.min(entry.through, position))
       } else if (isTerminal(entry)) open.delete(entry.correlationId)
@@ -202,8 +203,8 @@ export const makeCheckpoints = (
         .at(-1)!
         .leaves.running()
         .find(({ extended }) => extended)
-      // The first leaf may belong to another installation. So any leaf of this installation appends a checkpoint after twice
-      // the interval.
+      // The first extended leaf may belong to another installation. So any leaf of this installation appends a checkpoint
+      // after twice the interval.
       if (writer?.instance !== me.instance && wanted - lastCheckpointPosition < 2 * checkpointInterval) return undefined
       lastCheckpointPosition = wanted
       return Effect.ignore(append(stateAt(wanted)))
@@ -226,7 +227,7 @@ const checkIntervalMillis = 100
 
 const isDaemonChanged = (entry: Entry): entry is DaemonChanged => entry._tag === "DaemonChanged"
 
-/** Reads the entries after a position. In a compacted journal, reads those that remain. */
+/** Reads the entries after a position. If a compaction has removed some of these entries, reads the remaining entries. */
 const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Recorded<Entry>, JournalError> =>
   Stream.catchIf(
     journal.stored(after),
@@ -235,8 +236,7 @@ const storedAfter = (journal: Scrivener<Entry>, after: number): Stream.Stream<Re
   )
 
 /**
- * Surveys the journal. Returns `undefined` if a newer leaf has replaced this leaf during the survey. The newer leaf waits for
- * the same leaves.
+ * Reads the journal and waits for the replaced leaves. Returns `undefined` if a newer leaf has meanwhile replaced this leaf.
  */
 export const make = Effect.fnUntraced(function* (
   journal: Scrivener<Entry>,
@@ -252,7 +252,7 @@ export const make = Effect.fnUntraced(function* (
   const leaves = checkpoint.leaves.copy()
   let atAnnouncement: Pick<Survey, "leaves" | "at"> | undefined
   let isSuperseded = false
-  // Also read the positions before the checkpoint, because a later request may repeat an id that was answered there.
+  // Also read the last positions before the checkpoint, because a later request may repeat an id that was answered there.
   let after = Math.max(0, checkpoint.position - AnsweredModule.duplicateWindow)
 
   const processEntry = (recorded: Recorded<Entry>): void => {
@@ -285,7 +285,7 @@ export const make = Effect.fnUntraced(function* (
       return isOver === false || (isOver === undefined && remainingMillis > 0)
     }
     const awaitedLeaves = [...leaves.unfinished.values()].filter((other) => Registry.supersedes(me, other) && isAwaited(other))
-    // A newer leaf waits for this leaf, so this leaf must first finish its open requests.
+    // Start even if a newer leaf has replaced this leaf, because the newer leaf waits until this leaf completes.
     if (awaitedLeaves.length === 0) return { checkpoint, answered, started, silent, ...atAnnouncement! }
     if (isSuperseded) return undefined
     yield* Effect.raceFirst(journal.waitFor(after, isDaemonChanged), Effect.sleep(checkIntervalMillis))

@@ -27,11 +27,11 @@ import { removedEntry, removedTree } from "./previous.ts"
 import { orNothingDone, step } from "./steps.ts"
 import type { RecordContext } from "./writes.ts"
 
-/** Looks up a path before a change. A path that cannot be read counts as missing, and the change is still made. */
+/** Returns the stat of a path before a change, or `undefined` if the path is missing or the stat fails. */
 const look = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | undefined> =>
   Effect.orElseSucceed(statAt(port, path), () => undefined)
 
-/** Looks up a path. Returns `null` if the path cannot be read. */
+/** Returns the stat of a path, or `undefined` if the path is missing. Returns `null` if the stat fails. */
 const statTarget = (port: Backend, path: FsPath.FsPath): Effect.Effect<FileStat | null | undefined> =>
   Effect.orElseSucceed(statAt(port, path), () => null)
 
@@ -46,8 +46,8 @@ const isGone = (port: Backend, path: FsPath.FsPath): Effect.Effect<boolean, Faul
   Effect.map(port.stat(path), (stat) => stat === undefined)
 
 /**
- * Tests whether an entry of this kind was created. Returns `undefined` if the path already had an entry before, because then
- * this cannot be determined.
+ * Tests whether an entry of this kind was created. Returns `undefined` if this cannot be determined, because the path already
+ * had an entry before.
  */
 const hasAppeared = (
   port: Backend,
@@ -99,7 +99,7 @@ export const remove =
       })
     )
 
-/** Records a partial removal of a tree as one delete per removed entry, deepest first. */
+/** Records a partial removal of a tree as one delete for each removed entry. Entries come before their parent directories. */
 const recordRemoved = Effect.fnUntraced(function* (
   writing: RecordContext,
   removed: ReadonlyArray<Removed>
@@ -189,7 +189,7 @@ export const rename =
       const replaced = yield* keepRemoved(writing, to, target ?? undefined)
       const id = writing.nextId()
       return yield* step(writing, {
-        // If the target was free, record a move without `overwrite`, which shows this fact.
+        // If the target was missing, record a move without `overwrite`, so that a replay knows that the target was missing.
         request: make(FileMove, {
           correlationId: id,
           path: from,

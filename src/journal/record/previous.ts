@@ -1,6 +1,6 @@
 /**
- * Stores the data that a change removes, so that an undo can restore it. Small contents are stored in the entry, and others in
- * the content store. A content that cannot be read is omitted, and the change is still made.
+ * Stores the data that a change removes, so that an undo can restore the data. Small contents are stored in the entry, and
+ * large contents in the content store. A content that cannot be read is omitted, and the change is still made.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -21,10 +21,10 @@ import { keepBytes, maxInlineBytes } from "../store/entryCopies.ts"
 
 const chunkSize = 65_536
 
-/** The previous content. `null` if there was no file, and `undefined` if this cannot be determined. */
+/** The previous content of a file. `null` if there was no file, and `undefined` if the content is unknown. */
 export type Previous = Content | null | undefined
 
-/** Stores the content. Skips the copy if the backend knows the hash and the store already contains the content. */
+/** Stores the content of an open file. Reads no bytes if the backend knows the hash and the store already has the content. */
 const storeContent = (contents: ContentStore, handle: Handle): Effect.Effect<Content, Fault | JournalError> => {
   const put = contents.putStream(Read.chunks(handle, 0, Number.POSITIVE_INFINITY, chunkSize))
   if (handle.version === undefined) return put
@@ -79,7 +79,7 @@ const previousByStat = (port: Backend, contents: ContentStore, path: FsPath.FsPa
           : contentAt(port, contents, path, stat.sizeBytes)
   )
 
-/** Returns the content that a write to this path replaces; its bytes belong to the caller. A small or missing file usually needs one call. */
+/** Returns the content that a write to this path replaces. The caller owns the returned bytes. */
 export const previousContent = (
   port: Backend,
   contents: ContentStore,

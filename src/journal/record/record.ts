@@ -17,8 +17,8 @@ import * as Faults from "./steps.ts"
 import { recordRequest, type StepRecorder } from "./steps.ts"
 import { type RecordContext, write } from "./writes.ts"
 
-// Records reads for `Replay.double`: each stat, list and open at the port, and each read of an open file. Opening is recorded
-// as a read of 0 bytes. Reading a link is recorded as a read without a length, and its content is the text of the link.
+// Records reads for `Replay.double`: each stat, list and open at the port, and each read of an open file. An open is recorded
+// as a read of 0 bytes. Reading a link is recorded as a read without a length, whose content is the target text.
 
 const recordRead = <A, R>(
   recorder: StepRecorder,
@@ -41,7 +41,7 @@ const recordRead = <A, R>(
 const metadataAnswer = (id: string, stat: Stat): Entry => make(FileMetadata, { correlationId: id, ...metadataOf(stat) })
 
 const notFoundAnswer = (id: string, path: FsPath.FsPath): Entry =>
-  make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "there is no such entry" })
+  make(FileFault, { correlationId: id, faultKind: "NotFound", path, message: "the entry does not exist" })
 
 /** Returns the entry of a listing for a child. The path of the entry is the key of the child at the port. */
 const listedEntry = (child: Child): FileEntry => ({
@@ -141,8 +141,8 @@ const readLink =
  */
 export interface RecordOptions {
   /**
-   * True if reads are recorded too, for `Replay.double`: stat, list, open and each read. Turns accelerations off. @default
-   * false
+   * True if reads are recorded too, as `Replay.double` needs: stat, list, open and each read. Turns accelerations off.
+   * @default false
    */
   readonly reads?: boolean | undefined
   /**
@@ -199,17 +199,16 @@ export const recordInto =
     )
 
 /**
- * Records every change that is made through the filesystem, by any caller and on any path. The request is recorded before the
- * change, and the result after it, for each step at the port. So an overwriting move is recorded as its steps, and the rollback
- * of a failed call is recorded too. The journal must have no leaf, because a leaf would carry out the requests again.
+ * Records every change that is made through the filesystem, by any caller and on any path. Each step at the port is recorded:
+ * the request before the step, and the result after it. So an overwriting move is recorded as its steps, and the rollback of a
+ * failed call is recorded too. The journal must have no leaf, because a leaf would carry out the requests again.
  *
  * - streams are recorded in chunks as they pass, in constant memory
  * - after an interruption or a defect, the file is examined, and its state becomes the answer; if the state is unclear, there
  *   is no answer
  * - if the request cannot be recorded, nothing is done and the call fails with Unavailable; if the answer cannot be recorded,
- *   the call also
- * fails with Unavailable, and its message says that the change was made
- * - locks, rules and requests that only read are kept; other requests and the history are dropped
+ *   the call also fails with Unavailable, and its message says that the change was made
+ * - the port keeps its locks, its rules and its requests that only read; other requests and the history are dropped
  *
  * @since 0.1.0
  */

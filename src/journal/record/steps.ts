@@ -1,6 +1,6 @@
 /**
- * Records each step: the request before the step, and the result after it. If a step is interrupted, the affected file is
- * examined. If its state is unclear, the request stays without an answer.
+ * Records each step: the request before the step, and the result after it. If a step is interrupted, the recorder examines the
+ * affected entry. If the state of the entry is unclear, the request stays unanswered.
  */
 import { is as isFault } from "../../model/Fault.ts"
 import * as Cause from "effect/Cause"
@@ -17,15 +17,13 @@ import { faultKindOf } from "../entries/values.ts"
 import type { JournalError } from "../errors.ts"
 import { maxInlineBytes } from "../store/entryCopies.ts"
 
-/** Returns the fault of a cause. Returns `undefined` for an interruption or a defect. */
+/** Returns the fault of a cause. Returns `undefined` if the cause has no fault, but an interruption or a defect. */
 export const faultOf = (cause: Cause.Cause<unknown>): Fault | undefined => {
   const error = Option.getOrUndefined(Cause.findErrorOption(cause))
   return isFault(error) ? error : undefined
 }
 
-/**
- * Returns the error of a fault. Returns `undefined` if a backend breaks its contract, and an error cannot contain its values.
- */
+/** Returns the error of a fault. Returns `undefined` for an invalid fault of a backend that breaks its contract. */
 const errorOf = (fault: Fault, operation: string, path: FsPath): FsError | undefined => {
   try {
     return promote(fault, operation, path)
@@ -40,7 +38,7 @@ export const faultAnswer = (correlationId: string, operation: string, path: FsPa
   return make(FileFault, { correlationId, faultKind: faultKindOf(fault._tag), path, message, error })
 }
 
-/** Returns the answer to a request that changed nothing, because an interruption or a defect ended it before. */
+/** Returns the answer to a request that an interruption or a defect ended before the change. */
 export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Cause.Cause<unknown>): FileFault =>
   make(FileFault, {
     correlationId,
@@ -53,7 +51,7 @@ export const interruptedAnswer = (correlationId: string, path: FsPath, cause: Ca
 
 export interface StepRecorder {
   readonly journal: Scrivener<Entry>
-  /** Appends an entry that belongs to the journal, without a copy. */
+  /** Appends an entry without a copy. The caller must not change or share the entry. */
   readonly appendOwn: Scrivener<Entry>["append"]
   readonly nextId: () => string
 }
@@ -69,7 +67,7 @@ export const orNothingDone = <A>(effect: Effect.Effect<A, JournalError>): Effect
 
 const isSmall = (content: unknown): boolean => isBytes(content) && content.length <= maxInlineBytes
 
-/** Tests for entries whose bytes writes.ts has copied. A backend may answer more bytes than it was asked for. */
+/** Tests whether the recorder has copied all bytes of the entry and no other code can change them. */
 const isOwn = (entry: Entry): boolean =>
   entry._tag === "FileWrite"
     ? isSmall(entry.content)
@@ -84,7 +82,7 @@ export const recordRequest = (recorder: StepRecorder, entry: Entry): Effect.Effe
 export const recordAnswer = <A>(recorder: StepRecorder, entry: Entry, value: A): Effect.Effect<A, Fault> =>
   Effect.matchEffect(append(recorder, entry), { onFailure: failAsUnrecorded, onSuccess: () => Effect.succeed(value) })
 
-/** The check whether a step was done. Its result is `undefined` if this cannot be determined. */
+/** The effect that checks whether a change was made. The result is `undefined` if this is unknown. */
 export type DoneCheck = Effect.Effect<boolean | undefined, Fault>
 
 /** The faults after which it is unknown whether the change was made. */
@@ -94,10 +92,11 @@ interface Step<A, E, R> {
   readonly request: Exclude<Efferent, FileWriteChunk>
   readonly run: Effect.Effect<A, E, R>
   /**
-   * Returns the entry for a completed step. There is no value if the step failed and a later check has shown that it is done.
+   * Returns the entry for a completed step. `value` is absent if the step failed, but a check has shown that the change was
+   * made.
    */
   readonly answer: (value?: A) => Entry
-  /** Returns the check whether the step was done. Only called after a failure. */
+  /** Returns the check whether the change was made. `step` calls this function only after a failure. */
   readonly checkDone: () => DoneCheck
 }
 
@@ -127,7 +126,7 @@ const recordFailure = <A, E, R>(
   })
 }
 
-/** Runs and records one step. The step itself can be interrupted, but not its recording. */
+/** Runs and records one step. The step can be interrupted, but the recording cannot. */
 export const step = <A, E, R>(recorder: StepRecorder, step: Step<A, E, R>): Effect.Effect<A, E | Fault, R> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.matchEffect(append(recorder, step.request), {
@@ -141,11 +140,15 @@ export const step = <A, E, R>(recorder: StepRecorder, step: Step<A, E, R>): Effe
     })
   )
 
-/** The prefix of the correlation ids of recorded steps. It marks a request as a step at the port, which follows no link. */
+/**
+ * The prefix of the correlation ids of recorded steps. The prefix marks a request as a step at the port, which follows no
+ * link.
+ */
 const stepPrefix = "step:"
 
 /**
- * Returns a generator of ids, each with a random prefix and a counter. The ids are as unique as random ids, and faster to make.
+ * Returns a generator of correlation ids, each with a random prefix and a counter. Such ids are as unique as random ids, but
+ * faster to make.
  */
 export const makeIds = (randomPart: string): (() => string) => {
   const idPrefix = `${stepPrefix}${randomPart}-`

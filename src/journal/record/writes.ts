@@ -104,7 +104,10 @@ export interface RecordContext extends StepRecorder {
 const noPrevious: Exit.Exit<null> = Exit.succeed(null)
 const unknownPrevious: Exit.Exit<undefined> = Exit.succeed(undefined)
 
-/** Returns the previous content, whose bytes belong to the caller. A create has none, because it fails if the file exists. */
+/**
+ * Returns the previous content. The caller owns the returned bytes. A create replaces nothing, because it fails if the file
+ * exists.
+ */
 const previousOf = (
   { journal, previous, self }: RecordContext,
   path: FsPath,
@@ -132,14 +135,14 @@ const checkWritten = (self: Backend, path: FsPath, bytes: Uint8Array, mode: Mode
   return Effect.map(statAt(self, path), (stat) => stat?.kind === "file" && stat.sizeBytes === size)
 }
 
-/** Returns the version of the written file. Returns `undefined` if the content store has not computed its hash. */
+/** Returns the version of the written file. Returns `undefined` for an append and for a content without a computed hash. */
 const versionOf = (content: Content, mode: Mode): string | undefined =>
   isBytes(content) || mode === "append" ? undefined : content.sha256
 
 const storeIfLarge = ({ journal }: RecordContext, bytes: Uint8Array): Effect.Effect<Content, JournalError> =>
   bytes.length > maxInlineBytes ? journal.contents.put(bytes) : Exit.succeed(bytes)
 
-/** Copies small contents into the entry, because the caller may change its bytes. */
+/** Returns the request of a write. Copies a small content, because the caller may change the bytes later. */
 const writeRequest = (id: string, path: FsPath, given: Content, mode: Mode): FileWrite => {
   const content = isBytes(given) ? keepBytes(given) : given
   return makeEntry(FileWrite, { correlationId: id, path, content, createMode: createModes[mode], createParents: false })
@@ -170,8 +173,8 @@ interface Progress {
 }
 
 /**
- * Wraps the engine's commit. The wrapper reads the old content, publishes, and records the answer. No other change can come
- * between publishing and the answer.
+ * Wraps the engine's commit. The wrapper reads the old content, publishes the new content, and records the answer. No other
+ * change can come between these steps.
  */
 const recordingCommit = (
   writing: RecordContext,
@@ -196,7 +199,7 @@ const recordingCommit = (
     )
   const { commit } = how ?? {}
   const recordedCommit: Commit = commit === undefined ? publishAndRecord : (publish) => commit(publishAndRecord(publish))
-  // Record the call of `commit`, because a double must know it: reads may come before it.
+  // Record that `commit` was called, because `Replay.double` must call `commit` in the same writes.
   return !writing.reads
     ? recordedCommit
     : (publish) =>
@@ -229,8 +232,8 @@ const recordFailure = (
 }
 
 /**
- * Removes the mode from the result of a write within a lock. The recorded entry has no stat, so a double could not return the
- * mode.
+ * Removes the mode from the result of a write within a lock. The recorded entry has no stat, so `Replay.double` could not
+ * return the mode.
  */
 const withoutMode = <E, R>({ reads }: RecordContext, written: Effect.Effect<FileStat, E, R>): Effect.Effect<FileStat, E, R> =>
   reads ? Effect.map(written, ({ mode: _, ...stat }) => stat) : written

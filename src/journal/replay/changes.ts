@@ -11,8 +11,8 @@ import { type Operation, operations } from "./operations.ts"
 import { HiddenNames } from "./paths.ts"
 import type { Change } from "./values.ts"
 
-// Reports changes by their effect on visible names. A transaction stages entries under hidden names. A rename from a
-// hidden name creates the staged entry, and a rename to a hidden name removes an entry.
+// Reports changes by their effect on visible names. A transaction stages entries under hidden names. A rename from a hidden
+// name makes a staged entry visible. A rename to a hidden name removes an entry.
 
 interface StagedEntry {
   kind: "FileWrite" | "FileMakeDirectory" | "FileMakeLink"
@@ -37,7 +37,10 @@ const stagedByMove = ({ answered }: Operation): StagedEntry => {
     : stagedEntry("FileWrite", answer?._tag === "FileMoved" ? { bytes: answer.bytes } : {})
 }
 
-/** A translator of changes. The changes must arrive in the order of the journal. */
+/**
+ * The translator from recorded changes to changes of visible names. The recorded changes must arrive in the order of the
+ * journal.
+ */
 class VisibleChanges {
   readonly #top = stagedEntry("FileMakeDirectory")
   readonly #hidden = new HiddenNames()

@@ -1,4 +1,4 @@
-/** Streams the content of a file from its recorded parts, so that a large content is never held in memory as a whole. */
+/** Streams the content of a file from its recorded parts, so that a large content is never in memory as a whole. */
 import { is as isFault } from "../../model/Fault.ts"
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -39,13 +39,13 @@ const applyEdits = (
     Effect.flatMap(Edit.applyEdits(concatenate(chunks), edits, path), (out) =>
       !isFault(out) && (version === undefined || sha256(out.bytes) === version)
         ? Effect.succeed(out.bytes)
-        : Effect.fail(notRecorded(source.operation, path, "the recorded edits do not apply to the recorded content"))
+        : Effect.fail(notRecorded(source.operation, path, "the recorded edits do not match the recorded content of the file"))
     )
   )
 
 type FlatPart = Exclude<Part, { readonly all: unknown }>
 
-/** Flattens lists of parts, which are nested once per append. */
+/** Flattens lists of parts. Each append nests the earlier parts once more. */
 const flattenParts = (parts: ReadonlyArray<Part>): ReadonlyArray<FlatPart> => {
   const out: Array<FlatPart> = []
   const pending = [...parts]
@@ -69,7 +69,7 @@ const streamOf = (source: Source, path: FsPath, parts: ReadonlyArray<Part>): Str
 export const content = (source: Source, path: FsPath, { parts }: File): Stream.Stream<Uint8Array, ContentError> =>
   streamOf(source, path, parts)
 
-/** Returns the size and hash of a file. Does not read a content that is already stored by its hash. */
+/** Returns the size and the hash of a file. Reads no content if the file is a single reference, which already has both. */
 export const digest = (source: Source, path: FsPath, file: File): Effect.Effect<ContentRef, ContentError> => {
   const [only, more] = flattenParts(file.parts)
   return more === undefined && only !== undefined && "sha256" in only
@@ -87,7 +87,7 @@ export const beginningSource = (operation: string, contents: ContentStore, begin
     const known = beginning.known.get(path)
     const content = known?.kind === "file" ? known.content : undefined
     return content === undefined
-      ? Stream.fail(notRecorded(operation, path, "the original content was not recorded"))
+      ? Stream.fail(notRecorded(operation, path, "the journal does not contain the original content of the file"))
       : contentStream(contents, content)
   }
 })

@@ -108,7 +108,10 @@ const withMode = (state: State, mode: number): State =>
     ? { ...state, mode: mode & permissions }
     : state
 
-/** Returns the difference at a path, without the entries below it. Compares permission bits only if the journal knows them. */
+/**
+ * Returns the difference at a path, without the entries below the path. Compares permission bits only if the journal contains
+ * them.
+ */
 export const difference = Effect.fnUntraced(function* (
   { beginning, port, source }: Comparison,
   path: FsPath.FsPath,
@@ -128,12 +131,12 @@ export const difference = Effect.fnUntraced(function* (
     : { path, expected: withMode(expected, known), actual: withMode(actual, mode) }
 })
 
-/** Tests whether the journal has not changed the entry. Then the journal expects no particular state. */
+/** Tests whether no recorded change affects the entry. If so, any state of the entry is correct. */
 const isUntouched = (path: FsPath.FsPath, node: Node): boolean =>
   (node.kind === "origin" && node.path === path && node.attributes === undefined) ||
   (node.kind === "directory" && !node.isTouched && node.attributes?.mode.value === undefined)
 
-/** Returns all differences at and below a path, without temporary files. */
+/** Returns all differences at and below a path. Ignores temporary files. */
 export const differences = Effect.fnUntraced(function* (
   comparison: Comparison,
   top: FsPath.FsPath,
@@ -155,8 +158,8 @@ export const differences = Effect.fnUntraced(function* (
 })
 
 /**
- * Decides which unanswered requests were carried out. If the filesystem matches the result of a request, the request counts as
- * carried out. Returns the world with these requests applied.
+ * Applies the unanswered requests whose result matches the filesystem, because such a request counts as carried out. Returns
+ * the resulting tree.
  */
 export const applyCompleted = Effect.fnUntraced(function* (
   comparison: Comparison,

@@ -13,9 +13,9 @@ import type { Change } from "./values.ts"
  * @since 0.1.0
  */
 export interface Filter {
-  /** Paths relative to the branch's root, each with everything below it. A leading "/" also means that root. */
+  /** The paths relative to the branch's root, each with everything below it. A leading "/" also means the branch's root. */
   readonly paths?: ReadonlyArray<string> | undefined
-  /** Tags of requests, such as "FileWrite", which includes FileWriteChunk. `select` also accepts tags of answers. */
+  /** The tags of requests, such as "FileWrite", which includes FileWriteChunk. `select` also accepts tags of answers. */
   readonly kinds?: ReadonlyArray<string> | undefined
   readonly correlationIds?: ReadonlyArray<string> | undefined
 }
@@ -48,10 +48,13 @@ const pathsOf = (entry: Entry): ReadonlyArray<FsPath.FsPath> => [
   ...("to" in entry ? [normalizePath(entry.to)] : [])
 ]
 
-/** Tests whether the entry cancels a chunked write, which gets no answer. */
+/** Tests whether the entry cancels a chunked write. A cancelled write gets no answer. */
 const isDiscard = (entry: Entry): boolean => entry._tag === "FileWriteChunk" && entry.discard === true
 
-/** Returns the entries of a stream that pass the filter. Stores the paths of open requests, because answers have no path. */
+/**
+ * Returns the entries of a stream that pass the filter. Remembers the open requests that pass, because an answer has no path
+ * of its own.
+ */
 export const select =
   (filter: Filter) =>
   <E, R>(self: Stream.Stream<Recorded<Entry>, E, R>): Stream.Stream<Recorded<Entry>, E, R> =>
@@ -80,8 +83,8 @@ export interface Window {
 export type Entries = Stream.Stream<Recorded<Entry>, JournalError>
 
 /**
- * Returns the position after which to read. A filter by path needs all requests, because a request may come before `after` and
- * its answer later.
+ * Returns the position after which to read. With a filter by path, reads from the start, because the request of a later answer
+ * may come before `after`.
  */
 export const readAfter = (filter: Filter, after: number): number => (filter.paths === undefined ? after : 0)
 

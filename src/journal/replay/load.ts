@@ -1,4 +1,4 @@
-/** Reads a journal once and builds the known tree, at a position and at the end. */
+/** Reads a journal once, and builds the recorded tree at a position and at the end. */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
 import * as Stream from "effect/Stream"
@@ -38,13 +38,16 @@ import {
   World
 } from "./world.ts"
 
-/** The answer, or `undefined` for an unanswered request. Facts that only an answer contains are then missing. */
+/** The answer, or `undefined` for an unanswered request. */
 type Answer = Terminal | undefined
 
 const isAppend = (asked: FileWrite | FileWriteChunk): boolean =>
   asked.createMode === "append" || asked.createMode === "appendExisting"
 
-/** Returns the previous content, from the answer or from the leaf's announcement. */
+/**
+ * Returns the previous content from the answer, or an empty content if the leaf recorded the size 0. Returns `undefined` if
+ * the content is unknown.
+ */
 const previousOf = ({ answered, started }: Operation): Content | null | undefined => {
   const answer = answered?.answer
   if (answer?._tag === "FileWritten" && answer.previous !== undefined) return answer.previous
@@ -76,7 +79,7 @@ const write = (world: World, asked: FileWrite | FileWriteChunk, operation: Opera
 
 const isNonEmpty = (content: Content): boolean => sizeOf(content) > 0
 
-/** Returns the mode of the file after a write, which keeps the permission bits. */
+/** Returns the mode of the entry before a write, because a write keeps the permission bits. */
 const modeCell = (world: World, prior: Node) =>
   prior.kind === "directory" ? undefined : attributesOf(world.beginning, prior)?.mode
 
@@ -99,7 +102,7 @@ const factOf = ({ content, kind, target }: Removed): BeginningFact =>
         ? { kind, target }
         : { kind: "other" }
 
-/** Records the entry that existed before a removal, if only its original path was known. */
+/** Records the state of a removed entry before the first journal entry, if no recorded change has set this state. */
 const reveal = (world: World, at: FsPath.FsPath, removed: Removed): void => {
   // Ignore a forged path. Leaves and recorders never write "..".
   if (FsPath.segments(at).includes("..")) return
@@ -179,7 +182,7 @@ const rows: { readonly [K in keyof Intents]?: Apply<Intents[K]> } = {
   FileSetAttributes: setAttributes
 }
 
-/** Returns `parents` if the change acts on a link at its path, and `last` if it follows the link. */
+/** Returns `parents` if the change affects a link at its path, and `last` if the change follows this link. */
 const followedLinks = (asked: Efferent): "last" | "parents" => {
   switch (asked._tag) {
     case "FileWrite":
@@ -203,7 +206,7 @@ export const resolveOperation = (world: World, operation: Operation): Operation 
 }
 
 export const absoluteLinkError = ({ path, position }: Operation): NotRecorded => {
-  const detail = `the change at position ${position} leads through an absolute link, so it is not known which entry changed`
+  const detail = `the path of the change at position ${position} leads through an absolute link, so the changed entry is unknown`
   return new NotRecorded({ operation: "Replay", path, detail })
 }
 
@@ -227,7 +230,7 @@ interface LoadOptions {
   readonly caseSensitive: boolean
   /** @default the end */
   readonly position?: number | undefined
-  /** True to read the entries after the position too, because they may reveal the state before it. */
+  /** True to also read the entries after the position, because they may contain facts about earlier states. */
   readonly includesLaterEntries: boolean
 }
 
@@ -246,7 +249,7 @@ export const load = (
   Effect.flatMap(Stream.runHead(journal.stored()), (first): Effect.Effect<Loaded, JournalError | NotRecorded> => {
     const lastRemoved = Option.match(first, { onNone: () => 0, onSome: ({ position }) => position - 1 })
     if (position < lastRemoved) {
-      const detail = `the journal was compacted: its entries up to ${lastRemoved} were removed, so the state at ${position} is not known`
+      const detail = `the journal was compacted, and the entries up to ${lastRemoved} were removed, so the state at position ${position} is unknown`
       return Effect.fail(new NotRecorded({ operation: "Replay", path: root, detail }))
     }
     const now = new World(caseSensitive)

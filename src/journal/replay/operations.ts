@@ -1,4 +1,4 @@
-/** Pairs requests with their answers. The pairs come in the order of the answers. The unanswered requests follow. */
+/** Pairs requests with their answers. The pairs are in the order of the answers. The unanswered requests follow. */
 import * as Effect from "effect/Effect"
 import * as Result from "effect/Result"
 import * as Stream from "effect/Stream"
@@ -20,11 +20,11 @@ export interface Operation {
   readonly path: FsPath
   readonly to: FsPath | undefined
   readonly parts: ReadonlyArray<Content>
-  /** True if the last part of the content was requested. */
+  /** True if the journal contains all parts of the content. */
   readonly isWhole: boolean
   readonly started: FileStarted | undefined
   readonly chunks: ReadonlyArray<FileContentChunk>
-  /** The time of the answer, or of the request if there is no answer. */
+  /** The time of the answer, or of an unanswered request, in milliseconds since 1970. */
   readonly at: number
   readonly answered?: { readonly position: number; readonly answer: Terminal }
 }
@@ -59,7 +59,7 @@ const operationOf = ({ chunks, first, isWhole, parts, started }: OpenRequest, an
 }
 
 class RequestPairing {
-  /** The open requests by id. If an id was reused, it has several requests. */
+  /** The open requests by correlation id. An id has several open requests if a caller has reused the id. */
   readonly #open = new Map<string, Array<OpenRequest>>()
 
   take(recorded: Recorded<Entry>): Operation | undefined {
@@ -75,7 +75,7 @@ class RequestPairing {
     if (entry._tag === "FileStarted") open.started = entry
     if (entry._tag === "FileContentChunk") open.chunks.push(entry)
     if (!FileSystemEntry.isTerminal(entry)) return undefined
-    // A fault answers the latest request with this id, because a leaf refuses a second request while the first is open.
+    // A fault answers the latest request with this id, because a leaf refuses a request whose id has an open request.
     const answeredRequest = entry._tag === "FileFault" ? all.pop()! : all.shift()!
     if (all.length === 0) this.#open.delete(entry.correlationId)
     return operationOf(answeredRequest, recorded)
@@ -114,7 +114,7 @@ class RequestPairing {
   }
 }
 
-/** Emits the operations of the entries up to a position. @default all that are stored */
+/** Emits the operations up to the position `until`. @default all stored operations */
 export const operations = (
   journal: Scrivener<Entry>,
   until = Number.POSITIVE_INFINITY
@@ -128,7 +128,8 @@ export const operations = (
     )
   })
 
-// Extracts the fields of an answer that are compared. Times, permissions, ids and fields that only a recorder adds are omitted.
+// Extracts the fields of an answer that a replay compares. Times, permissions, ids and fields that only a recorder adds are
+// omitted.
 
 export type AnswerFields = { readonly [field: string]: unknown }
 
@@ -144,7 +145,7 @@ export const digestFieldsOf = (
   return Effect.map(digest, ({ sha256, size }) => ({ bytes: size, sha256 }))
 }
 
-/** Returns the fields to compare. For a content that was answered in chunks, `chunks` includes the last chunk. */
+/** Returns the fields to compare. For a content in several chunks, `chunks` contains all chunks, including `answer`. */
 export const fieldsOf = (
   journal: Scrivener<Entry>,
   answer: Terminal,

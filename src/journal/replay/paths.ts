@@ -18,8 +18,8 @@ interface ObservedOperation {
 
 /**
  * The temporary names in a journal, which `changes`, `drift` and `undo` do not show. A name is temporary if this installation
- * made it, or if a recorded step created it, on any machine. Callers of a recorded filesystem cannot create such names. A file
- * of another program may have a name of that form. No recorded step created the file, so it is shown like any other file.
+ * made the name, or if a recorded step on any machine created it. Callers of a recorded filesystem cannot create such names. A
+ * file of another program with a similar name is shown.
  */
 export class HiddenNames {
   readonly #made = new Set<string>()
@@ -30,7 +30,8 @@ export class HiddenNames {
     if (!target.includes(temporaryMark) || answered?.answer._tag === "FileFault" || !isStep(asked.correlationId)) return
     const name = FsPath.name(target)
     if (!TemporaryNames.hasForm(name) || !isCreation(asked)) return
-    // An entry may be a file of another program if it was staged below a temporary name or moved out of one.
+    // Skip a name below a temporary directory, or of an entry moved from a temporary name. Such an entry may be a file of
+    // another program.
     const isStaged = this.has(FsPath.parent(target)) || (to !== undefined && this.has(path))
     if (!isStaged) this.#made.add(name)
   }

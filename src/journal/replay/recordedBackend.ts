@@ -1,7 +1,6 @@
 /**
- * A backend that answers from a recording. The key of a step is a description of its request. The answers of one key are
- * returned in their recorded order. Temporary names of the library are random, so keys contain the same name for each of them.
- * Other names of that form are kept.
+ * A backend that answers from a recording. The key of a step is a description of its request. Steps with the same key get
+ * their answers in the recorded order. Temporary names of the library are random, so a key contains one fixed name instead.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -45,7 +44,7 @@ const nameTemporaries =
           .join("/")
       : path
 
-/** Describes each step in words, because the error for a missing step contains its key. */
+/** Returns functions that describe each step in words, because the error for a missing step contains its key. */
 const keysOf = (nameOf: (path: FsPath.FsPath) => string) => ({
   stat: (path: FsPath.FsPath) => `stat ${nameOf(path)}`,
   list: (path: FsPath.FsPath) => `list ${nameOf(path)}`,
@@ -106,7 +105,7 @@ interface Recording {
 
 const readRecording = Effect.fnUntraced(function* (journal: Scrivener<Entry>): Effect.fn.Return<Recording, JournalError> {
   const hidden = new HiddenNames()
-  // Collect all names first, because a step may use a name before another step creates it.
+  // Collect all temporary names first, because a step may use a name before another step creates it.
   yield* Stream.runForEachArray(operations(journal), (some) => Effect.sync(() => some.forEach((one) => hidden.observe(one))))
   const keys = keysOf(nameTemporaries(hidden))
   const answers: Recording["answers"] = new Map()
@@ -127,7 +126,7 @@ const faultOf = (answer: Terminal): Fault | undefined => (answer._tag === "FileF
 const missingReadsHint = ({ answers }: Recording): string =>
   [...answers.keys()].some((key) => /^(?:stat|list|open) /.test(key))
     ? ""
-    : "; the journal has no reads, which Journal.record({ reads: true }) records"
+    : "; the journal contains no reads: record it with Journal.record({ reads: true })"
 
 const make = (journal: Scrivener<Entry>, recording: Recording, options: Options): Backend => {
   const { keys } = recording
@@ -136,8 +135,8 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
       const answers = recording.answers.get(key)
       const answered = answers?.shift()
       if (answered !== undefined) return Effect.succeed(answered)
-      const often = answers === undefined ? "was never recorded" : "was not recorded this often"
-      const detail = `the recording has no answer: this call ${often}: ${key}${missingReadsHint(recording)}`
+      const often = answers === undefined ? "was never recorded" : "was recorded fewer times"
+      const detail = `the recording has no answer, because this step ${often}: ${key}${missingReadsHint(recording)}`
       return Effect.fail(unavailable(detail))
     })
   const takeSuccess = (key: string): Effect.Effect<Terminal, Fault> =>
@@ -234,7 +233,7 @@ const make = (journal: Scrivener<Entry>, recording: Recording, options: Options)
   }
 }
 
-/** Tests whether the recorded backend removed trees in one step. If not, the engine removes them file by file. */
+/** Tests whether the recorded backend removed trees in one step. If not, the engine removes a tree file by file. */
 const hasTreeRemovals = ({ answers }: Recording): boolean => [...answers.keys()].some((key) => key.endsWith(" and all in it"))
 
 export const makeRecordedBackend = (journal: Scrivener<Entry>, options: Options = {}): Effect.Effect<Backend, JournalError> =>

@@ -1,4 +1,7 @@
-/** Carries out a recorded session again on another filesystem. Steps run at the port, and calls run as in a leaf. */
+/**
+ * Carries out a recorded session again on another filesystem. Steps of a recorder run at the port. Requests of a branch run as
+ * in a leaf.
+ */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
 import * as Read from "../../engine/read.ts"
@@ -30,8 +33,8 @@ const attributesUnsupported = Faults.unsupported("attributes")
 const notFoundFields: AnswerFields = { answer: "fault", kind: "NotFound" }
 
 /**
- * Returns the length to read. A read may return fewer bytes than requested, even before the end of the file. Then the recorded
- * length is used.
+ * Returns the number of bytes to read. If the recorded read returned fewer bytes than requested before the end of the file,
+ * returns the recorded number.
  */
 const readLength = ({ answered }: Operation, { length = 0, offset = 0 }: FileRead): number => {
   const answer = answered?.answer
@@ -40,7 +43,7 @@ const readLength = ({ answered }: Operation, { length = 0, offset = 0 }: FileRea
   return offset + size < answer.totalSize ? size : length
 }
 
-/** Reads a link if the request has no length, and otherwise a file. A request for 0 bytes is the record of opening a file. */
+/** Reads a link if the request has no length, and a file otherwise. A request for 0 bytes is the record of an open. */
 const read = (
   journal: Scrivener<Entry>,
   port: Backend,
@@ -176,7 +179,7 @@ const sink = (
   )
 }
 
-/** Returns the view for a request of a branch that follows links itself, as an extended leaf does. */
+/** Returns the context for a request. A branch that follows links itself gets the view of an extended leaf. */
 const viewOf = (serving: LeafContext, asked: Operation["asked"]): LeafContext =>
   asked.links === undefined
     ? serving

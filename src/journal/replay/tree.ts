@@ -75,7 +75,7 @@ const buildNode = (context: BuildContext, path: FsPath.FsPath, node: Node): Effe
     case "nothing":
       return removeAt(draft, path)
     case "unknown":
-      return Effect.fail(notRecorded(source.operation, path, "the kind of the entry was not recorded"))
+      return Effect.fail(notRecorded(source.operation, path, "the journal does not contain the kind of the entry"))
     case "symlink":
       return Effect.andThen(removeAt(draft, path), draft.links!.make(path, node.target))
     case "file":
@@ -103,7 +103,10 @@ const buildNode = (context: BuildContext, path: FsPath.FsPath, node: Node): Effe
 const withAttributes = (node: Node, attributes: Attributes): Node =>
   node.kind === "file" || node.kind === "directory" ? { ...node, attributes } : node
 
-/** Returns the entries that a directory had in the beginning. Omits entries for which the journal has newer facts. */
+/**
+ * Returns the entries that a directory had before the first journal entry. Omits entries that recorded changes have replaced
+ * or removed.
+ */
 const remainingOriginals = (
   { world }: BuildContext,
   { entries, origin }: Directory
@@ -122,7 +125,7 @@ const buildDirectory = Effect.fnUntraced(function* (
   node: Directory
 ): Effect.fn.Return<void, ContentError> {
   const { base, draft } = context
-  // Resolve links first, because the recorded changes were made at the link's target.
+  // Resolve links first, because the recorded changes affect the target of a link.
   const at = path === FsPath.root ? path : (yield* resolve(draft, path)).path
   const stat = yield* draft.stat(at)
   const isAtOriginalPath = base !== undefined && node.origin === path
@@ -164,7 +167,7 @@ export const tree = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Algebra, ContentError | JournalError> {
   const { base, caseInsensitive, until } = options
   const caseSensitive = base?.port.info.caseSensitive ?? caseInsensitive !== true
-  // Without a base, later entries are read too, because they reveal the state of the beginning.
+  // Without a base, read later entries too, because they contain facts about the tree before the first entry.
   const { targetWorld: past } = yield* load(journal, {
     caseSensitive,
     position: until,

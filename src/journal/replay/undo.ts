@@ -1,6 +1,6 @@
 /**
- * Undoes changes. It compares the known tree at the position with the current tree. It examines only paths that differ or were
- * changed in between, and reverts all differences in one transaction.
+ * Undoes changes. Compares the recorded tree at the target position with the current tree. Examines only paths that differ or
+ * were changed in between, and reverts all differences in one transaction.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -34,8 +34,8 @@ import { normalizePath } from "./paths.ts"
 import type { Drift, State } from "./values.ts"
 import { type Attributes, attributesOf, type Directory, type Node, type World } from "./world.ts"
 
-// The two trees of an undo: the current tree and the target tree, both reduced to their differences. An entry of the beginning
-// is read at its current path, or from the contents in the journal.
+// The two trees of an undo: the current tree and the target tree, both reduced to their differences. An entry that is older
+// than the journal is read at its current path, or from the journal.
 
 type Bytes = Stream.Stream<Uint8Array, ContentError>
 
@@ -45,7 +45,7 @@ interface UndoContext {
   readonly beginning: World["beginning"]
   readonly targetWorld: World
   readonly now: World
-  /** The current paths of entries of the beginning that were moved or changed, by their original paths. */
+  /** The current paths of moved or changed entries that are older than the journal, by their original paths. */
   readonly currentPaths: ReadonlyMap<FsPath.FsPath, FsPath.FsPath>
   readonly isSelectedOrAbove: (path: FsPath.FsPath) => boolean
   /** The contents of the target tree, by path. */
@@ -97,7 +97,7 @@ const unreadableLinkFault = (path: FsPath.FsPath): Fault => ({
 })
 
 /**
- * Returns the actual tree at a path. With a target path, also records the contents of its files below that path of the target
+ * Returns the actual tree at a path. With `targetPath`, also adds the contents of its files to the contents of the target
  * tree.
  */
 const treeAt = Effect.fnUntraced(function* (
@@ -141,7 +141,10 @@ const withAttributes = (node: TreeNode | undefined, attributes: Attributes | und
 const withoutMode = (node: TreeNode | undefined): TreeNode | undefined =>
   node === undefined || node.kind === "symlink" ? node : { ...node, mode: undefined }
 
-/** Returns the current path of an entry of the beginning. The entry may have been moved alone or with a directory. */
+/**
+ * Returns the current path of an entry that is older than the journal. The entry may have been moved alone or with a
+ * directory.
+ */
 const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath): FsPath.FsPath | undefined => {
   for (let above = origin; ; above = FsPath.parent(above)) {
     const currentPath = currentPaths.get(above)
@@ -149,7 +152,7 @@ const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath
       const names = FsPath.segments(FsPath.relative(above, origin))
       let node = now.get(currentPath)
       for (const name of names) {
-        // Another entry has this name now.
+        // A recorded change has put another entry at this name.
         if (node.kind === "directory" && node.entries.has(now.key(name))) return undefined
         node = now.child(node, name)
       }
@@ -160,11 +163,11 @@ const currentPathOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath
 }
 
 const unknownError = ({ source }: UndoContext, path: FsPath.FsPath) =>
-  notRecorded(source.operation, path, "the previous state was not recorded")
+  notRecorded(source.operation, path, "the journal does not contain the previous state of the path")
 
 const noNames = new Set<string>()
 
-/** Returns the names that the journal knows in a directory of the beginning. */
+/** Returns the recorded names in a directory that is older than the journal. */
 const namesOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath): ReadonlySet<string> => {
   const names = new Set(now.beginning.namesIn(origin))
   for (const path of currentPaths.keys())
@@ -172,7 +175,7 @@ const namesOf = ({ now, currentPaths }: UndoContext, origin: FsPath.FsPath): Rea
   return names
 }
 
-/** Returns the tree that a path had in the beginning. Omits the excluded children. */
+/** Returns the tree at a path before the first journal entry. Omits the excluded children. */
 const originTree = Effect.fnUntraced(function* (
   context: UndoContext,
   origin: FsPath.FsPath,
@@ -289,7 +292,7 @@ interface Finding extends UndoContext {
   readonly touched: ReadonlySet<FsPath.FsPath>
   readonly isSelected: (path: FsPath.FsPath) => boolean
   readonly conflicts: Array<Drift>
-  /** The modification times to restore on entries whose content does not change. */
+  /** The modification times to restore. The contents of these entries do not change. */
   readonly times: Array<TimeChange>
 }
 
@@ -307,9 +310,7 @@ const entriesOf = (node: Node): Directory["entries"] => (node.kind === "director
 const hasDifferentMode = (former: Attributes | undefined, now: Attributes | undefined): boolean =>
   former !== now && former?.mode !== now?.mode && former?.mode.value !== now?.mode.value
 
-/**
- * Returns the time to restore. Returns `undefined` for an entry that was written since then, because it gets a new time anyway.
- */
+/** Returns the modification time to restore. Returns `undefined` if the time has not changed or the former time is unknown. */
 const timeToRestore = (former: Attributes | undefined, now: Attributes | undefined): DateTime.Utc | undefined => {
   const { value } = former?.modified ?? {}
   return former?.modified === now?.modified || value?.epochMilliseconds === now?.modified.value?.epochMilliseconds
@@ -320,7 +321,7 @@ const timeToRestore = (former: Attributes | undefined, now: Attributes | undefin
 const hasEqualAttributes = (former: Attributes | undefined, now: Attributes | undefined): boolean =>
   !hasDifferentMode(former, now) && timeToRestore(former, now) === undefined
 
-/** Tests whether both nodes are the same directory. It is enough if one of the worlds knows that the node is a directory. */
+/** Tests whether both nodes are the same directory. At least one node must be known to be a directory. */
 const isSameDirectory = (a: Node, b: Node): boolean =>
   (a.kind === "directory" || a.kind === "origin") &&
   (b.kind === "directory" || b.kind === "origin") &&
@@ -344,7 +345,7 @@ const entryNames = (...nodes: ReadonlyArray<Node>): ReadonlyMap<string, string> 
   return out
 }
 
-/** Adds conflicts for a directory that the undo would remove: one for each entry in it that is not recorded. */
+/** Adds a conflict for each unrecorded entry in a directory that the undo would remove. */
 const addUnrecordedConflicts = Effect.fnUntraced(function* (
   finding: Finding,
   top: FsPath.FsPath,
@@ -384,7 +385,7 @@ const pairOf = Effect.fnUntraced(function* (
     return undefined
   }
   if (former.kind === "origin" && now.kind === "origin" && former.path === now.path) {
-    // Only the attributes differ, so the contents of a directory need not be read.
+    // Only the attributes differ, so do not read the entries of a directory.
     const stat = yield* Effect.mapError(finding.port.stat(path), (fault) => located(fault, path))
     if (stat?.kind === "directory") return yield* directoryPair(finding, path, former, now)
   }
@@ -471,7 +472,7 @@ const conflictFault = ({ actual, expected, path }: Drift): Fault => ({
 
 const concurrentChangeCodes = new Set<unknown>(["ECHANGED", "EEXIST", "ENOTEMPTY"])
 
-/** Converts a failure that a concurrent change has caused to a Conflict. */
+/** Fails with a Conflict if a concurrent change has caused the error. Otherwise fails with the error. */
 const asConflict = <E>(error: E | Fault | Mismatch): Effect.Effect<never, E | Fault> => {
   const fault = error as Fault | Mismatch
   const isConflict = fault._tag === "Mismatch" || (fault._tag === "IoError" && concurrentChangeCodes.has(fault["code"]))
@@ -501,7 +502,7 @@ const withTimes = (
 const setTime = (port: Backend, path: FsPath.FsPath, modifiedAt: DateTime.Utc): Effect.Effect<void, Fault> =>
   Effect.mapError(port.attributes!.set(path, { modifiedAt }), (fault) => located(fault, path))
 
-/** Sets the times before the effect. If a time cannot be set or the effect fails, restores the times. */
+/** Sets the modification times and then runs the effect. If a step fails, restores the previous times. */
 const setTimesBefore = <E>(
   port: Backend,
   times: ReadonlyArray<TimeChange>,
@@ -578,7 +579,7 @@ const invalidPositionFault: Fault = {
   _tag: "InvalidArgument",
   argument: "to",
   path: FsPath.root,
-  detail: "the value must be a position, or 0 for the beginning"
+  detail: "the option to must be a position, or 0 to undo all changes"
 }
 
 export const undo = (

@@ -3,8 +3,7 @@ import type { FsPath } from "../../model/FsPath.ts"
 import type { FaultKind } from "../FileSystemEntry.ts"
 
 /**
- * The failure of a replay that needs data that was not recorded: the former state of a path, or the content from which a file
- * was made.
+ * The failure of a replay that needs unrecorded data: the former state of a path, or the earlier content of an edited file.
  *
  * @since 0.1.0
  */
@@ -26,9 +25,9 @@ export class NotRecorded extends Schema.TaggedError<NotRecorded>("fs-algebra/Not
 export interface Change {
   /** The position of the request. For a chunked write, the position of its first chunk. */
   readonly position: number
-  /** The position of the answer, if there is one. */
+  /** The position of the answer. Absent for an unanswered request. */
   readonly answered?: number
-  /** The time of the answer, or of the request if there is no answer, in milliseconds since 1970. */
+  /** The time of the answer, or of an unanswered request, in milliseconds since 1970. */
   readonly at: number
   readonly correlationId: string
   /** The tag of the request. A chunked write counts as FileWrite. */
@@ -77,7 +76,7 @@ export interface Drift {
 }
 
 /**
- * An answer that differs from the recorded one, with the compared fields of both.
+ * An answer that differs from the recorded answer, with the compared fields of both answers.
  *
  * @since 0.1.0
  */

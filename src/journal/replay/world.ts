@@ -1,7 +1,7 @@
 /**
- * The tree that a journal knows. Recorded changes add and remove nodes. All other nodes are known only by their original path,
- * even after moves. Later entries may reveal facts about the beginning. These facts are stored separately, and are valid for
- * every earlier position too.
+ * The tree that results from the recorded changes. An entry that is older than the journal is an `Origin`: only its original
+ * path is known, even after moves. Later entries may contain facts about the beginning, the tree before the first entry. These
+ * facts are stored separately, and are valid for every position.
  */
 import type * as DateTime from "effect/DateTime"
 import * as FsPath from "../../model/FsPath.ts"
@@ -9,8 +9,8 @@ import type { Content, FileEdit } from "../FileSystemEntry.ts"
 import { HiddenNames } from "./paths.ts"
 
 /**
- * A part of a content: the bytes of an entry, the content that a path had in the beginning, or an edit of other parts. An
- * append keeps the earlier parts as one nested list, so that many small appends use little memory.
+ * A part of a content: recorded bytes, the content of a path in the beginning, or an edit of other parts. An append keeps the
+ * earlier parts as one nested list, so that many small appends use little memory.
  */
 export type Part =
   | Content
@@ -19,8 +19,8 @@ export type Part =
   | { readonly edits: FileEdit["edits"]; readonly base: ReadonlyArray<Part>; readonly version: string | undefined }
 
 /**
- * The value of an attribute between two changes. Copies of a world share the cell. So a value that is revealed later is valid
- * for earlier positions too.
+ * The value of an attribute between two changes. Copies of a tree share the cell. So if a later entry contains the value, the
+ * value is known at earlier positions too.
  */
 export interface Cell<A> {
   value?: A | undefined
@@ -28,7 +28,7 @@ export interface Cell<A> {
 
 export interface Attributes {
   readonly mode: Cell<number>
-  /** The modification time. Each write starts a new cell. */
+  /** The modification time. Each write creates a new cell. */
   readonly modified: Cell<DateTime.Utc>
 }
 
@@ -40,7 +40,7 @@ export interface File {
   readonly attributes: Attributes
 }
 
-/** An entry that the journal knows only by its original path. The entry may have any kind, or may be missing. */
+/** An entry of the beginning, of which only the original path is known. The entry may have any kind, or may be missing. */
 export interface Origin {
   readonly kind: "origin"
   readonly path: FsPath.FsPath
@@ -50,11 +50,11 @@ export interface Origin {
 
 export interface Directory {
   readonly kind: "directory"
-  /** The known entries by their folded name. For other names, `origin` decides. */
+  /** The known entries by their folded name. All other entries are the entries of `origin`, if it is set. */
   readonly entries: Map<string, { readonly name: string; readonly node: Node }>
-  /** The original path. Absent if all entries of the directory are known. */
+  /** The path of the directory in the beginning. Absent if all entries of the directory are known. */
   readonly origin?: FsPath.FsPath | undefined
-  /** The attributes. Absent if no change has set them. The attributes of the origin are valid then. */
+  /** The attributes. Absent if no change has set them; then the attributes of `origin` are valid. */
   readonly attributes?: Attributes | undefined
   /** True if the directory itself was created or moved, not only an entry in it. */
   readonly isTouched: boolean
@@ -92,7 +92,7 @@ export class Beginning {
     this.hidden = hidden
   }
 
-  /** Returns the same spelling for all paths that differ only in case. It is the first spelling that was seen. */
+  /** Returns the first spelling that was seen of a path, if spellings differ only in case. */
   canonicalSpelling(path: FsPath.FsPath): FsPath.FsPath {
     const folded = FsPath.fold(path)
     const known = this.#spellings.get(folded)
@@ -119,7 +119,7 @@ export class Beginning {
     return attributes
   }
 
-  /** Returns the names in a directory for which a fact is known. The fact may be that the name did not exist. */
+  /** Returns the names in a directory for which a fact is known. The fact may be that no entry had the name. */
   namesIn(path: FsPath.FsPath): Iterable<string> {
     return this.#names.get(path) ?? []
   }
@@ -203,7 +203,7 @@ export class World {
     return node
   }
 
-  /** Sets the node at a path. A parent that is not a directory is replaced by one. The path must not be the root. */
+  /** Sets the node at a path. Replaces each parent that is not a directory with a directory. The path must not be the root. */
   set(path: FsPath.FsPath, node: Node): void {
     const names = FsPath.segments(path)
     const last = names.length - 1
@@ -227,8 +227,8 @@ export class World {
   }
 
   /**
-   * Resolves links. Returns `undefined` for an absolute target, because only the filesystem knows the absolute path of its
-   * root.
+   * Resolves the recorded links in a path. Returns `undefined` for an absolute target, because the journal does not contain
+   * the absolute path of the root.
    */
   resolveLinks(path: FsPath.FsPath, through: "last" | "parents"): FsPath.FsPath | undefined {
     const pendingNames = [...FsPath.segments(path)].reverse()

@@ -53,7 +53,7 @@ const declareCovenant = ({ invocations, extended, files, maxBytes, name, spells 
 
   const routeAnswer = Effect.fnUntraced(function* (recorded: Recorded<FileAnswer>) {
     const derived = ids.parse(recorded.entry.correlationId)
-    // Ignore a position after the last spell. The entry belongs to another journal of spells, which was longer.
+    // Ignore a position after the last spell, because the entry belongs to another, longer journal of spells.
     if (derived === undefined || derived.position > (yield* spells.last)) return []
     yield* invocations.waitUntilRead(derived.position)
     return yield* told(recorded, derived)
@@ -90,8 +90,8 @@ const declareCovenant = ({ invocations, extended, files, maxBytes, name, spells 
 }
 
 /**
- * Returns the settled positions. Without open invocations, all entries are settled. Otherwise the spells before the first open
- * invocation are settled.
+ * Returns the positions up to which all entries have been routed: the last positions, or the position before the first open
+ * invocation.
  */
 const settledPositions = Effect.fnUntraced(function* ({ invocations, files, spells }: SpellRouting) {
   const last = yield* spells.last
@@ -100,7 +100,10 @@ const settledPositions = Effect.fnUntraced(function* ({ invocations, files, spel
   return open === undefined ? { spells: last, files: yield* files.last } : { spells: open - 1, files: 0 }
 })
 
-/** Returns the daemons of the covenant. They are not started. If one fails, all callers that wait for an answer fail too. */
+/**
+ * Returns the daemons of the covenant, which the caller must start. If a daemon fails, all callers that wait for an answer
+ * fail too.
+ */
 export const make = Effect.fnUntraced(function* (
   routing: SpellRouting
 ): Effect.fn.Return<Group, Covenant.CovenantError | JournalError | NoAnswerError, Scope.Scope> {

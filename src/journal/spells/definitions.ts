@@ -3,10 +3,12 @@ import * as Result from "effect/Result"
 import * as Schema from "effect/Schema"
 import { CreateMode, type Edit, FileDelete, FileEdit, FileList, FileRead, FileWrite } from "../FileSystemEntry.ts"
 
-// Ids of file requests, derived from the position of the spell's invocation. So a repeated request has the same id, and the id
-// of an answer identifies its spell.
+// Correlation ids of file requests, derived from the position of the spell's invocation. So a repeated request has the same
+// id, and the id of an answer identifies its spell.
 
-/** The step of a spell. `ask` is the only step. Without FileEdit, an edit has the steps `read` and `write` instead. */
+/**
+ * The step of a spell. A spell has the single step `ask`. Without FileEdit, an edit has the steps `read` and `write` instead.
+ */
 export type Step = "ask" | "read" | "write"
 
 export interface Derived {
@@ -18,7 +20,7 @@ export interface Derived {
 
 interface Ids {
   readonly idOf: (derived: Derived) => string
-  /** Returns the parts of an id. Returns `undefined` for an id that another program made. */
+  /** Returns the parts of an id. Returns `undefined` for an id that no spell has made. */
   readonly parse: (id: string) => Derived | undefined
 }
 
@@ -48,14 +50,14 @@ export type SpellName = typeof SpellName.Type
  */
 export class SpellInvocation extends Schema.TaggedClass<SpellInvocation>("fs-algebra/SpellInvocation")("SpellInvocation", {
   correlationId: Schema.String,
-  /** The spell's name. A name that is not a `SpellName` is answered with UnknownSpell. */
+  /** The spell's name. For a name that is not a `SpellName`, the answer is the fault UnknownSpell. */
   spell: Schema.String,
-  /** The parameters. Invalid parameters are answered with InvalidParameters. */
+  /** The parameters. For invalid parameters, the answer is the fault InvalidParameters. */
   parameters: Schema.Json
 }) {}
 
 /**
- * The result of a spell, in the form that the spell's definition gives.
+ * The result of a spell. Its form is in the spell's definition.
  *
  * @since 0.1.0
  */
@@ -68,8 +70,8 @@ export class SpellResult extends Schema.TaggedClass<SpellResult>("fs-algebra/Spe
 /**
  * The kinds of spell fault.
  *
- * The first eleven are those of FileFault. Conflict, Unsupported and Unavailable come from an extended leaf, and mean the same
- * as in `FsError`. The others are:
+ * The first eleven kinds are the kinds of FileFault. Conflict, Unsupported and Unavailable come from an extended leaf, and
+ * have the same meaning as in `FsError`. The other kinds are:
  *
  * - `NotText`: an edit of a file that is not text
  * - `InvalidArgument`: an edit whose text does not occur, or occurs more than once
@@ -141,16 +143,16 @@ const Change = Schema.Struct(editFields)
 type Change = typeof Change.Type
 
 const readFile = {
-  description: "Read a whole file. Text comes as text, anything else as base64.",
+  description: "Read a whole file. Returns text as text, and other content as base64.",
   parameters: Schema.Struct({ path }),
   result: Schema.Struct({ path, encoding: Encoding, content: Schema.String, size_bytes: nonNegativeInt })
 }
 
 const writeFile = {
-  description: "Write a whole file, or with mode append add to its end. Without a mode there must be no such file yet.",
+  description: "Write a whole file, or append to a file with mode append. Without a mode, the file must not exist.",
   parameters: Schema.Struct({
     path,
-    /** The text. For the encoding "binary" it is base64, which may contain line breaks. */
+    /** The text, or base64 for the encoding "binary". The base64 may contain line breaks. */
     content: wellFormed,
     /** @default "create" */
     mode: Schema.optionalKey(Mode),
@@ -167,7 +169,7 @@ const listDirectory = {
     path: Schema.optionalKey(path),
     /** A glob relative to the path. @default everything */
     pattern: Schema.optionalKey(Schema.String),
-    /** True to list everything below the directory, with paths relative to `path`. @default false */
+    /** True to list all entries below the directory, with paths relative to `path`. @default false */
     recursive: Schema.optionalKey(Schema.Boolean)
   }),
   /** `files` contains all entries that are not directories. */
@@ -175,37 +177,40 @@ const listDirectory = {
 }
 
 const deleteFile = {
-  description: "Delete a file or an empty directory, or with recursive a directory with everything in it.",
+  description: "Delete a file or an empty directory. With recursive, delete a directory and its contents.",
   parameters: Schema.Struct({
     path,
     /** @default false */
     recursive: Schema.optionalKey(Schema.Boolean),
-    /** True if a missing entry is a success. @default false */
+    /** True if deleting a missing entry succeeds. @default false */
     allow_missing: Schema.optionalKey(Schema.Boolean)
   }),
-  /** `deleted` is the number of files, links and other entries, without directories. */
+  /** `deleted` is the number of deleted entries that are not directories. */
   result: Schema.Struct({ path, deleted: nonNegativeInt })
 }
 
 const editFile = {
-  description: "Replace text in a file: one place by old_string and new_string, or several by edits, all or none.",
+  description: "Replace text in a file: one match with old_string and new_string, or several with edits, all or none.",
   parameters: Schema.Struct({
     path,
     old_string: Schema.optionalKey(wellFormed),
     new_string: Schema.optionalKey(wellFormed),
     /** True to replace every occurrence. If not, the text must occur exactly once. @default false */
     replace_all: Schema.optionalKey(Schema.Boolean),
-    /** Several edits instead of the three fields above. The text of each edit is searched for in the original text. */
+    /** Several edits, instead of `old_string`, `new_string` and `replace_all`. Each edit matches the original text. */
     edits: Schema.optionalKey(Schema.Array(Change))
   }).check(
     Schema.makeFilter(({ edits, new_string, old_string, replace_all }) => {
       if (edits === undefined) {
-        return (old_string !== undefined && new_string !== undefined) || "must have old_string and new_string, or edits"
+        return (
+          (old_string !== undefined && new_string !== undefined) ||
+          "the parameters must have old_string and new_string, or edits"
+        )
       }
       if (old_string !== undefined || new_string !== undefined || replace_all !== undefined) {
-        return "must have either edits or old_string and new_string"
+        return "the parameters must have either edits, or old_string and new_string"
       }
-      return edits.length > 0 || "must have at least one edit"
+      return edits.length > 0 || "the parameter edits must have at least one edit"
     })
   ),
   result: Schema.Struct({ path, replacements: nonNegativeInt, bytes_written: nonNegativeInt, diff: Schema.String })
@@ -247,7 +252,7 @@ interface SpellCall<Name extends SpellName = SpellName> {
   readonly parameters: Parameters<Name>
 }
 
-/** A union over the spells, in which each spell has its own type of parameters. */
+/** The union of the calls of all spells, each with its own type of parameters. */
 export type AnySpellCall = { readonly [Name in SpellName]: SpellCall<Name> }[SpellName]
 
 const spellFault = (
@@ -276,13 +281,13 @@ export const parseInvocation = (invocation: SpellInvocation): AnySpellCall | Spe
   const decoded = decoders[spell](parameters)
   return Result.isSuccess(decoded)
     ? ({ spell, parameters: decoded.success } as AnySpellCall)
-    : spellFault(invocation, "InvalidParameters", `the parameters are not those of ${spell}: ${decoded.failure.message}`)
+    : spellFault(invocation, "InvalidParameters", `the parameters of ${spell} are invalid: ${decoded.failure.message}`)
 }
 
 const encoder = new TextEncoder()
 const decodeBase64 = Schema.decodeUnknownResult(Schema.Uint8ArrayFromBase64)
 
-/** Returns the bytes of the content. Returns `undefined` if the content should be base64 but is invalid. */
+/** Returns the bytes of the content. Returns `undefined` for the encoding "binary" if the content is not base64. */
 const bytesOf = ({ content, encoding = "utf-8" }: Parameters<"write_file">): Uint8Array | undefined => {
   if (encoding === "utf-8") return encoder.encode(content)
   const decoded = decodeBase64(content.replace(/[ \t\r\n]/g, ""))

@@ -17,7 +17,10 @@ export type SpellAnswer = SpellResult | SpellFault
 
 export type NoAnswerError = JournalError | DaemonError
 
-/** The state of an invocation. For an answered invocation only the position of the answer is stored, to save memory. */
+/**
+ * The state of an invocation. For an answered invocation, `position` is the position of the answer, which is not kept in
+ * memory.
+ */
 type InvocationState =
   | { readonly _tag: "Open"; readonly position: number; readonly invocation: SpellInvocation }
   | { readonly _tag: "Answered"; readonly position: number }
@@ -29,7 +32,7 @@ interface AnswerWaiters {
 
 export interface InvocationLog {
   readonly waitUntilRead: (position: number) => Effect.Effect<void, NoAnswerError>
-  /** Returns the state of an invocation at the position up to which the journal was read. */
+  /** Returns the state of an invocation, as far as the journal was read. */
   readonly state: (correlationId: string) => InvocationState | undefined
   readonly answer: (correlationId: string) => Effect.Effect<SpellAnswer, NoAnswerError>
   readonly firstOpen: () => number | undefined

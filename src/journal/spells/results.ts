@@ -42,7 +42,7 @@ export interface Context {
   readonly invocation: SpellInvocation
   readonly step: Step
   readonly id: (step: Step) => string
-  /** The largest content in bytes that a result may include. */
+  /** The largest size, in bytes, of a content in a result. */
   readonly maxBytes: number
 }
 
@@ -71,10 +71,7 @@ const faultResult = (invocation: SpellInvocation, path: string, fault: Fault): N
 const isContent = (entry: Entry): entry is FileContent | FileContentChunk =>
   entry._tag === "FileContent" || entry._tag === "FileContentChunk"
 
-/**
- * Returns the parts of the content that the request with this id has read. All entries of the content must be before the
- * position.
- */
+/** Returns the content that the request with this id has read, in parts. All parts must be before the position `before`. */
 const contentParts = ({ journal }: Context, id: string, before: number): Effect.Effect<ReadonlyArray<Content>, JournalError> =>
   journal.readBackward(before).pipe(
     Stream.map(({ entry }) => entry),
@@ -103,9 +100,7 @@ const readWhole = (context: Context, id: string, before: number): Effect.Effect<
 
 const isFault = (value: Uint8Array | Edited | Fault): value is Fault => "_tag" in value
 
-/**
- * Decodes text, and encodes other contents in base64. A content with a NUL byte is not text, as in searches of this library.
- */
+/** Decodes UTF-8 text, and encodes any other content in base64. A content with a NUL byte is not text, as in searches. */
 const textOf = (bytes: Uint8Array): { readonly encoding: Encoding; readonly content: string } => {
   const text = bytes.includes(0) ? undefined : decode(bytes)
   return typeof text === "string"
@@ -240,7 +235,7 @@ const nextEntries = (
 }
 
 /**
- * Returns the answer or the next request of the spell. An answer of an unexpected kind also ends the spell, because its caller
+ * Returns the answer or the next request of the spell. An answer of an unexpected kind becomes a fault, because the caller
  * would otherwise wait until the timeout.
  */
 export const answer = (context: Context, recorded: Recorded<FileAnswer>): Effect.Effect<NextEntries, JournalError> => {

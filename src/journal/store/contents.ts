@@ -1,8 +1,8 @@
 /**
  * A content store in a directory. Each content is a file whose name is its hash, in one of 256 subdirectories. The file is
- * written under a hidden name and then renamed. So a file with a hash as its name is complete. Concurrent writers of the same
- * content produce the same file. A hidden name contains the identity of its process. Opening the store removes the hidden files
- * of dead processes.
+ * first written under a temporary name and then renamed. So a file with a hash as its name is complete. Concurrent writers of
+ * the same content produce the same file. A temporary name contains the identity of its process. Opening the store removes the
+ * temporary files of dead processes.
  */
 import * as Effect from "effect/Effect"
 import * as Stream from "effect/Stream"
@@ -23,10 +23,10 @@ const chunkSize = 65_536
 const operation = "ContentStore.get"
 
 const missingContentError = (ref: ContentRef): JournalError =>
-  new JournalError({ operation, reason: "corrupt", detail: `there is no content ${ref.sha256}` })
+  new JournalError({ operation, reason: "corrupt", detail: `the content ${ref.sha256} is missing` })
 
 const damagedContentError = (ref: ContentRef): JournalError =>
-  new JournalError({ operation, reason: "corrupt", detail: `content ${ref.sha256} does not match its hash` })
+  new JournalError({ operation, reason: "corrupt", detail: `the content ${ref.sha256} does not match its hash` })
 
 export const make = (): ContentStore => {
   const contentsByHash = new Map<string, Uint8Array>()
@@ -80,10 +80,10 @@ const operationDirectory = "ContentStore.put"
 /** The largest size, in bytes, at which a synchronous write is faster than a write in another thread. */
 const maxSyncWriteBytes = 64 * 1024
 
-/** The age in milliseconds after which a hidden file is a leftover, if it is unknown whether its process is alive. */
+/** The age, in milliseconds, after which a temporary file is removed if it is unknown whether its process is alive. */
 const leftoverAgeMillis = 24 * 60 * 60 * 1000
 
-/** With O_NONBLOCK, opening does not block if the path is a FIFO. Windows has no such flag. */
+/** The flags for opening a file. With O_NONBLOCK, opening a FIFO does not block. Windows has no O_NONBLOCK. */
 const { O_NONBLOCK, O_RDONLY }: { readonly O_NONBLOCK?: number; readonly O_RDONLY: number } = Fs.constants
 
 const draftNamePattern = /^\.([0-9a-z-]+)\.[0-9a-f]{24}\.tmp$/
@@ -92,8 +92,8 @@ const isHash = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
 const mkdir = (directory: string): void => void makeDirectories(directory, 0o700)
 
 /**
- * Removes the leftovers of dead processes. Compares their ages with the time of a new file, because the clock of the disk may
- * differ from the clock of the machine.
+ * Removes the temporary files of dead processes. Computes ages by the clock of the disk, which may differ from the clock of
+ * the machine.
  */
 const removeLeftovers = (directory: string): void => {
   const entries = Fs.readdirSync(directory).filter((name) => draftNamePattern.test(name))

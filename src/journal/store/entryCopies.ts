@@ -15,25 +15,28 @@ import type { Decode } from "./pages.ts"
 // An entry is a plain record, or a class instance whose fields are own properties. Its values are immutable values, plain
 // records, arrays and bytes.
 
-/** The largest size, in bytes, of bytes that stay in an entry. */
+/** The largest size, in bytes, of a content that stays in an entry. */
 export const maxInlineBytes = 4_096
 
 const slabSize = 65_536
 let slab = new Uint8Array(0)
 let used = 0
 
-/** Stops a store from transferring the bytes of one entry to another thread, which would empty other entries too. */
+/**
+ * Prevents a transfer of the buffer to another thread, because a transfer would also empty other entries that share the
+ * buffer.
+ */
 const preventTransfer = (buffer: ArrayBuffer): void => {
   try {
     if (isNode) workerThreads().markAsUntransferable(buffer)
   } catch {
-    // A runtime such as workerd has modules of Node, but no threads.
+    // Some runtimes, such as workerd, have modules of Node but no threads.
   }
 }
 
 /**
- * Copies small bytes for an entry. Copies share large arrays, because a separate array costs ten times as much as filling it, and Node's
- * pool has only 8 KiB. Readers get copies of their own.
+ * Copies bytes for an entry. Small copies share one large buffer, because allocating a buffer takes ten times as long as
+ * filling it, and Node's pool has only 8 KiB.
  */
 export const keepBytes = (bytes: Uint8Array): Uint8Array => {
   const { length } = bytes
@@ -64,14 +67,17 @@ interface CopyFindings {
 
 const isObject = (value: unknown): value is object => typeof value === "object" && value !== null
 
-/** Tests whether the value is a plain record or an array. Other objects, such as a DateTime or an error, count as immutable. */
+/**
+ * Tests whether the value is a plain record or an array. All other objects, such as a DateTime or an error, count as
+ * immutable.
+ */
 const isPlain = (value: object): boolean => {
   const prototype: unknown = Object.getPrototypeOf(value)
   return prototype === Object.prototype || prototype === null || Array.isArray(value)
 }
 
 const setField = (to: Fields, field: string, value: unknown): void => {
-  // Define the field, because an assignment would set the prototype of the record.
+  // Define this field, because an assignment to `__proto__` would set the prototype of the record.
   if (field === "__proto__") Object.defineProperty(to, field, { value, writable: true, enumerable: true, configurable: true })
   else to[field] = value
 }
@@ -98,13 +104,13 @@ const freeze = (record: object): void => {
 const hasBytes = (record: object): boolean =>
   Object.values(record).some((value) => isObject(value) && (isBytes(value) || (isPlain(value) && hasBytes(value))))
 
-/** Freezes an entry that the caller owns. An entry with bytes is not frozen. */
+/** Freezes an entry that only the caller uses. Does not freeze an entry with bytes. */
 const freezeEntry = <E>(entry: E): E => {
   if (isObject(entry) && !hasBytes(entry)) freeze(entry)
   return entry
 }
 
-/** Returns a copy to store. The copy is made immediately. Storing its large contents may take longer. */
+/** Copies the entry immediately, and returns the copy when its large contents are stored. */
 export const copyForStore = <E>(contents: ContentStore, entry: E): Effect.Effect<E, JournalError> => {
   if (!isObject(entry)) return Effect.succeed(entry)
   const findings: CopyFindings = { hasBytes: false, large: undefined }

@@ -1,7 +1,7 @@
 /**
- * A store of entries in a file. Another process may read the file while it is written. The system reports when the file grows.
- * A timer is used in case the system does not report it. A reader checks the file again after it has begun to wait, so it
- * misses no growth.
+ * A store of entries in a file. Another process may read the file while it is written. A reader learns from the system when
+ * the file grows. A timer also checks the file, in case the system sends no event. A reader checks the file again after it has
+ * begun to wait, so it misses no growth.
  */
 import * as Effect from "effect/Effect"
 import type * as Schema from "effect/Schema"
@@ -35,7 +35,7 @@ interface FileStoreOptions {
   readonly chained: boolean
 }
 
-/** With O_NONBLOCK, opening does not block if the path is a FIFO. Windows has no such flag. */
+/** The flags for opening a file. With O_NONBLOCK, opening a FIFO does not block. Windows has no O_NONBLOCK. */
 const { O_NONBLOCK }: { readonly O_NONBLOCK?: number } = Fs.constants
 
 export const openFile = (path: string, flags: number): Effect.Effect<number, JournalError, Scope.Scope> =>
@@ -51,17 +51,21 @@ export const openFile = (path: string, flags: number): Effect.Effect<number, Jou
       )
   )
 
-const notAFileError = new JournalError({ operation, reason: "invalid", detail: "the journal is not a regular file" })
+const notAFileError = new JournalError({
+  operation,
+  reason: "invalid",
+  detail: "the path of the journal is not a regular file"
+})
 
 const danglingLinkError = new JournalError({
   operation,
   reason: "invalid",
-  detail: "the journal is a link without a target; remove the link or create its target"
+  detail: "the path of the journal is a link without a target; remove the link or create its target"
 })
 
 /**
- * Returns the path without links, so that all writers of a file claim the same name. The parent directory must exist. Throws
- * for a link whose target does not exist, because the creator of the link would choose the path of the journal.
+ * Returns the path with all links resolved, so that all writers of a file lock the same name. The parent directory must exist.
+ * Throws for a link without a target, because the creator of the link would choose the path of the journal.
  */
 export const realPath = (path: string): string => {
   if (Fs.existsSync(path)) return Fs.realpathSync(path)
@@ -94,7 +98,11 @@ const recoverEnd = <E>(
   Effect.gen(function* () {
     const from = (yield* readStart(descriptor)) ?? (yield* writeHeader(descriptor, options))
     if (options.chained && from.chain === undefined) {
-      return yield* new JournalError({ operation, reason: "invalid", detail: "the existing journal is not chained" })
+      return yield* new JournalError({
+        operation,
+        reason: "invalid",
+        detail: "the existing journal is not chained; open it without the option chained"
+      })
     }
     const pages = Pages.make(descriptor, from, decode)
     const { point, rest } = yield* scan(descriptor, from, (group) => indexGroup(pages, group))
@@ -297,7 +305,8 @@ export const makeFollowing = <E, I>(
       ({ nlink, size }) => {
         if (nlink === 0) return Effect.fail(failure("io", "the file of the journal was removed"))
         if (state === undefined) return scanLock.withPermit(Effect.andThen(openPages, scanNew))
-        // Compare only the end of complete groups, because a new append may have replaced an incomplete line.
+        // Compare the size with the end of the last complete append, because a new append may have replaced an incomplete
+        // line.
         if (size === state.point.offset) return Effect.void
         if (size < state.point.offset)
           return Effect.fail(failure("corrupt", "entries were removed from the file of the journal"))
@@ -335,12 +344,10 @@ export const makeFollowing = <E, I>(
 const failure = (reason: JournalError["reason"], detail: string): JournalError =>
   new JournalError({ operation: operationFollowing, reason, detail })
 
-/**
- * The number of attempts to open a journal if two writers collide, and the longest pause between two attempts in milliseconds.
- */
+/** The number of attempts to lock a journal, and the longest pause between two attempts in milliseconds. */
 const [maxAttempts, maxPauseMillis] = [5, 50] as const
 
-/** The lock for writing a journal. Another copy of this module in the same process counts as another writer. */
+/** The lock for writing a journal. Each writer needs the lock, even within one process. */
 const lock = ProcessLock.make({
   leaseMillis: 60_000,
   refreshMillis: 15_000,
@@ -370,7 +377,7 @@ const claimOnce = (directory: string): ProcessLock.Held | undefined => {
 const busyError = new JournalError({
   operation,
   reason: "busy",
-  detail: "another writer has opened the journal, in this process or another"
+  detail: "another writer has opened the journal, in this process or in another process"
 })
 
 const claimWithRetries = (directory: string, attemptsLeft: number): Effect.Effect<ProcessLock.Held, JournalError> =>
@@ -383,7 +390,7 @@ const claimWithRetries = (directory: string, attemptsLeft: number): Effect.Effec
     }
   )
 
-/** Claims the file for this process until the scope closes. Fails with `busy`. */
+/** Locks the file for this writer until the scope closes. Fails with `busy` if another writer has the lock. */
 export const claimFile = (path: string): Effect.Effect<void, JournalError, Scope.Scope> =>
   Effect.asVoid(
     Effect.acquireRelease(claimWithRetries(`${path}.lock`, maxAttempts), (ownEntries) =>

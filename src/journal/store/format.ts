@@ -29,7 +29,7 @@ export const compactedHeaderOf = ({ after, chain, served }: Header): string =>
 /** The longest header in bytes, including the headers of later versions. */
 const maxHeaderBytes = 256
 
-/** The hash of the previous line. `undefined` if the journal is not chained. */
+/** The hash at the end of a line. `undefined` if the journal is not chained. */
 type Chain = string | undefined
 
 export const initialChain = (chained: boolean): Chain => (chained ? sha256(Buffer.from(headerOf(true))) : undefined)
@@ -71,7 +71,7 @@ const parseCompactedHeader = ({ after, chain, served }: Record<string, unknown>,
   return line === compactedHeaderOf(header) ? header : undefined
 }
 
-/** Parses the header of a file. Returns `undefined` if the header is incomplete. The file then has no entry. */
+/** Parses the header of a file. Returns `undefined` for an incomplete header, which means that the file has no entries. */
 const parseHeader = (start: Uint8Array): Header | undefined | JournalError => {
   const text = Buffer.from(start).toString("latin1")
   for (const chained of [false, true]) {
@@ -124,9 +124,10 @@ export const parseLine = (bytes: Uint8Array, position: number): Line | JournalEr
   if (json === undefined) return corruptError(`entry ${position} is not JSON`, position)
   const { at, entry, more = 0, pos, v } = json
   if (isLaterVersion(v)) return laterVersionError(position)
-  if (v !== version || pos !== position) return corruptError(`entry ${position} has another position or version`, position)
+  if (v !== version || pos !== position)
+    return corruptError(`the line of entry ${position} has a different position or version`, position)
   if (typeof at !== "number" || !(more === 0 || isCount(more)) || entry === undefined) {
-    return corruptError(`entry ${position} lacks a field`, position)
+    return corruptError(`the line of entry ${position} lacks a field`, position)
   }
   return { at, more, entry }
 }
@@ -145,14 +146,14 @@ const continueChain = (bytes: Uint8Array, position: number, chain: Chain): { rea
     : corruptError(`the hash of entry ${position} does not match the entries up to it`, position)
 }
 
-/** Checks that a line continues its group. `expected` is the `more` of the previous line, and 0 after the end of a group. */
+/** Checks that a line continues the append of the previous line. `expected` is the `more` of the previous line. */
 const checkGroup = (line: Line, expected: number, position: number): JournalError | undefined =>
   expected > 0 && line.more !== expected - 1
-    ? corruptError(`entry ${position} does not belong to the append around it`, position)
+    ? corruptError(`entry ${position} does not continue the append of the previous entry`, position)
     : undefined
 
 /**
- * Checks the bytes after the last line feed. An incomplete line is allowed. A complete line with another byte at its end is an
+ * Checks the bytes after the last line feed. An incomplete line is allowed. A complete line that ends with another byte is an
  * error, because its line feed was changed.
  */
 const checkTail = (bytes: Uint8Array, position: number): JournalError | undefined =>
@@ -160,7 +161,7 @@ const checkTail = (bytes: Uint8Array, position: number): JournalError | undefine
     ? corruptError(`entry ${position} does not end with a line feed`, position)
     : undefined
 
-/** A place in the file between two groups. */
+/** A point in the file between two appends. */
 export interface Point {
   /** The position of the last entry before the point. */
   readonly position: number
@@ -178,7 +179,7 @@ export interface LocatedLine extends Line {
 
 interface Scanned {
   readonly point: Point
-  /** The number of bytes after the point. They are part of a group that is incomplete or is being written. */
+  /** The number of bytes after the point. These bytes belong to an append that is incomplete or is being written. */
   readonly rest: number
 }
 
@@ -186,11 +187,16 @@ const operation = "Journal.read"
 
 const initialReadBytes = 512 * 1024
 
-/** The largest length of a line in bytes. It is enough for the largest append. */
+/** The largest length of a line in bytes, which is enough for the largest append. */
 const maxLineBytes = 768 * 1024 * 1024
 
 const tooLongError = (position: number): JournalError =>
-  new JournalError({ operation, reason: "corrupt", position, detail: `entry ${position} is longer than an entry can be` })
+  new JournalError({
+    operation,
+    reason: "corrupt",
+    position,
+    detail: `entry ${position} is longer than the largest possible entry`
+  })
 
 /** Returns the point after the header. Returns `undefined` if the header is incomplete. */
 export const readStart = (
@@ -214,7 +220,7 @@ export const readStart = (
 
 interface ScanState {
   point: Point
-  /** The lines of an incomplete group. `nextPoint` is the point after these lines. */
+  /** The lines so far of an incomplete append. `nextPoint` is the point after these lines. */
   group: Array<LocatedLine>
   nextPoint: Point
 }
@@ -235,8 +241,8 @@ const addLine = (state: ScanState, bytes: Uint8Array): JournalError | undefined 
 }
 
 /**
- * Scans from a point to the end of the last complete group. An error that `visit` returns ends the scan. Other fibers may run
- * between two chunks.
+ * Scans from a point to the end of the last complete append. If `visit` returns an error, the scan fails with this error.
+ * Other fibers may run between two chunks.
  */
 export const scan = (
   descriptor: number,
@@ -269,7 +275,7 @@ export const scan = (
         const consumedBytes = take(bytes)
         if (consumedBytes instanceof JournalError) return Effect.fail(consumedBytes)
         if (consumedBytes === 0 && bytes.length >= maxLineLength) return Effect.fail(tooLongError(state.nextPoint.position + 1))
-        // A line may be longer than the chunk.
+        // Read twice as much if a line is longer than the chunk.
         if (bytes.length === size)
           return Effect.andThen(Effect.yieldNow, next(consumedBytes === 0 ? size * 2 : initialReadBytes))
         const problem = checkTail(bytes.subarray(consumedBytes), state.nextPoint.position + 1)

@@ -1,6 +1,7 @@
 /**
- * Compacts a journal. It writes the newer entries to a new file, which then replaces the old file. The new header records the
- * position of the last removed entry and its hash. So the remaining entries keep their positions and their hash chain.
+ * Verifies and compacts journals. A compaction writes the newer entries to a new file, which then replaces the old file. The
+ * new header contains the position and the hash of the last removed entry. So the remaining entries keep their positions and
+ * their hash chain.
  */
 import type * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -21,7 +22,7 @@ import { compactedHeaderOf, type LocatedLine, readStart, scan } from "./format.t
 import { attempt, readAt } from "./systemCalls.ts"
 
 /**
- * The contents of an intact journal file.
+ * The facts about an intact journal file.
  *
  * @since 0.1.0
  */
@@ -31,15 +32,15 @@ export interface Verified {
   readonly after?: number
   readonly chained: boolean
   /**
-   * The hash of the last line of a chained journal. If the caller stores it elsewhere, it can detect later whether lines were
-   * cut off.
+   * The hash of the last line of a chained journal. A caller that stores this hash elsewhere can later detect whether lines
+   * were cut off.
    */
   readonly head?: string
-  /** True if the file ends with an incomplete line. Its entry was never confirmed, or is being written. */
+  /** True if the file ends with an incomplete append, which was never confirmed or is being written. */
   readonly torn: boolean
   /**
-   * The numbers of distinct contents above 4 KiB: contents that entries refer to, missing contents, and contents that do not
-   * match their hash.
+   * The numbers of distinct contents above 4 KiB. `referenced` counts the contents to which entries refer. `damaged` counts
+   * the contents that do not match their hash.
    */
   readonly contents: { readonly referenced: number; readonly missing: number; readonly damaged: number }
 }
@@ -120,14 +121,15 @@ export interface Compacted {
   /** The number of contents above 4 KiB that were removed because no remaining entry refers to them. */
   readonly contents: number
   /**
-   * The reason why fewer entries were removed than requested. `unanswered` and `recent` are entries that a leaf still needs.
+   * The reason why fewer entries were removed than requested. A leaf still needs `unanswered` requests and the `recent`
+   * entries.
    */
   readonly kept?: "unanswered" | "recent"
 }
 
 const operation = "Journal.compact"
 
-/** The system calls of a compaction, in order. A test can replace them to stop the process at each call. */
+/** The system calls of a compaction, in order. A test can replace this object to stop the process at each call. */
 export interface Disk {
   readonly create: (path: string, mode: number) => number
   readonly write: (descriptor: number, bytes: Uint8Array) => number
@@ -157,7 +159,7 @@ class Inventory {
   readonly contents = new Map<string, number>()
   readonly #answered = Answered.make()
   readonly #open = new Map<string, number>()
-  /** The requests that repeat an id, with the position of the answer to that id. */
+  /** The requests that repeat the id of an answered request, each with the position of the earlier answer. */
   readonly #repeated: Array<readonly [answer: number, position: number]> = []
   readonly #leaves: Array<{ readonly instance: string; readonly from: number; until: number }> = []
   firstSince = Number.POSITIVE_INFINITY
@@ -202,14 +204,15 @@ class Inventory {
     keepFrom(last - Answered.duplicateWindow + 1, "recent")
     const firstOpen = this.#open.values().next().value ?? Number.POSITIVE_INFINITY
     keepFrom(firstOpen, "unanswered")
-    // Keep the announcements of leaves, because a successor must know which leaf may have begun an open request.
+    // Keep the announcement of a leaf that may have begun an open request, because the leaf's successor needs the
+    // announcement.
     for (const { from, until } of this.#leaves) if (until > firstOpen) keepFrom(from, "unanswered")
-    // Keep the earlier answer, because only the answer shows that the later request is a repetition.
+    // Keep the earlier answer, because only this answer shows that the later request is a repetition.
     for (const [answer, at] of this.#repeated.toReversed()) if (at > position) keepFrom(answer, "recent")
     return { position: Math.max(0, position), ...(kept === undefined ? {} : { kept }) }
   }
 
-  /** Reads only the tags of entries, because decoding a long journal would take too long. */
+  /** Observes an undecoded entry, because decoding a long journal would take too long. */
   #see(entry: unknown, position: number): void {
     this.#answered.advanceTo({ position, entry })
     if (isTerminal(entry)) this.#open.delete(entry.correlationId)
@@ -265,7 +268,7 @@ const unlinkIfExists = (disk: Disk, path: string): void => {
 }
 
 const hashChars = 64
-/** The number of bytes after the hash in a line. */
+/** The number of bytes between the hash and the end of a line, including the line feed. */
 const bytesAfterHash = '"}\n'.length
 
 const hashBefore = (descriptor: number, offset: number): string => {
@@ -274,7 +277,7 @@ const hashBefore = (descriptor: number, offset: number): string => {
   return bytes.toString("latin1")
 }
 
-/** Removes the files of contents that no entry refers to. Other files in the directory stay. */
+/** Removes the contents to which no entry refers. Other files in the directory stay. Returns the number of removed contents. */
 const removeUnnamedContents = (disk: Disk, directory: string, isNamed: (sha256: string) => boolean): number => {
   let removed = 0
   const stats = Fs.lstatSync(directory, { throwIfNoEntry: false })
@@ -299,7 +302,7 @@ export const compact = (
     Effect.gen(function* () {
       const { before } = options
       if (typeof before === "number" && (!Number.isSafeInteger(before) || before < 1)) {
-        return yield* failure("invalid", "the option before must be a position of at least 1, or a time")
+        return yield* failure("invalid", "the option before must be a time or a position of at least 1")
       }
       const path = yield* attempt(operation, () => realPath(resolve(journalPath)))
       const stats = yield* attempt(operation, () => Fs.statSync(path))
@@ -343,7 +346,7 @@ export const compact = (
       )
       const contents = yield* attempt(operation, () => {
         disk.syncDirectory(dirname(path))
-        // Remove no contents from a given directory, because it may contain the contents of other journals too.
+        // Remove no contents from a directory that the caller has chosen, because other journals may use the directory too.
         if (options.contents !== undefined) return 0
         return removeUnnamedContents(
           disk,

@@ -38,8 +38,8 @@ type Append<E> = Scrivener<E>["append"]
 const ownAppends = new WeakMap<object, { readonly append: unknown; readonly ownAppend: unknown }>()
 
 /**
- * Returns the append for entries that belong to the journal: nobody else has the entry or its bytes, which are at most 4 KiB. Such an
- * entry is stored without a copy. If `append` of the journal has been replaced, the replacement gets the entry.
+ * Returns an `append` that stores an entry without a copy. No other code may use the entry or its bytes, which are at most 4
+ * KiB. If `append` of the journal has been replaced, calls the replacement.
  */
 export const ownAppendOf = <E>(journal: Scrivener<E>): Append<E> => {
   const original = ownAppends.get(journal)
@@ -53,7 +53,7 @@ const lastPositionOf = (entries: ReadonlyArray<Recorded<unknown>>, after: number
 export const makeReading = <E>(store: Store<E>): Scrivener<E> => {
   const page = (after: number) => Effect.map(store.read(after, pageSize), pageForReaders)
   const waitForPage = (after: number): ReturnType<typeof page> =>
-    // Wait for an entry before the read. So a reader at the end does not send a read to a store that cannot answer yet.
+    // Wait for an entry before the read, so that a reader at the end does not send useless reads to the store.
     Effect.flatMap(store.changed(after), () =>
       Effect.flatMap(page(after), (entries) => (entries.length > 0 ? Effect.succeed(entries) : waitForPage(after)))
     )

@@ -8,7 +8,7 @@ import { JournalError } from "../errors.ts"
 import { parseLine, type Point } from "./format.ts"
 import { readAt } from "./systemCalls.ts"
 
-/** The limits of a block. The block ends when one of them is reached. */
+/** The largest number of entries and of bytes in a block. */
 const blockLimits = { entries: 256, bytes: 256 * 1024 } as const
 
 const kept = 16
@@ -20,22 +20,22 @@ export interface Pages<E> {
    */
   readonly add: (length: number, recorded?: Recorded<E>) => void
   readonly last: () => number
-  /** Reads as `Store.read` does. Throws errors of the system. */
+  /** Returns the result of `Store.read` synchronously. Throws errors of the system. */
   readonly read: (after: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
   readonly readBackward: (before: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
 }
 
 export type Decode<E> = (json: unknown, position: number) => E | JournalError
 
-/** The first entries of a block, and the offset after these entries. */
+/** The cached first entries of a block, and the offset after these entries. */
 interface CachedBlock<E> {
   readonly entries: Array<Recorded<E>>
   end: number
 }
 
 /**
- * Returns the error for a position in the removed part. Only a read from 0 may skip the removed part, because a reader at a
- * later position would miss entries.
+ * Returns the error for a read within the removed entries. Only a read after 0 skips the removed entries, because a reader at
+ * a later position would miss entries.
  */
 const compactedError = (after: number, last: number): JournalError =>
   new JournalError({
@@ -46,7 +46,7 @@ const compactedError = (after: number, last: number): JournalError =>
   })
 
 export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pages<E> => {
-  /** The position of the first entry of each block. `offsets` contains the offset of that entry. */
+  /** The position of the first entry of each block. `offsets` contains the offset of the same entry in the file. */
   const firstPositions: Array<number> = []
   const offsets: Array<number> = []
   const cache = new Map<number, CachedBlock<E>>()
@@ -96,7 +96,7 @@ export const make = <E>(descriptor: number, from: Point, decode: Decode<E>): Pag
     return error ?? cached.entries
   }
 
-  /** Adds the last entry to the cache, unless earlier entries of its block are missing there. */
+  /** Adds the last entry to the cache, unless the cache lacks an earlier entry of the same block. */
   const addToCache = (recorded: Recorded<E>, length: number): void => {
     const block = firstPositions.length - 1
     const cached = firstPositions[block] === last ? { entries: [], end } : cache.get(block)

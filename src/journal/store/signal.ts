@@ -1,12 +1,11 @@
 /**
- * Wakes all fibers that wait for an event. A waiter checks its condition again after it has registered, so it misses no event.
- * Each waiter resumes in a later turn of the event loop. So the caller of `wake` runs no other code, and a waiter sees all
- * events up to then.
+ * Wakes all fibers that wait for an event. Each waiter resumes only after the caller of `wake` yields. So `wake` runs no code
+ * of a waiter, and a waiter sees all events up to its resumption.
  */
 import * as Effect from "effect/Effect"
 
 export interface Signal {
-  /** Waits for the next `wake`. Ends immediately if the condition is true. After a wake, the condition may still be false. */
+  /** Waits for the next `wake`. Ends immediately if `isDone` returns true. After a `wake`, `isDone` may still return false. */
   readonly wait: (isDone: () => boolean) => Effect.Effect<void>
   readonly wake: () => void
   readonly waiting: () => number

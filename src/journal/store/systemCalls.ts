@@ -10,7 +10,7 @@ export const ioError = (operation: string, error: unknown): JournalError => {
   if (error instanceof JournalError) return error
   if (!isSystemError(error)) throw error
   const { code, errno } = error
-  const message = errno === undefined || errno >= 0 ? "the system reported an error" : getSystemErrorMessage(errno)
+  const message = errno === undefined || errno >= 0 ? "the operating system reported an error" : getSystemErrorMessage(errno)
   return new JournalError({ operation, reason: "io", detail: `${code}: ${message}` })
 }
 

@@ -1,8 +1,8 @@
 /**
  * Writes appends in batches. Appends that arrive during a write are written together in the next write. An append is confirmed
- * when its lines are written, and with `fsync` when they are on disk. After a failed write, the incomplete line is cut off
- * before the next write. Appends that were written completely before the failure are confirmed, because readers may have seen
- * them.
+ * when its lines are written, and with `fsync` when its lines are on disk. After a failed write, the incomplete line is cut
+ * off before the next write. Appends that were written completely before the failure are confirmed, because readers may have
+ * seen them.
  */
 import * as Effect from "effect/Effect"
 import { Buffer } from "../../runtime/buffer.ts"
@@ -11,10 +11,10 @@ import { JournalError } from "../errors.ts"
 import { composeLine, type Point } from "./format.ts"
 import { ioError } from "./systemCalls.ts"
 
-// The system calls of a journal's writer. A test can replace them to make them fail.
+// The system calls of a journal's writer. A test can replace this object to make a call fail.
 
 export interface Disk {
-  /** Appends in one call and returns the number of bytes written. */
+  /** Appends the bytes with one system call, and returns the number of bytes written. */
   readonly write: (descriptor: number, bytes: Uint8Array) => number
   readonly writeAsync: (descriptor: number, bytes: Uint8Array, done: (error: Error | null, written: number) => void) => void
   readonly sync: (descriptor: number, done: (error: Error | null) => void) => void
@@ -49,7 +49,7 @@ interface Append {
   readonly at: number
   /** The total length of the entries in UTF-16 units. */
   readonly size: number
-  /** Runs when the entries are written, with the first position and the length of each line in bytes. */
+  /** Runs when the entries are written. `first` is the first position, and `lengths` are the lengths of the lines in bytes. */
   readonly written: (first: number, lengths: ReadonlyArray<number>) => void
 }
 
@@ -69,7 +69,7 @@ interface ComposedAppend {
 }
 
 interface Writer {
-  /** Appends all entries or none, even after an interruption. Returns the last position. */
+  /** Appends all entries or no entry, even after an interruption. Returns the last position. */
   readonly append: (append: Append) => Effect.Effect<number, JournalError>
   readonly close: Effect.Effect<void>
 }
@@ -102,7 +102,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
   let queue: Array<QueuedAppend> = []
   let isBusy = false
   let batchCount = 0
-  /** True if an incomplete line may follow the point. */
+  /** True if an incomplete line may follow the last confirmed entry in the file. */
   let isDirty = false
   /** The error that makes all later writes fail. */
   let permanentError: JournalError | undefined
@@ -123,7 +123,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     isDirty = false
   }
 
-  /** Throws if the file cannot be written now. */
+  /** Cuts off an incomplete line. Throws if the file cannot be written now. */
   const checkWritable = (): void => {
     if (permanentError !== undefined) throw permanentError
     if (isDirty) truncateToPoint()
@@ -167,8 +167,8 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
   }
 
   /**
-   * Confirms the appends whose bytes were written, and fails the others. `error` is the error of the write. Without an error,
-   * an incomplete write means that the disk is full.
+   * Confirms the appends whose bytes were written, and fails all other appends of the batch. `error` is the error of the
+   * write. Without an error, an incomplete write means that the disk is full.
    */
   const confirmWritten = (batch: ReadonlyArray<ComposedAppend>, written: number, error: JournalError | undefined): void => {
     const before = point
@@ -184,7 +184,7 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
         } catch {
           // The next batch, or the next process that opens the journal, cuts off the incomplete line.
         }
-        failAll(failed, error ?? failure("io", "the disk did not accept all bytes"))
+        failAll(failed, error ?? failure("io", "the disk accepted only a part of the bytes"))
       }
       for (const composed of completeAppends) succeed(composed)
       scheduleFlush()
@@ -192,7 +192,8 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     if (!fsync || completeAppends.length === 0) return end()
     disk.sync(descriptor, (syncError) => {
       if (syncError === null) return end()
-      // After a failed sync the system may have dropped the data. So the content of the file is unknown until it is read again.
+      // After a failed sync, the system may have dropped the data. So the content of the file is unknown until the file is
+      // read again.
       permanentError = failure("io", "a sync of the file failed; open the journal again")
       isDirty = true
       try {

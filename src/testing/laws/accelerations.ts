@@ -96,7 +96,7 @@ const onBothSides = (tree: Files): Files =>
 const expectSameSides = (fs: Algebra): Effect.Effect<void, unknown> =>
   Effect.flatMap(capture(fs.port) as Effect.Effect<Picture, Fault>, (all) => equal(below("fast", all), below("slow", all)))
 
-/** New entries, some of which cannot be created. */
+/** The entries to create, some of which are impossible. */
 const entries: ReadonlyArray<readonly [path: string, bytes?: Uint8Array | undefined, mode?: number]> = [
   ["new"],
   ["new/deep", undefined, 0o700],
@@ -143,7 +143,7 @@ const makingMany = (port: Backend) => {
 
 export const accelerationLaws: ReadonlyArray<Law> = [
   accelerated("port: accelerations", { a: "1234" }).law(
-    "the fast read returns the file, or declines a file over its limit",
+    "the fast read returns the file, or no result for a file above its limit",
     function* (fs) {
       const perform = performing(fs.port, "Read")
       if (perform === undefined) return
@@ -168,7 +168,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     }
   }),
   accelerated("port: accelerations", files).law(
-    "the fast read of many files returns what single reads return, or declines",
+    "the fast read of many files returns the results of single reads, or no result",
     function* (fs) {
       const perform = performing(fs.port, "ReadMany")
       if (perform === undefined) return
@@ -188,7 +188,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     }
   ),
   linking("port: accelerations", { ...files, "d/link": link("../d/e"), lone: link("none") }).law(
-    "the fast lookup of a path returns what single lookups return",
+    "the fast lookup of a path returns the results of single lookups",
     function* (fs) {
       const perform = performing(fs.port, "Look")
       if (perform === undefined) return
@@ -201,7 +201,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
   ),
   ...readCalls.map(([what, call]) =>
     accelerated("architecture: accelerations", files).law(
-      `${what} answers the same with and without accelerations`,
+      `${what} has the same result with and without accelerations`,
       function* (fs) {
         for (const path of paths) {
           yield* equal(
@@ -215,14 +215,14 @@ export const accelerationLaws: ReadonlyArray<Law> = [
   ),
   ...searchCalls.map(([what, call]) =>
     accelerated("architecture: accelerations", files).law(
-      `${what} finds the same with and without accelerations`,
+      `${what} returns the same matches with and without accelerations`,
       function* (fs) {
         yield* equal(yield* outcome(call(fs)), yield* outcome(call(withoutAccelerations(fs))))
       }
     )
   ),
   deleting("port: accelerations", onBothSides({ "text.txt": "text", "d/e/f.ts": "hit" })).law(
-    "the fast creation of many entries has the result of single creations, or declines",
+    "the fast creation of many entries has the result of single creations, or no result",
     function* (fs) {
       const { attributes } = fs.port
       const makeMany = makingMany(fs.port)
@@ -266,7 +266,7 @@ export const accelerationLaws: ReadonlyArray<Law> = [
     yield* expectTree(fs, links)
   }),
   deleting("architecture: accelerations", onBothSides(files)).law(
-    "deleting a tree leaves and counts the same with and without accelerations",
+    "deleting a tree has the same result with and without accelerations",
     function* (fs) {
       const options = { recursive: true }
       for (const path of ["d", "empty"]) {

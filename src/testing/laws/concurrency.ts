@@ -13,7 +13,7 @@ import { expectTree, lawForms, plantFiles, withFaults } from "../chapter.ts"
 import { equal, holds } from "../expect.ts"
 import { encodeUtf8, writeThroughSink } from "../operations.ts"
 
-// The laws that an accelerated change has the same result, fault and tree as the same change without acceleration.
+// Laws: an accelerated change has the same result, the same fault and the same tree as the change without acceleration.
 
 const wholeChanges = lawForms("acceleration", "accelerations", "write", "delete")
 
@@ -51,22 +51,25 @@ const outcome = (call: Outcome, base: string): Effect.Effect<string> =>
     onFailure: (error) => `failed ${JSON.stringify(error)}`.replaceAll(`${base}/`, "")
   })
 
-/** The number of calls between two comparisons of the whole tree. The tree keeps its state from call to call. */
+/** The number of calls between two comparisons of the whole tree. */
 const callsPerComparison = 10
 
 const sameResultLaw = (tag: Tag, what: string, calls: () => ReadonlyArray<readonly [what: string, call: Call]>): Law =>
-  wholeChanges("architecture: accelerations").law(`${what} has the same result in one step and step by step`, function* (fs) {
-    if (performing(fs.port, tag) === undefined) return
-    const slow = make(portable(fs.port))
-    yield* plantFiles(fs, onBothSides(files))
-    const all = calls()
-    for (const [index, [what, call]] of all.entries()) {
-      yield* equal(yield* outcome(call(fs, "fast"), "fast"), yield* outcome(call(slow, "slow"), "slow"), what)
-      if (index % callsPerComparison > 0 && index < all.length - 1) continue
-      const treeNow = yield* capture(fs.port)
-      yield* equal(below("fast", treeNow), below("slow", treeNow), `the tree after ${what}`)
+  wholeChanges("architecture: accelerations").law(
+    `${what} has the same result in one step and in several steps`,
+    function* (fs) {
+      if (performing(fs.port, tag) === undefined) return
+      const slow = make(portable(fs.port))
+      yield* plantFiles(fs, onBothSides(files))
+      const all = calls()
+      for (const [index, [what, call]] of all.entries()) {
+        yield* equal(yield* outcome(call(fs, "fast"), "fast"), yield* outcome(call(slow, "slow"), "slow"), what)
+        if (index % callsPerComparison > 0 && index < all.length - 1) continue
+        const treeNow = yield* capture(fs.port)
+        yield* equal(below("fast", treeNow), below("slow", treeNow), `the tree after ${what}`)
+      }
     }
-  })
+  )
 
 const modes: ReadonlyArray<WriteMode> = ["create", "overwrite", "append", "replace", "appendExisting"]
 
@@ -194,22 +197,25 @@ const outcomes = <A, E extends { readonly _tag: string }>(calls: ReadonlyArray<E
 const oneSuccess = (tag: string): ReadonlyArray<string> => ["success", ...numbers.slice(1).map(() => tag)].sort()
 
 export const concurrencyLaws: ReadonlyArray<Law> = [
-  writing("C-42").law("concurrent appends are all kept, and each is whole", function* (fs) {
+  writing("C-42").law("concurrent appends are all kept without mixing their bytes", function* (fs) {
     yield* runConcurrently(numbers.map((n) => fs.write("log", `${n}`.repeat(50) + "\n", { mode: "append" })))
     const lines = (yield* fs.readString("log")).trimEnd().split("\n")
     yield* equal([...lines].sort(), numbers.map((n) => `${n}`.repeat(50)).sort())
   }),
-  writing("C-42").law("of concurrent creates of one file exactly one succeeds", function* (fs) {
+  writing("C-42").law("exactly one of several concurrent creates of a file succeeds", function* (fs) {
     const seen = yield* outcomes(numbers.map((n) => fs.write("p/a", `${n}`, { mode: "create" })))
     yield* equal([...seen].sort(), [...oneSuccess("AlreadyExists")].sort())
     yield* expectTree(fs, { "p/a": `${seen.indexOf("success")}` })
   }),
-  writing("C-42, C-50", { a: "old" }).law("of concurrent writes with one precondition exactly one succeeds", function* (fs) {
-    const ifMatch = yield* fs.version("a")
-    const seen = yield* outcomes(numbers.map((n) => fs.write("a", `${n}`, { ifMatch })))
-    yield* equal([...seen].sort(), [...oneSuccess("Conflict")].sort())
-    yield* expectTree(fs, { a: `${seen.indexOf("success")}` })
-  }),
+  writing("C-42, C-50", { a: "old" }).law(
+    "exactly one of several concurrent writes with the same precondition succeeds",
+    function* (fs) {
+      const ifMatch = yield* fs.version("a")
+      const seen = yield* outcomes(numbers.map((n) => fs.write("a", `${n}`, { ifMatch })))
+      yield* equal([...seen].sort(), [...oneSuccess("Conflict")].sort())
+      yield* expectTree(fs, { a: `${seen.indexOf("success")}` })
+    }
+  ),
   writing("C-42", { a: numbers.map((n) => `<${n}>`).join("") }).law("concurrent edits are all kept", function* (fs) {
     yield* runConcurrently(numbers.map((n) => fs.edit("a", { oldText: `<${n}>`, newText: `[${n}]` })))
     yield* expectTree(fs, { a: numbers.map((n) => `[${n}]`).join("") })
@@ -218,7 +224,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* runConcurrently(numbers.map(() => fs.mkdir("a/b/c")))
     yield* expectTree(fs, { "a/b/c": directory })
   }),
-  writing("C-42").law("of concurrent mkdirs with existOk false exactly one succeeds", function* (fs) {
+  writing("C-42").law("exactly one of several concurrent mkdirs with existOk false succeeds", function* (fs) {
     const seen = yield* outcomes(numbers.map(() => fs.mkdir("a/b", { existOk: false })))
     yield* equal([...seen].sort(), [...oneSuccess("AlreadyExists")].sort())
   }),
@@ -231,7 +237,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* holds(seen.includes("success"), "a write that succeeded", seen)
     yield* expectTree(fs, { "p/q/a": "x" })
   }),
-  writing("C-42, C-49").law("a reader sees one write or another, never a mixture", function* (fs) {
+  writing("C-42, C-49").law("a reader gets the content of one write, never a mixture of two writes", function* (fs) {
     yield* fs.write("a", "0".repeat(100_000))
     const write = (n: number) => fs.write("a", `${n % 10}`.repeat(100_000 - (n % 7)))
     const read = Effect.flatMap(fs.readString("a"), (text) =>
@@ -255,13 +261,13 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
       yield* expectTree(fs, { a: numbers.map((n) => `[${n}]`).join("") })
     }
   ),
-  moving("C-42", { "a/x": "1", "b/y": "2" }).law("crossing moves do not deadlock", function* (fs) {
+  moving("C-42", { "a/x": "1", "b/y": "2" }).law("concurrent moves in opposite directions do not deadlock", function* (fs) {
     yield* outcomes(numbers.map((n) => (n % 2 === 0 ? fs.move("a/x", "b/x") : fs.move("b/x", "a/x"))))
     const places = yield* Effect.all([fs.exists("a/x"), fs.exists("b/x")])
     yield* equal(places.filter((there) => there).length, 1)
     yield* equal(yield* fs.readString("b/y"), "2")
   }),
-  moving("C-42", { "d/a": "1" }).law("deleting a tree and writing into it do not deadlock", function* (fs) {
+  moving("C-42", { "d/a": "1" }).law("deleting a tree and writing into the tree do not deadlock", function* (fs) {
     const seen = yield* outcomes<unknown, { readonly _tag: string }>(
       numbers.map((n) => (n % 5 === 0 ? fs.delete("d", { recursive: true, missing: "ignore" }) : fs.write(`d/${n}`, "x")))
     )
@@ -273,7 +279,7 @@ export const concurrencyLaws: ReadonlyArray<Law> = [
     yield* fs.write("d/last", "x")
     yield* equal(yield* fs.readString("d/last"), "x")
   }),
-  writing("C-42", { a: "old" }).law("an interrupted call does not block the calls behind it", function* (fs) {
+  writing("C-42", { a: "old" }).law("an interrupted call does not block the calls that wait for it", function* (fs) {
     const slow = yield* withFaults(fs, { operation: "Write", path: "a", nth: 1, fault: "hang" })
     const holder = yield* Effect.forkChild(slow.write("a", "1"), { startImmediately: true })
     const waiting = yield* Effect.forkChild(slow.write("a", "2"), { startImmediately: true })
@@ -312,7 +318,7 @@ const initialTree = { "d/f": "old", "d/e/g": "x", other: "y" }
 
 const changeSteps = ["Write", "MakeDirectory", "Remove", "Rename"] as const
 
-/** Tests whether the filesystem can move an entry to another directory only by copying. Leaves the tree unchanged. */
+/** Tests whether a rename to another directory fails, so that a move must copy. Leaves the tree unchanged. */
 const copiesAcrossDirectories = (fs: Algebra): Effect.Effect<boolean, unknown> => {
   const [from, to] = ["d/f", "d/e/probe"] as [FsPath, FsPath]
   return Effect.matchEffect(fs.port.rename(from, to, { replace: false }), {
@@ -342,31 +348,28 @@ export const atomicityLaws: ReadonlyArray<Law> = [
       }
     })
   ]),
-  moving("C-51, C-55", initialTree).law(
-    "a move of a tree that fails at any step changes nothing, or loses nothing where only copying would do",
-    function* (fs) {
-      const copies = yield* copiesAcrossDirectories(fs)
-      for (let nth = 1; nth < 50; nth++) {
-        const broken = yield* withFaults(fs, { operation: changeSteps, nth, fault: { _tag: "DiskFull" } })
-        const exit = yield* Effect.exit(broken.move("d", "p/d"))
-        if (Exit.isSuccess(exit)) return yield* holds(nth > 1, "at least one step that could fail")
-        if (!copies) {
-          yield* expectTree(fs, initialTree)
-          continue
-        }
-        const found = yield* capture(fs.port)
-        for (const [path, content] of [
-          ["f", "old"],
-          ["e/g", "x"]
-        ] as const) {
-          const kept = [found[`d/${path}`], found[`p/d/${path}`]].includes(`file ${JSON.stringify(content)}`)
-          yield* holds(kept, `${path} in one of the two places, whole`, found)
-        }
-        yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missing: "ignore" }))
-        yield* plantFiles(fs, initialTree)
+  moving("C-51, C-55", initialTree).law("a move of a tree that fails at any step loses no file", function* (fs) {
+    const copies = yield* copiesAcrossDirectories(fs)
+    for (let nth = 1; nth < 50; nth++) {
+      const broken = yield* withFaults(fs, { operation: changeSteps, nth, fault: { _tag: "DiskFull" } })
+      const exit = yield* Effect.exit(broken.move("d", "p/d"))
+      if (Exit.isSuccess(exit)) return yield* holds(nth > 1, "at least one step that could fail")
+      if (!copies) {
+        yield* expectTree(fs, initialTree)
+        continue
       }
+      const found = yield* capture(fs.port)
+      for (const [path, content] of [
+        ["f", "old"],
+        ["e/g", "x"]
+      ] as const) {
+        const kept = [found[`d/${path}`], found[`p/d/${path}`]].includes(`file ${JSON.stringify(content)}`)
+        yield* holds(kept, `${path} in one of the two places, whole`, found)
+      }
+      yield* Effect.forEach(["d", "p", "other"], (path) => fs.delete(path, { recursive: true, missing: "ignore" }))
+      yield* plantFiles(fs, initialTree)
     }
-  ),
+  }),
   writing("C-22, C-23", { a: "old", d: directory }).law("a full disk is reported as DiskFull", function* (fs) {
     const full = yield* withFaults(fs, { operation: ["Write", "MakeDirectory"], fault: { _tag: "DiskFull" } })
     const seen = yield* outcomes<unknown, { readonly _tag: string }>([

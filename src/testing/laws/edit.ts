@@ -28,14 +28,14 @@ interface Row {
 
 const rows: ReadonlyArray<Row> = [
   {
-    what: "a unique match is replaced, and nothing else",
+    what: "only the unique match is replaced",
     before: "one two three",
     edits: { oldText: "two", newText: "2" },
     after: "one 2 three",
     replacements: 1
   },
   {
-    what: "a match can be replaced by nothing",
+    what: "a match can be deleted",
     before: "one two",
     edits: { oldText: " two", newText: "" },
     after: "one",
@@ -56,7 +56,7 @@ const rows: ReadonlyArray<Row> = [
     replacements: 3
   },
   {
-    what: "matches do not overlap, from the left",
+    what: "a match begins after the end of the previous match",
     before: "aaa",
     edits: { oldText: "aa", newText: "b", match: "all" },
     after: "ba",
@@ -70,7 +70,7 @@ const rows: ReadonlyArray<Row> = [
     replacements: 1
   },
   {
-    what: "several edits all match the original",
+    what: "each of several edits matches the original text",
     before: "a b",
     edits: [
       { oldText: "a", newText: "b" },
@@ -90,7 +90,7 @@ const rows: ReadonlyArray<Row> = [
     replacements: 2
   },
   {
-    what: "edits that touch do not overlap",
+    what: "adjacent edits do not overlap",
     before: "abcd",
     edits: [
       { oldText: "ab", newText: "1" },
@@ -107,21 +107,21 @@ const rows: ReadonlyArray<Row> = [
     replacements: 1
   },
   {
-    what: "line endings outside a match stay as they are, mixed or not",
+    what: "line endings outside a match are unchanged",
     before: "a\nb\r\nc\rd\n\r\n",
     edits: { oldText: "c", newText: "C" },
     after: "a\nb\r\nC\rd\n\r\n",
     replacements: 1
   },
   {
-    what: "a missing last newline stays missing",
+    what: "no newline is added at the end",
     before: "a\nb",
     edits: { oldText: "a\n", newText: "A\n" },
     after: "A\nb",
     replacements: 1
   },
   {
-    what: "the byte order mark stays before a match at the start",
+    what: "an edit at the start keeps the byte order mark",
     before: toBytes(...mark, ...encodeUtf8("abc")),
     edits: { oldText: "a", newText: "x" },
     after: toBytes(...mark, ...encodeUtf8("xbc")),
@@ -142,7 +142,7 @@ const rows: ReadonlyArray<Row> = [
     replacements: 1
   },
   {
-    what: "a match is of text, not a pattern",
+    what: "oldText is literal text, not a regular expression",
     before: "a.c abc $&",
     edits: [
       { oldText: "a.c", newText: "$&" },
@@ -170,28 +170,31 @@ export const editLaws: ReadonlyArray<Law> = [
     )
   ),
   writing("C-34", { a: "text" }).refuses(
-    "no match is InvalidArgument",
+    "an edit without a match is InvalidArgument",
     (fs) => fs.edit("a", { oldText: "none", newText: "y" }),
     "InvalidArgument"
   ),
   ...(["first", "all"] as const).map((match) =>
     writing("C-34", { a: "text" }).refuses(
-      `no match is InvalidArgument, also with match ${match}`,
+      `an edit without a match is InvalidArgument with match ${match}`,
       (fs) => fs.edit("a", { oldText: "none", newText: "y", match }),
       "InvalidArgument"
     )
   ),
-  writing("C-34").law("several matches are InvalidArgument, which says how many and on which lines", function* (fs) {
-    const content = `${"\n".repeat(10)}here\n${"\n".repeat(11)}here\n`
-    yield* plantFiles(fs, { a: content })
-    const { message } = yield* fails(fs.edit("a", { oldText: "here", newText: "there" }), "InvalidArgument")
-    yield* holds(
-      /\b2\b/.test(message) && /\b11\b/.test(message) && /\b23\b/.test(message),
-      "a message with 2, 11 and 23",
-      message
-    )
-    yield* expectTree(fs, { a: content })
-  }),
+  writing("C-34").law(
+    "an edit with several matches is InvalidArgument with the number and the lines of the matches",
+    function* (fs) {
+      const content = `${"\n".repeat(10)}here\n${"\n".repeat(11)}here\n`
+      yield* plantFiles(fs, { a: content })
+      const { message } = yield* fails(fs.edit("a", { oldText: "here", newText: "there" }), "InvalidArgument")
+      yield* holds(
+        /\b2\b/.test(message) && /\b11\b/.test(message) && /\b23\b/.test(message),
+        "a message with 2, 11 and 23",
+        message
+      )
+      yield* expectTree(fs, { a: content })
+    }
+  ),
   ...(
     [
       ["white space", "  if (x) {\n", "    if (x) {\n", /white ?space|indent|spaces/i],
@@ -200,7 +203,7 @@ export const editLaws: ReadonlyArray<Law> = [
     ] as const
   ).map(([why, content, oldText, pattern]) =>
     writing("C-34", { a: `first\n${content}last\n` }).law(
-      `a failed match because of ${why} is explained, with the line`,
+      `the error names a line that differs from oldText only in ${why}`,
       function* (fs) {
         const { message } = yield* fails(fs.edit("a", { oldText, newText: "x" }), "InvalidArgument")
         yield* holds(pattern.test(message) && /\b2\b/.test(message), `a message about ${why} in line 2`, message)
@@ -208,7 +211,7 @@ export const editLaws: ReadonlyArray<Law> = [
     )
   ),
   writing("C-34", { a: "one two" }).refuses(
-    "if one of several edits fails, none is applied",
+    "no edit is applied if one of several edits fails",
     (fs) =>
       fs.edit("a", [
         { oldText: "one", newText: "1" },
@@ -241,7 +244,11 @@ export const editLaws: ReadonlyArray<Law> = [
     "NotText",
     { offset: 1 }
   ),
-  writing("S0-19").refuses("edit of nothing is NotFound", (fs) => fs.edit("a", { oldText: "a", newText: "b" }), "NotFound"),
+  writing("S0-19").refuses(
+    "edit of a missing path is NotFound",
+    (fs) => fs.edit("a", { oldText: "a", newText: "b" }),
+    "NotFound"
+  ),
   writing("S0-20", { d: directory }).refuses(
     "edit of a directory is NotAFile",
     (fs) => fs.edit("d", { oldText: "a", newText: "b" }),
@@ -258,7 +265,7 @@ export const editLaws: ReadonlyArray<Law> = [
     yield* expectTree(fs, { a: "one two" })
     yield* equal(dry.diff, (yield* fs.edit("a", { oldText: "two", newText: "2" })).diff)
   }),
-  writing("C-34", { a: "one" }).law("a dry run fails as the edit would", function* (fs) {
+  writing("C-34", { a: "one" }).law("a dry run fails with the error of the edit", function* (fs) {
     yield* fails(fs.edit("a", { oldText: "two", newText: "2" }, { dryRun: true }), "InvalidArgument")
   }),
   writing("api: EditResult", { a: "1\n2\n3\n4\n5\n6\n7\n8\n9\n" }).law(
@@ -275,7 +282,7 @@ export const editLaws: ReadonlyArray<Law> = [
       version: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
     })
   }),
-  writing("S0-96", { a: "1" }).law("edit reads the current content", function* (fs) {
+  writing("S0-96", { a: "1" }).law("an edit applies to the result of the last edit", function* (fs) {
     for (let i = 1; i < 5; i++) yield* Effect.asVoid(fs.edit("a", { oldText: `${i}`, newText: `${i + 1}` }))
     yield* expectTree(fs, { a: "5" })
   })

@@ -26,43 +26,65 @@ interface Row {
 
 const rows: ReadonlyArray<Row> = [
   { what: "a line matches once, at its first match", text: "aXbX\nX", pattern: "X", expected: ["1:X", "2:X"] },
-  { what: "^ and $ are the ends of a line", text: "ab\nba\nb", pattern: "^b$", expected: ["3:b"] },
-  { what: "$ stands before CRLF", text: "a\r\nb\r\n", pattern: "[ab]$", expected: ["1:a", "2:b"] },
-  { what: "a lone CR ends no line", text: "a\rb", pattern: "^b", expected: [] },
+  { what: "^ and $ match the start and the end of a line", text: "ab\nba\nb", pattern: "^b$", expected: ["3:b"] },
+  { what: "$ matches before CRLF", text: "a\r\nb\r\n", pattern: "[ab]$", expected: ["1:a", "2:b"] },
+  { what: "a lone CR does not end a line", text: "a\rb", pattern: "^b", expected: [] },
   {
-    what: ". is any character of a line, CR and U+2028 too",
+    what: ". matches any character of a line, including CR and U+2028",
     text: "a\rb a\u2028b",
     pattern: "^a.b a.b$",
     expected: ["1:a\rb a\u2028b"]
   },
-  { what: "no match crosses lines", text: "a\nb", pattern: "a\\sb", expected: [] },
+  { what: "a match does not cross lines", text: "a\nb", pattern: "a\\sb", expected: [] },
   { what: "an empty line can match", text: "a\n\nb\n", pattern: "^$", expected: ["2:"] },
-  { what: "patterns tell case apart", text: "a\nA", pattern: "A", expected: ["2:A"] },
-  { what: "ignoreCase ignores case", text: "a\nA", pattern: "A", options: { ignoreCase: true }, expected: ["1:a", "2:A"] },
-  { what: "(?i) in front is ignoreCase", text: "a\nA", pattern: "(?i)A", expected: ["1:a", "2:A"] },
-  { what: "a RegExp's flag i counts", text: "a\nA", pattern: /A/i, expected: ["1:a", "2:A"] },
-  { what: "a RegExp's flags g and y do not count", text: "xa\nxa", pattern: /a/gy, expected: ["1:a", "2:a"] },
-  { what: "Python's named groups are understood", text: "abab\nabba", pattern: "(?P<x>ab)(?P=x)", expected: ["1:abab"] },
-  { what: "Python's \\A and \\Z are understood", text: "ab\nb", pattern: "\\Ab\\Z", expected: ["2:b"] },
-  { what: "properties of characters are understood", text: "a\né", pattern: "^\\p{Ll}$", expected: ["1:a", "2:é"] },
-  { what: "a backslash before another character is that character", text: "-\ny", pattern: "[\\-]", expected: ["1:-"] },
-  { what: "literal is no pattern", text: "a.c\nabc", pattern: "a.c", options: { literal: true }, expected: ["1:a.c"] },
+  { what: "patterns are case-sensitive", text: "a\nA", pattern: "A", expected: ["2:A"] },
   {
-    what: "literal may ignore case",
+    what: "the option ignoreCase ignores case",
+    text: "a\nA",
+    pattern: "A",
+    options: { ignoreCase: true },
+    expected: ["1:a", "2:A"]
+  },
+  { what: "(?i) at the start ignores case", text: "a\nA", pattern: "(?i)A", expected: ["1:a", "2:A"] },
+  { what: "the flag i of a RegExp ignores case", text: "a\nA", pattern: /A/i, expected: ["1:a", "2:A"] },
+  { what: "the flags g and y of a RegExp have no effect", text: "xa\nxa", pattern: /a/gy, expected: ["1:a", "2:a"] },
+  {
+    what: "named groups in the syntax of Python are supported",
+    text: "abab\nabba",
+    pattern: "(?P<x>ab)(?P=x)",
+    expected: ["1:abab"]
+  },
+  { what: "Python's \\A and \\Z are supported", text: "ab\nb", pattern: "\\Ab\\Z", expected: ["2:b"] },
+  { what: "Unicode properties of characters are supported", text: "a\né", pattern: "^\\p{Ll}$", expected: ["1:a", "2:é"] },
+  {
+    what: "a backslash before a punctuation character matches the character",
+    text: "-\ny",
+    pattern: "[\\-]",
+    expected: ["1:-"]
+  },
+  {
+    what: "the option literal matches the exact text",
+    text: "a.c\nabc",
+    pattern: "a.c",
+    options: { literal: true },
+    expected: ["1:a.c"]
+  },
+  {
+    what: "the options literal and ignoreCase can be combined",
     text: "A.C\nabc",
     pattern: "a.c",
     options: { literal: true, ignoreCase: true },
     expected: ["1:A.C"]
   },
   {
-    what: "wholeWord is bounded by other characters",
+    what: "the option wholeWord matches only complete words",
     text: "cat\nconcat cat\ncats",
     pattern: "cat",
     options: { wholeWord: true },
     expected: ["1:cat", "2:cat"]
   },
   {
-    what: "wholeWord holds for each alternative",
+    what: "the option wholeWord applies to each alternative",
     text: "ab\nx",
     pattern: "a|x",
     options: { wholeWord: true },
@@ -74,8 +96,8 @@ const rows: ReadonlyArray<Row> = [
     pattern: "^x",
     expected: ["1:x"]
   },
-  { what: "a match after the last line end is in the last line", text: "a\nb", pattern: "b", expected: ["2:b"] },
-  { what: "a final line end begins no line", text: "a\n", pattern: "^", expected: ["1:"] }
+  { what: "a last line without a terminator can match", text: "a\nb", pattern: "b", expected: ["2:b"] },
+  { what: "a terminator at the end does not begin another line", text: "a\n", pattern: "^", expected: ["1:"] }
 ]
 
 const severalFiles: Files = { "b/x.ts": "hit\nno\nhit", "a.ts": "no\nhit", "b-c.ts": "hit", "d.txt": "hit" }
@@ -98,7 +120,7 @@ export const grepLaws: ReadonlyArray<Law> = [
       expected.map((line) => `f:${line}`)
     )
   ),
-  service("api: GrepOptions", { f: "x\na\nb\nc" }).law("a match across lines is at the line where it begins", function* (fs) {
+  service("api: GrepOptions", { f: "x\na\nb\nc" }).law("a match across lines has the number of its first line", function* (fs) {
     const { matches } = yield* fs.grep("a\\nb", { multiline: true })
     yield* equal(
       matches.map(({ lineNumber }) => lineNumber),
@@ -111,19 +133,20 @@ export const grepLaws: ReadonlyArray<Law> = [
     (fs) => Effect.map(fs.grep("hit"), ({ matches }) => matches),
     [{ path: "d/f" as never, lineNumber: 2, lineContent: "😀é hit, hit", matchStart: 4, matchEnd: 7 }]
   ),
-  service("C-18, C-21", severalFiles).answers("matches are in the order of path and line", grepMatches("hit"), [
+  service("C-18, C-21", severalFiles).answers("matches are in the order of paths and lines", grepMatches("hit"), [
     "a.ts:2:hit",
     "b-c.ts:1:hit",
     "b/x.ts:1:hit",
     "b/x.ts:3:hit",
     "d.txt:1:hit"
   ]),
-  choosing.answers("a glob chooses the files", grepMatches("hit", { glob: "*.txt" }), ["d.txt:1:hit"]),
-  choosing.answers("several globs choose together", grepMatches("hit", { glob: ["*.txt", "/a.ts"] }), [
-    "a.ts:2:hit",
-    "d.txt:1:hit"
-  ]),
-  service("S0-38", severalFiles).answers("a base bounds the search", grepMatches("hit", { path: "b" }), [
+  choosing.answers("grep searches only the files that match the glob", grepMatches("hit", { glob: "*.txt" }), ["d.txt:1:hit"]),
+  choosing.answers(
+    "grep searches the files that match any of several globs",
+    grepMatches("hit", { glob: ["*.txt", "/a.ts"] }),
+    ["a.ts:2:hit", "d.txt:1:hit"]
+  ),
+  service("S0-38", severalFiles).answers("grep searches only below the base", grepMatches("hit", { path: "b" }), [
     "b/x.ts:1:hit",
     "b/x.ts:3:hit"
   ]),
@@ -135,18 +158,18 @@ export const grepLaws: ReadonlyArray<Law> = [
     "a.ts:2:hit"
   ]),
   ...["missing", "missing/x", "a.ts/x"].flatMap((path) => [
-    globbing.refuses(`grep below ${path}, which is missing, is NotFound`, (fs) => fs.grep("hit", { path }), "NotFound", {
+    globbing.refuses(`grep with the missing base ${path} is NotFound`, (fs) => fs.grep("hit", { path }), "NotFound", {
       path
     }),
     globbing.refuses(
-      `grepStream below ${path}, which is missing, is NotFound`,
+      `grepStream with the missing base ${path} is NotFound`,
       (fs) => collect(fs.grepStream("hit", { path, maxMatches: 0 })),
       "NotFound",
       { path }
     )
   ]),
   service("C-19", { "source/app/main.ts": "hit", "sourc.txt": "hit" }).law(
-    "grep names the files and directories that look like a base that is missing",
+    "grep suggests files and directories with a name like the missing base",
     function* (fs) {
       yield* fails(fs.grep("hit", { path: "sourc.tx" }), "NotFound", { nearest: ["sourc.txt"] })
       yield* fails(fs.grep("hit", { path: "sorce/app/main.ts" }), "NotFound", { nearest: ["source/app/main.ts"] })
@@ -171,21 +194,25 @@ export const grepLaws: ReadonlyArray<Law> = [
       { argument: "pattern" }
     )
   ),
-  service("C-20", severalFiles).refuses("a RegExp is not literal", (fs) => fs.grep(/a/, { literal: true }), "InvalidArgument"),
+  service("C-20", severalFiles).refuses(
+    "a RegExp with the option literal is InvalidArgument",
+    (fs) => fs.grep(/a/, { literal: true }),
+    "InvalidArgument"
+  ),
   service("C-21", severalFiles).refuses(
     "grep refuses a negative maximum",
     (fs) => fs.grep("x", { maxMatches: -1 }),
     "InvalidArgument",
     { argument: "maxMatches" }
   ),
-  globbing.refuses("a bad glob in grep is InvalidArgument", (fs) => fs.grep("x", { glob: "../*" }), "InvalidArgument"),
+  globbing.refuses("an invalid glob in grep is InvalidArgument", (fs) => fs.grep("x", { glob: "../*" }), "InvalidArgument"),
   service("C-21", severalFiles).answers(
     "grep with a maximum of 0 returns no matches",
     grepMatches("hit", { maxMatches: 0 }),
     []
   ),
   service("C-20", severalFiles).law(
-    "a truncated grep says so, and the next page continues strictly after its last line",
+    "a grep reports truncation, and the next page continues after the last match",
     function* (fs) {
       const seen: Array<string> = []
       let after: string | undefined
@@ -208,7 +235,7 @@ export const grepLaws: ReadonlyArray<Law> = [
       yield* equal((yield* collect(fs.grepStream("x"))).length, 1001)
     }
   ),
-  service("C-22", severalFiles).law("grep stops at the limit of the scope", function* (fs) {
+  service("C-22", severalFiles).law("the limit maxGrepMatches applies to grep", function* (fs) {
     yield* equal((yield* withLimits({ maxGrepMatches: 2 })(fs.grep("hit"))).matches.length, 2)
   }),
   service("C-20", { ...severalFiles, ".gitignore": "/b/\n", long: `h.t\nHIT\n${"x".repeat(200)} hits` }).law(
@@ -264,7 +291,7 @@ export const grepLaws: ReadonlyArray<Law> = [
   service("C-21", {
     early: encodeUtf8("hit\n".padEnd(8191, "x") + "\0"),
     late: encodeUtf8("hit\n".padEnd(8192, "x") + "\0")
-  }).law("a NUL in the first 8,192 bytes is binary", function* (fs) {
+  }).law("a file with NUL in the first 8,192 bytes is binary", function* (fs) {
     const result = yield* fs.grep("hit")
     yield* equal(result.matches.map(formatMatch), ["late:1:hit"])
     yield* has(result.skipped, { binary: 1 })
@@ -277,18 +304,15 @@ export const grepLaws: ReadonlyArray<Law> = [
       yield* has(result.skipped, { binary: 1 })
     }
   ),
-  service("api: Skipped", { big: "hit hit", small: "hit" }).law(
-    "a file over the size of the search is counted",
-    function* (fs) {
-      const skipped: Array<string> = []
-      const result = yield* fs.grep("hit", { maxFileSize: 6, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
-      yield* equal(result.matches.map(formatMatch), ["small:1:hit"])
-      yield* has(result.skipped, { tooLarge: 1 })
-      yield* equal(skipped, ["tooLarge big"])
-    }
-  ),
+  service("api: Skipped", { big: "hit hit", small: "hit" }).law("grep counts skipped files above maxFileSize", function* (fs) {
+    const skipped: Array<string> = []
+    const result = yield* fs.grep("hit", { maxFileSize: 6, onSkip: (path, why) => skipped.push(`${why} ${path}`) })
+    yield* equal(result.matches.map(formatMatch), ["small:1:hit"])
+    yield* has(result.skipped, { tooLarge: 1 })
+    yield* equal(skipped, ["tooLarge big"])
+  }),
   service("C-21", { a: "hit", b: "hit", c: "hit" }).law(
-    "a file that cannot be read is counted and named, and the rest is searched",
+    "a grep reports an unreadable file and searches all other files",
     function* (fs) {
       const broken = yield* withFaults(fs, { operation: "Open", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
       const skipped: Array<string> = []
@@ -299,14 +323,14 @@ export const grepLaws: ReadonlyArray<Law> = [
     }
   ),
   service("C-20", { "fine.txt": "aaa\n", "hostile.txt": `${"a".repeat(40)}!\n` }).law(
-    "a hostile pattern ends as Timeout, which names the file",
+    "a grep with a slow pattern fails with a Timeout that names the file",
     function* (fs) {
       const error = yield* fails(withLimits({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
       yield* holds(error.message.includes("hostile.txt"), "a message that names hostile.txt", error.message)
     }
   ),
   service("C-20", { "hostile.txt": `${"a".repeat(40)}!\n`, other: "x" }).law(
-    "a hostile pattern does not block other calls",
+    "a grep with a slow pattern does not block other calls",
     function* (fs) {
       const grep = yield* Effect.forkChild(withLimits({ patternBudget: 1000 })(fs.grep("^(a+)+$")), { startImmediately: true })
       yield* equal(yield* fs.readString("other"), "x")
@@ -314,16 +338,22 @@ export const grepLaws: ReadonlyArray<Law> = [
       yield* Fiber.interrupt(grep)
     }
   ),
-  service("C-20", { "hostile.txt": `${"a".repeat(40)}!\n` }).law("a search that is interrupted ends", function* (fs) {
-    const grep = yield* Effect.forkChild(withLimits({ patternBudget: 3_600_000 })(fs.grep("^(a+)+$")), {
-      startImmediately: true
-    })
-    yield* fs.readString("hostile.txt")
-    yield* Fiber.interrupt(grep)
-    yield* equal(yield* grepMatches("!$", { path: "hostile.txt" })(fs), ["hostile.txt:1:!"])
-  }),
-  service("C-20", { f: `${"a".repeat(40)}!\nhit\n` }).law("searching goes on after a hostile pattern", function* (fs) {
-    yield* fails(withLimits({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
-    yield* equal(yield* grepMatches("hit")(fs), ["f:2:hit"])
-  })
+  service("C-20", { "hostile.txt": `${"a".repeat(40)}!\n` }).law(
+    "an interrupted grep with a slow pattern ends",
+    function* (fs) {
+      const grep = yield* Effect.forkChild(withLimits({ patternBudget: 3_600_000 })(fs.grep("^(a+)+$")), {
+        startImmediately: true
+      })
+      yield* fs.readString("hostile.txt")
+      yield* Fiber.interrupt(grep)
+      yield* equal(yield* grepMatches("!$", { path: "hostile.txt" })(fs), ["hostile.txt:1:!"])
+    }
+  ),
+  service("C-20", { f: `${"a".repeat(40)}!\nhit\n` }).law(
+    "greps work after a grep with a slow pattern has failed",
+    function* (fs) {
+      yield* fails(withLimits({ patternBudget: 200 })(fs.grep("^(a+)+$")), "Timeout")
+      yield* equal(yield* grepMatches("hit")(fs), ["f:2:hit"])
+    }
+  )
 ]

@@ -33,11 +33,11 @@ export const limitLaws: ReadonlyArray<Law> = [
     yield* equal(yield* withAgentLimits(fs.copy("d", "e")), { files: 1, directories: 20, bytes: 3 })
     yield* expectTree(fs, { ...deep, [`e${deepPath.slice(1)}/f`]: "hit" })
   }),
-  service("C-22", { "a/b": "x" }).law("limits hold in the scope that set them, and nowhere else", function* (fs) {
+  service("C-22", { "a/b": "x" }).law("a limit applies only to the effect for which it is provided", function* (fs) {
     yield* fails(withLimits({ maxPathDepth: 1 })(fs.readString("a/b")), "PathTooLong")
     yield* equal(yield* fs.readString("a/b"), "x")
   }),
-  service("C-22", { a: "x\n".repeat(3000) }).law("without limits everything can be read at once", function* (fs) {
+  service("C-22", { a: "x\n".repeat(3000) }).law("a large file can be read at once without limits", function* (fs) {
     const all = Effect.provideService(fs.read("a"), Limits.Limits, Limits.unlimited)
     yield* has(yield* all, { limit: 3000, truncated: false })
   })
@@ -53,7 +53,7 @@ const writeOrder = writing("C-54", failingTree)
 const readOrder = service("C-54", failingTree)
 
 export const errorLaws: ReadonlyArray<Law> = [
-  service("C-23, api: FsError", failingTree).law("errors survive JSON", function* (fs) {
+  service("C-23, api: FsError", failingTree).law("errors can be encoded to JSON and decoded again", function* (fs) {
     const errors: ReadonlyArray<FsError> = [
       yield* fails(fs.readString("no"), "NotFound"),
       yield* fails(fs.readString("d"), "NotAFile"),
@@ -98,7 +98,7 @@ export const errorLaws: ReadonlyArray<Law> = [
     const error = yield* fails(broken.readString("d/f"), "IoError", { code: "EIO", path: "d/f", operation: "readString" })
     yield* holds(!(JSON.stringify({ ...error }) + error.message).includes("secret"), "an error without the cause", error)
   }),
-  readOrder.law("exists fails only when the backend is gone", function* (fs) {
+  readOrder.law("exists fails only if the backend is unavailable", function* (fs) {
     const on = (fault: FsErrors.Fault) =>
       Effect.flatMap(withFaults(fs, { operation: ["Stat", "Open", "List", "ReadLink"], fault }), (broken) =>
         broken.exists("d/f")
@@ -109,7 +109,7 @@ export const errorLaws: ReadonlyArray<Law> = [
   ...(
     [
       ["the path before the arguments", "../x", { limit: -3 }, "InvalidPath"],
-      ["the arguments before what is there", "no", { limit: -3 }, "InvalidArgument"]
+      ["the arguments before the existence of the file", "no", { limit: -3 }, "InvalidArgument"]
     ] as const
   ).map(([what, path, options, tag]) => readOrder.refuses(`a read checks ${what}`, (fs) => fs.read(path, options), tag)),
   writeOrder.refuses("a write checks the path before its content", (fs) => fs.write("../x", "\ud800"), "InvalidPath"),
@@ -124,12 +124,12 @@ export const errorLaws: ReadonlyArray<Law> = [
     "LimitExceeded"
   ),
   writeOrder.refuses(
-    "a write checks the limits before what is there",
+    "a write checks the limits before the existing entry",
     (fs) => withLimits({ maxFileSize: 1 })(fs.write("d", "12")),
     "LimitExceeded"
   ),
   writeOrder.refuses(
-    "a write checks the precondition before what its mode needs",
+    "a write checks the precondition before the existence that its mode requires",
     (fs) => fs.write("no", "12", { mode: "replace", ifMatch: "0".repeat(64) }),
     "Conflict"
   ),
@@ -145,7 +145,7 @@ export const errorLaws: ReadonlyArray<Law> = [
   ),
   readOrder.refuses("a glob checks its pattern before its base", (fs) => fs.glob("", { path: "d/f" }), "InvalidArgument"),
   readOrder.refuses("a glob checks its base's path before its pattern", (fs) => fs.glob("", { path: "../x" }), "InvalidPath"),
-  service("C-23", failingTree).law("errors are instances of classes that a program can catch by tag", function* (fs) {
+  service("C-23", failingTree).law("errors are instances of tagged classes", function* (fs) {
     const caught = yield* fs
       .readString("no")
       .pipe(Effect.catchTag("NotFound", ({ operation, path }) => Effect.succeed(`${operation} ${path}`)))

@@ -10,7 +10,7 @@ import { changingCalls, collect, names, paths, readingCalls, supportedCalls, wri
 const lawsWithLinks = (...needs: ReadonlyArray<Ability>) => lawForms("ability", "links", ...needs)
 const absoluteLinkForms = lawsWithLinks("absolute links")
 const writableAbsoluteForms = lawsWithLinks("absolute links", "write")
-/** Windows returns absolute targets below the root as relative targets, so laws about the text need an ability. */
+/** The laws about the text of absolute links. Windows returns an absolute target below the root as a relative target. */
 const absoluteTextForms = lawsWithLinks("absolute texts")
 const writableTextForms = lawsWithLinks("absolute texts", "write")
 
@@ -42,7 +42,7 @@ export const absoluteLinkLaws: ReadonlyArray<Law> = [
     yield* equal(names(yield* fs.list("ld")), ["e", "f"])
     yield* fails(fs.readString("dangling"), "NotFound")
   }),
-  absoluteTextForms("C-39", absoluteLinkTree).law("readLink answers the text of an absolute link", function* (fs) {
+  absoluteTextForms("C-39", absoluteLinkTree).law("readLink returns the target text of an absolute link", function* (fs) {
     yield* equal(yield* fs.readLink("d/e/up"), `${absoluteRoot(fs)}/d/f`)
   }),
   absoluteLinkForms("C-39", (fs) => ({
@@ -58,29 +58,29 @@ export const absoluteLinkLaws: ReadonlyArray<Law> = [
       for (const path of ["up", "up/d/f", "back"]) yield* fails(fs.readString(path), "AccessDenied", { why: "escape" })
     }
   ),
-  absoluteLinkForms("C-39", absoluteLinkTree).law(
-    "walks and searches neither match absolute links nor go into them",
+  absoluteLinkForms("C-39", absoluteLinkTree).law("walks and searches do not match or follow absolute links", function* (fs) {
+    yield* equal(paths((yield* fs.glob("**")).matches), ["d/f"])
+    yield* equal(paths((yield* fs.grep("text")).matches), ["d/f"])
+    yield* equal(paths((yield* fs.glob("*", { path: "ld" })).matches).length, 1)
+  }),
+  absoluteLinkForms("C-39").law(
+    "a subdirectory view follows only absolute links that stay inside the subdirectory",
     function* (fs) {
-      yield* equal(paths((yield* fs.glob("**")).matches), ["d/f"])
-      yield* equal(paths((yield* fs.grep("text")).matches), ["d/f"])
-      yield* equal(paths((yield* fs.glob("*", { path: "ld" })).matches).length, 1)
+      const root = absoluteRoot(fs)
+      yield* plantFiles(fs, {
+        f: "outer",
+        "d/f": "inner",
+        "d/in": link(`${root}/d/f`),
+        "d/out": link(`${root}/f`),
+        "d/e/up": link(`${root}/d`)
+      })
+      const inner = noted(fs, yield* subdirectory("d")(fs))
+      yield* equal(yield* inner.readString("in"), "inner")
+      yield* equal(yield* inner.readString("e/up/f"), "inner")
+      yield* fails(inner.readString("out"), "AccessDenied", { why: "escape" })
     }
   ),
-  absoluteLinkForms("C-39").law("a directory of the whole follows only absolute links that stay in it", function* (fs) {
-    const root = absoluteRoot(fs)
-    yield* plantFiles(fs, {
-      f: "outer",
-      "d/f": "inner",
-      "d/in": link(`${root}/d/f`),
-      "d/out": link(`${root}/f`),
-      "d/e/up": link(`${root}/d`)
-    })
-    const inner = noted(fs, yield* subdirectory("d")(fs))
-    yield* equal(yield* inner.readString("in"), "inner")
-    yield* equal(yield* inner.readString("e/up/f"), "inner")
-    yield* fails(inner.readString("out"), "AccessDenied", { why: "escape" })
-  }),
-  writableAbsoluteForms("C-39", absoluteLinkTree).law("writing goes through an absolute link and keeps it", function* (fs) {
+  writableAbsoluteForms("C-39", absoluteLinkTree).law("a write follows an absolute link and keeps the link", function* (fs) {
     const linked = Effect.forEach(["lf", "dangling", "ld", "through"], (path) => fs.readLink(path))
     const before = yield* linked
     yield* fs.write("lf", "one")
@@ -91,11 +91,11 @@ export const absoluteLinkLaws: ReadonlyArray<Law> = [
     yield* equal(yield* linked, before)
     yield* equal(yield* Effect.forEach(["d/f", "d/new", "d/e/g"], (path) => fs.readString(path)), ["four", "two", "three"])
   }),
-  writableAbsoluteForms("C-39", { "d/f": "x" }).law("symlink takes an absolute target below the root", function* (fs) {
+  writableAbsoluteForms("C-39", { "d/f": "x" }).law("symlink accepts an absolute target below the root", function* (fs) {
     yield* fs.symlink("d/e/l", `${absoluteRoot(fs)}/d/f`)
     yield* equal(yield* fs.readString("d/e/l"), "x")
   }),
-  writableTextForms("C-39, C-51").law("an absolute link and its copy have the text that it was made with", function* (fs) {
+  writableTextForms("C-39, C-51").law("an absolute link and its copy keep the original target text", function* (fs) {
     const root = absoluteRoot(fs)
     yield* plantFiles(fs, { "d/f": "x" })
     yield* fs.symlink("d/l", `${root}/d/f`)
@@ -121,7 +121,7 @@ const writing = lawsWithLinks("write")
 const deleting = lawsWithLinks("delete")
 const moving = lawsWithLinks("write", "delete")
 const lawsWithoutLinks = lawForms("ability", "no links")
-/** A read-only filesystem reports AccessDenied before Unsupported, so these laws need write permission. */
+/** The laws of changes without links. A read-only filesystem reports AccessDenied instead of Unsupported. */
 const writableWithoutLinks = lawForms("ability", "no links", "write")
 
 const insideLinkTree: Files = {
@@ -161,7 +161,7 @@ const followingLaws: ReadonlyArray<Law> = [
     (fs) => fs.readString("l"),
     "x"
   ),
-  following.answers("stat of a link describes its target and says that it is a link", (fs) => fs.stat("lf"), {
+  following.answers("stat of a link describes its target and reports a link", (fs) => fs.stat("lf"), {
     kind: "file",
     isFile: true,
     isDirectory: false,
@@ -175,15 +175,18 @@ const followingLaws: ReadonlyArray<Law> = [
   }),
   following.answers("stat of a file does not report a link", (fs) => fs.stat("d/f"), { isSymlink: undefined }),
   linked("C-39", { "d/a": "", "d/b": "", l: link("d") }).answers(
-    "a link to a directory lists it",
+    "list of a link to a directory lists the directory",
     (fs) => Effect.map(fs.list("l"), names),
     ["a", "b"]
   ),
-  linked("C-39", { "d/f": "x", lf: link("d/f"), ld: link("d") }).law("a listing shows links as links", function* (fs) {
-    const entries = (yield* fs.list()).filter(({ name }) => name !== "d")
-    for (const entry of entries) yield* has(entry, { kind: "symlink", isFile: false, isDirectory: false, addressable: true })
-    yield* equal(paths(entries), ["ld", "lf"])
-  }),
+  linked("C-39", { "d/f": "x", lf: link("d/f"), ld: link("d") }).law(
+    "a listing contains links with the kind symlink",
+    function* (fs) {
+      const entries = (yield* fs.list()).filter(({ name }) => name !== "d")
+      for (const entry of entries) yield* has(entry, { kind: "symlink", isFile: false, isDirectory: false, addressable: true })
+      yield* equal(paths(entries), ["ld", "lf"])
+    }
+  ),
   following.answers("lstat of a link describes the link", (fs) => fs.lstat("lf"), {
     kind: "symlink",
     isFile: false,
@@ -234,38 +237,46 @@ const followingLaws: ReadonlyArray<Law> = [
     }
   ),
   linked("C-39", { "d/l": link("./../d//f") }).answers(
-    "readLink answers the text of the link",
+    "readLink returns the target text of the link",
     (fs) => fs.readLink("d/l"),
     "./../d//f"
   ),
   following.answers("readLink of a broken link returns its text", (fs) => fs.readLink("dangling"), "d/new"),
   linkText.refuses("readLink of a file is InvalidArgument", (fs) => fs.readLink("d/f"), "InvalidArgument"),
   linkText.refuses("readLink of a directory is InvalidArgument", (fs) => fs.readLink("d"), "InvalidArgument"),
-  linkText.refuses("readLink of nothing is NotFound", (fs) => fs.readLink("missing"), "NotFound")
+  linkText.refuses("readLink of a missing path is NotFound", (fs) => fs.readLink("missing"), "NotFound")
 ]
 
 const writingThrough = writing("C-39", insideLinkTree)
 
 const writingThroughLaws: ReadonlyArray<Law> = [
   ...(["overwrite", "replace"] as const).map((mode) =>
-    writingThrough.changes(`mode ${mode} writes through an inside link and keeps it`, (fs) => fs.write("lf", "new", { mode }), {
-      ...insideLinkTree,
-      "d/f": "new"
-    })
+    writingThrough.changes(
+      `a write in mode ${mode} follows a link inside the root and keeps the link`,
+      (fs) => fs.write("lf", "new", { mode }),
+      {
+        ...insideLinkTree,
+        "d/f": "new"
+      }
+    )
   ),
   ...(["append", "appendExisting"] as const).map((mode) =>
-    writingThrough.changes(`mode ${mode} writes through an inside link and keeps it`, (fs) => fs.write("lf", "new", { mode }), {
-      ...insideLinkTree,
-      "d/f": "text\nnew"
-    })
+    writingThrough.changes(
+      `a write in mode ${mode} follows a link inside the root and keeps the link`,
+      (fs) => fs.write("lf", "new", { mode }),
+      {
+        ...insideLinkTree,
+        "d/f": "text\nnew"
+      }
+    )
   ),
   writing("C-39, C-49", insideLinkTree).changes(
-    "a sink writes through an inside link and keeps it",
+    "a sink follows a link inside the root and keeps the link",
     (fs) => writeThroughSink(fs, "lf", ["new"]),
     { ...insideLinkTree, "d/f": "new" }
   ),
   writingThrough.changes(
-    "an edit goes through an inside link and keeps it",
+    "an edit follows a link inside the root and keeps the link",
     (fs) => fs.edit("lf", { oldText: "text", newText: "new" }),
     { ...insideLinkTree, "d/f": "new\n" }
   ),
@@ -274,10 +285,14 @@ const writingThroughLaws: ReadonlyArray<Law> = [
     "d/g/h": "new"
   }),
   ...(["overwrite", "append"] as const).map((mode) =>
-    writingThrough.changes(`mode ${mode} makes the target of a dangling link`, (fs) => fs.write("dangling", "new", { mode }), {
-      ...insideLinkTree,
-      "d/new": "new"
-    })
+    writingThrough.changes(
+      `mode ${mode} creates the target of a dangling link`,
+      (fs) => fs.write("dangling", "new", { mode }),
+      {
+        ...insideLinkTree,
+        "d/new": "new"
+      }
+    )
   ),
   ...(["replace", "appendExisting"] as const).map((mode) =>
     writing("C-11, C-39", insideLinkTree).refuses(
@@ -294,7 +309,7 @@ const writingThroughLaws: ReadonlyArray<Law> = [
     )
   ),
   writingThrough.refuses("writing to a link to a directory is NotAFile", (fs) => fs.write("ld", "new"), "NotAFile"),
-  writing("C-39, C-50", insideLinkTree).law("ifMatch looks at the target of a link", function* (fs) {
+  writing("C-39, C-50", insideLinkTree).law("ifMatch is compared with the target of a link", function* (fs) {
     yield* fs.write("lf", "new", { ifMatch: yield* fs.version("d/f") })
     yield* fails(fs.write("lf", "newer", { ifMatch: "0".repeat(64) }), "Conflict", { actual: yield* fs.version("d/f") })
     yield* expectTree(fs, { ...insideLinkTree, "d/f": "new" })
@@ -318,13 +333,13 @@ const writingThroughLaws: ReadonlyArray<Law> = [
 const escapingLaws: ReadonlyArray<Law> = [
   ...targetsOutside.map((target) =>
     writing("C-39", { "d/f": "x" }).refuses(
-      `a link to ${target} is not made`,
+      `symlink refuses the target ${target}`,
       (fs) => fs.symlink("l", target),
       "AccessDenied",
       { why: "escape" }
     )
   ),
-  writing("C-39", { "d/e/f": "x" }).changes("a link may climb as far as the root", (fs) => fs.symlink("d/e/l", "../../d/e/f"), {
+  writing("C-39", { "d/e/f": "x" }).changes("a link may climb to the root", (fs) => fs.symlink("d/e/l", "../../d/e/f"), {
     "d/e/f": "x",
     "d/e/l": link("../../d/e/f")
   }),
@@ -336,7 +351,7 @@ const escapingLaws: ReadonlyArray<Law> = [
   ),
   ...["out", "absolute", "d/deep"].map((path) =>
     linked("C-39", { ...outsideLinkTree, "source.txt": "a" }).law(
-      `no call follows the link ${path} to the outside`,
+      `no call follows the link ${path} that leads out of the root`,
       function* (fs) {
         const able = abilities(fs, yield* Bench)
         const acting = new Set(["lstat", "readLink", "delete", "copy", "move", "symlink"])
@@ -381,30 +396,34 @@ const acting: ReadonlyArray<Law> = [
     { "d/f": "x" },
     { deleted: 3, directories: 1 }
   ),
-  deleting("C-39", outsideLinkTree).changes("delete of a link to the outside removes the link", (fs) => fs.delete("out"), {
-    "d/f": "inside\n",
-    absolute: link("/etc/passwd"),
-    "d/deep": link("../../x")
-  }),
+  deleting("C-39", outsideLinkTree).changes(
+    "delete of a link that leads out of the root removes the link",
+    (fs) => fs.delete("out"),
+    {
+      "d/f": "inside\n",
+      absolute: link("/etc/passwd"),
+      "d/deep": link("../../x")
+    }
+  ),
   deleting("C-39", { "d/f": "x", "d/g": "y", ld: link("d") }).changes(
-    "delete below a link to a directory removes the entry in that directory",
+    "delete below a link to a directory removes the entry in the target directory",
     (fs) => fs.delete("ld/f"),
     { "d/g": "y", ld: link("d") }
   ),
   writing("C-51", { "d/f": "x", l: link("d/f") }).changes(
-    "copy of a link is a link with the same text",
+    "copy of a link creates a link with the same target text",
     (fs) => fs.copy("l", "m"),
     { "d/f": "x", l: link("d/f"), m: link("d/f") },
     { files: 1, directories: 0 }
   ),
   writing("C-51", { "t/f": "x", "t/l": link("f"), "t/none": link("none") }).changes(
-    "copy of a tree keeps its links, also those that lead nowhere",
+    "copy of a tree keeps its links, including dangling links",
     (fs) => fs.copy("t", "u"),
     { "t/f": "x", "t/l": link("f"), "t/none": link("none"), "u/f": "x", "u/l": link("f"), "u/none": link("none") },
     { files: 3, directories: 1 }
   ),
   writing("C-51", { "t/out": link("../../x"), "t/root": link("/") }).changes(
-    "copy of a tree keeps links that lead out",
+    "copy of a tree keeps links that lead out of the root",
     (fs) => fs.copy("t", "u"),
     { "t/out": link("../../x"), "t/root": link("/"), "u/out": link("../../x"), "u/root": link("/") },
     { files: 2, directories: 1 }
@@ -435,14 +454,18 @@ const acting: ReadonlyArray<Law> = [
     (fs) => fs.move("a", "l", { overwrite: true }),
     { "d/f": "target", l: "new" }
   ),
-  moving("C-39", { "d/f": "x", ld: link("d") }).changes("move below a link to a directory", (fs) => fs.move("ld/f", "ld/g"), {
-    "d/g": "x",
-    ld: link("d")
-  }),
-  writing("C-39").changes("symlink makes a link, whether or not it leads anywhere", (fs) => fs.symlink("l", "not/there"), {
+  moving("C-39", { "d/f": "x", ld: link("d") }).changes(
+    "move below a link to a directory moves an entry of the target directory",
+    (fs) => fs.move("ld/f", "ld/g"),
+    {
+      "d/g": "x",
+      ld: link("d")
+    }
+  ),
+  writing("C-39").changes("symlink creates a link even if the target is missing", (fs) => fs.symlink("l", "not/there"), {
     l: link("not/there")
   }),
-  writing("C-39", { "d/f": "x" }).changes("symlink keeps the text as it is given", (fs) => fs.symlink("d/l", "./../d//f"), {
+  writing("C-39", { "d/f": "x" }).changes("symlink stores the target text unchanged", (fs) => fs.symlink("d/l", "./../d//f"), {
     "d/f": "x",
     "d/l": link("./../d//f")
   }),
@@ -461,7 +484,7 @@ const acting: ReadonlyArray<Law> = [
 ]
 
 const searchingLaws: ReadonlyArray<Law> = [
-  following.answers("a walk shows links and never goes into them", (fs) => Effect.map(collect(fs.walk()), paths), [
+  following.answers("a walk returns links and does not follow them", (fs) => Effect.map(collect(fs.walk()), paths), [
     "d",
     "d/f",
     "d/up",
@@ -469,18 +492,21 @@ const searchingLaws: ReadonlyArray<Law> = [
     "ld",
     "lf"
   ]),
-  linked("C-39", { "a/b/loop": link("../../a"), "a/b/f": "x" }).law("a walk ends where a link leads back up", function* (fs) {
-    const found = yield* collect(fs.walk())
-    yield* equal(paths(found), ["a", "a/b", "a/b/f", "a/b/loop"])
-    yield* holds(found[3]?.kind === "symlink", "a link", found[3])
-  }),
-  following.answers("searches match no links", (fs) => Effect.map(fs.glob("**"), ({ matches }) => paths(matches)), ["d/f"]),
+  linked("C-39", { "a/b/loop": link("../../a"), "a/b/f": "x" }).law(
+    "a walk ends if a link leads to its own parent directory",
+    function* (fs) {
+      const found = yield* collect(fs.walk())
+      yield* equal(paths(found), ["a", "a/b", "a/b/f", "a/b/loop"])
+      yield* holds(found[3]?.kind === "symlink", "a link", found[3])
+    }
+  ),
+  following.answers("searches do not match links", (fs) => Effect.map(fs.glob("**"), ({ matches }) => paths(matches)), ["d/f"]),
   following.answers(
     "searches match links if the option kinds includes them",
     (fs) => Effect.map(fs.glob("**", { kinds: ["symlink"] }), ({ matches }) => paths(matches)),
     ["d/up", "dangling", "ld", "lf"]
   ),
-  following.answers("greps read no links", (fs) => Effect.map(fs.grep("text"), ({ matches }) => paths(matches)), ["d/f"]),
+  following.answers("greps do not read links", (fs) => Effect.map(fs.grep("text"), ({ matches }) => paths(matches)), ["d/f"]),
   linked("C-39", { "d/f": "text", ld: link("d") }).answers(
     "the base of a search may be a link to a directory",
     (fs: Algebra) => Effect.map(fs.glob("*", { path: "ld" }), ({ matches }) => matches.length),

@@ -37,10 +37,10 @@ const openingOperations = new Set([
   "edit"
 ])
 
-/** A name in the form of temporary files that this library never creates. */
+/** A name like the name of a temporary file, but this library never creates this name. */
 const strange = ".~fsa-0000.tmp"
 
-/** Creates a file as another program would. Returns `false` if the port rejects the name. */
+/** Creates a file through the port, as another program could. Returns `false` if the port rejects the name. */
 const createForeignFile = (fs: Algebra, path: string): Effect.Effect<boolean, unknown> =>
   Effect.matchEffect(fs.port.write<never, never>(path as FsPath, encodeUtf8("a hit"), "create"), {
     onSuccess: () => Effect.succeed(true),
@@ -48,19 +48,16 @@ const createForeignFile = (fs: Algebra, path: string): Effect.Effect<boolean, un
   })
 
 export const otherLaws: ReadonlyArray<Law> = [
-  other("behaviours: regressions").law(
-    "a FIFO or device is NotAFile at once, in every call that would open it",
-    function* (fs) {
-      const { makeOther } = yield* Bench
-      yield* makeOther!("pipe")
-      const calls = supportedCalls([...readingCalls, ...changingCalls], abilities(fs, yield* Bench))
-      for (const call of calls.filter(({ operation }) => openingOperations.has(operation)))
-        yield* fails(call.run(fs, "pipe"), "NotAFile")
-      yield* fails(fs.copy("pipe", "copy"), "NotAFile", { path: "pipe" })
-      yield* fails(fs.write("pipe", "x", { mode: "create" }), ["NotAFile", "AlreadyExists"])
-      yield* equal(yield* fs.exists("copy"), false)
-    }
-  ),
+  other("behaviours: regressions").law("every call that opens a FIFO or device fails with NotAFile at once", function* (fs) {
+    const { makeOther } = yield* Bench
+    yield* makeOther!("pipe")
+    const calls = supportedCalls([...readingCalls, ...changingCalls], abilities(fs, yield* Bench))
+    for (const call of calls.filter(({ operation }) => openingOperations.has(operation)))
+      yield* fails(call.run(fs, "pipe"), "NotAFile")
+    yield* fails(fs.copy("pipe", "copy"), "NotAFile", { path: "pipe" })
+    yield* fails(fs.write("pipe", "x", { mode: "create" }), ["NotAFile", "AlreadyExists"])
+    yield* equal(yield* fs.exists("copy"), false)
+  }),
   other("semantics: -").law("a FIFO or device can be listed, moved and deleted", function* (fs) {
     const { makeOther } = yield* Bench
     yield* makeOther!("pipe")
@@ -94,7 +91,7 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* has(result.skipped, { unreadable: 1, unreadablePaths: ["pipe" as never] })
   }),
 
-  unaddressable("C-05").law("a name that no path can express is listed, escaped", function* (fs) {
+  unaddressable("C-05").law("a listing escapes a name that no path can express", function* (fs) {
     const { makeUnaddressable } = yield* Bench
     yield* makeUnaddressable!
     yield* plantFiles(fs, { a: "hit" })
@@ -102,7 +99,7 @@ export const otherLaws: ReadonlyArray<Law> = [
     yield* equal(strange.length, 1)
     yield* holds(!/[\0-\x1f\x7f]/.test(strange[0]!.name), "a name without control characters", strange[0]!.name)
   }),
-  unaddressable("C-05").law("a name that no path can express is left out of searches, and counted", function* (fs) {
+  unaddressable("C-05").law("searches skip and count a name that no path can express", function* (fs) {
     const { makeUnaddressable } = yield* Bench
     yield* makeUnaddressable!
     yield* plantFiles(fs, { a: "hit" })
@@ -122,7 +119,7 @@ export const otherLaws: ReadonlyArray<Law> = [
   }),
 
   temporary("C-49", { "d/a": "hit" }).law(
-    "a stranger's file with the name of a temporary file is shown as any file",
+    "a foreign file with the name of a temporary file is listed like any other file",
     function* (fs) {
       if (!(yield* createForeignFile(fs, `d/${strange}`))) return
       const both = [`d/${strange}`, "d/a"]
@@ -140,7 +137,7 @@ export const otherLaws: ReadonlyArray<Law> = [
     }
   ),
   removingLaws("C-49", { "d/a": "x" }).law(
-    "a stranger's file with the name of a temporary file is copied, counted and removed as any file",
+    "a foreign file with the name of a temporary file is copied, counted and deleted like any other file",
     function* (fs) {
       if (!(yield* createForeignFile(fs, `d/${strange}`))) return
       yield* fails(fs.delete("d"), "DirectoryNotEmpty")
@@ -153,7 +150,7 @@ export const otherLaws: ReadonlyArray<Law> = [
       yield* expectTree(fs, { "d/a": "x", b: "a hit" })
     }
   ),
-  temporary("C-49", { "d/a": "x" }).law("no caller creates a name of the form that temporary files have", function* (fs) {
+  temporary("C-49", { "d/a": "x" }).law("no caller can create a name with the form of a temporary name", function* (fs) {
     const links = abilities(fs, yield* Bench).has("links")
     for (const path of [strange, `d/${strange}`, `${strange}/x`, `new/../d/./${strange}`, ".~FSA-x.TMP"]) {
       const calls: ReadonlyArray<Effect.Effect<unknown, FsError>> = [

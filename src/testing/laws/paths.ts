@@ -38,7 +38,7 @@ const invalidPaths: ReadonlyArray<readonly [what: string, path: unknown]> = [
   ["with DEL", "a\x7fb"],
   ["with a lone surrogate", "a\ud800b"],
   ["that climbs above the root", "../up.txt"],
-  ["that climbs above the root on its way", "a/../../a/b.txt"],
+  ["that climbs above the root and returns", "a/../../a/b.txt"],
   ["that is not a string", 42]
 ]
 
@@ -54,7 +54,7 @@ export const pathLaws: ReadonlyArray<Law> = [
     })
   ),
   rejectedEverywhere(
-    "17 segments are PathTooLong in every call where 16 are allowed",
+    "a path of 17 segments is PathTooLong in every call if maxPathDepth is 16",
     "C-22",
     Array.from({ length: 17 }, () => "d").join("/"),
     "PathTooLong",
@@ -76,7 +76,7 @@ export const pathLaws: ReadonlyArray<Law> = [
     yield* fs.write(name, "x")
     yield* equal(paths(yield* fs.list()), [name])
   }),
-  writing("C-22").law("16 segments can be used where 16 are allowed", function* (fs) {
+  writing("C-22").law("a path of 16 segments can be used if maxPathDepth is 16", function* (fs) {
     const path = Array.from({ length: 16 }, () => "d").join("/")
     yield* withLimits(Limits.agent)(fs.write(path, "x"))
     yield* equal(yield* withLimits(Limits.agent)(fs.readString(path)), "x")
@@ -91,32 +91,40 @@ export const pathLaws: ReadonlyArray<Law> = [
     yield* equal(paths(yield* fs.list()), ["a.txt"])
   }),
   service("C-01", { "etc/passwd": "ours" }).answers(
-    "a leading slash means the root of the workspace",
+    "a leading slash in a read means the root of the filesystem",
     (fs) => fs.readString("/etc/passwd"),
     "ours"
   ),
   writing("C-01").changes(
-    "a write with a leading slash is below the root",
+    "a leading slash in a write means the root of the filesystem",
     (fs) => fs.write("/a/b.txt", "x"),
     { "a/b.txt": "x" },
     { path: "a/b.txt" as never }
   ),
-  service("C-02", { b: "x" }).answers("inner .. is resolved on the text alone", (fs) => fs.readString("missing/../b"), "x"),
+  service("C-02", { b: "x" }).answers(
+    "a .. after a missing directory is resolved on the text of the path",
+    (fs) => fs.readString("missing/../b"),
+    "x"
+  ),
   service("C-02", { f: "f", b: "x" }).answers(
-    "inner .. is resolved on the text alone, also through a file",
+    "a .. after a file is resolved on the text of the path",
     (fs) => fs.readString("f/../b"),
     "x"
   ),
   service("C-03", { "a/b": "x" }).answers(
-    "repeated slashes count once, and a trailing one not at all",
+    "repeated slashes count as one slash, and a trailing slash is ignored",
     (fs) => fs.readString("a//b/"),
     "x"
   ),
   service("C-03", { a: "x" }).answers("a trailing slash does not make a file a directory", (fs) => fs.readString("a/"), "x"),
-  service("C-04", { "a/b": "x" }).answers("segments of one dot are dropped", (fs) => fs.readString("./a/././b/."), "x"),
+  service("C-04", { "a/b": "x" }).answers("segments of one dot are ignored", (fs) => fs.readString("./a/././b/."), "x"),
   service("C-05", { "%2e%2e/x": "y" }).answers("a percent sign is not decoded", (fs) => fs.readString("%2e%2e/x"), "y"),
-  service("C-02", { "..a": "x" }).answers("dots at the beginning of a name are part of it", (fs) => fs.readString("..a"), "x"),
-  anyNameEnds("C-02", { "...": "x" }).answers("dots that are not a segment are a name", (fs) => fs.readString("..."), "x"),
+  service("C-02", { "..a": "x" }).answers(
+    "dots at the beginning of a name are part of the name",
+    (fs) => fs.readString("..a"),
+    "x"
+  ),
+  anyNameEnds("C-02", { "...": "x" }).answers("three dots are a name", (fs) => fs.readString("..."), "x"),
   writing("C-06", { a: "1" }).changes("a space at the beginning of a name is kept", (fs) => fs.write(" a", "2"), {
     a: "1",
     " a": "2"
@@ -133,18 +141,18 @@ export const pathLaws: ReadonlyArray<Law> = [
     yield* expectTree(fs, exampleTree)
   }),
   service("C-06", { a: "x" }).answers(
-    "a name with spaces around it is not the name without them",
+    "a name with spaces at an end is not equal to the trimmed name",
     (fs) => Effect.all([fs.exists(" a"), fs.exists("a "), fs.exists("a")]),
     [false, false, true]
   ),
-  writing("C-05").law("two normal forms of one name are two names", function* (fs) {
+  writing("C-05").law("two Unicode normal forms of a name are different names", function* (fs) {
     yield* fs.write("\u00e9", "composed")
     yield* fs.write("e\u0301", "decomposed")
     yield* equal(yield* fs.readString("\u00e9"), "composed")
     yield* equal(yield* fs.readString("e\u0301"), "decomposed")
     yield* equal((yield* fs.list()).length, 2)
   }),
-  writing("C-05").law("a backslash never separates", function* (fs) {
+  writing("C-05").law("a backslash does not separate segments", function* (fs) {
     const written = yield* Effect.result(fs.write("a\\b", "x"))
     if (written._tag === "Failure") return yield* equal(written.failure._tag, "InvalidPath")
     yield* equal(paths(yield* fs.list()), ["a\\b"])
@@ -160,14 +168,20 @@ export const pathLaws: ReadonlyArray<Law> = [
     (fs) => Effect.map(fs.list(), paths),
     ["A", "B", "a", "b"]
   ),
-  caseInsensitive("C-41", { "Dir/A.txt": "x" }).answers("a name is found in any case", (fs) => fs.readString("dIR/a.TXT"), "x"),
+  caseInsensitive("C-41", { "Dir/A.txt": "x" }).answers(
+    "a file is found by its name in any case",
+    (fs) => fs.readString("dIR/a.TXT"),
+    "x"
+  ),
   anyCase.answers("realPath returns the stored case of a name", (fs) => Effect.map(fs.realPath("a.TXT"), String), "A.txt"),
   anyCase.refuses(
     "creating an existing name in another case is AlreadyExists",
     (fs) => fs.write("a.txt", "y", { mode: "create" }),
     "AlreadyExists"
   ),
-  anyCase.changes("overwriting by another case keeps the name", (fs) => fs.write("a.txt", "y"), { "A.txt": "y" }),
+  anyCase.changes("overwriting a file by its name in another case keeps the old name", (fs) => fs.write("a.txt", "y"), {
+    "A.txt": "y"
+  }),
   anyCase.changes("a move can change the case of a name", (fs) => fs.move("A.txt", "a.txt"), { "a.txt": "x" }),
   caseInsensitive("C-41, C-51", { "a/a": "x" }).refuses(
     "a move to another case of its own path is InvalidArgument",
@@ -204,7 +218,7 @@ export const pathLaws: ReadonlyArray<Law> = [
     yield* has(yield* fs.edit("./a/b.txt", { oldText: "\0", newText: "y" }), { path })
   }),
   service("C-23", { "source.txt": "a", d: directory }).law(
-    "failures carry the operation, and the path as it was written",
+    "failures contain the operation, and the path as the caller wrote it",
     function* (fs) {
       const path = "/no//where"
       const always = new Set(["glob", "globStream", "grep", "grepStream", "write", "writeBytes", "sink", "mkdir", "symlink"])
@@ -214,7 +228,7 @@ export const pathLaws: ReadonlyArray<Law> = [
       }
     }
   ),
-  service("C-23", { "source.txt": "a" }).law("invalid paths are reported as they were written", function* (fs) {
+  service("C-23", { "source.txt": "a" }).law("failures contain an invalid path as the caller wrote it", function* (fs) {
     const path = "/a/../../b"
     for (const { operation, run } of supportedCalls(pathCalls, abilities(fs, yield* Bench))) {
       const error = yield* fails(run(fs, path), "InvalidPath", { path })

@@ -18,13 +18,13 @@ const newLinks = linking("links", exampleTree)
 const linkTexts = linked("links", linkedTree)
 
 export const portAbilityLaws: ReadonlyArray<Law> = [
-  linkTexts.law("port readLink answers the text of a link", function* (port) {
+  linkTexts.law("port readLink returns the target of a link", function* (port) {
     yield* equal(yield* port.links!.read(toPath("todir")), "dir")
     yield* equal(yield* port.links!.read(toPath("nowhere")), "none")
   }),
   linkTexts.refuses("port readLink of a file", (port) => port.links!.read(toPath("file")), "InvalidArgument"),
-  linkTexts.refuses("port readLink of nothing", (port) => port.links!.read(toPath("missing")), "NotFound"),
-  newLinks.law("port makeLink keeps the text as it is", function* (port) {
+  linkTexts.refuses("port readLink of a missing path", (port) => port.links!.read(toPath("missing")), "NotFound"),
+  newLinks.law("port makeLink stores the target unchanged", function* (port) {
     yield* port.links!.make(toPath("dir/l"), ".././dir//inner")
     yield* expectPortTree(port, { ...exampleTree, "dir/l": link(".././dir//inner") })
   }),
@@ -42,7 +42,7 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
     yield* equal((yield* port.stat(toPath("file")))?.mode, 0o751)
   }),
   attributes("attributes", exampleTree).refuses(
-    "port setAttributes of nothing",
+    "port setAttributes of a missing path",
     (port) => port.attributes!.set(toPath("none"), { mode: 0o600 }),
     "NotFound"
   ),
@@ -62,36 +62,39 @@ export const portAbilityLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(seen)
     yield* Fiber.interrupt(writer)
   }),
-  locking("locks").law("a lock excludes others from the path, its ancestors and its descendants", function* (port) {
-    const exclusive = port.locks!.exclusive
-    for (const other of ["a/b", "a", "a/b/c"]) {
-      const release = yield* Deferred.make<void>()
-      const order: Array<string> = []
-      const first = yield* Effect.forkChild(
-        exclusive(
-          [toPath("a/b")],
-          Effect.andThen(
-            Deferred.await(release),
-            Effect.sync(() => void order.push("first"))
-          )
-        ),
-        { startImmediately: true }
-      )
-      const second = yield* Effect.forkChild(
-        exclusive(
-          [toPath(other)],
-          Effect.sync(() => void order.push("second"))
-        ),
-        { startImmediately: true }
-      )
-      for (let i = 0; i < 10; i++) yield* Effect.yieldNow
-      yield* Deferred.succeed(release, undefined)
-      yield* Fiber.join(first)
-      yield* Fiber.join(second)
-      yield* equal(order, ["first", "second"], other)
+  locking("locks").law(
+    "a lock of a path blocks other callers on the path, its ancestors and its descendants",
+    function* (port) {
+      const exclusive = port.locks!.exclusive
+      for (const other of ["a/b", "a", "a/b/c"]) {
+        const release = yield* Deferred.make<void>()
+        const order: Array<string> = []
+        const first = yield* Effect.forkChild(
+          exclusive(
+            [toPath("a/b")],
+            Effect.andThen(
+              Deferred.await(release),
+              Effect.sync(() => void order.push("first"))
+            )
+          ),
+          { startImmediately: true }
+        )
+        const second = yield* Effect.forkChild(
+          exclusive(
+            [toPath(other)],
+            Effect.sync(() => void order.push("second"))
+          ),
+          { startImmediately: true }
+        )
+        for (let i = 0; i < 10; i++) yield* Effect.yieldNow
+        yield* Deferred.succeed(release, undefined)
+        yield* Fiber.join(first)
+        yield* Fiber.join(second)
+        yield* equal(order, ["first", "second"], other)
+      }
     }
-  }),
-  locking("locks").law("a lock does not exclude others from other paths", function* (port) {
+  ),
+  locking("locks").law("a lock of a path does not block callers on other paths", function* (port) {
     const exclusive = port.locks!.exclusive
     for (const other of ["b", "a2", "a/c"]) {
       yield* exclusive([toPath("a/b")], exclusive([toPath(other)], Effect.void))

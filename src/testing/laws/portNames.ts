@@ -55,12 +55,12 @@ export const portNameLaws: ReadonlyArray<Law> = [
     yield* port.remove(toPath("empty"))
     yield* expectPortTree(port, { "dir/inner": "x", file: "text" })
   }),
-  unlinking("remove", linkedTree).law("port remove removes a link, not what it leads to", function* (port) {
+  unlinking("remove", linkedTree).law("port remove removes a link, but not its target", function* (port) {
     for (const path of ["tofile", "todir", "nowhere"]) yield* port.remove(toPath(path))
     yield* expectPortTree(port, exampleTree)
   }),
   removals.refuses("port remove of a directory with content", (port) => port.remove(toPath("dir")), "DirectoryNotEmpty"),
-  removals.refuses("port remove of nothing", (port) => port.remove(toPath("none")), "NotFound"),
+  removals.refuses("port remove of a missing path", (port) => port.remove(toPath("none")), "NotFound"),
   removals.refuses("port remove below a file", (port) => port.remove(toPath("file/x")), ["NotFound", "NotADirectory"]),
   deleting("root").refuses("port remove of the root", (port) => port.remove(toPath(".")), "AccessDenied", { why: "root" }),
   deleting("root", exampleTree).refuses(
@@ -70,21 +70,21 @@ export const portNameLaws: ReadonlyArray<Law> = [
     { why: "root" }
   ),
 
-  renames.law("port rename gives a file another name", function* (port) {
+  renames.law("port rename renames a file", function* (port) {
     yield* port.rename(toPath("file"), toPath("moved"), { replace: false })
     yield* expectPortTree(port, { "dir/inner": "x", empty: directory, moved: "text" })
   }),
-  renames.law("port rename gives a whole tree another name", function* (port) {
+  renames.law("port rename renames a directory with its contents", function* (port) {
     yield* port.rename(toPath("dir"), toPath("moved"), { replace: false })
     yield* expectPortTree(port, { "moved/inner": "x", empty: directory, file: "text" })
   }),
-  renames.law("port rename moves to another directory, or fails with EXDEV", function* (port) {
+  renames.law("port rename moves a file to another directory, or fails with EXDEV", function* (port) {
     const moved = yield* Effect.result(port.rename(toPath("dir"), toPath("empty/moved"), { replace: false }))
     if (moved._tag === "Success") return yield* expectPortTree(port, { "empty/moved/inner": "x", file: "text" })
     yield* has(moved.failure as object, { _tag: "IoError", code: "EXDEV" } as object)
     yield* expectPortTree(port, exampleTree)
   }),
-  linkRenames.law("port rename moves a link, not what it leads to", function* (port) {
+  linkRenames.law("port rename moves a link, but not its target", function* (port) {
     yield* port.rename(toPath("todir"), toPath("moved"), { replace: false })
     const { todir: _, ...rest } = linkedTree
     yield* expectPortTree(port, { ...rest, moved: link("dir") })
@@ -113,12 +113,12 @@ export const portNameLaws: ReadonlyArray<Law> = [
     yield* port.rename(toPath("dir"), toPath("empty"), { replace: true })
     yield* expectPortTree(port, { "empty/inner": "x", file: "text" })
   }),
-  linkRenames.law("port rename replaces a link, not what it leads to", function* (port) {
+  linkRenames.law("port rename replaces a link, but not its target", function* (port) {
     yield* port.rename(toPath("tofile"), toPath("todir"), { replace: true })
     const { tofile: _, ...rest } = linkedTree
     yield* expectPortTree(port, { ...rest, todir: link("file") })
   }),
-  renames.law("port rename with replace moves where nothing is", function* (port) {
+  renames.law("port rename with replace moves a file to a missing path", function* (port) {
     yield* port.rename(toPath("file"), toPath("new"), { replace: true })
     yield* expectPortTree(port, { "dir/inner": "x", empty: directory, new: "text" })
   }),
@@ -138,12 +138,12 @@ export const portNameLaws: ReadonlyArray<Law> = [
     "NotADirectory"
   ),
   renames.refuses(
-    "port rename of nothing",
+    "port rename of a missing path",
     (port) => port.rename(toPath("none"), toPath("new"), { replace: false }),
     "NotFound"
   ),
   renames.refuses(
-    "port rename of nothing with replace",
+    "port rename of a missing path with replace",
     (port) => port.rename(toPath("none"), toPath("file"), { replace: true }),
     "NotFound"
   ),

@@ -35,7 +35,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     } as object)
     yield* equal(yield* port.list(toPath(".")), [])
   }),
-  onPort("stat", exampleTree).law("port stat tells the kind and the size", function* (port) {
+  onPort("stat", exampleTree).law("port stat returns the kind and the size", function* (port) {
     yield* has((yield* port.stat(toPath("file"))) ?? {}, {
       kind: "file",
       isFile: true,
@@ -54,7 +54,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
       yield* equal<unknown>(yield* port.stat(toPath(path)), undefined, path)
     }
   }),
-  linked("stat", linkedTree).law("port stat of a link answers the link", function* (port) {
+  linked("stat", linkedTree).law("port stat of a link describes the link itself", function* (port) {
     for (const path of ["tofile", "todir", "nowhere"]) {
       yield* has((yield* port.stat(toPath(path))) ?? {}, { kind: "symlink", isFile: false, isDirectory: false } as object, path)
     }
@@ -65,7 +65,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     yield* fails(port.open(toPath("todir/inner")), wrongKindTags)
     yield* fails(port.list(toPath("todir/x")), wrongKindTags)
   }),
-  onPort("list", { ...exampleTree, "dir/sub/x": "" }).law("port list answers each entry once, with its kind", function* (port) {
+  onPort("list", { ...exampleTree, "dir/sub/x": "" }).law("port list returns each entry once, with its kind", function* (port) {
     const formatChildren = (children: ReadonlyArray<Child>) =>
       children.map(({ name, kind, addressable }) => `${name} ${kind} ${addressable}`).sort()
     yield* equal(formatChildren(yield* port.list(toPath("."))), [
@@ -76,19 +76,19 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     yield* equal(formatChildren(yield* port.list(toPath("dir"))), ["inner file true", "sub directory true"])
     yield* equal(yield* port.list(toPath("empty")), [])
   }),
-  onPort("list", { a: "12", b: "" }).law("a size in a listing is the file's", function* (port) {
+  onPort("list", { a: "12", b: "" }).law("port list returns the size of a file, or no size", function* (port) {
     for (const { name, sizeBytes } of yield* port.list(toPath("."))) {
       if (sizeBytes !== undefined) yield* equal(sizeBytes, (yield* port.stat(toPath(name)))?.sizeBytes, name)
     }
   }),
-  listings.refuses("port list of nothing", (port) => port.list(toPath("none")), "NotFound"),
+  listings.refuses("port list of a missing path", (port) => port.list(toPath("none")), "NotFound"),
   listings.refuses("port list of a file", (port) => port.list(toPath("file")), "NotADirectory"),
   listings.refuses("port list below a file", (port) => port.list(toPath("file/x")), ["NotFound", "NotADirectory"]),
-  onPort("info", { Name: "x" }).law("the port treats case in names as its info says", function* (port) {
+  onPort("info", { Name: "x" }).law("port info states whether names are case-sensitive", function* (port) {
     yield* equal((yield* port.stat(toPath("nAME"))) === undefined, port.info.caseSensitive)
   }),
 
-  onPort("open", { a: "0123456789" }).law("an open file is read piece by piece", function* (port) {
+  onPort("open", { a: "0123456789" }).law("an open file can be read at any offset", function* (port) {
     const handle = yield* port.open(toPath("a"))
     yield* has(handle.stat, { kind: "file", sizeBytes: 10 })
     const first = yield* handle.read(2, 3)
@@ -96,7 +96,7 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     yield* equal(first, encodeUtf8("234").slice(0, first.length))
     yield* equal(yield* readWhole(handle), encodeUtf8("0123456789"))
   }),
-  onPort("open", { a: "01" }).law("a read at the end answers nothing", function* (port) {
+  onPort("open", { a: "01" }).law("a read at the end of an open file returns no bytes", function* (port) {
     const handle = yield* port.open(toPath("a"))
     yield* equal((yield* handle.read(2, 5)).length, 0)
     yield* equal((yield* handle.read(9, 5)).length, 0)
@@ -108,12 +108,12 @@ export const portReadingLaws: ReadonlyArray<Law> = [
     yield* equal(yield* readWhole(handle), encodeUtf8("0123"))
     yield* equal(yield* readWhole(yield* port.open(toPath("a"))), encodeUtf8("0123"))
   }),
-  onPort("open", { a: "abc" }).law("the version of an open file is that of its content", function* (port) {
+  onPort("open", { a: "abc" }).law("the version of an open file is the SHA-256 of its content", function* (port) {
     const handle = yield* port.open(toPath("a"))
     if (handle.version === undefined) return
     yield* equal(yield* handle.version, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
   }),
-  opens.refuses("port open of nothing", (port) => port.open(toPath("none")), "NotFound"),
+  opens.refuses("port open of a missing path", (port) => port.open(toPath("none")), "NotFound"),
   opens.refuses("port open of a directory", (port) => port.open(toPath("dir")), "NotAFile"),
   opens.refuses("port open of the root", (port) => port.open(toPath(".")), "NotAFile"),
   opens.refuses("port open below a file", (port) => port.open(toPath("file/x")), ["NotFound", "NotADirectory"]),

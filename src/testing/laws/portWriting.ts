@@ -20,11 +20,11 @@ const writes = writing("write", exampleTree)
 
 export const portWritingLaws: ReadonlyArray<Law> = [
   ...modes.flatMap((mode) => [
-    writing("write").law(`port write ${mode} makes the file where nothing is`, function* (port) {
+    writing("write").law(`port write ${mode} creates a missing file`, function* (port) {
       yield* has(yield* writeText(port, "a", "new", mode), { kind: "file", sizeBytes: 3 })
       yield* expectPortTree(port, { a: "new" })
     }),
-    writing("write").law(`port write ${mode} takes a stream`, function* (port) {
+    writing("write").law(`port write ${mode} accepts a stream`, function* (port) {
       yield* port.write(toPath("a"), Stream.make(encodeUtf8("one"), toBytes(), encodeUtf8("two")), mode)
       yield* expectPortTree(port, { a: "onetwo" })
     }),
@@ -43,11 +43,11 @@ export const portWritingLaws: ReadonlyArray<Law> = [
       (port) => writeText(port, "todir/a", "x", mode),
       wrongKindTags
     ),
-    writes.law(`port write ${mode} of a stream that fails leaves nothing`, function* (port) {
+    writes.law(`port write ${mode} of a failing stream leaves no file`, function* (port) {
       yield* fails(port.write(toPath("new"), failingStream, mode), "Cable")
       yield* expectPortTree(port, exampleTree)
     }),
-    writes.law(`port write ${mode} of a stream that is interrupted leaves nothing`, function* (port) {
+    writes.law(`port write ${mode} leaves no file if it is interrupted`, function* (port) {
       const begun = yield* Deferred.make<void>()
       const slow = streamThen("new", Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
       const fiber = yield* Effect.forkChild(port.write(toPath("new"), slow, mode))
@@ -55,7 +55,7 @@ export const portWritingLaws: ReadonlyArray<Law> = [
       yield* Fiber.interrupt(fiber)
       yield* expectPortTree(port, exampleTree)
     }),
-    writing("commit").law(`port write ${mode} publishes inside commit`, function* (port) {
+    writing("commit").law(`port write ${mode} makes the file visible inside commit`, function* (port) {
       yield* port.write<never, never>(toPath("a"), encodeUtf8("new"), mode, {
         commit: (publish) =>
           Effect.gen(function* () {
@@ -68,7 +68,7 @@ export const portWritingLaws: ReadonlyArray<Law> = [
       })
       yield* expectPortTree(port, { a: "new" })
     }),
-    writing("commit", exampleTree).law(`port write ${mode} changes nothing when commit refuses`, function* (port) {
+    writing("commit", exampleTree).law(`port write ${mode} of a new file changes nothing if commit fails`, function* (port) {
       const refused: Fault = { _tag: "Conflict", expected: "x" }
       yield* fails(
         port.write<never, never>(toPath("new"), encodeUtf8("x"), mode, { commit: () => Effect.fail(refused) }),
@@ -102,29 +102,32 @@ export const portWritingLaws: ReadonlyArray<Law> = [
         "NotAFile"
       )
     ),
-    writes.law(`port write ${mode} of a stream that fails keeps the old bytes`, function* (port) {
+    writes.law(`port write ${mode} of a failing stream keeps the old bytes`, function* (port) {
       yield* fails(port.write(toPath("file"), failingStream, mode), "Cable")
       yield* expectPortTree(port, exampleTree)
     }),
-    writing("commit", exampleTree).law(`port write ${mode} on a file changes nothing when commit refuses`, function* (port) {
-      const refused: Fault = { _tag: "Conflict", expected: "x" }
-      yield* fails(
-        port.write<never, never>(toPath("file"), encodeUtf8("x"), mode, { commit: () => Effect.fail(refused) }),
-        "Conflict"
-      )
-      yield* expectPortTree(port, exampleTree)
-    })
+    writing("commit", exampleTree).law(
+      `port write ${mode} of an existing file changes nothing if commit fails`,
+      function* (port) {
+        const refused: Fault = { _tag: "Conflict", expected: "x" }
+        yield* fails(
+          port.write<never, never>(toPath("file"), encodeUtf8("x"), mode, { commit: () => Effect.fail(refused) }),
+          "Conflict"
+        )
+        yield* expectPortTree(port, exampleTree)
+      }
+    )
   ]),
-  writes.law("port write replace replaces", function* (port) {
+  writes.law("port write replace replaces the content of a file", function* (port) {
     yield* has(yield* writeText(port, "file", "n"), { sizeBytes: 1 })
     yield* expectPortTree(port, { ...exampleTree, file: "n" })
   }),
-  writes.law("port write append adds to the end", function* (port) {
+  writes.law("port write append adds bytes at the end of a file", function* (port) {
     yield* has(yield* writeText(port, "file", "+", "append"), { sizeBytes: 5 })
     yield* expectPortTree(port, { ...exampleTree, file: "text+" })
   }),
   writing("create never overwrites").law(
-    "port write create does not overwrite a file that appears before it publishes",
+    "port write create does not overwrite a file that appears during the write",
     function* (port) {
       const overtakenWrite = port.write<never, never>(toPath("a"), encodeUtf8("mine"), "create", {
         commit: (publish) => Effect.andThen(writeText(port, "a", "theirs"), publish)
@@ -133,14 +136,14 @@ export const portWritingLaws: ReadonlyArray<Law> = [
       yield* expectPortTree(port, { a: "theirs" })
     }
   ),
-  writing("write").law("port write replace does not replace a directory that appears before it publishes", function* (port) {
+  writing("write").law("port write replace does not replace a directory that appears during the write", function* (port) {
     const overtakenWrite = port.write<never, never>(toPath("a"), encodeUtf8("mine"), "replace", {
       commit: (publish) => Effect.andThen(port.makeDirectory(toPath("a")), publish)
     })
     yield* fails(overtakenWrite, "NotAFile")
     yield* expectPortTree(port, { a: directory })
   }),
-  writing("write").law("a written file does not change with the array given to the port", function* (port) {
+  writing("write").law("changing the array after a port write does not change the file", function* (port) {
     const content = encodeUtf8("mine")
     yield* port.write<never, never>(toPath("a"), content, "create")
     content.fill(0x78)

@@ -27,18 +27,24 @@ const lineCases: ReadonlyArray<LineCase> = [
   { what: "an empty file has no lines", text: "", content: "", totalLines: 0, endsWithNewline: false },
   { what: "a single line feed is one empty line", text: "\n", content: "", totalLines: 1, endsWithNewline: true },
   { what: "lines end at LF", text: "a\nb\n", content: "a\nb", totalLines: 2, endsWithNewline: true },
-  { what: "the last line needs no terminator", text: "a\nb", content: "a\nb", totalLines: 2, endsWithNewline: false },
-  { what: "an empty last line counts", text: "a\n\n", content: "a\n", totalLines: 2, endsWithNewline: true },
+  { what: "a last line without a terminator is a line", text: "a\nb", content: "a\nb", totalLines: 2, endsWithNewline: false },
   {
-    what: "a CRLF file is answered without its last CRLF",
+    what: "an empty line before the last line feed is a line",
+    text: "a\n\n",
+    content: "a\n",
+    totalLines: 2,
+    endsWithNewline: true
+  },
+  {
+    what: "a page of a CRLF file omits the last CRLF",
     text: "a\r\nb\r\n",
     content: "a\r\nb",
     totalLines: 2,
     endsWithNewline: true
   },
-  { what: "a lone CR ends no line", text: "a\rb\r", content: "a\rb\r", totalLines: 1, endsWithNewline: false },
+  { what: "a lone CR does not end a line", text: "a\rb\r", content: "a\rb\r", totalLines: 1, endsWithNewline: false },
   {
-    what: "text with VT, FF, NEL, U+2028 and U+2029 has one line",
+    what: "VT, FF, NEL, U+2028 and U+2029 do not end a line",
     text: "a\vb\fc\u0085d\u2028e\u2029f",
     content: "a\vb\fc\u0085d\u2028e\u2029f",
     totalLines: 1,
@@ -60,7 +66,7 @@ const badTexts: ReadonlyArray<BadText> = [
   { what: "a lone continuation byte", content: toBytes(0xc3, 0xa9, 0x80), offset: 2 },
   { what: "an encoded surrogate", content: toBytes(0x61, 0xed, 0xa0, 0x80), offset: 1 },
   { what: "an overlong form", content: toBytes(0xc0, 0xaf), offset: 0 },
-  { what: "a sequence that the end cuts off", content: toBytes(0x61, 0xe2, 0x82), offset: 1 }
+  { what: "an incomplete sequence at the end", content: toBytes(0x61, 0xe2, 0x82), offset: 1 }
 ]
 
 const byteOrderMark = toBytes(0xef, 0xbb, 0xbf)
@@ -100,7 +106,7 @@ export const readingLaws: ReadonlyArray<Law> = [
     next: 2000,
     content: linesBeyondPage.slice(0, linesBeyondPage.lastIndexOf("\n"))
   }),
-  service("C-22", { a: "1\n2\n3" }).law("the default page size is a limit of the scope", function* (fs) {
+  service("C-22", { a: "1\n2\n3" }).law("the default page size is the limit defaultReadLimit", function* (fs) {
     yield* has(yield* withLimits({ defaultReadLimit: 2 })(fs.read("a")), {
       content: "1\n2",
       limit: 2,
@@ -108,7 +114,7 @@ export const readingLaws: ReadonlyArray<Law> = [
       next: 2
     })
   }),
-  service("C-10", { a: linesBeyondPage }).answers("a limit of -1 is all lines", (fs) => fs.read("a", { limit: -1 }), {
+  service("C-10", { a: linesBeyondPage }).answers("a limit of -1 returns all lines", (fs) => fs.read("a", { limit: -1 }), {
     content: linesBeyondPage,
     limit: 2001,
     truncated: false,
@@ -124,11 +130,15 @@ export const readingLaws: ReadonlyArray<Law> = [
     (fs) => fs.read("a", { offset: 1, limit: 2 }),
     { content: "1\n2", offset: 1, limit: 2, totalLines: 5, truncated: true, next: 3, endsWithNewline: true }
   ),
-  service("C-10", { a: "0\n1\n2\n" }).answers("the last page has no next", (fs) => fs.read("a", { offset: 1, limit: 2 }), {
-    content: "1\n2",
-    truncated: false,
-    next: undefined
-  }),
+  service("C-10", { a: "0\n1\n2\n" }).answers(
+    "the last page has no offset of a next page",
+    (fs) => fs.read("a", { offset: 1, limit: 2 }),
+    {
+      content: "1\n2",
+      truncated: false,
+      next: undefined
+    }
+  ),
   service("C-10", { a: "0\n1\n" }).answers(
     "an offset past the end returns an empty page at the end",
     (fs) => fs.read("a", { offset: 7, limit: 2 }),
@@ -210,13 +220,13 @@ export const readingLaws: ReadonlyArray<Law> = [
       yield* equal((yield* fs.readBytes("a")).content, content)
     })
   ),
-  service("C-09", { a: "a\ufffdb" }).answers("U+FFFD is text like any other", (fs) => fs.readString("a"), "a\ufffdb"),
+  service("C-09", { a: "a\ufffdb" }).answers("a file with U+FFFD is text", (fs) => fs.readString("a"), "a\ufffdb"),
   service("C-09", { a: "😀é" }).answers("characters beyond the basic plane are text", (fs) => fs.readString("a"), "😀é"),
-  service("C-09", { a: toBytes(...byteOrderMark, 0x78) }).law("a byte order mark is U+FEFF in what is read", function* (fs) {
+  service("C-09", { a: toBytes(...byteOrderMark, 0x78) }).law("a byte order mark is read as U+FEFF", function* (fs) {
     yield* equal(yield* fs.readString("a"), "\ufeffx")
     yield* has(yield* fs.read("a"), { content: "\ufeffx" })
   }),
-  writing("C-09").law("writing back what was read is the identity, byte order mark and line endings included", function* (fs) {
+  writing("C-09").law("reading a file and writing the text back keeps all bytes", function* (fs) {
     const content = toBytes(...byteOrderMark, ...encodeUtf8("a\r\nb\nc\r"))
     yield* plantFiles(fs, { a: content })
     yield* fs.write("a", yield* fs.readString("a"))
@@ -246,7 +256,7 @@ export const readingLaws: ReadonlyArray<Law> = [
   ),
 
   ...fileReaders.flatMap(({ operation, run }) => [
-    service("S0-19", exampleTree).refuses(`${operation} of nothing is NotFound`, (fs) => run(fs, "missing"), "NotFound"),
+    service("S0-19", exampleTree).refuses(`${operation} of a missing path is NotFound`, (fs) => run(fs, "missing"), "NotFound"),
     service("S0-20", exampleTree).refuses(`${operation} of a directory is NotAFile`, (fs) => run(fs, "dir"), "NotAFile"),
     service("S0-20", exampleTree).refuses(`${operation} of the root is NotAFile`, (fs) => run(fs, "."), "NotAFile"),
     service("semantics: -", exampleTree).refuses(`${operation} below a file is NotFound`, (fs) => run(fs, "file/x"), "NotFound")
@@ -254,11 +264,11 @@ export const readingLaws: ReadonlyArray<Law> = [
 
   versions.answers("the version is the SHA-256 of the bytes", (fs) => fs.version("a"), hashOfAbc),
   service("C-50", { a: "" }).answers("an empty file has a version", (fs) => fs.version("a"), hashOfEmpty),
-  versions.answers("a page answers the version of the whole file", (fs) => fs.read("a", { version: true, limit: 0 }), {
+  versions.answers("a page contains the version of the whole file", (fs) => fs.read("a", { version: true, limit: 0 }), {
     version: hashOfAbc
   }),
   versions.answers(
-    "a page of bytes answers the version of the whole file",
+    "a page of bytes contains the version of the whole file",
     (fs) => fs.readBytes("a", { version: true, offset: 1, limit: 1 }),
     { version: hashOfAbc, content: encodeUtf8("b") }
   ),
@@ -266,7 +276,7 @@ export const readingLaws: ReadonlyArray<Law> = [
     yield* has<ReadResult>(yield* fs.read("a"), { version: undefined })
     yield* has<ReadBytesResult>(yield* fs.readBytes("a"), { version: undefined })
   }),
-  writing("C-50").law("a version changes with the content and returns with it", function* (fs) {
+  writing("C-50").law("the version depends only on the content", function* (fs) {
     yield* fs.write("a", "abc")
     yield* equal(yield* fs.version("a"), hashOfAbc)
     yield* fs.write("a", "")
@@ -305,13 +315,13 @@ export const readingLaws: ReadonlyArray<Law> = [
     yield* fs.write("a", "er", { mode: "append" })
     yield* equal(before.content, encodeUtf8("old"))
   }),
-  writing("S0-04").law("a written file does not change with the caller's array", function* (fs) {
+  writing("S0-04").law("changing the array after a write does not change the file", function* (fs) {
     const content = encodeUtf8("mine")
     yield* fs.writeBytes("a", content)
     content.fill(0x78)
     yield* equal(yield* fs.readString("a"), "mine")
   }),
-  writing("S0-96").law("a read sees the whole of the last write", function* (fs) {
+  writing("S0-96").law("a read returns the complete content of the last write", function* (fs) {
     for (const content of ["long long long", "short", ""]) {
       yield* fs.write("a", content)
       yield* equal(yield* fs.readString("a"), content)
@@ -340,16 +350,16 @@ export const lookingLaws: ReadonlyArray<Law> = [
     isDirectory: true,
     sizeBytes: 0
   }),
-  service("S0-28", exampleTree).refuses("stat of nothing is NotFound", statOf("missing"), "NotFound"),
+  service("S0-28", exampleTree).refuses("stat of a missing path is NotFound", statOf("missing"), "NotFound"),
   service("S0-08", exampleTree).law("lstat of a path without links equals stat", function* (fs) {
     for (const path of [".", "file", "dir"]) yield* equal(yield* fs.lstat(path), yield* fs.stat(path), path)
   }),
-  service("S0-28", exampleTree).refuses("lstat of nothing is NotFound", (fs) => fs.lstat("missing"), "NotFound"),
+  service("S0-28", exampleTree).refuses("lstat of a missing path is NotFound", (fs) => fs.lstat("missing"), "NotFound"),
   service("S0-08", { "a/f": "x" }).law("realPath of a path without links is the path in normal form", function* (fs) {
     yield* equal(yield* fs.realPath("."), ".")
     yield* equal(yield* fs.realPath("./a//f"), "a/f")
   }),
-  service("S0-28", exampleTree).refuses("realPath of nothing is NotFound", (fs) => fs.realPath("missing"), "NotFound"),
+  service("S0-28", exampleTree).refuses("realPath of a missing path is NotFound", (fs) => fs.realPath("missing"), "NotFound"),
   service("semantics: -", exampleTree).refuses("realPath below a file is NotFound", (fs) => fs.realPath("file/x"), "NotFound"),
   service("S0-08", { a: "x", b: "x", "d/a": "x" }).law("files have different identities", function* (fs) {
     const all = yield* Effect.forEach(["a", "b", "d/a", "d", "."], (path) => fs.stat(path))
@@ -358,7 +368,7 @@ export const lookingLaws: ReadonlyArray<Law> = [
     yield* equal((yield* fs.stat("./d//a")).identity, all[2]!.identity)
   }),
   service("semantics: -", exampleTree).refuses("stat below a file is NotFound", statOf("file/x"), "NotFound"),
-  writing("C-44").law("times have milliseconds, and overwriting does not set them back", function* (fs) {
+  writing("C-44").law("times have milliseconds, and overwriting does not set a time back", function* (fs) {
     yield* fs.write("a", "1")
     const first = yield* fs.stat("a")
     yield* fs.write("a", "2")
@@ -385,7 +395,7 @@ export const lookingLaws: ReadonlyArray<Law> = [
   }),
 
   service("S0-29", { "d/f": "12", "d/sub/deep": "x", other: "x" }).law(
-    "a listing has the entries of one directory",
+    "a listing contains only the direct entries of a directory",
     function* (fs) {
       const common = { addressable: true }
       yield* equal<ReadonlyArray<object>>(yield* fs.list("d"), [
@@ -394,13 +404,13 @@ export const lookingLaws: ReadonlyArray<Law> = [
       ])
     }
   ),
-  service("S0-29", { d: directory }).answers("an empty directory lists nothing", (fs) => fs.list("d"), []),
+  service("S0-29", { d: directory }).answers("the listing of an empty directory is empty", (fs) => fs.list("d"), []),
   service("C-18", { "\u{1f600}": "", "\uffee": "", z: "", "a-b": "", a: "", "a.b": "" }).answers(
     "a listing is in the order of code points",
     (fs) => Effect.map(fs.list(), names),
     ["a", "a-b", "a.b", "z", "\uffee", "\u{1f600}"]
   ),
-  service("C-17", exampleTree).refuses("a listing of nothing is NotFound", (fs) => fs.list("missing"), "NotFound"),
+  service("C-17", exampleTree).refuses("a listing of a missing path is NotFound", (fs) => fs.list("missing"), "NotFound"),
   service("C-17", exampleTree).refuses("a listing of a file is NotADirectory", (fs) => fs.list("file"), "NotADirectory"),
   service("semantics: -", exampleTree).refuses("a listing below a file is NotFound", (fs) => fs.list("file/x"), "NotFound"),
   service("C-22", { "d/1": "", "d/2": "", "d/3": "" }).law(
@@ -412,7 +422,7 @@ export const lookingLaws: ReadonlyArray<Law> = [
     }
   ),
 
-  watches.refuses("a watch of nothing is NotFound", (fs) => collect(fs.watch("missing")), "NotFound"),
+  watches.refuses("a watch of a missing path is NotFound", (fs) => collect(fs.watch("missing")), "NotFound"),
   watches.refuses("a watch of a file is NotADirectory", (fs) => collect(fs.watch("file")), "NotADirectory"),
   watches.refuses("a watch of an invalid path is InvalidPath", (fs) => collect(fs.watch("../x")), "InvalidPath"),
   lawsWithoutWatch("architecture: abilities", exampleTree).refuses(

@@ -39,16 +39,20 @@ const rows: ReadonlyArray<Row> = [
   { what: "a pattern without a slash matches names at any depth", pattern: "*.py", expected: pythonFiles },
   { what: "**/*.py finds files in the root", pattern: "**/*.py", expected: pythonFiles },
   { what: "s/*.py does not find s/t/c.py", pattern: "s/*.py", expected: ["s/a.py"] },
-  { what: "a leading slash anchors a name", pattern: "/*.py", expected: [".h.py", "r.py"] },
-  { what: "a leading ./ anchors a name", pattern: "./*.py", expected: [".h.py", "r.py"] },
-  { what: "** is every file, hidden ones included", pattern: "**", expected: allFiles },
-  { what: "** in the middle is zero or more segments", pattern: "s/**/*.py", expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"] },
-  { what: "? is one character and never a slash", pattern: "s?a.py", expected: [] },
-  { what: "? is one character", pattern: "?.py", expected: ["r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"] },
-  { what: "braces are alternatives", pattern: "{r,s/a}.py", expected: ["r.py", "s/a.py"] },
-  { what: "** in braces is zero or more segments", pattern: "{**/*.txt,**/r*}", expected: ["r.py", "readme", "s/n.txt"] },
+  { what: "a leading slash matches only in the root", pattern: "/*.py", expected: [".h.py", "r.py"] },
+  { what: "a leading ./ matches only in the root", pattern: "./*.py", expected: [".h.py", "r.py"] },
+  { what: "** matches every file, including hidden files", pattern: "**", expected: allFiles },
   {
-    what: "** in braces within a path is zero or more segments",
+    what: "** in the middle matches zero or more segments",
+    pattern: "s/**/*.py",
+    expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"]
+  },
+  { what: "? does not match a slash", pattern: "s?a.py", expected: [] },
+  { what: "? matches one character", pattern: "?.py", expected: ["r.py", "s/.d/x.py", "s/a.py", "s/t/c.py"] },
+  { what: "braces are alternatives", pattern: "{r,s/a}.py", expected: ["r.py", "s/a.py"] },
+  { what: "** in braces matches zero or more segments", pattern: "{**/*.txt,**/r*}", expected: ["r.py", "readme", "s/n.txt"] },
+  {
+    what: "** in braces within a path matches zero or more segments",
     pattern: "s/{**/c,**/a,x}.py",
     expected: ["s/a.py", "s/t/c.py"]
   },
@@ -59,25 +63,25 @@ const rows: ReadonlyArray<Row> = [
     expected: ["8.txt", "a/12.txt"]
   },
   {
-    what: "a range in braces keeps its zeros",
+    what: "a range in braces keeps leading zeros",
     pattern: "{08..10}",
     files: { "8": "", "08": "", "10": "" },
     expected: ["08", "10"]
   },
   {
-    what: "brackets take classes of POSIX",
+    what: "brackets accept POSIX character classes",
     pattern: "a[[:space:]][[:digit:]_]",
     files: { "a 1": "", "a _": "", "a b": "", ab1: "" },
     expected: ["a 1", "a _"]
   },
-  { what: "a backslash makes the next sign plain", pattern: "\\r\\.p\\y", expected: ["r.py"] },
-  { what: "brackets are a class", pattern: "[rc].py", expected: ["r.py", "s/t/c.py"] },
+  { what: "a backslash makes the next character literal", pattern: "\\r\\.p\\y", expected: ["r.py"] },
+  { what: "brackets are a character class", pattern: "[rc].py", expected: ["r.py", "s/t/c.py"] },
   {
-    what: "several patterns are alternatives, and match once",
+    what: "a path that several patterns match is returned once",
     pattern: ["*.txt", "s/*", "*.txt"],
     expected: ["s/a.py", "s/n.txt"]
   },
-  { what: "patterns tell case apart", pattern: "README", expected: [], needsCaseSensitive: true },
+  { what: "patterns are case-sensitive", pattern: "README", expected: [], needsCaseSensitive: true },
   {
     what: "directories match if the option kinds includes them",
     pattern: "*",
@@ -85,19 +89,24 @@ const rows: ReadonlyArray<Row> = [
     expected: ["s", "s/.d", "s/t"]
   },
   {
-    what: "a trailing slash means directories only",
+    what: "a pattern with a trailing slash matches only directories",
     pattern: "t/",
     options: { kinds: ["file", "directory"] },
     expected: ["s/t"]
   },
-  { what: "files never match a trailing slash", pattern: "readme/", options: { kinds: ["file", "directory"] }, expected: [] },
+  {
+    what: "a pattern with a trailing slash does not match files",
+    pattern: "readme/",
+    options: { kinds: ["file", "directory"] },
+    expected: []
+  },
   {
     what: "a pattern is relative to its base, and results are relative to the root",
     pattern: "*.py",
     options: { path: "s" },
     expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"]
   },
-  { what: "a leading slash anchors to the base", pattern: "/*.py", options: { path: "s" }, expected: ["s/a.py"] },
+  { what: "a leading slash matches only in the base", pattern: "/*.py", options: { path: "s" }, expected: ["s/a.py"] },
   {
     what: "an excluded directory is not entered",
     pattern: "**",
@@ -111,7 +120,7 @@ const rows: ReadonlyArray<Row> = [
     expected: ["s/n.txt"]
   },
   {
-    what: "an exclude with ** in braces leaves out at every depth",
+    what: "an exclude with ** in braces excludes at every depth",
     pattern: "**",
     options: { exclude: "{**/s/**,**/r*}" },
     expected: [".h.py"]
@@ -135,20 +144,30 @@ const rows: ReadonlyArray<Row> = [
     expected: ["s/.d/x.py", "s/a.py", "s/n.txt"]
   },
   {
-    what: "in fnmatch a star crosses slashes",
+    what: "in fnmatch a star also matches slashes",
     pattern: "s*.py",
     options: { dialect: "fnmatch" },
     expected: ["s/.d/x.py", "s/a.py", "s/t/c.py"]
   },
   {
-    what: "in fnmatch a question mark crosses slashes",
+    what: "in fnmatch a question mark also matches a slash",
     pattern: "s?a.py",
     options: { dialect: "fnmatch" },
     expected: ["s/a.py"]
   },
-  { what: "in fnmatch the whole path matches", pattern: "?.py", options: { dialect: "fnmatch" }, expected: ["r.py"] },
-  { what: "in fnmatch [!x] negates", pattern: "[!s]*", options: { dialect: "fnmatch" }, expected: [".h.py", "r.py", "readme"] },
-  { what: "spaces in a pattern are spaces", pattern: " a", files: { " a": "", a: "" }, expected: [" a"] }
+  {
+    what: "in fnmatch a pattern must match the whole path",
+    pattern: "?.py",
+    options: { dialect: "fnmatch" },
+    expected: ["r.py"]
+  },
+  {
+    what: "in fnmatch [!x] matches all characters except x",
+    pattern: "[!s]*",
+    options: { dialect: "fnmatch" },
+    expected: [".h.py", "r.py", "readme"]
+  },
+  { what: "spaces in a pattern are literal", pattern: " a", files: { " a": "", a: "" }, expected: [" a"] }
 ]
 
 const badPatterns: ReadonlyArray<readonly [what: string, pattern: string]> = [
@@ -174,7 +193,7 @@ const globArguments = service("C-19", pythonTree)
 export const globLaws: ReadonlyArray<Law> = [
   ...rows.map(globRow),
   service("C-18, behaviours: regressions", { "a/b.txt": "", "a.txt": "", "a-b.txt": "" }).answers(
-    "globs are in the order of the whole path",
+    "globs are in path order",
     globPaths("**/*.txt"),
     ["a-b.txt", "a.txt", "a/b.txt"]
   ),
@@ -187,7 +206,7 @@ export const globLaws: ReadonlyArray<Law> = [
       argument: "pattern"
     }),
     globArguments.refuses(
-      `${what} is InvalidArgument among several`,
+      `${what} is InvalidArgument in a list of patterns`,
       (fs) => collect(fs.globStream(["*", pattern])),
       "InvalidArgument",
       { argument: "pattern" }
@@ -195,18 +214,18 @@ export const globLaws: ReadonlyArray<Law> = [
   ]),
   globArguments.refuses("a base that is a file is NotADirectory", (fs) => fs.glob("*", { path: "readme" }), "NotADirectory"),
   ...["missing", "missing/x", "readme/x"].flatMap((path) => [
-    globArguments.refuses(`glob below ${path}, which is missing, is NotFound`, (fs) => fs.glob("**", { path }), "NotFound", {
+    globArguments.refuses(`glob with the missing base ${path} is NotFound`, (fs) => fs.glob("**", { path }), "NotFound", {
       path
     }),
     globArguments.refuses(
-      `globStream below ${path}, which is missing, is NotFound`,
+      `globStream with the missing base ${path} is NotFound`,
       (fs) => collect(fs.globStream("**", { path, maxMatches: 0 })),
       "NotFound",
       { path }
     )
   ]),
   service("C-19", { "source/app/main.ts": "", "force/x": "", "sourc.txt": "", other: directory }).law(
-    "glob names the directories that look like a base that is missing",
+    "glob suggests directories with a name like the missing base",
     function* (fs) {
       yield* fails(fs.glob("*", { path: "sorce" }), "NotFound", { nearest: ["force", "source"] })
       yield* fails(fs.glob("*", { path: "sorce/app" }), "NotFound", { nearest: ["force", "source/app"] })
@@ -223,19 +242,22 @@ export const globLaws: ReadonlyArray<Law> = [
     "InvalidArgument",
     { argument: "maxMatches" }
   ),
-  service("C-18", pythonTree).law("a truncated glob says so, and the next page continues strictly after it", function* (fs) {
-    const seen: Array<string> = []
-    let after: string | undefined
-    for (let page = 0; page < 10; page++) {
-      const result = yield* fs.glob("**/*.py", { maxMatches: 2, after })
-      seen.push(...paths(result.matches))
-      yield* equal(result.truncated, result.next !== undefined, "truncated where there is a next")
-      yield* holds(result.matches.length <= 2, "at most two matches", result.matches)
-      after = result.next
-      if (after === undefined) break
+  service("C-18", pythonTree).law(
+    "a glob reports truncation, and the next page continues after the last match",
+    function* (fs) {
+      const seen: Array<string> = []
+      let after: string | undefined
+      for (let page = 0; page < 10; page++) {
+        const result = yield* fs.glob("**/*.py", { maxMatches: 2, after })
+        seen.push(...paths(result.matches))
+        yield* equal(result.truncated, result.next !== undefined, "truncated where there is a next")
+        yield* holds(result.matches.length <= 2, "at most two matches", result.matches)
+        after = result.next
+        if (after === undefined) break
+      }
+      yield* equal(seen, pythonFiles)
     }
-    yield* equal(seen, pythonFiles)
-  }),
+  ),
   service("C-22", pythonTree).law("a result with exactly the maximum number of matches is not truncated", function* (fs) {
     yield* has(yield* fs.glob("*.py", { maxMatches: 5 }), { truncated: false, next: undefined })
     yield* has(yield* fs.glob("*.py", { maxMatches: 4 }), { truncated: true })
@@ -243,7 +265,7 @@ export const globLaws: ReadonlyArray<Law> = [
   service("C-21", pythonTree).answers("glob with a maximum of 0 returns no matches", (fs) => fs.glob("*", { maxMatches: 0 }), {
     matches: []
   }),
-  service("C-22", pythonTree).law("glob stops at the limit of the scope, globStream does not", function* (fs) {
+  service("C-22", pythonTree).law("the limit maxGlobMatches applies to glob but not to globStream", function* (fs) {
     const small = withLimits({ maxGlobMatches: 2 })
     yield* has(yield* small(fs.glob("*.py")), { truncated: true })
     yield* equal(paths(yield* small(collect(fs.globStream("*.py")))), pythonFiles)
@@ -296,7 +318,7 @@ export const globLaws: ReadonlyArray<Law> = [
     }
   ),
   service("C-21", { "a/x": "", "b/x": "", "c/x": "" }).law(
-    "a directory that cannot be read is counted and named, and the rest is found",
+    "a glob reports an unreadable directory and returns all other matches",
     function* (fs) {
       const broken = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })
       const result = yield* broken.glob("*")
@@ -329,7 +351,7 @@ const ignoreTree: Files = {
 const ignoring = service("semantics: gitignore", ignoreTree)
 
 export const gitignoreLaws: ReadonlyArray<Law> = [
-  ignoring.answers("ignore files count at every level, and .git is skipped", globPaths("**", { gitignore: true }), [
+  ignoring.answers("ignore files apply at every level, and .git is skipped", globPaths("**", { gitignore: true }), [
     ".gitignore",
     "a.ts",
     "keep.log",
@@ -338,19 +360,23 @@ export const gitignoreLaws: ReadonlyArray<Law> = [
     "src/b.log",
     "src/build/in"
   ]),
-  ignoring.answers("without gitignore nothing is ignored", (fs) => Effect.map(globPaths("**")(fs), (all) => all.length), 12),
-  ignoring.answers("ignore files above the base count too", globPaths("**", { gitignore: true, path: "src" }), [
+  ignoring.answers(
+    "no file is ignored without the option gitignore",
+    (fs) => Effect.map(globPaths("**")(fs), (all) => all.length),
+    12
+  ),
+  ignoring.answers("ignore files above the base apply", globPaths("**", { gitignore: true, path: "src" }), [
     "src/.gitignore",
     "src/b.log",
     "src/build/in"
   ]),
   service("semantics: gitignore", { ".gitignore": "b\n", a: "x", b: "x" }).answers(
-    "greps honour ignore files",
+    "greps apply ignore files",
     (fs) => Effect.map(fs.grep("x", { gitignore: true }), ({ matches }) => paths(matches)),
     ["a"]
   ),
   service("semantics: gitignore", { ".gitignore": "b\n", a: "x", "b/c": "x" }).answers(
-    "walks honour ignore files",
+    "walks apply ignore files",
     (fs) => Effect.map(collect(fs.walk(".", { gitignore: true })), paths),
     [".gitignore", "a"]
   )
@@ -360,7 +386,7 @@ const orderedTree: Files = { "a-b.txt": "", "a.txt": "1", "a/b.txt": "22", "a/c"
 
 export const walkLaws: ReadonlyArray<Law> = [
   service("C-18", orderedTree).answers(
-    "a walk is in the order of the whole path, in which a directory ends in a slash",
+    "a walk is in path order, where the path of a directory ends with a slash",
     (fs) => Effect.map(collect(fs.walk()), paths),
     ["a-b.txt", "a.txt", "a", "a/b.txt", "a/c", "b"]
   ),
@@ -391,7 +417,7 @@ export const walkLaws: ReadonlyArray<Law> = [
     (fs) => Effect.map(Stream.runCollect(Stream.take(fs.walk(), 2)), paths),
     ["a-b.txt", "a.txt"]
   ),
-  service("C-17", orderedTree).refuses("a walk of nothing is NotFound", (fs) => collect(fs.walk("missing")), "NotFound"),
+  service("C-17", orderedTree).refuses("a walk of a missing path is NotFound", (fs) => collect(fs.walk("missing")), "NotFound"),
   service("C-17", orderedTree).refuses("a walk of a file is NotADirectory", (fs) => collect(fs.walk("b")), "NotADirectory"),
   service("C-21", { "a/x": "", "b/x": "" }).law("a walk fails on a directory that it cannot read", function* (fs) {
     const broken = yield* withFaults(fs, { operation: "List", path: "b", fault: { _tag: "AccessDenied", why: "permission" } })

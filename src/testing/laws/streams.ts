@@ -33,23 +33,23 @@ interface Lines {
 }
 
 const lineCases: ReadonlyArray<Lines> = [
-  { what: "an empty file streams no lines", text: "", lines: [] },
-  { what: "lines come without their terminators", text: "a\r\nb\n\nc", lines: ["a", "b", "", "c"] },
-  { what: "a final terminator begins no line", text: "a\nb\n", lines: ["a", "b"] },
-  { what: "no other character ends a line of a stream", text: "a\rb\v\f\u0085\u2028c\n", lines: ["a\rb\v\f\u0085\u2028c"] },
+  { what: "a stream of an empty file has no lines", text: "", lines: [] },
+  { what: "lines of a stream have no terminators", text: "a\r\nb\n\nc", lines: ["a", "b", "", "c"] },
+  { what: "a terminator at the end does not begin another line", text: "a\nb\n", lines: ["a", "b"] },
+  { what: "only LF and CRLF end a line of a stream", text: "a\rb\v\f\u0085\u2028c\n", lines: ["a\rb\v\f\u0085\u2028c"] },
   {
-    what: "a CRLF across two chunks is one terminator",
+    what: "a CRLF that is split between two chunks is one terminator",
     text: `${"x".repeat(chunkBytes - 1)}\r\ny`,
     lines: ["x".repeat(chunkBytes - 1), "y"]
   },
   {
-    what: "a CR at the end of a chunk that no LF follows is text",
+    what: "a CR at the end of a chunk is text if no LF follows",
     text: `${"x".repeat(chunkBytes - 1)}\ry\n`,
     lines: [`${"x".repeat(chunkBytes - 1)}\ry`]
   },
-  { what: "a CR at the very end is text", text: "a\r", lines: ["a\r"] },
+  { what: "a CR at the end of the file is text", text: "a\r", lines: ["a\r"] },
   {
-    what: "a character across two chunks is whole",
+    what: "a character that is split between two chunks stays whole",
     text: `${"x".repeat(chunkBytes - 1)}é\n${"y".repeat(chunkBytes - 5)}😀`,
     lines: [`${"x".repeat(chunkBytes - 1)}é`, `${"y".repeat(chunkBytes - 5)}😀`]
   }
@@ -67,7 +67,7 @@ export const streamLaws: ReadonlyArray<Law> = [
     })
   ),
   service("C-43", { a: "0123456" }).answers(
-    "a stream has chunks of the size that was asked for",
+    "a stream has chunks of the requested size",
     (fs) => Effect.map(collect(fs.stream("a", { chunkSize: 3 })), lengths),
     [3, 3, 1]
   ),
@@ -81,7 +81,7 @@ export const streamLaws: ReadonlyArray<Law> = [
     (fs) => collect(fs.stream("a", { offset: 9 })),
     []
   ),
-  service("C-43", { a: "0123" }).answers("a stream of no bytes is empty", (fs) => collect(fs.stream("a", { length: 0 })), []),
+  service("C-43", { a: "0123" }).answers("a stream with length 0 is empty", (fs) => collect(fs.stream("a", { length: 0 })), []),
   ...invalidOptions.map(([argument, value]) =>
     service("C-43", { a: "x" }).refuses(
       `stream refuses ${argument} ${value}`,
@@ -90,23 +90,26 @@ export const streamLaws: ReadonlyArray<Law> = [
       { argument }
     )
   ),
-  service("C-22", { a: "12345\n6" }).law("a stream has no bound of size", function* (fs) {
+  service("C-22", { a: "12345\n6" }).law("a stream may be larger than maxReadBytes", function* (fs) {
     const small = withLimits({ maxReadBytes: 2 })
     yield* equal(concatBytes(yield* small(collect(fs.stream("a")))), encodeUtf8("12345\n6"))
     yield* equal(yield* small(collect(fs.lines("a"))), ["12345", "6"])
   }),
-  writing("port: open pins").law("a stream continues with the file that it opened, even if the name changes", function* (fs) {
-    const old = patternBytes(40)
-    yield* plantFiles(fs, { a: old })
-    const seen: Array<Uint8Array> = []
-    yield* Stream.runForEachArray(fs.stream("a", { chunkSize: 1 }).pipe(Stream.rechunk(1)), (chunks) =>
-      Effect.gen(function* () {
-        if (seen.length === 0) yield* fs.writeBytes("a", new Uint8Array(40))
-        seen.push(...chunks)
-      })
-    )
-    yield* equal(concatBytes(seen), old)
-  }),
+  writing("port: open pins").law(
+    "a stream reads the opened file to its end, even if the path gets another file",
+    function* (fs) {
+      const old = patternBytes(40)
+      yield* plantFiles(fs, { a: old })
+      const seen: Array<Uint8Array> = []
+      yield* Stream.runForEachArray(fs.stream("a", { chunkSize: 1 }).pipe(Stream.rechunk(1)), (chunks) =>
+        Effect.gen(function* () {
+          if (seen.length === 0) yield* fs.writeBytes("a", new Uint8Array(40))
+          seen.push(...chunks)
+        })
+      )
+      yield* equal(concatBytes(seen), old)
+    }
+  ),
 
   ...lineCases.map(({ what, text, lines }) =>
     service("C-10", { a: text }).law(what, function* (fs) {
@@ -125,7 +128,7 @@ export const streamLaws: ReadonlyArray<Law> = [
     yield* fails(collect(fs.lines("a")), "NotText", { offset: chunkBytes + 3 })
   }),
   service("C-09", { a: toBytes(0x61, 0x0a, 0xe2, 0x82) }).law(
-    "lines fail with NotText where the end cuts a character off",
+    "lines fail with NotText at an incomplete character at the end",
     function* (fs) {
       yield* fails(collect(fs.lines("a")), "NotText", { offset: 2 })
     }
@@ -146,13 +149,13 @@ export const sinkLaws: ReadonlyArray<Law> = [
     { bytesWritten: 7, mode: "overwrite", path: "a" as never }
   ),
   sinkNew.changes(
-    "a sink of an empty stream makes an empty file",
+    "a sink of an empty stream creates an empty file",
     (fs) => Stream.run(Stream.empty, fs.sink("d/a")),
     { "d/a": "" },
     { bytesWritten: 0 }
   ),
   sinkOver.changes(
-    "a sink in mode append adds to the end",
+    "a sink in mode append adds bytes at the end of the file",
     (fs) => writeThroughSink(fs, "a", ["+", "new"], { mode: "append" }),
     { a: "old+new" },
     { bytesWritten: 4, mode: "append" }
@@ -166,18 +169,21 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* equal((yield* fs.readBytes("a")).content, content)
   }),
   ...(["overwrite", "append", "replace", "appendExisting"] as const).map((mode) =>
-    writing("C-43, C-55", { a: "old" }).law(`a stream that fails leaves the old file, in mode ${mode}`, function* (fs) {
+    writing("C-43, C-55", { a: "old" }).law(`a sink in mode ${mode} keeps the old file if its stream fails`, function* (fs) {
       yield* fails(Stream.run(failingStream, fs.sink("a", { mode })), "Cable")
       yield* expectTree(fs, { a: "old" })
     })
   ),
   ...(["create", "overwrite", "append"] as const).map((mode) =>
-    writing("C-13, C-43").law(`a stream that fails leaves no file and no parents, in mode ${mode}`, function* (fs) {
-      yield* fails(Stream.run(failingStream, fs.sink("d/e/a", { mode })), "Cable")
-      yield* expectTree(fs, {})
-    })
+    writing("C-13, C-43").law(
+      `a sink in mode ${mode} leaves no new file and no new parents if its stream fails`,
+      function* (fs) {
+        yield* fails(Stream.run(failingStream, fs.sink("d/e/a", { mode })), "Cable")
+        yield* expectTree(fs, {})
+      }
+    )
   ),
-  sinkOver.law("a stream that is interrupted leaves the old file, and nothing beside it", function* (fs) {
+  sinkOver.law("an interrupted sink keeps the old file and leaves no temporary file", function* (fs) {
     const begun = yield* Deferred.make<void>()
     const slow = streamThen("new", Effect.andThen(Deferred.succeed(begun, undefined), Effect.never))
     const fiber = yield* Effect.forkChild(Stream.run(slow, fs.sink("a")))
@@ -185,7 +191,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* Fiber.interrupt(fiber)
     yield* expectTree(fs, { a: "old" })
   }),
-  sinkOver.law("nothing of a sink is visible before its stream has ended", function* (fs) {
+  sinkOver.law("the content of a sink is not visible before its stream ends", function* (fs) {
     const watched = Stream.concat(
       Stream.make(encodeUtf8("new")),
       Stream.drain(
@@ -215,7 +221,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     yield* Fiber.join(fiber)
     yield* expectTree(fs, { a: "1", b: "3" })
   }),
-  writing("behaviours: sinks").law("of two sinks to one path, the last to finish replaces the whole content", function* (fs) {
+  writing("behaviours: sinks").law("the last of two concurrent sinks replaces the whole content", function* (fs) {
     const gates = yield* Effect.all([Deferred.make<void>(), Deferred.make<void>()])
     const run = (text: string, gate: Deferred.Deferred<void>) =>
       Effect.forkChild(Stream.run(streamThen(text, Deferred.await(gate)), fs.sink("a")), { startImmediately: true })
@@ -245,7 +251,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
   ),
   ...(["replace", "appendExisting"] as const).map((mode) =>
     writing("C-11, C-43").refuses(
-      `a sink in mode ${mode} refuses what is not there`,
+      `a sink in mode ${mode} of a missing file is NotFound`,
       (fs) => writeThroughSink(fs, "d/a", ["new"], { mode }),
       "NotFound"
     )
@@ -266,7 +272,7 @@ export const sinkLaws: ReadonlyArray<Law> = [
     "NotFound"
   ),
   writing("C-22, C-43").refuses(
-    "a sink over the limit is LimitExceeded and leaves nothing",
+    "a sink over the limit is LimitExceeded and leaves no file",
     (fs) => withLimits({ maxFileSize: 4 })(writeThroughSink(fs, "d/a", ["123", "45"])),
     "LimitExceeded",
     { limit: "maxFileSize", allowed: 4 }

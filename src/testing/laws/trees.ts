@@ -21,18 +21,18 @@ const rootNames = ["", ".", "/"]
 const creation = writing("S0-60", exampleTree)
 
 export const mkdirLaws: ReadonlyArray<Law> = [
-  writing("S0-58").changes("mkdir makes a directory", (fs) => fs.mkdir("d"), { d: directory }),
-  writing("S0-59", { "a/x": "x" }).changes("mkdir makes its parents", (fs) => fs.mkdir("a/b/c"), {
+  writing("S0-58").changes("mkdir creates a directory", (fs) => fs.mkdir("d"), { d: directory }),
+  writing("S0-59", { "a/x": "x" }).changes("mkdir creates missing parents", (fs) => fs.mkdir("a/b/c"), {
     "a/x": "x",
     "a/b/c": directory
   }),
   writing("S0-62").refuses(
-    "mkdir without parents is NotFound where one is missing",
+    "mkdir without parents is NotFound if a parent is missing",
     (fs) => fs.mkdir("a/b", { parents: false }),
     "NotFound"
   ),
   writing("S0-59", { a: directory }).changes(
-    "mkdir without parents makes one directory",
+    "mkdir without parents creates one directory",
     (fs) => fs.mkdir("a/b", { parents: false }),
     { "a/b": directory }
   ),
@@ -77,23 +77,23 @@ export const deleteLaws: ReadonlyArray<Law> = [
     { deleted: 1, directories: 1 }
   ),
   deleting("C-15", exampleTree).refuses(
-    "a directory with content needs recursive",
+    "delete of a directory with content needs recursive",
     (fs) => fs.delete("dir"),
     "DirectoryNotEmpty"
   ),
   deleting("C-15", { "a/b": directory }).refuses(
-    "a directory that holds only a directory needs recursive too",
+    "delete of a directory with an empty subdirectory needs recursive",
     (fs) => fs.delete("a"),
     "DirectoryNotEmpty"
   ),
   deleting("C-16", { "d/a": "1", "d/b": "2", "d/e/c": "3", "d/f": directory, other: "x" }).changes(
-    "delete counts files and directories apart",
+    "delete counts files and directories separately",
     (fs) => fs.delete("d", { recursive: true }),
     { other: "x" },
     { deleted: 3, directories: 3 }
   ),
   deleting("C-16", { "d/e/f": directory }).changes(
-    "deleting only directories answers at least 1",
+    "deleting a tree of directories returns a count of at least 1",
     (fs) => fs.delete("d", { recursive: true }),
     {},
     { deleted: 1, directories: 3 }
@@ -111,9 +111,9 @@ export const deleteLaws: ReadonlyArray<Law> = [
   ),
   lawsKeepingDirectories
     .deleting("C-45", { "p/q/a": "x" })
-    .changes("a parent outlives its last child", (fs) => fs.delete("p/q/a"), { "p/q": directory }),
+    .changes("deleting the last entry of a directory keeps the directory", (fs) => fs.delete("p/q/a"), { "p/q": directory }),
   lawsPruningDirectories("C-45", { "p/q/r/a": "x", "p/b": "y", empty: directory }).changes(
-    "removing the last entry of a directory removes its empty parents",
+    "deleting the last entry of a directory removes the empty parents",
     (fs) => fs.delete("p/q/r", { recursive: true }),
     { "p/b": "y", empty: directory },
     { deleted: 1, directories: 1 }
@@ -126,10 +126,14 @@ export const deleteLaws: ReadonlyArray<Law> = [
       yield* expectTree(fs, { empty: directory })
     }
   ),
-  deletion.refuses("deleting nothing is NotFound", (fs) => fs.delete("missing"), "NotFound"),
-  deletion.refuses("deleting nothing recursively is NotFound", (fs) => fs.delete("missing", { recursive: true }), "NotFound"),
+  deletion.refuses("deleting a missing path is NotFound", (fs) => fs.delete("missing"), "NotFound"),
+  deletion.refuses(
+    "deleting a missing path recursively is NotFound",
+    (fs) => fs.delete("missing", { recursive: true }),
+    "NotFound"
+  ),
   deleting("semantics: -", exampleTree).refuses("deleting below a file is NotFound", (fs) => fs.delete("file/x"), "NotFound"),
-  deletion.refuses("deleting below nothing is NotFound", (fs) => fs.delete("missing/x"), "NotFound"),
+  deletion.refuses("deleting below a missing path is NotFound", (fs) => fs.delete("missing/x"), "NotFound"),
   ...["missing", "missing/x", "file/x"].map((path) =>
     deletion.changes(
       `deleting ${path} with missing ignore returns 0`,
@@ -184,33 +188,37 @@ const transfers: ReadonlyArray<Transfer> = [
 
 const transferLaw = ({ call, forms, remaining }: Transfer): ReadonlyArray<Law> => [
   forms("C-51", { a: "x" }).changes(
-    `${call} of a file`,
+    `${call} of a file keeps its content`,
     (fs) => fs[call]("a", "b"),
     { ...remaining({ a: "x" }), b: "x" },
     { files: 1, directories: 0, bytes: 1 }
   ),
   forms("C-51", tree).changes(
-    `${call} of a whole tree, byte for byte, empty directories too`,
+    `${call} of a tree keeps all bytes and the empty directories`,
     (fs) => fs[call]("t", "u"),
     { ...remaining(tree), ...below("u") },
     { files: 2, directories: 3, bytes: 10 }
   ),
   forms("C-51", { e: directory }).changes(
-    `${call} of an empty directory`,
+    `${call} of an empty directory succeeds`,
     (fs) => fs[call]("e", "d"),
     { ...remaining({ e: directory }), d: directory },
     { files: 0, directories: 1, bytes: 0 }
   ),
-  forms("C-51", { a: "x" }).changes(`${call} makes the parents`, (fs) => fs[call]("a", "p/q/b"), {
+  forms("C-51", { a: "x" }).changes(`${call} creates missing parents of the target`, (fs) => fs[call]("a", "p/q/b"), {
     ...remaining({ a: "x" }),
     "p/q/b": "x"
   }),
-  forms("C-51", { "d/a": "x" }).changes(`${call} to a name that begins like the source`, (fs) => fs[call]("d", "d2/d"), {
-    ...remaining({ "d/a": "x" }),
-    "d2/d/a": "x"
-  }),
+  forms("C-51", { "d/a": "x" }).changes(
+    `${call} of a directory to a name with the same beginning succeeds`,
+    (fs) => fs[call]("d", "d2/d"),
+    {
+      ...remaining({ "d/a": "x" }),
+      "d2/d/a": "x"
+    }
+  ),
   forms("C-51", exampleTree).refuses(
-    `${call} of nothing is NotFound at the source`,
+    `${call} of a missing path is NotFound at the source`,
     (fs) => fs[call]("missing", "p/b"),
     "NotFound",
     { path: "missing" }
@@ -244,7 +252,7 @@ const transferLaw = ({ call, forms, remaining }: Transfer): ReadonlyArray<Law> =
     )
   ),
   forms("C-51", exampleTree).refuses(
-    `${call} onto itself is InvalidArgument even when it may overwrite`,
+    `${call} onto itself is InvalidArgument with the option overwrite`,
     (fs) => fs[call]("file", "./file", { overwrite: true }),
     "InvalidArgument"
   ),
@@ -260,7 +268,7 @@ const transferLaw = ({ call, forms, remaining }: Transfer): ReadonlyArray<Law> =
     { files: 1 }
   ),
   forms("C-51", { ...tree, e: directory }).changes(
-    `${call} of a directory over an empty one`,
+    `${call} of a directory over an empty directory replaces it`,
     (fs) => fs[call]("t", "e", { overwrite: true }),
     { ...remaining(tree), ...below("e") }
   ),

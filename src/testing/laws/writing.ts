@@ -17,7 +17,7 @@ const lawsWithoutAttributes = lawForms("ability", "write", "no attributes")
 
 interface ModeRow {
   readonly mode: WriteMode
-  /** The content after writing "new" to a file with the content "old", or the failure. */
+  /** The content of a file with "old" after "new" was written, or the tag of the failure. */
   readonly onFile: readonly ["file", string] | readonly ["fails", "AlreadyExists"]
   readonly onNothing: readonly ["file", string] | readonly ["fails", "NotFound"]
 }
@@ -36,16 +36,20 @@ const modeLaws = modes.flatMap(({ mode, onFile, onNothing }): ReadonlyArray<Law>
   const on = (where: string, before: Files, path: string, [what, outcome]: readonly [string, string]): Law =>
     what === "file"
       ? writing("C-11", before).changes(
-          `mode ${mode} ${where}`,
+          `mode ${mode} succeeds ${where}`,
           (fs) => fs.write(path, "new", { mode }),
           { ...before, [path]: outcome },
           { mode, bytesWritten: 3 }
         )
-      : writing("C-11", before).refuses(`mode ${mode} ${where}`, (fs) => fs.write(path, "new", { mode }), outcome as "NotFound")
+      : writing("C-11", before).refuses(
+          `mode ${mode} fails ${where}`,
+          (fs) => fs.write(path, "new", { mode }),
+          outcome as "NotFound"
+        )
   return [
-    on("on a file", { ...neighbourTree, a: "old" }, "a", onFile),
-    on("where nothing is", neighbourTree, "a", onNothing),
-    on("where the parents are missing too", neighbourTree, "p/q/a", onNothing),
+    on("on an existing file", { ...neighbourTree, a: "old" }, "a", onFile),
+    on("on a missing file", neighbourTree, "a", onNothing),
+    on("on a missing file with missing parents", neighbourTree, "p/q/a", onNothing),
     writing("semantics: -", neighbourTree).refuses(
       `mode ${mode} on a directory is NotAFile`,
       (fs) => fs.write("d", "new", { mode }),
@@ -83,14 +87,14 @@ export const writingLaws: ReadonlyArray<Law> = [
     a: toBytes(0, 255, 13, 10)
   }),
   writing("C-08").changes(
-    "text is written in UTF-8, with nothing added",
+    "text is written in UTF-8 without a byte order mark",
     (fs) => fs.write("a", "é\r\n😀"),
     { a: "é\r\n😀" },
     { bytesWritten: 8 }
   ),
   writing("C-11").changes("an empty file can be written", (fs) => fs.write("a", ""), { a: "" }, { bytesWritten: 0 }),
   writing("C-12", { a: "no newline" }).changes(
-    "appending counts its own bytes and adds no line end",
+    "an append returns the number of appended bytes, and adds no line ending",
     (fs) => fs.write("a", "é", { mode: "append" }),
     { a: "no newlineé" },
     { bytesWritten: 2 }
@@ -106,17 +110,21 @@ export const writingLaws: ReadonlyArray<Law> = [
     (fs) => fs.writeBytes("a", toBytes(1), { mode: "create" }),
     "AlreadyExists"
   ),
-  writing("C-55", { a: "1", b: "2", "d/a": "3" }).changes("writing one file leaves the others", (fs) => fs.write("a", "new"), {
-    a: "new",
-    b: "2",
-    "d/a": "3"
-  }),
+  writing("C-55", { a: "1", b: "2", "d/a": "3" }).changes(
+    "writing a file does not change other files",
+    (fs) => fs.write("a", "new"),
+    {
+      a: "new",
+      b: "2",
+      "d/a": "3"
+    }
+  ),
   writing("C-13", { "p/x": "x" }).refuses(
-    "a missing parent is NotFound without createParents",
+    "write without createParents is NotFound if a parent is missing",
     (fs) => fs.write("p/q/a", "new", { createParents: false }),
     "NotFound"
   ),
-  writing("C-13, S0-52").changes("bytes make the parents too", (fs) => fs.writeBytes("p/q/a", toBytes(1)), {
+  writing("C-13, S0-52").changes("writeBytes creates missing parents", (fs) => fs.writeBytes("p/q/a", toBytes(1)), {
     "p/q/a": toBytes(1)
   }),
   writing("C-13", { "p/x": "x" }).changes(
@@ -125,7 +133,7 @@ export const writingLaws: ReadonlyArray<Law> = [
     { "p/x": "x", "p/a": "new" }
   ),
   writing("C-13").refuses(
-    "a missing parent is NotFound for bytes too",
+    "writeBytes without createParents is NotFound if a parent is missing",
     (fs) => fs.writeBytes("q/a", toBytes(1), { createParents: false }),
     "NotFound"
   ),
@@ -156,7 +164,7 @@ export const writingLaws: ReadonlyArray<Law> = [
     })
     yield* expectTree(fs, { a: toBytes(1, 2, 3) })
   }),
-  writing("C-22").law("the limit is of one write, not of the file", function* (fs) {
+  writing("C-22").law("maxFileSize limits the bytes of one append, not the size of the file", function* (fs) {
     const small = withLimits({ maxFileSize: 3 })
     yield* small(fs.write("a", "123"))
     yield* small(fs.write("a", "456", { mode: "append" }))
@@ -185,7 +193,7 @@ const conditionalCalls: ReadonlyArray<readonly [operation: string, put: Put, mod
   ["writeBytes", (fs, path, options) => fs.writeBytes(path, encodeUtf8("new"), options), ["overwrite"]]
 ]
 
-/** An invalid precondition, which only an untyped caller can pass. */
+/** An invalid precondition, which only a caller without types can pass. */
 const undefinedVersion = { ifMatch: undefined } as unknown as Precondition
 
 export const preconditionLaws: ReadonlyArray<Law> = [
@@ -199,7 +207,7 @@ export const preconditionLaws: ReadonlyArray<Law> = [
     ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, WriteError | DeleteError | EditError>]>
   ).map(([operation, call]) =>
     deleting("C-50", { a: "old" }).law(
-      `${operation} with an ifMatch that is undefined is InvalidArgument, and changes nothing`,
+      `${operation} with the ifMatch undefined is InvalidArgument and changes nothing`,
       function* (fs) {
         yield* fails(call(fs), "InvalidArgument", { argument: "ifMatch" })
         yield* expectTree(fs, { a: "old" })
@@ -307,7 +315,7 @@ export const attributeLaws: ReadonlyArray<Law> = [
       ["replacing", (fs) => fs.write("a", "new", { mode: "replace" })],
       ["appending", (fs) => fs.write("a", "new", { mode: "append" })],
       ["editing", (fs) => fs.edit("a", { oldText: "old", newText: "new" })],
-      ["copying over it", (fs) => fs.copy("b", "a", { overwrite: true })]
+      ["copying over the file", (fs) => fs.copy("b", "a", { overwrite: true })]
     ] as ReadonlyArray<readonly [string, (fs: Algebra) => Effect.Effect<unknown, unknown>]>
   ).map(([what, call]) =>
     attributes("C-49", { a: "old", b: "x" }).law(`a mode of 0755 survives ${what}`, function* (fs) {
@@ -331,7 +339,7 @@ export const attributeLaws: ReadonlyArray<Law> = [
     }
   ),
   attributes("S0-28", { f: "x" }).refuses(
-    "attributes of nothing are NotFound",
+    "setAttributes of a missing path is NotFound",
     (fs) => fs.setAttributes("f/x", { mode: 0o600 }),
     "NotFound"
   ),

@@ -1,5 +1,5 @@
 /**
- * Copies the planned files, all or none. Everything is staged and checked under hidden names, and then published in one
+ * Copies the planned files, all or none. The files are staged and checked under hidden names, and then published in one
  * transaction. If the process is killed, the next process recovers the transaction by its record.
  */
 import * as Effect from "effect/Effect"
@@ -25,8 +25,8 @@ import { type HostMount, MountError, type Options, type Preview, type Request } 
 import { pathOf, plan, type PlannedMount, previewOf } from "./plan.ts"
 import { mountErrorOf, type Source, type SourceFile } from "./survey.ts"
 
-// Reads each file twice: once to compute its id, and once to copy it. So a write between the two reads is detected. Large files
-// are streamed.
+// Reads each file twice: once to compute its git id, and once to copy it. A write between the two reads is therefore detected.
+// Large files are streamed.
 
 interface FileOrigin {
   readonly request: Request
@@ -58,7 +58,7 @@ const idOfContent = (origin: FileOrigin): Effect.Effect<string, MountError> => {
   )
 }
 
-/** Returns the current content of a file. The transaction compares the content with the id from the first read. */
+/** Returns the current content of a file. The transaction compares the content's git id with the id from the first read. */
 const contentOf = (origin: FileOrigin): Effect.Effect<Uint8Array | Stream.Stream<Uint8Array, MountError>, MountError> => {
   const { file, source } = origin
   const { port } = source.root
@@ -75,8 +75,8 @@ const contentOf = (origin: FileOrigin): Effect.Effect<Uint8Array | Stream.Stream
   )
 }
 
-// Builds two trees of the affected paths, before and after the copy, as a transaction needs them. Files are added one by one
-// and fail for the same reasons as writes. A later file replaces an earlier one.
+// Builds two trees of the affected paths, before and after the copy, as a transaction needs them. Files are added one by one.
+// Adding a file fails for the same reasons as a write. A later file replaces an earlier one.
 
 interface TargetFile {
   readonly path: FsPathModule.FsPath
@@ -231,7 +231,7 @@ const buildTrees = Effect.fnUntraced(function* <A extends TargetFile>(
 
 const operation = "hydrate"
 
-/** An error of a source file. The wrapper distinguishes it from faults of the target filesystem. */
+/** An error of a source file. The class distinguishes such an error from faults of the target filesystem. */
 class SourceFailure {
   readonly error: MountError
 
@@ -299,7 +299,7 @@ const copyStaged = Effect.fnUntraced(function* (
   const { after, before, files: ends } = yield* buildTrees(port, plannedFiles)
   const transaction = { before, after: after(({ origin }) => ids.get(origin)!), content: contentsOf(ends) }
   const exchanged = Effect.mapError(runTransaction<SourceFailure>(port, transaction), withCallerPath(ends))
-  // A transaction moves replaced files to a staging directory. This is not a deletion, so write permission is enough.
+  // A transaction moves replaced files to a staging directory. The move is not a deletion, so write permission is enough.
   yield* port.rules?.permits?.("delete") === false ? Effect.provideService(exchanged, TakingBack, true) : exchanged
 })
 

@@ -16,7 +16,7 @@ import { isAbsolute, platform } from "../../runtime/node.ts"
  * @since 0.1.0
  */
 export class MountError extends Schema.TaggedError<MountError>("fs-algebra/MountError")("MountError", {
-  /** The source path as given. If an allowed root is the problem, the path of that root. */
+  /** The source path as given, or the path of the allowed root that caused the error. */
   hostPath: Schema.String,
   reason: Schema.Literals(["outside", "missing", "invalid", "budget", "unreadable", "changed"]),
   /** The path of the file below the source, if one file is the problem. */
@@ -48,22 +48,22 @@ export interface HostMount {
    */
   readonly mountPath?: string | ReadonlyArray<string> | undefined
   /**
-   * The globs of the files to copy, as for `Filesystem.glob`, relative to the source. For a source that is a file, they match
+   * The globs of the files to copy, as for `Filesystem.glob`, relative to the source. If the source is a file, the globs match
    * its name. Blank globs are ignored, and ambiguous globs are rejected.
    *
    * @default everything
    */
   readonly include?: ReadonlyArray<string> | undefined
   /**
-   * The globs of the files to exclude, as the `exclude` of a glob. They take precedence over `include`. If links are followed,
-   * the target of each link is checked too.
+   * The globs of the files to exclude, as for `exclude` of `Filesystem.glob`. A file that matches both `include` and `exclude`
+   * is excluded. If links are followed, the target of each link is checked too.
    *
    * @default nothing
    */
   readonly exclude?: ReadonlyArray<string> | undefined
   /** The largest total size of all files in bytes. 0 allows only empty files. @default no bound */
   readonly maxBytes?: number | undefined
-  /** True to copy the targets of links inside the allowed root. @default false: links are skipped */
+  /** True if the mount copies the target of a link that leads inside the allowed root. @default false: links are skipped */
   readonly followSymlinks?: boolean | undefined
 }
 
@@ -92,7 +92,7 @@ export interface Options {
  * @since 0.1.0
  */
 export interface LeftOut {
-  /** The path below the source. If the source is a file, the name of the file. */
+  /** The path below the source, or the name of the source if it is a file. */
   readonly path: string
   readonly why: "link" | "outside" | "dangling" | "loop" | "other"
 }
@@ -105,7 +105,7 @@ export interface LeftOut {
 export interface Preview {
   /** The source as given. */
   readonly source: string
-  /** The target in the filesystem. If the source is a file, the path of the copy. */
+  /** The target in the filesystem, or the path of the copy if the source is a file. */
   readonly target: string
   /** The paths of at most 20 entries in the filesystem, in path order. */
   readonly entries: ReadonlyArray<string>

@@ -59,7 +59,7 @@ export const render = (previews: ReadonlyArray<Preview>): string => previews.map
 export interface PlannedMount extends Survey {
   readonly request: Request
   readonly source: Source.Source
-  /** The target path. If the source is a file, the path of the copy. */
+  /** The target path, or the path of the copy if the source is a file. */
   readonly target: FsPath.FsPath
 }
 

@@ -1,6 +1,6 @@
 /**
- * Finds the files of a mount. It opens no file, and reads only directories that can contain a match of the globs. The size of
- * each file is recorded, so that the copy never exceeds the budget.
+ * Finds the files of a mount. Opens no file, and reads only directories that can contain a match of the globs. The size of each
+ * file is recorded, so that the copy never exceeds the budget.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -15,8 +15,8 @@ import * as OpenRoots from "../../runtime/openRoots.ts"
 import * as TemporaryNames from "../../runtime/temporaryNames.ts"
 import { type LeftOut, MountError, type Request } from "./model.ts"
 
-// Opens the sources of mounts. The allowed root is opened by its real path, and not the source. So a directory that is replaced
-// by a link later cannot lead outside the root.
+// Opens the sources of mounts. Opens the allowed root by its real path instead of the source. A directory that is later
+// replaced by a link can therefore not lead outside the root.
 
 interface Root {
   readonly real: string
@@ -32,7 +32,7 @@ export interface OpenDirectory {
   (root: string): Effect.Effect<Backend, FsError, Scope.Scope>
 }
 
-/** The function that opens a directory of the machine. Tests replace it. */
+/** The function that opens a directory of the machine, as a reference that tests replace. */
 export const OpenDirectory: Context.Reference<OpenDirectory> = Context.Reference<OpenDirectory>(
   "fs-algebra/workspace/OpenDirectory",
   {
@@ -78,7 +78,7 @@ export const realRoots = (allowedRoots: ReadonlyArray<string>): ReadonlyArray<st
   return out
 }
 
-/** Returns a path of the machine relative to a root that contains it. Returns `undefined` if no valid path exists for it. */
+/** Returns a path of the machine relative to a root that contains it. Returns `undefined` if the relative path is not valid. */
 const pathWithin = (root: string, real: string): FsPath.FsPath | undefined => {
   const path = FsPath.fromSegments(relative(root, real).split(sep).filter(Boolean))
   return FsPath.parse(path) === path ? path : undefined
@@ -141,7 +141,7 @@ export const makeOpener = Effect.gen(function* () {
 })
 
 export interface SourceFile {
-  /** The path below the source. If the source is a file, the name of the file. */
+  /** The path below the source, or the name of the source if it is a file. */
   readonly path: FsPath.FsPath
   readonly at: FsPath.FsPath
   readonly sizeBytes: number
@@ -182,7 +182,7 @@ interface Globs {
 
 interface SurveyedDirectory {
   readonly above: SurveyedDirectory | undefined
-  /** The real path inside the root. It leads through no link. */
+  /** The real path inside the root, which leads through no link. */
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
   /** True if a path can express the names of this directory and its parents. A name that is not valid text has no path. */

@@ -1,6 +1,6 @@
 /**
- * Dumps a tree of sessions to one file. The file names the archive next to it by its hash. So the rename of the file publishes
- * the new pair, even if the archive is renamed later.
+ * Dumps a tree of sessions to one file. The file names the archive next to it by its hash. The rename of the file therefore
+ * also publishes the archive, even if the archive is renamed later.
  */
 import * as Effect from "effect/Effect"
 import type { Algebra } from "../../filesystem/Filesystem.ts"
@@ -30,8 +30,8 @@ import { type ArchiveName, encode, maxTextBytes, namedHashesIn, type SessionReco
 import { type Session, sessionOf, type SliceItems } from "./session.ts"
 
 // Decides which existing files a new dump may replace, because another program may have its own `{id}.fs.zip` in the directory.
-// An archive is replaced only if the `.jsonl` file contains its hash. This is the hash of the current archive, or of the
-// archive that an unfinished dump was replacing.
+// An archive is replaced only if the `.jsonl` file contains its hash, either as the current archive or as the archive that an
+// unfinished dump was replacing.
 
 interface EarlierDump {
   /** The SHA-256 of the archive, if it belongs to the earlier dump. */
@@ -134,7 +134,7 @@ const sessionsOf = (root: Session): ReadonlyArray<Session> => {
   return all
 }
 
-/** Holds all sessions of the tree, parents before their children. */
+/** Runs the effect while all sessions of the tree are locked, parents before their children. */
 const holdTree = <A, E, R>(session: Session, effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   session.operations.exclusively(
     Effect.suspend(() => session.children.reduceRight((inner, child) => holdTree(child, inner), effect))
@@ -166,7 +166,7 @@ const directoryOf = (target: string): string => {
 }
 
 interface CreatedDirectories {
-  /** The outermost directory that was created. It contains the other created directories. */
+  /** The outermost directory that was created, which contains the other created directories. */
   readonly outermost: string
   /** The innermost directory. Its path begins with `outermost`, so that the two paths can be compared. */
   readonly innermost: string
@@ -245,7 +245,7 @@ const take = (
       : Effect.map(archive(staged, fs), (named) => ({ tree, named }))
   )
   const held = holdTree(root, captureBoth)
-  // Hold the filesystem before the sessions. All callers use this order, so no deadlock can occur.
+  // Lock the filesystem before the sessions. All callers use this order, so no deadlock can occur.
   return fs === undefined ? held : withExclusiveLock(fs.port, held)
 }
 

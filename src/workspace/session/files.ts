@@ -26,8 +26,8 @@ export const toError =
     new SessionError({ operation, reason: "io", detail: promote(fault, operation, path).message })
 
 /**
- * Passes the content of a file to `use` in pieces. Each piece is valid only until the next one. `size` is the size of the whole
- * file in bytes.
+ * Passes the content of a file to `use` in pieces. Each piece is valid only until the next piece is read. `size` is the size of
+ * the whole file in bytes.
  */
 const forEachPieceOf = <E, R>(
   { descriptor, size }: Opened,
@@ -129,7 +129,7 @@ export const readFirstLine = (path: string, maxBytes: number): Effect.Effect<Uin
   })
 }
 
-/** Creates a file, passes a function that appends bytes to `write`, and flushes the file. */
+/** Creates a file, calls `write` with a function that appends bytes, and then flushes the file. */
 export const writeNew = <E, R>(
   path: string,
   write: (append: (bytes: Uint8Array) => Effect.Effect<void, Fault>) => Effect.Effect<void, E, R>
@@ -144,7 +144,9 @@ export const writeNew = <E, R>(
     (descriptor) => Effect.sync(() => Fs.closeSync(descriptor))
   )
 
-/** Flushes a directory, so that the names in it survive a loss of power. Some systems do not support this. */
+/**
+ * Flushes a directory, so that the names in it survive a loss of power. Does nothing on a system that cannot flush directories.
+ */
 export const flushDirectory = (directory: string): void => {
   try {
     syncDirectoryNow(directory)

@@ -49,7 +49,7 @@ const isEntryOfKind = (path: string, kind: "isFile" | "isDirectory"): boolean =>
   Fs.lstatSync(path, { throwIfNoEntry: false })?.[kind]() === true
 
 /**
- * Returns the names of directories that may be hidden directories of the dump. Other programs can create such names too. So
+ * Returns the names of directories that may be hidden directories of the dump. Other programs can create such names too, so
  * callers only search these directories for an archive with a known hash. Links and files are skipped.
  */
 const hiddenDirectories = ({ directory, name }: DumpPaths): ReadonlyArray<string> => {

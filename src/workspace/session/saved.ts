@@ -11,7 +11,7 @@ import { quoteId, idFault } from "./ids.ts"
 import type { Operations } from "../Session.ts"
 import type { SliceItems } from "./session.ts"
 
-/** The version of the saved format that this module writes. It is also the newest version that the module reads. */
+/** The version of the saved format that this module writes, which is also the newest version that it reads. */
 const schemaVersion = 1
 
 /**

@@ -1,6 +1,6 @@
 /**
- * The state of a session. Each change is one synchronous step. It computes all new items before it changes any slice, so an
- * error in the computation changes nothing.
+ * The state of a session. Each change is one synchronous step, which computes all new items before it changes any slice. An
+ * error in the computation therefore changes nothing.
  */
 import * as Cause from "effect/Cause"
 import * as DateTime from "effect/DateTime"
@@ -13,15 +13,15 @@ import { type Kept, type Participant, type Prepared, type Unmask, Unmasking } fr
 import type { SessionSnapshot, SliceChanged } from "../Session.ts"
 import { idFault, invalid, quoteId } from "./ids.ts"
 
-// The captures and restores of participants. Steps that can fail come first, and are undone after a failure. The steps after
-// them cannot fail.
+// The captures and restores of participants. Steps that can fail come first, and are undone after a failure. The later steps
+// cannot fail.
 
 interface Share {
   readonly participant: Participant
   readonly kept: Kept
 }
 
-/** Runs all effects, even if some die. Then dies with the causes of all that died. */
+/** Runs all effects, even if some die. Then dies with the causes of all effects that died. */
 export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effect<void> =>
   Effect.gen(function* () {
     const reasons: Array<Cause.Reason<never>> = []
@@ -33,8 +33,8 @@ export const runAll = (effects: ReadonlyArray<Effect.Effect<void>>): Effect.Effe
   })
 
 /**
- * Holds all participants while the effect runs. Includes participants that join while this function waits. The caller holds the
- * session.
+ * Runs the effect while all participants are locked, including participants that join while this function waits. The caller
+ * must have locked the session.
  */
 export const holdAll = <A, E, R>(
   participants: ReadonlyMap<string, Participant>,
@@ -97,7 +97,10 @@ export const resetAll = (participants: ReadonlyArray<Participant>): Effect.Effec
 
 export type Items = ReadonlyArray<unknown>
 
-/** The user of a cell. `changed` is called with the new last item if another writer has changed the slice. */
+/**
+ * The user of a cell, which is the last item of a slice as one value. `changed` is called with the new last item if another
+ * writer has changed the slice.
+ */
 export interface CellHolder {
   readonly changed: (latest: unknown) => void
 }
@@ -216,7 +219,7 @@ export class State {
   }
 }
 
-/** Notifies all users of cells, even if one throws. Then throws the first error. */
+/** Notifies all users of cells other than `except`, even if one throws. Then throws the first error. */
 const notifyHolders = (entries: ReadonlyArray<InstalledSlice>, except: CellHolder | undefined): void => {
   const errors: Array<unknown> = []
   for (const entry of entries) {
@@ -241,7 +244,7 @@ interface TakenSnapshot {
 const unknownSnapshot = (operation: string, detail: string): SessionError =>
   new SessionError({ operation, reason: "unknown", detail })
 
-/** The snapshots of one session. The caller of a method that returns an effect must hold the session. */
+/** The snapshots of one session. The caller of a method that returns an effect must have locked the session. */
 export class SessionSnapshots {
   readonly #sessionId: string
   readonly #state: State
@@ -343,8 +346,8 @@ export class SessionSnapshots {
   }
 
   /**
-   * Returns the participants that joined after the snapshot. A restore resets them, as it resets slices that were installed
-   * later.
+   * Returns the participants that joined after the snapshot. A restore resets these participants, like slices that were
+   * installed later.
    */
   #newcomers({ shares }: TakenSnapshot): ReadonlyArray<Participant> {
     return [...this.#participants.values()].filter(

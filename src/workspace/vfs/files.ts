@@ -1,6 +1,6 @@
 /**
- * The facts about the files of a VfsState. They are an immutable map that shares its structure with earlier versions. So the
- * cost of a write does not depend on the number of files. The sorted list for the session is computed on first access.
+ * The facts about the files of a VfsState, as an immutable map that shares its structure with earlier versions. The cost of a
+ * write therefore does not depend on the number of files. The sorted list for the session is computed on first access.
  */
 import type * as DateTime from "effect/DateTime"
 import * as HashMap from "effect/HashMap"
@@ -56,7 +56,7 @@ export const VfsFile = Schema.Struct({
   /** The segments of the path, relative to the root. */
   path: valuePath("standard"),
   /**
-   * The encoding. `utf-8` for text without NUL, and `binary` for other contents. `null` after an append to a file of unknown
+   * The encoding: `utf-8` for text without NUL, `binary` for other contents, or `null` after an append to a file of unknown
    * encoding.
    */
   encoding: Schema.NullOr(Schema.String),
@@ -80,8 +80,8 @@ const Value = Schema.Struct({
 export type VirtualFileSystem = typeof Value.Type
 
 /**
- * The slice that describes the files of the filesystem. It is empty while the filesystem has no directory. A change of the
- * slice changes no file, and the next change of a file overwrites the slice.
+ * The slice that describes the files of the filesystem. The slice is empty while the filesystem has no directory. A change of
+ * the slice changes no file, and the next change of a file overwrites the slice.
  *
  * @since 0.1.0
  */
@@ -107,7 +107,7 @@ const fileOf = (path: FsPath.FsPath, facts: Omit<VfsFile, "path">): VfsFile =>
 export const get = (self: Files, path: FsPath.FsPath): VfsFile | undefined =>
   Option.getOrUndefined(HashMap.get(self.byPath, keyOf(self, path)))
 
-/** Returns the path itself if it is a file. Otherwise returns the files below it. */
+/** Returns the path itself if it is a file. Otherwise returns the files below the path. */
 export const filesWithin = (self: Files, path: FsPath.FsPath): ReadonlyArray<FsPath.FsPath> => {
   if (get(self, path) !== undefined) return [path]
   const key = keyOf(self, path) as FsPath.FsPath

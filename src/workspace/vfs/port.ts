@@ -87,7 +87,7 @@ const replacedFault: Fault = {
 }
 
 /**
- * Adds the creation time from the facts. The disk cannot tell this time, because it creates a new file for each replacement.
+ * Adds the creation time from the facts. The creation time on disk is not usable, because each replacement creates a new file.
  */
 const withCreationTime = (tree: Tree.Tree, stat: FileStat): FileStat => {
   const createdAt = stat.kind === "file" ? Files.get(tree.files, stat.path)?.createdAt : undefined

@@ -22,7 +22,7 @@ const optionsOf = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
   )
 
 describe("the command line of an engine", () => {
-  it("for podman runs a root filesystem over a directory of the host with the whole profile", () => {
+  it("contains every restriction of the profile for podman, a root filesystem and a host directory", () => {
     const args = CommandLine.run(planned({ image: { rootfs: "/srv/alpine" } }), { ...identity, directory: "/home/x/overlay" })
     assert.deepStrictEqual(args, [
       ...words("run --rm --interactive --name fs-algebra-0123"),
@@ -39,7 +39,7 @@ describe("the command line of an engine", () => {
     ])
   })
 
-  it("for docker and the exec strategy has a workspace in memory that the user owns", () => {
+  it("mounts a workspace in memory, owned by the container's user, for docker and the exec strategy", () => {
     const args = CommandLine.run(planned({ engine: "docker", image: "alpine:3.20", strategy: "exec" }, user), identity)
     assert.deepStrictEqual(args, [
       ...words("run --rm --interactive --name fs-algebra-0123"),
@@ -56,7 +56,7 @@ describe("the command line of an engine", () => {
     ])
   })
 
-  it("for podman and the exec strategy has a volume that is removed with the container", () => {
+  it("mounts a volume that is removed with the container, for podman and the exec strategy", () => {
     const args = CommandLine.run(planned({ image: "alpine", strategy: "exec" }), identity)
     assert.include(optionsOf(args), "--mount=type=volume,dst=/workspace,U=true")
     assert.notInclude(args.join(" "), "type=bind")
@@ -82,7 +82,7 @@ describe("the command line of an engine", () => {
     })
   }
 
-  it("applies every limit of the options, and puts runArguments after ours and before the image", () => {
+  it("has every limit of the options, and runArguments between our arguments and the image", () => {
     const args = CommandLine.run(
       planned({
         image: "alpine",
@@ -151,13 +151,13 @@ describe("the command line of an engine", () => {
     )
   })
 
-  it("removes volumes with the container, and lists only containers with our label", () => {
+  it("removes the volumes of a container too, and lists only containers with our label", () => {
     assert.deepStrictEqual(CommandLine.remove("x"), ["rm", "--force", "--volumes", "x"])
     assert.deepStrictEqual(CommandLine.version, ["--version"])
     assert.deepStrictEqual(CommandLine.listContainers.slice(0, 4), ["ps", "--all", "--filter", "label=fs-algebra=1"])
   })
 
-  it("ignores containers with other names and owners in malformed text", () => {
+  it("has its output checked: foreign container names and malformed owners are ignored", () => {
     assert.deepStrictEqual(
       CommandLine.parseNames("fs-algebra-0a\nother\nfs-algebra-zz\nx fs-algebra-0b\nfs-algebra-0c,other/x\n"),
       ["fs-algebra-0a"]

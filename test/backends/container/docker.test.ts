@@ -130,7 +130,7 @@ const flag = (call: ReadonlyArray<string>, name: string): string | undefined => 
 
 describe("docker", () => {
   for (const strategy of ["overlay", "exec"] as const) {
-    live(`${strategy}: receives all commands of a container's life`, (self) =>
+    live(`${strategy}: receives every command from the start to the removal of a container`, (self) =>
       Effect.gen(function* () {
         const shared = strategy === "overlay"
         const workdir = join(self.place, shared ? "shared" : "inside")
@@ -188,7 +188,7 @@ describe("docker", () => {
     })
   )
 
-  live("given by its path need not be in the PATH, and nerdctl gets an explicit log driver", (self) =>
+  live("in the form of nerdctl, given by its path, need not be in the PATH and gets an explicit log driver", (self) =>
     Effect.gen(function* () {
       const program = join(self.place, "bin/nerdctl")
       Fs.renameSync(join(self.place, "bin/docker"), program)
@@ -202,7 +202,7 @@ describe("docker", () => {
     })
   )
 
-  live("given by a path where no program is fails with that path and starts nothing", (self) =>
+  live("given by a path without a program fails with the path and starts nothing", (self) =>
     Effect.gen(function* () {
       const { place } = self
       Fs.writeFileSync(join(place, "shared/docker"), "#!/bin/sh\n", { mode: 0o755 })
@@ -214,7 +214,7 @@ describe("docker", () => {
         assert.strictEqual(error._tag, "Unavailable")
         assert.include(
           error.message,
-          `cannot run ${JSON.stringify(engine)}: it is missing, not executable by this user, or inside a served directory`
+          `cannot run ${JSON.stringify(engine)}: it is missing, not executable by this user, or inside the root of an open filesystem`
         )
         assert.include("hint" in error ? error.hint : "", "absolute path of podman, docker or nerdctl")
       }
@@ -237,7 +237,7 @@ describe("docker", () => {
     })
   )
 
-  live("that fails to remove a container is asked again", (self) =>
+  live("that fails to remove a container gets a second request", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "alpine", start: "eager", hostDirectory: join(self.place, "shared") } as const
       yield* Effect.scoped(
@@ -253,7 +253,7 @@ describe("docker", () => {
     })
   )
 
-  live("whose service does not respond is asked once, and the error says what to do", (self) =>
+  live("whose service does not respond gets one request, and the error says how to start the service", (self) =>
     Effect.gen(function* () {
       Fs.writeFileSync(join(self.place, "unreachable"), "")
       const options = {
@@ -269,7 +269,7 @@ describe("docker", () => {
     })
   )
 
-  live("that refuses a container is quoted in the error", (self) =>
+  live("that refuses a container has its message in the error", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "absent", start: "eager", hostDirectory: join(self.place, "shared") } as const
       const error = yield* Effect.flip(Effect.scoped(Container.make(options)))
@@ -346,7 +346,7 @@ describe("docker", () => {
           finding(hostDirectory, true)
         )
       )
-      assert.include(error.message, "whose entries inside a served directory do not count")
+      assert.include(error.message, "entries inside the root of an open filesystem are ignored")
       assert.isFalse(Fs.existsSync(join(self.place, "executed")))
     })
   )
@@ -362,7 +362,7 @@ describe("docker", () => {
     })
   )
 
-  live("that does not report a version is Unavailable", (self) =>
+  live("that does not report a version gives Unavailable", (self) =>
     Effect.gen(function* () {
       const options = { engine: "docker", image: "alpine", hostDirectory: join(self.place, "shared") } as const
       Fs.writeFileSync(join(self.place, "bin/docker"), "#!/bin/sh\necho 'Cannot connect to the Docker daemon' >&2\nexit 1\n")

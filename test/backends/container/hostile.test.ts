@@ -82,7 +82,7 @@ describePodman("a hostile container", () => {
     })
   )
 
-  live("cannot get the root of the host", () =>
+  live("is not made over the root directory of the host", () =>
     Effect.gen(function* () {
       const link = join(directory(), "whole")
       Fs.symlinkSync("/", link)
@@ -117,7 +117,7 @@ describePodman("a hostile container", () => {
 })
 
 describePodman("a command with an empty environment", () => {
-  live("is killed after its timeout, and nothing else is", () =>
+  live("is killed after its timeout, and the container keeps running", () =>
     Effect.gen(function* () {
       const { filesystem, sandbox } = yield* made({ strategy: "exec" })
       yield* filesystem.write("kept.txt", "kept")
@@ -132,7 +132,7 @@ describePodman("a command with an empty environment", () => {
 
 describePodman("a closed container", () => {
   for (const strategy of ["overlay", "exec"] as const) {
-    live(`${strategy}: gives Unavailable immediately and starts no other`, () =>
+    live(`${strategy}: gives Unavailable immediately and starts no other container`, () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const { filesystem, sandbox } = yield* Scope.provide(made({ strategy }), scope)

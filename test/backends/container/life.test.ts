@@ -74,25 +74,27 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("with the exec strategy, the end of the container is reported once; the next one starts without files and works", () =>
-    Effect.gen(function* () {
-      const { filesystem: fs, sandbox } = yield* made({ strategy: "exec" })
-      yield* fs.write("lost.txt", "x")
-      assert.strictEqual((yield* sandbox.exec(["cat", "lost.txt"])).stdout, "x")
-      const [first] = containers()
-      execFileSync("podman", ["kill", first!])
-      yield* until(() => containers().length === 0)
-      assert.strictEqual((yield* Effect.flip(sandbox.exec(["ls"])))._tag, "Unavailable")
-      assert.strictEqual((yield* Effect.flip(fs.readString("lost.txt")))._tag, "Unavailable")
-      assert.strictEqual((yield* sandbox.exec(["ls", "-A"])).stdout, "")
-      assert.deepStrictEqual(yield* fs.list(), [])
-      assert.isFalse(yield* fs.exists("lost.txt"))
-      yield* fs.write("new.txt", "y")
-      assert.strictEqual((yield* sandbox.exec(["cat", "new.txt"])).stdout, "y")
-    })
+  live(
+    "with the exec strategy, the end of the container is reported once; the next container starts without files and works",
+    () =>
+      Effect.gen(function* () {
+        const { filesystem: fs, sandbox } = yield* made({ strategy: "exec" })
+        yield* fs.write("lost.txt", "x")
+        assert.strictEqual((yield* sandbox.exec(["cat", "lost.txt"])).stdout, "x")
+        const [first] = containers()
+        execFileSync("podman", ["kill", first!])
+        yield* until(() => containers().length === 0)
+        assert.strictEqual((yield* Effect.flip(sandbox.exec(["ls"])))._tag, "Unavailable")
+        assert.strictEqual((yield* Effect.flip(fs.readString("lost.txt")))._tag, "Unavailable")
+        assert.strictEqual((yield* sandbox.exec(["ls", "-A"])).stdout, "")
+        assert.deepStrictEqual(yield* fs.list(), [])
+        assert.isFalse(yield* fs.exists("lost.txt"))
+        yield* fs.write("new.txt", "y")
+        assert.strictEqual((yield* sandbox.exec(["cat", "new.txt"])).stdout, "y")
+      })
   )
 
-  live("a command whose container ends is Unavailable and has no result", () =>
+  live("a command whose container ends gives Unavailable and no result", () =>
     Effect.gen(function* () {
       const { sandbox } = yield* made({ start: "eager" })
       const running = yield* Effect.forkScoped(Effect.flip(sandbox.exec(["sh", "-c", "echo > going; sleep 100"])), {
@@ -106,7 +108,7 @@ describePodman("the life of a container", () => {
   )
 
   for (const strategy of strategies) {
-    live(`${strategy}: closing the scope removes everything, whatever runs inside, and may be repeated`, () =>
+    live(`${strategy}: closing the scope removes everything, whatever runs inside`, () =>
       Effect.gen(function* () {
         const scope = yield* Scope.make()
         const { filesystem: fs, sandbox } = yield* Scope.provide(made({ strategy }), scope)
@@ -127,7 +129,7 @@ describePodman("the life of a container", () => {
       })
     )
 
-    live(`${strategy}: an interrupted start leaves nothing`, () =>
+    live(`${strategy}: an interrupted start leaves nothing behind`, () =>
       Effect.gen(function* () {
         for (const millis of [40, 150, 300]) {
           const fiber = yield* Effect.forkChild(Effect.scoped(Effect.andThen(made({ strategy, start: "eager" }), Effect.never)))
@@ -258,7 +260,7 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("a directory of the caller is changed in place and stays", () =>
+  live("a directory that the caller provides is changed in place and kept", () =>
     Effect.gen(function* () {
       const hostDirectory = join(directory(), "mine")
       Fs.mkdirSync(hostDirectory)
@@ -275,7 +277,7 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("a missing host directory is NotFound, and a file is NotADirectory", () =>
+  live("a missing host directory gives NotFound, and a file gives NotADirectory", () =>
     Effect.gen(function* () {
       const file = join(directory(), "file")
       Fs.writeFileSync(file, "")
@@ -284,7 +286,7 @@ describePodman("the life of a container", () => {
     })
   )
 
-  live("an image whose workspace is owned by root works", () =>
+  live("an image whose workspace directory belongs to root works", () =>
     Effect.gen(function* () {
       const root = join(directory(), "owning")
       Fs.cpSync(busyboxRoot(), root, { recursive: true, verbatimSymlinks: true })

@@ -56,7 +56,7 @@ describePodman("a command in a container", () => {
   })
   afterAll(() => Effect.runPromise(Scope.close(sharing, Exit.void)))
 
-  live("runs under the whole profile", ({ sandbox }) =>
+  live("runs with every restriction of the profile", ({ sandbox }) =>
     Effect.gen(function* () {
       const inside = Effect.fnUntraced(function* (script: string) {
         const { exitCode, stderr, stdout } = yield* sandbox.exec(sh(script))
@@ -180,23 +180,25 @@ describePodman("a command in a container", () => {
     })
   )
 
-  live("has all its output passed on as it is written, and output after its end is dropped", ({ filesystem: fs, sandbox }) =>
-    Effect.gen(function* () {
-      const received = { stdout: 0, stderr: "" }
-      const result = yield* sandbox.exec(
-        sh("echo early >&2; while [ ! -e seen ]; do sleep 0.1; done; head -c 3000000 /dev/zero; (sleep 0.2; echo late) &"),
-        {
-          // The command waits for the file that is created at its first line.
-          onOutput: (bytes, stream) => {
-            if (stream === "stdout") received.stdout += bytes.length
-            else received.stderr += Buffer.from(bytes).toString()
-            return stream === "stderr" ? Effect.orDie(fs.write("seen", "")) : Effect.void
+  live(
+    "has its output passed on as it is written, but not the output of processes that outlive it",
+    ({ filesystem: fs, sandbox }) =>
+      Effect.gen(function* () {
+        const received = { stdout: 0, stderr: "" }
+        const result = yield* sandbox.exec(
+          sh("echo early >&2; while [ ! -e seen ]; do sleep 0.1; done; head -c 3000000 /dev/zero; (sleep 0.2; echo late) &"),
+          {
+            // The command waits for the file that is created at its first line.
+            onOutput: (bytes, stream) => {
+              if (stream === "stdout") received.stdout += bytes.length
+              else received.stderr += Buffer.from(bytes).toString()
+              return stream === "stderr" ? Effect.orDie(fs.write("seen", "")) : Effect.void
+            }
           }
-        }
-      )
-      assert.deepStrictEqual(received, { stdout: 3_000_000, stderr: "early\n" })
-      assert.isTrue(result.truncated)
-    })
+        )
+        assert.deepStrictEqual(received, { stdout: 3_000_000, stderr: "early\n" })
+        assert.isTrue(result.truncated)
+      })
   )
 
   live("reads its input from a stream, which is not read after the end of the command", ({ sandbox }) =>
@@ -212,7 +214,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "that is refused a process reports the process limit",
+    "that cannot start a process because of the process limit reports the limit",
     ({ sandbox }) =>
       Effect.gen(function* () {
         assert.isUndefined((yield* sandbox.exec(["true"])).processLimit)
@@ -225,7 +227,7 @@ describePodman("a command in a container", () => {
     () => ({ pids: 40 })
   )
 
-  live("that is interrupted is killed with every process it started, and no process of others", (container) =>
+  live("that is interrupted is killed with every process it started, but with no process of another command", (container) =>
     Effect.gen(function* () {
       const { filesystem: fs, sandbox } = container
       yield* sandbox.exec(sh("setsid sleep 905 & echo"), { detach: true })
@@ -245,7 +247,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "that fills the process limit is killed after its timeout, and the container continues",
+    "that fills the process limit is killed after its timeout, and the container keeps running",
     (container) =>
       Effect.gen(function* () {
         const before = containers()
@@ -298,10 +300,9 @@ describePodman("a command in a container", () => {
     )
   }
 
-  live("keeps the first and the last 16 KiB of each stream, in whole characters, and reads all of it", ({ sandbox }) =>
+  live("returns the first and the last 16 KiB of each stream, cut between characters", ({ sandbox }) =>
     Effect.gen(function* () {
-      // After 16,383 single bytes come two-byte characters. The first one does not fit, nor does the one at the cut of the last
-      // half.
+      // Two-byte characters follow 16,383 single bytes, so each of the two cuts would fall within a character.
       const script = "head -c 16383 /dev/zero | tr '\\0' a; yes é | tr -d '\\n' | head -c 5000000; echo; echo end >&2"
       const { exitCode, stderr, stdout, stdoutBytes, truncated } = yield* sandbox.exec(sh(script))
       assert.deepInclude({ exitCode, stderr, truncated }, { exitCode: 0, stderr: "end\n", truncated: true })
@@ -367,7 +368,7 @@ describePodman("a command in a container", () => {
   )
 
   live(
-    "eval runs a few lines and keeps 4,096 characters of each stream",
+    "eval runs a few lines and returns 4,096 characters of each stream",
     ({ sandbox }) =>
       Effect.gen(function* () {
         assert.deepInclude(yield* sandbox.eval("-e 2>/dev/null; echo $((6 * 7))"), { exitCode: 0, stdout: "42\n" })
@@ -381,7 +382,7 @@ describePodman("a command in a container", () => {
 
   for (const strategy of ["overlay", "exec"] as const) {
     live(
-      `${strategy}: files of the command and of the filesystem can be changed and removed by the other`,
+      `${strategy}: can change and remove the files of the filesystem, which can change and remove its files`,
       ({ filesystem: fs, sandbox }) =>
         Effect.gen(function* () {
           yield* fs.write("d/ours.txt", "1")

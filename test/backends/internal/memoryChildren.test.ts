@@ -38,7 +38,7 @@ const colliding = (rounds: number): ReadonlyArray<string> => {
 const hostile = colliding(6)
 
 describe("the entries of a directory in memory", () => {
-  it("64 different names share one hash in this test", () => {
+  it("include 64 names with one common hash in this test", () => {
     assert.strictEqual(new Set(hostile).size, 64)
     assert.strictEqual(new Set(hostile.map((name) => item(name).hash)).size, 1)
   })
@@ -101,7 +101,7 @@ describe("the entries of a directory in memory", () => {
     { arbitrary: { runs: runs(150) } }
   )
 
-  it("a change after a capture copies a few small pieces, for any number of entries", () => {
+  it("are copied only in a few small pieces by a change after a capture, however many there are", () => {
     let self: Children.Children<Item> = Children.empty
     const owner = {}
     for (let i = 0; i < 50_000; i++) self = Children.set(self, item(`name-${i}`), owner)

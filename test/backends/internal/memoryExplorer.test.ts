@@ -142,7 +142,7 @@ describe("grep in memory", () => {
     { multiline: true, maxMatches: 100_000 }
   ]
 
-  it.effect("gives the same matches, skips and cursors with and without lent contents", () =>
+  it.effect("gives the same matches, skipped files and cursors as the engine's own search", () =>
     Effect.gen(function* () {
       const port = yield* InMemory.make({ tree })
       const [fast, derived] = [Filesystem.make(port), Filesystem.make(portable(port))]

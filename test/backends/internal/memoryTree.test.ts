@@ -46,7 +46,7 @@ for (const caseInsensitive of [false, true]) {
   const suffix = caseInsensitive ? ", ignoring case" : ""
 
   it.effect.prop(
-    `the memory tree ends like the model after any program, with the same faults${suffix}`,
+    `the memory tree equals the model after any program, with the same faults${suffix}`,
     [Arbitrary.array(Step, { maxLength: 60 })],
     ([steps]) =>
       Effect.gen(function* () {
@@ -142,7 +142,7 @@ describe("a captured tree", () => {
       assert.strictEqual(tree.get(at(path))!.modifiedAt, now)
     }
   })
-  it("shares the parts that have not changed", () => {
+  it("shares unchanged directories with the live tree", () => {
     const { tree } = make()
     for (const path of ["a", "b"]) {
       tree.makeDirectory(at(path), now)
@@ -166,7 +166,7 @@ describe("a captured tree", () => {
     tree.write(at("f"), content("mine"), "replace", now)
     assert.strictEqual(text(other, "f"), "new")
   })
-  it("restores a directory that was looked up just before", () => {
+  it("replaces a directory that the live tree has in its cache", () => {
     const { tree } = make()
     tree.makeDirectory(at("d"), now)
     const captured = tree.capture()

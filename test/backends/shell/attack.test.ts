@@ -25,7 +25,7 @@ describe("an answer of a shell", () => {
     assert.deepStrictEqual(errors.take(end("more\n")), { bytes: Buffer.from("said"), status: 0 })
   })
 
-  it("on standard output may have nothing after its end mark", () => {
+  it("on standard output is refused if anything follows its end mark", () => {
     const output = Session.make(100, true)
     output.begin("key 1")
     assert.strictEqual(output.take(end("more\n")), "unasked")

@@ -72,7 +72,7 @@ for (const shell of shells) {
     )
 
     // The test clock stands still, because an archive contains its creation time.
-    it.effect("read many files at a time for an archive, which is the same archive", () =>
+    it.effect("read many files at a time for an archive with the same bytes as an archive without bulk requests", () =>
       Effect.gen(function* () {
         const { asked, fast, root, slow } = yield* bench(session)
         plantMany(root, 300)
@@ -130,7 +130,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("read in several answers what does not fit into one", () =>
+    it.live("return content in several answers if it does not fit into one answer", () =>
       Effect.gen(function* () {
         const { asked, port, root } = yield* bench(session)
         const paths = Array.from({ length: 300 }, (_, i) => (i % 10 === 7 ? `large${i}` : `${"long".repeat(40)}${i}`))
@@ -148,7 +148,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("are bounded by the size that files may grow to, not by their present size", () =>
+    it.live("are bounded by the maximum size of each file, because a file may grow meanwhile", () =>
       Effect.gen(function* () {
         const { asked, port, root } = yield* bench(session)
         const paths = Array.from({ length: 100 }, (_, i) => `f${i}`)
@@ -223,7 +223,7 @@ for (const shell of shells) {
       })
     )
 
-    it.live("report each component of a path as a single stat does", () =>
+    it.live("report each component of a path as a single stat request does", () =>
       Effect.gen(function* () {
         const { asked, port, root } = yield* bench(session)
         Fs.mkdirSync(join(root, "a/b/c"), { recursive: true })

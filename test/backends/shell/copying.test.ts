@@ -84,7 +84,7 @@ for (const kind of shells) {
     continue
   }
   describe(`a copy of a tree by ${kind.name}`, () => {
-    it.live("is what a copy step by step gives, in a few requests, whatever the names, modes and links", () =>
+    it.live("equals a copy step by step, and takes few requests, whatever the names, modes and links", () =>
       Effect.gen(function* () {
         const { asked, fs, root, stepwise } = yield* ground(kind)
         plant(root)
@@ -113,7 +113,7 @@ for (const kind of shells) {
       })
     )
 
-    it.live("drops the bits that a copy step by step drops", () =>
+    it.live("drops the same permission bits as a copy step by step", () =>
       Effect.gen(function* () {
         const { fs, root, stepwise } = yield* ground(kind)
         Fs.mkdirSync(join(root, "src/d"), { recursive: true })

@@ -94,7 +94,7 @@ for (const kind of shells) {
       })
     )
 
-    it.live("neither fills a FIFO nor waits for one", () =>
+    it.live("reports a FIFO as not created, and neither writes to the FIFO nor waits for a reader", () =>
       Effect.gen(function* () {
         const root = yield* directory
         execFileSync("mkfifo", [join(root, "fifo")])
@@ -106,7 +106,7 @@ for (const kind of shells) {
       })
     )
 
-    it.live.skipIf(!isRoot)("leaves nothing of a file that does not fit on the disk, and reports it as not created", () =>
+    it.live.skipIf(!isRoot)("leaves nothing of a file that does not fit on the disk, and reports the file as not created", () =>
       Effect.gen(function* () {
         const root = yield* smallDisk
         const port = yield* portAt(root)

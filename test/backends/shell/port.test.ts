@@ -84,13 +84,13 @@ for (const kind of shells) {
         })
       )
 
-    live("needs an existing directory as root", function* (_, root) {
+    live("fails without an existing directory as root", function* (_, root) {
       Fs.writeFileSync(join(root, "f"), "")
       assert.deepStrictEqual(yield* faultOf(portAt(join(root, "none"))), { _tag: "NotFound" })
       assert.deepStrictEqual(yield* faultOf(portAt(join(root, "f"))), { _tag: "NotADirectory" })
     })
 
-    live("is Unavailable while its root is missing or replaced by another directory", function* (port, root) {
+    live("gives Unavailable while its root is missing or replaced by another directory", function* (port, root) {
       yield* put(port, "f", bytes("mine"))
       Fs.renameSync(root, `${root}.away`)
       assert.strictEqual((yield* faultOf(port.stat(p("f"))))["_tag"], "Unavailable")
@@ -105,7 +105,7 @@ for (const kind of shells) {
       assert.strictEqual((yield* port.stat(p("f")))?.sizeBytes, 4)
     })
 
-    live("continues in the same root with another shell after the first one was killed", function* (_, root) {
+    live("continues in the same root with another shell after its shell was killed", function* (_, root) {
       const own = yield* makeSession(start(kind, { functions: "die() { kill -9 $$; }" }))
       const port = yield* Port.make({ session: own, root, name: "Container" })
       yield* put(port, "f", bytes("mine"))
@@ -214,7 +214,7 @@ for (const kind of shells) {
       assert.strictEqual(holders(root), before)
     })
 
-    live("reads from a growing file only the content at the open", function* (port, root) {
+    live("reads a growing file only up to its size at the open", function* (port, root) {
       for (const size of [10, 1_500_000]) {
         const content = randomBytes(size)
         Fs.writeFileSync(join(root, "f"), content)
@@ -249,7 +249,7 @@ for (const kind of shells) {
       }
     })
 
-    live("gives new files the mode 0644 and keeps the permission bits of replaced ones", function* (port, root) {
+    live("gives new files the mode 0644 and keeps the permission bits of replaced files", function* (port, root) {
       const modeOf = (name: string) => (Fs.statSync(join(root, name)).mode & 0o7777).toString(8)
       assert.strictEqual((yield* put(port, "new", bytes("x"))).mode, 0o644)
       assert.strictEqual(modeOf("new"), "644")

@@ -26,7 +26,7 @@ const list =
 interface Ground {
   readonly fs: Algebra
   readonly root: string
-  /** Runs commands in the root before and after each stat of the names that were read; `$n` is its number, from 1. */
+  /** Runs commands in the root before and after each stat of the names that were read. `$n` is the number of the stat, from 1. */
   readonly beside: (before: string, after?: string) => void
   readonly looks: () => number
 }
@@ -94,7 +94,7 @@ exit $e
       })
     )
 
-    live("contains an entry that is listed each time but never found", ({ beside, fs, looks }) =>
+    live("contains an entry that is always listed but never found by stat", ({ beside, fs, looks }) =>
       Effect.gen(function* () {
         const whole = yield* walk(".")(fs)
         beside("mv d away", "mv away d")
@@ -104,7 +104,7 @@ exit $e
       })
     )
 
-    live("fails with Unavailable when an entry is missed again after it was found", ({ beside, fs }) =>
+    live("fails with Unavailable when entries keep disappearing and reappearing", ({ beside, fs }) =>
       Effect.gen(function* () {
         const act = "case $(($n % 4)) in 1|0) mv d away ;; *) mv z.txt away ;; esac"
         const undo = "case $(($n % 4)) in 1|0) mv away d ;; *) mv away z.txt ;; esac"
@@ -113,7 +113,7 @@ exit $e
       })
     )
 
-    live("silently leaves out a removed file", ({ beside, fs, looks }) =>
+    live("silently omits a removed file", ({ beside, fs, looks }) =>
       Effect.gen(function* () {
         beside("rm -f z.txt")
         assert.deepStrictEqual(yield* list(".")(fs), ["d", "new"])
@@ -148,7 +148,7 @@ exit $e
       })
     )
 
-    live("silently leaves out files that are created and removed all the time", ({ beside, fs, root }) =>
+    live("silently omits files that are created and removed all the time", ({ beside, fs, root }) =>
       Effect.gen(function* () {
         Fs.writeFileSync(join(root, "temporary-0"), "")
         beside("rm -f temporary-*", ": >temporary-$n")

@@ -201,7 +201,7 @@ for (const kind of shells) {
       assert.notStrictEqual(text(yield* ask(session, "number")), second)
     })
 
-    live("stops repeating a request that ends every shell", function* () {
+    live("gives up a request that ends every shell", function* () {
       const session = yield* sessionOf(kind)
       assert.strictEqual((yield* Effect.flip(ask(session, "die")))._tag, "Unavailable")
       assert.strictEqual(text(yield* ask(session, "say", "still here")), "still here")
@@ -228,7 +228,7 @@ for (const kind of shells) {
       assert.strictEqual(text(yield* ask(session, "say", "well")), "well")
     })
 
-    live("fails an answer above its memory limit", function* () {
+    live("fails for an answer above its memory limit", function* () {
       const session = yield* sessionOf(kind, { maxAnswerBytes: 1_000_000 })
       assert.strictEqual((yield* ask(session, "zeros", "999000")).output.length, 999_000)
       const fault = yield* Effect.flip(ask(session, "zeros", "50000000"))

@@ -80,7 +80,7 @@ for (const kind of shells) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("cannot be read from a process that has taken the number of the one that held it open", () =>
+    it.live("cannot be read from another process that has received the pid of the process that held it open", () =>
       Effect.gen(function* () {
         const { asked, port, root } = yield* ground(kind, "born() { _b=7; [ ! -e other ] || _b=8; }")
         Fs.writeFileSync(join(root, "large"), content)
@@ -104,7 +104,7 @@ for (const kind of shells) {
       }).pipe(Effect.scoped)
     )
 
-    it.live("ends a stream without an end at the first block that cannot be written, and leaves nothing", () =>
+    it.live("ends an endless stream at the first block that cannot be written, and leaves nothing behind", () =>
       Effect.gen(function* () {
         const { fs, root } = yield* ground(kind, 'more() { echo "dd: error writing: No space left on device" >&2; return 1; }')
         let produced = 0

@@ -40,7 +40,7 @@ describe("a file that another program has open", () => {
   ] as ReadonlyArray<readonly [string, Share, string, (port: Port) => Effect.Effect<unknown, Fault>]>
 
   for (const [what, share, call, run] of calls) {
-    it.effect(`makes ${what} busy after six tries`, () =>
+    it.effect(`makes ${what} fail as busy after six tries`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\f`, "old")
@@ -73,7 +73,7 @@ describe("a file that another program has open", () => {
     )
   }
 
-  it.effect("lets a waiting caller be interrupted", () =>
+  it.effect("does not keep a waiting caller from being interrupted", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "old")
@@ -92,7 +92,7 @@ describe("a file that another program has open", () => {
     })
   )
 
-  it.effect("is busy for a removal, without a retry", () =>
+  it.effect("makes a removal fail as busy, without a retry", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\f`, "old")
@@ -103,7 +103,7 @@ describe("a file that another program has open", () => {
     })
   )
 
-  it.effect("gives AccessDenied busy with the caller's path in the service", () =>
+  it.effect("gives AccessDenied busy with the path as the caller wrote it", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\d\\f`, "old")
@@ -179,7 +179,7 @@ describe("a path that Windows would read as another path", () => {
     (port, path) => port.links!.make(p(path), "d")
   ]
   for (const path of reserved) {
-    it.effect(`${path} is InvalidPath in every call, and the disk is not touched`, () =>
+    it.effect(`${path} gives InvalidPath in every call, and the disk is not touched`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host()
         disk.put(`${root}\\d\\f`, "x")
@@ -418,7 +418,7 @@ describe("lengths of paths", () => {
     [{}, 32_763, "PathTooLong"]
   ] as const
   for (const [options, length, tag] of rows) {
-    it.effect(`${length} units ${tag ?? "are accepted"} ${JSON.stringify(options)}`, () =>
+    it.effect(`of ${length} units ${tag === undefined ? "are accepted" : "give " + tag} with ${JSON.stringify(options)}`, () =>
       Effect.gen(function* () {
         const { disk, port } = yield* host(options)
         const path = ofLength(length)
@@ -437,7 +437,7 @@ describe("lengths of paths", () => {
     )
   }
 
-  it.effect("of new directories without long paths leave room for a short name", () =>
+  it.effect("of new directories without long paths leave room for a short (8.3) name", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host({ useLongPaths: false })
       const above = ofLength(248).split("/").slice(0, -1).join("/")
@@ -580,7 +580,7 @@ describe("a change that fails", () => {
     })
   )
 
-  it.effect("over an empty directory or a link keeps it", () =>
+  it.effect("over an empty directory or a link keeps the directory or the link", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\from\\f`, "x")
@@ -620,7 +620,7 @@ describe("a change that fails", () => {
     }
   }
 
-  it.effect("only in its cleanup succeeds", () =>
+  it.effect("only in its cleanup counts as a success", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\file`, "x")
@@ -667,7 +667,7 @@ describe("a change that fails", () => {
 })
 
 describe("names of files", () => {
-  it.effect("can change case, and keep theirs when they are replaced", () =>
+  it.effect("can change case, and keep their case when the file is replaced", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.put(`${root}\\ReadMe.TXT`, "x")
@@ -723,7 +723,7 @@ describe("names of files", () => {
   )
 })
 
-describe("content", () => {
+describe("content that is written", () => {
   it.effect("keeps its line endings", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
@@ -749,7 +749,7 @@ describe("content", () => {
     )
   }
 
-  it.effect("of an interrupted stream leaves no file and no handle", () =>
+  it.effect("that comes from an interrupted stream leaves no file and no handle", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       const begun = yield* Deferred.make<void>()
@@ -767,7 +767,7 @@ describe("content", () => {
 })
 
 describe("the root", () => {
-  it.effect("is Unavailable after it was moved, even if another directory takes its place", () =>
+  it.effect("gives Unavailable after it was moved, even if another directory takes its place", () =>
     Effect.gen(function* () {
       const { disk, port } = yield* host()
       disk.renameSync(`\\\\?\\${root}`, "\\\\?\\C:\\work\\away")

@@ -79,7 +79,7 @@ describe("fromWindows", () => {
   }
 
   for (const [code, syscall, expected, kind] of codes) {
-    it(`maps ${code} from ${syscall}${kind === undefined ? "" : ` of a ${kind}`} to ${JSON.stringify(expected)}`, () => {
+    it(`maps ${code} from ${syscall}${kind === undefined ? "" : " of a " + kind} to ${JSON.stringify(expected)}`, () => {
       checked(windowsError(code, syscall, "C:\\host"), expected, kind)
     })
   }
@@ -102,7 +102,7 @@ describe("fromWindows", () => {
     for (const other of [undefined, null, "EBUSY", { code: "EBUSY" }, new Error("EBUSY")]) assert.isFalse(isBusy(other))
   })
 
-  it("throws an error of the program instead of mapping it", () => {
+  it("throws a TypeError of the program instead of mapping it", () => {
     const mistake = new TypeError("undefined is not a function")
     assert.throws(() => fromWindows(mistake), mistake)
   })

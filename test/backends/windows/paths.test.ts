@@ -72,7 +72,7 @@ describe("nameFault", () => {
     ["LONGN~10.TEX", "InvalidPath", "short names"]
   ]
   for (const [name, tag, why] of refused) {
-    it(`refuses ${JSON.stringify(name.length > 40 ? `${name.slice(0, 8)}…` : name)} as ${tag}: ${why}`, () => {
+    it(`refuses ${JSON.stringify(name.length > 40 ? name.slice(0, 8) + "…" : name)} as ${tag}: ${why}`, () => {
       const fault = nameFault(name)
       assert.strictEqual(fault?._tag, tag)
       assert.include(fault!["detail"] as string, why)
@@ -109,7 +109,7 @@ describe("nameFault", () => {
     "😀".repeat(127)
   ]
   for (const name of fine) {
-    it(`accepts ${JSON.stringify(name.length > 40 ? `${name.slice(0, 8)}…` : name)}`, () => {
+    it(`accepts ${JSON.stringify(name.length > 40 ? name.slice(0, 8) + "…" : name)}`, () => {
       assert.isUndefined(nameFault(name))
     })
   }
@@ -137,9 +137,9 @@ const pieces = 'CON nul Aux COM1 lpt² CONIN$ clock$ COM0 a B é 1 ~1 ~12 . : * 
 const Piece = Schema.Literals([...pieces, " "])
 const Name = Schema.Array(Piece)
 
-describe("names that Windows alters", () => {
+describe("names as Win32 and the disk read them", () => {
   it.prop(
-    "are refused when Win32 reads them as another name or the disk does not accept them",
+    "are refused when Win32 reads them as other names or the disk does not accept them",
     [Name],
     ([pieces]) => {
       const name = pieces.join("")
@@ -150,7 +150,7 @@ describe("names that Windows alters", () => {
     { arbitrary: { runs: 1500 } }
   )
 
-  it.prop("are read unchanged, with the prefix and without, when they are accepted", [Name], ([pieces]) => {
+  it.prop("are read unchanged, with and without the prefix \\\\?\\, when they are accepted", [Name], ([pieces]) => {
     const name = pieces.join("")
     if (nameFault(name) !== undefined) return
     for (const prefix of ["", "\\\\?\\"]) {
@@ -423,7 +423,7 @@ describe("linkTarget", () => {
       assert.isTrue(leadsOutside(at("a"), linkTarget([rootAt("C:\\root")], at("a"), text))))
   }
 
-  it("on a share leads outside without a volume, and inside with the name of the share", () => {
+  it("of a root on a share is inside only if the text names the server and the share", () => {
     const root = rootAt("\\\\server\\share\\root")
     assert.strictEqual(linkTarget([root], at("a"), "\\\\SERVER\\share\\root\\b"), "../b")
     assert.strictEqual(linkTarget([root], at("a"), "\\??\\UNC\\server\\share\\root\\b"), "../b")

@@ -73,7 +73,7 @@ describe("names on the simulated disk", () => {
   })
 
   // The rules are Microsoft's description of Win32. Node and Wine enforce none of them, so this disk does.
-  it("are trimmed or opened as devices by Win32 without the prefix, and recorded", () => {
+  it("without the prefix \\\\?\\ are trimmed or read as devices, and recorded as misread", () => {
     const it = disk()
     it.put("C:\\a", "x")
     assert.isDefined(it.lstatSync("C:\\a. .", asked))
@@ -88,7 +88,7 @@ describe("names on the simulated disk", () => {
     assert.strictEqual(it.misread.length, 5)
   })
 
-  it("are accepted unchanged with the prefix, except for streams", () => {
+  it("with the prefix \\\\?\\ are accepted unchanged, except names of alternate data streams", () => {
     const it = disk()
     it.put("C:\\a", "x")
     assert.isUndefined(it.lstatSync(long("C:\\a."), asked))
@@ -115,7 +115,7 @@ describe("names on the simulated disk", () => {
     it.closeSync(it.openSync(long(`C:\\${"x".repeat(255)}`), O_WRONLY | O_CREAT))
   })
 
-  it("without the prefix allow 259 units in a path and 247 in a new directory", () => {
+  it("without the prefix \\\\?\\ allow 259 units in a path and 247 in a new directory", () => {
     const it = disk()
     const name = "d".repeat(200)
     it.mkdirSync(`C:\\${name}`)
@@ -301,7 +301,7 @@ describe("files on the simulated disk", () => {
     assert.strictEqual(it.text("C:\\f"), "HEL")
   })
 
-  it("have numbers that a double cannot distinguish", () => {
+  it("have inode numbers that a double cannot distinguish", () => {
     const it = disk()
     it.put("C:\\a")
     it.put("C:\\b")
@@ -315,7 +315,7 @@ describe("files on the simulated disk", () => {
 })
 
 describe("open files on the simulated disk", () => {
-  it("are busy while another program has them open", () => {
+  it("are busy while another program has them open without sharing", () => {
     const it = disk()
     it.put("C:\\f", "old")
     it.put("C:\\n", "new")
@@ -336,7 +336,7 @@ describe("open files on the simulated disk", () => {
     assert.strictEqual(it.text("C:\\f"), "new")
   })
 
-  it("allow what every other handle shares", () => {
+  it("allow only the access that every other handle shares", () => {
     const it = disk()
     it.put("C:\\f", "old")
     const may = () => [
@@ -373,7 +373,7 @@ describe("open files on the simulated disk", () => {
     assert.strictEqual(it.text("C:\\f"), "new")
   })
 
-  it("can be replaced on a disk with that option if every handle shares deletion", () => {
+  it("can be replaced on a disk with the option replacesOpen if every handle shares deletion", () => {
     const it = disk({ replacesOpen: true })
     it.put("C:\\f", "old")
     it.put("C:\\n", "new")
@@ -406,7 +406,7 @@ describe("open files on the simulated disk", () => {
     )
   })
 
-  it("stay readable after their deletion, and their names are free immediately", () => {
+  it("stay readable after their deletion, and their names become free immediately", () => {
     const it = disk()
     it.put("C:\\f", "old")
     const file = it.openSync("C:\\f", O_RDONLY)
@@ -416,7 +416,7 @@ describe("open files on the simulated disk", () => {
     assert.strictEqual(textOf(it, file), "old")
   })
 
-  it("keep their names until the last handle closes, and are inaccessible, where deletes are pending", () => {
+  it('on a disk with deletes "pending" keep their names until the last handle closes, and cannot be opened', () => {
     const it = disk({ deletes: "pending" })
     it.put("C:\\d\\f", "old")
     const file = it.openSync("C:\\d\\f", O_RDONLY)

@@ -434,7 +434,7 @@ export class SimulatedDisk implements WindowsDisk {
     for (const { shares } of node.handles) if (!shares.has(access)) refuse("EBUSY")
   }
 
-  /** Refuses an open that the kind, the attribute or the other handles do not allow. */
+  /** Refuses an open that the kind of the entry, the read-only attribute or another handle forbids. */
   #admit(node: Node, flags: number, reads: boolean, writes: boolean): void {
     if (node.kind === "directory") {
       if ((flags & (O_CREAT | O_TRUNC)) !== 0) refuse("EISDIR")

@@ -10,7 +10,7 @@ export interface Reading {
   readonly names: ReadonlyArray<string>
   /** The way in which Windows read the path differently: as a device, as a stream, or with a name trimmed. */
   readonly misread: "device" | "stream" | "trimmed" | undefined
-  /** True if the path has no `\\?\` prefix and is longer than Windows allows without. */
+  /** True if the path is longer than Windows allows without the prefix `\\?\`, which it does not have. */
   readonly tooLong: boolean
 }
 
@@ -57,7 +57,7 @@ const volumeOf = (path: string): readonly [volume: string, rest: string] => {
   throw new Error(`a path that is not absolute reached the disk: ${JSON.stringify(path)}`)
 }
 
-/** Reads a path with `\\?\` without changes to its names, except that the disk has separators and streams. */
+/** Reads a path with `\\?\`. Keeps its names unchanged, but recognises separators and streams. */
 const verbatim = (path: string): Reading => {
   const plain = path.slice(4)
   const [volume, rest] = volumeOf(/^unc\\/i.test(plain) ? `\\\\${plain.slice(4)}` : plain)

@@ -65,7 +65,7 @@ const optionsAt: Partial<Record<Operation, number>> = {
 }
 
 export const option = (operation: Operation, key: string, value?: unknown): Mutant =>
-  given(`${operation} takes ${key} for ${value === undefined ? "its default" : JSON.stringify(value)}`, operation, (args) => {
+  given(`${operation} treats ${key} as ${value === undefined ? "its default" : JSON.stringify(value)}`, operation, (args) => {
     const at = optionsAt[operation] ?? 1
     const out = [...args]
     while (out.length <= at) out.push(undefined)

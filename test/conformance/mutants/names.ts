@@ -10,15 +10,15 @@ const trees: ReadonlyArray<Mutant> = [
   outcome("mkdir over a file does nothing", "mkdir", (result) =>
     Effect.catchTag(result, "AlreadyExists" as never, () => Effect.void)
   ),
-  outcome("mkdir through a file makes a directory of it", "mkdir", (result, self, [path]) =>
+  outcome("mkdir through a file replaces the file by a directory", "mkdir", (result, self, [path]) =>
     Effect.catchTag(result, "NotADirectory" as never, () =>
       Effect.andThen(Effect.ignore(self.delete(path.split("/")[0]!)), self.mkdir(path))
     )
   ),
-  outcome("mkdir makes one more", "mkdir", (result, self) =>
+  outcome("mkdir makes one directory too many", "mkdir", (result, self) =>
     Effect.tap(result, () => Effect.ignore(self.port.makeDirectory("more" as FsPath)))
   ),
-  outcome("mkdir makes what it can", "mkdir", (result, self) =>
+  outcome("mkdir makes a directory although it fails", "mkdir", (result, self) =>
     Effect.tapError(result, () => Effect.ignore(self.mkdir("made")))
   ),
   option("delete", "recursive", true),
@@ -30,12 +30,12 @@ const trees: ReadonlyArray<Mutant> = [
     ...result,
     deleted: result.deleted + result.directories
   })),
-  answer("delete counts only what it was asked for", "delete", (result) => ({
+  answer("delete counts only the given entry", "delete", (result) => ({
     deleted: Math.min(result.deleted, 1),
     directories: result.directories
   })),
   answer("delete counts no directories", "delete", (result) => ({ ...result, directories: 0 })),
-  answer("delete counts nothing of an empty directory", "delete", (result) => ({
+  answer("delete counts no files if it removes directories", "delete", (result) => ({
     ...result,
     deleted: result.directories > 0 ? 0 : result.deleted
   })),
@@ -49,7 +49,7 @@ const trees: ReadonlyArray<Mutant> = [
         : Effect.void
     )
   ),
-  outcome("delete removes all whose names begin so", "delete", (result, self, [path, options]) =>
+  outcome("delete removes all entries whose names begin with the given name", "delete", (result, self, [path, options]) =>
     Effect.tap(result, () =>
       Effect.flatMap(self.list(), (all) =>
         Effect.forEach(
@@ -59,7 +59,7 @@ const trees: ReadonlyArray<Mutant> = [
       )
     )
   ),
-  outcome("a recursive delete says that all is gone", "delete", (result, _, [, options]) =>
+  outcome("a recursive delete succeeds without a change", "delete", (result, _, [, options]) =>
     options?.recursive === true ? Effect.succeed({ deleted: 1, directories: 1 }) : result
   ),
   ...(["copy", "move"] as const).flatMap((operation) => [
@@ -92,14 +92,14 @@ const trees: ReadonlyArray<Mutant> = [
         )
     ),
     call(
-      `${operation} over another kind clears the way`,
+      `${operation} over another kind of entry replaces the entry`,
       operation,
       (original, self) => (from: string, to: string, options: any) =>
         Effect.catchTag(original(from, to, options), ["NotAFile", "NotADirectory"] as never, () =>
           Effect.andThen(Effect.ignore(self.delete(to, { recursive: true })), original(from, to, options))
         )
     ),
-    outcome(`${operation} blames the other end`, operation, (result, _, [from, to]) =>
+    outcome(`${operation} names the wrong one of its two paths in the error`, operation, (result, _, [from, to]) =>
       Effect.mapError(result, (error: any) => {
         const path = error.path === from ? to : from
         return new error.constructor({ ...error, path })
@@ -108,7 +108,7 @@ const trees: ReadonlyArray<Mutant> = [
     outcome(`${operation} leaves out empty directories`, operation, (result, self, [, to]) =>
       Effect.tap(result, () => Effect.ignore(self.delete(`${to}/empty`)))
     ),
-    outcome(`${operation} copies text`, operation, (result, self, [, to]) =>
+    outcome(`${operation} decodes and encodes bytes as text`, operation, (result, self, [, to]) =>
       Effect.tap(result, () =>
         Effect.ignore(
           Effect.flatMap(self.readBytes(`${to}/a.bin`), ({ content }) =>
@@ -117,7 +117,7 @@ const trees: ReadonlyArray<Mutant> = [
         )
       )
     ),
-    outcome(`${operation} makes the target before it looks`, operation, (result, self) =>
+    outcome(`${operation} makes another file when it fails`, operation, (result, self) =>
       Effect.tapError(result, () => Effect.ignore(self.write("aside", "")))
     ),
     outcome(`${operation} stops at the first level`, operation, (result, self, [, to]) =>
@@ -131,10 +131,10 @@ const trees: ReadonlyArray<Mutant> = [
   outcome("move removes the parent that it leaves empty", "move", (result, self, [from]) =>
     Effect.tap(result, () => (from.includes("/") ? Effect.ignore(self.delete(from.replace(/\/[^/]*$/, ""))) : Effect.void))
   ),
-  outcome("copy shares what it copies", "copy", (result, self, [from, to]) =>
+  outcome("copy makes a link to the source", "copy", (result, self, [from, to]) =>
     Effect.tap(result, () => Effect.ignore(Effect.andThen(self.delete(to, { recursive: true }), self.symlink(to, from))))
   ),
-  outcome("copy takes the mode along", "copy", (result, self, [, to]) =>
+  outcome("copy sets the mode 0600", "copy", (result, self, [, to]) =>
     Effect.tap(result, () => Effect.ignore(self.setAttributes(to, { mode: 0o600 })))
   )
 ]
@@ -177,11 +177,11 @@ const links: ReadonlyArray<Mutant> = [
     (original, self) => (from: string, to: string, options: any) =>
       Effect.flatMap(options?.overwrite === true ? led(self, to) : Effect.succeed(to), (at) => original(from, at, options))
   ),
-  answer("readLink answers a path from the root", "readLink", (target) => target.replace(/^(\.\.?\/)+/, "")),
-  given("links are kept in normal form", "symlink", ([path, target]) => [path, target.replace(/^\.\//, "")]),
-  given("every link is made to the root", "symlink", ([path]) => [path, "."]),
+  answer("readLink returns a path from the root", "readLink", (target) => target.replace(/^(\.\.?\/)+/, "")),
+  given("links are normalised", "symlink", ([path, target]) => [path, target.replace(/^\.\//, "")]),
+  given("every new link leads to the root", "symlink", ([path]) => [path, "."]),
   call(
-    "symlink replaces what there is",
+    "symlink replaces an existing entry",
     "symlink",
     (original, self) => (path: string, target: string) =>
       Effect.catchTag(original(path, target), "AlreadyExists" as never, () =>
@@ -194,11 +194,13 @@ const links: ReadonlyArray<Mutant> = [
     (_, self) => (path: string, target: string) => self.port.links!.make(path as never, target)
   ),
   call(
-    "symlink refuses to climb at all",
+    "symlink refuses every target with two dots",
     "symlink",
     (original) => (path: string, target: string) => original(path, target.includes("..") ? "/" : target)
   ),
-  outcome("symlink needs its target", "symlink", (result, self, [, target]) => Effect.andThen(self.stat(target), result)),
+  outcome("symlink fails if its target is missing", "symlink", (result, self, [, target]) =>
+    Effect.andThen(self.stat(target), result)
+  ),
   outcome("a link to the outside reads as empty", "readString", (result) =>
     Effect.catchTag(result, "AccessDenied" as never, () => Effect.succeed(""))
   ),
@@ -231,9 +233,9 @@ const abilities: ReadonlyArray<Mutant> = [
   option("setAttributes", "mode"),
   option("setAttributes", "mode", 0o600),
   option("setAttributes", "modifiedAt"),
-  outcome("attributes of nothing are taken", "setAttributes", (result) => Effect.ignore(result)),
+  outcome("setting attributes of a missing entry succeeds", "setAttributes", (result) => Effect.ignore(result)),
   ...(["write", "edit", "copy"] as const).map((operation) =>
-    outcome(`${operation} gives the file its first mode again`, operation, (result, self, [path, second]) =>
+    outcome(`${operation} restores the first mode of the file`, operation, (result, self, [path, second]) =>
       Effect.tap(result, () => Effect.ignore(self.setAttributes(operation === "copy" ? second : path, { mode: 0o644 })))
     )
   ),
@@ -259,8 +261,8 @@ const abilities: ReadonlyArray<Mutant> = [
   outcome("lstat never fails", "lstat", (result, _, [path]) => Effect.orElseSucceed(result, () => ({ path, kind: "file" }))),
   answer("all entries have one identity", "stat", (stat) => ({ ...stat, identity: "1" })),
   answer("identities depend on the given path", "stat", (stat, [path]) => ({ ...stat, identity: path })),
-  outcome("links are Unsupported", "symlink", (result) => Effect.ignore(result)),
-  outcome("what is no link reads as one", "readLink", (result) => Effect.orElseSucceed(result, () => ""))
+  outcome("symlink never fails", "symlink", (result) => Effect.ignore(result)),
+  outcome("readLink of an entry that is not a link succeeds", "readLink", (result) => Effect.orElseSucceed(result, () => ""))
 ]
 
 export const nameMutants: ReadonlyArray<Mutant> = [...trees, ...links, ...abilities]

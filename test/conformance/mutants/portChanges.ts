@@ -23,7 +23,7 @@ const writing: ReadonlyArray<Mutant> = [
   write("port write create overwrites", (original, path, bytes, mode, how) =>
     original(path, bytes, mode === "create" ? "replace" : mode, how)
   ),
-  write("port write create looks, and then overwrites", (original, path, bytes, mode, how, self) =>
+  write("port write create checks for an entry, and then overwrites", (original, path, bytes, mode, how, self) =>
     mode === "create"
       ? Effect.flatMap(self.stat(path), (stat) =>
           stat === undefined
@@ -51,7 +51,7 @@ const writing: ReadonlyArray<Mutant> = [
       ? Effect.tapError(original(path, bytes, mode, how), () => Effect.ignore(original(path, new Uint8Array(0), "replace")))
       : original(path, bytes, mode, how)
   ),
-  write("port write leaves what came when a stream fails", (original, path, bytes, mode, how) =>
+  write("port write keeps the received bytes when a stream fails", (original, path, bytes, mode, how) =>
     bytes instanceof Uint8Array
       ? original(path, bytes, mode, how)
       : Effect.onError(
@@ -65,18 +65,18 @@ const writing: ReadonlyArray<Mutant> = [
       () => Effect.ignore(original(join(parent(path), ".~fsa-9.tmp"), new Uint8Array(1), "create")) as Effect.Effect<void>
     )
   ),
-  write("port write does not wait for commit", (original, path, bytes, mode, how) =>
+  write("port write publishes before commit", (original, path, bytes, mode, how) =>
     how === undefined
       ? original(path, bytes, mode)
       : Effect.flatMap(original(path, bytes, mode), (stat) => how.commit!(Effect.succeed(stat)))
   ),
-  write("port write takes no notice of commit", (original, path, bytes, mode) => original(path, bytes, mode)),
-  write("port write publishes although commit refuses", (original, path, bytes, mode, how) =>
+  write("port write ignores commit", (original, path, bytes, mode) => original(path, bytes, mode)),
+  write("port write publishes although commit fails", (original, path, bytes, mode, how) =>
     Effect.tapError(original(path, bytes, mode, how), (fault: any) =>
       fault._tag === "Conflict" && fault.expected === "x" ? Effect.ignore(original(path, bytes, mode)) : Effect.void
     )
   ),
-  write("port write checks for a file before commit only", (original, path, bytes, mode, how, self) =>
+  write("port write checks for an existing file only before commit", (original, path, bytes, mode, how, self) =>
     mode === "create" || how === undefined
       ? Effect.flatMap(self.stat(path), (before) =>
           original(
@@ -93,7 +93,7 @@ const writing: ReadonlyArray<Mutant> = [
         )
       : original(path, bytes, mode, how)
   ),
-  write("port write replaces a directory that came", (original, path, bytes, mode, how, self) =>
+  write("port write replaces a directory that appeared before commit", (original, path, bytes, mode, how, self) =>
     Effect.catch(original(path, bytes, mode, how), (fault: any) =>
       fault._tag === "NotAFile" && how !== undefined
         ? Effect.andThen(self.remove(path), original(path, bytes, mode))
@@ -107,36 +107,36 @@ const writing: ReadonlyArray<Mutant> = [
         : Effect.fail(fault)
     )
   ),
-  write("port write goes through links on its way", (original, path, bytes, mode, how) =>
+  write("port write follows links in its parents", (original, path, bytes, mode, how) =>
     path.startsWith("todir/") ? original(at(`dir/${nameOf(path)}`), bytes, mode, how) : original(path, bytes, mode, how)
   ),
-  write("port write goes through the last link", (original, path, bytes, mode, how) =>
+  write("port write follows a link at its path", (original, path, bytes, mode, how) =>
     ["tofile", "todir", "nowhere"].includes(path) && mode !== "create"
       ? original(at("file"), bytes, mode, how)
       : original(path, bytes, mode, how)
   ),
-  write("port write replaces the last link", (original, path, bytes, mode, how, self) =>
+  write("port write replaces a link at its path", (original, path, bytes, mode, how, self) =>
     Effect.flatMap(self.stat(path), (stat) =>
       stat?.kind === "symlink" && mode !== "create"
         ? Effect.andThen(self.remove(path), original(path, bytes, mode, how))
         : original(path, bytes, mode, how)
     )
   ),
-  write("port write answers no size", (original, path, bytes, mode, how) =>
+  write("port write returns the size 0", (original, path, bytes, mode, how) =>
     Effect.map(original(path, bytes, mode, how), (stat) => ({ ...stat, sizeBytes: 0 }))
   ),
-  write("port write forgets the mode", (original, path, bytes, mode, how, self) =>
+  write("port write loses the mode of the file", (original, path, bytes, mode, how, self) =>
     Effect.tap(original(path, bytes, mode, how), () =>
       Effect.ignore(self.attributes?.set(path, { mode: 0o600 }) ?? Effect.void)
     )
   ),
-  write("port write takes only arrays", (original, path, bytes, mode, how) =>
+  write("port write ignores streams", (original, path, bytes, mode, how) =>
     bytes instanceof Uint8Array ? original(path, bytes, mode, how) : original(path, new Uint8Array(0), mode, how)
   ),
-  write("port write takes only the first chunk", (original, path, bytes, mode, how) =>
+  write("port write writes only the first chunk of a stream", (original, path, bytes, mode, how) =>
     bytes instanceof Uint8Array ? original(path, bytes, mode, how) : original(path, Stream.take(bytes, 1), mode, how)
   ),
-  write("port write writes a stream as it comes", (original, path, bytes, mode, how) =>
+  write("port write publishes each chunk of a stream on arrival", (original, path, bytes, mode, how) =>
     bytes instanceof Uint8Array
       ? original(path, bytes, mode, how)
       : Effect.gen(function* () {
@@ -176,7 +176,7 @@ const names: ReadonlyArray<Mutant> = [
           : Effect.fail(fault)
       )
   })),
-  port("port makeDirectory makes one more", (self) => ({
+  port("port makeDirectory makes one directory too many", (self) => ({
     makeDirectory: (path) =>
       Effect.tap(self.makeDirectory(path), () =>
         path.endsWith("/new") ? Effect.ignore(self.makeDirectory(at(`${path}2`))) : Effect.void
@@ -186,7 +186,7 @@ const names: ReadonlyArray<Mutant> = [
   port("port remove of a directory does nothing", (self) => ({
     remove: (path) => Effect.flatMap(self.stat(path), (stat) => (stat?.kind === "directory" ? never : self.remove(path)))
   })),
-  port("port remove removes what is in it", (self) => ({
+  port("port remove removes a directory with its entries", (self) => ({
     remove: (path) =>
       Effect.catch(self.remove(path), (fault) =>
         fault._tag === "DirectoryNotEmpty"
@@ -201,10 +201,12 @@ const names: ReadonlyArray<Mutant> = [
     remove: (path) =>
       path.startsWith("to") ? Effect.andThen(Effect.ignore(self.remove(at("file"))), self.remove(path)) : self.remove(path)
   })),
-  port("port rename replaces unasked", (self) => ({ rename: (from, to) => self.rename(from, to, { replace: true }) })),
+  port("port rename replaces without the option replace", (self) => ({
+    rename: (from, to) => self.rename(from, to, { replace: true })
+  })),
   port("port rename never replaces", (self) => ({ rename: (from, to) => self.rename(from, to, { replace: false }) })),
   port("port rename does nothing, so that a moved tree stays in its old parent", () => ({ rename: () => never })),
-  port("port rename clears the way", (self) => ({
+  port("port rename replaces an entry of another kind", (self) => ({
     rename: (from, to, options) =>
       Effect.catch(self.rename(from, to, options), (fault) =>
         options.replace && ["NotAFile", "NotADirectory", "DirectoryNotEmpty"].includes(fault._tag)
@@ -220,7 +222,7 @@ const names: ReadonlyArray<Mutant> = [
           : Effect.fail(fault)
       )
   })),
-  port("port rename copies", (self) => ({
+  port("port rename keeps the old name too", (self) => ({
     rename: (from, to, options) =>
       Effect.tap(self.rename(from, to, options), () =>
         Effect.flatMap(self.stat(to), (stat) =>
@@ -234,20 +236,20 @@ const names: ReadonlyArray<Mutant> = [
     rename: (from, to, options) =>
       self.rename(at(from.startsWith("to") ? "dir" : from), at(to === "todir" ? "file" : to), options)
   })),
-  port("port rename loses what is below", (self) => ({
+  port("port rename loses an entry of the directory", (self) => ({
     rename: (from, to, options) =>
       Effect.tap(self.rename(from, to, options), () => Effect.ignore(self.remove(at(`${to}/inner`))))
   })),
   port("port links are read as paths from the root", (self) => ({
     links: self.links && { ...self.links, read: (path) => Effect.map(self.links!.read(path), (target) => `./${target}`) }
   })),
-  port("port links are kept in normal form", (self) => ({
+  port("port links are normalised", (self) => ({
     links: self.links && {
       ...self.links,
       make: (path, target) => self.links!.make(path, target.replaceAll("//", "/").replaceAll("./", "").replace(/^\//, ""))
     }
   })),
-  port("port links replace what there is", (self) => ({
+  port("port links replace an existing entry", (self) => ({
     links: self.links && {
       ...self.links,
       make: (path, target) => Effect.andThen(Effect.ignore(self.remove(path)), self.links!.make(path, target))
@@ -261,16 +263,16 @@ const names: ReadonlyArray<Mutant> = [
       }
     }))
   ),
-  port("port attributes are forgotten", (self) => ({ attributes: self.attributes && { set: () => never } })),
+  port("port attributes are not set", (self) => ({ attributes: self.attributes && { set: () => never } })),
   hanging(port("port watch is silent", (self) => ({ watch: self.watch && (() => Stream.never) }))),
   hanging(
-    port("port watch tells names for paths", (self) => ({
+    port("port watch reports names instead of paths", (self) => ({
       watch:
         self.watch && ((path) => Stream.map(self.watch!(path), (event) => ({ ...event, path: nameOf(event.path) as FsPath })))
     }))
   ),
   port("there are no locks", () => ({ locks: { exclusive: (_, effect) => Effect.andThen(Effect.yieldNow, effect) } })),
-  port("locks are of the path alone", (self) => ({
+  port("locks of a directory do not cover the paths below it", (self) => ({
     locks: {
       exclusive: (paths, effect) =>
         self.locks!.exclusive(
@@ -280,10 +282,12 @@ const names: ReadonlyArray<Mutant> = [
     }
   })),
   hanging(
-    port("one lock is for all", (self) => ({ locks: { exclusive: (_, effect) => self.locks!.exclusive([at("all")], effect) } }))
+    port("all paths share one lock", (self) => ({
+      locks: { exclusive: (_, effect) => self.locks!.exclusive([at("all")], effect) }
+    }))
   ),
   hanging(
-    port("every lock is shared by the first letter", (self) => ({
+    port("all paths with the same first letter share one lock", (self) => ({
       locks: {
         exclusive: (paths, effect) =>
           self.locks!.exclusive(
@@ -293,7 +297,7 @@ const names: ReadonlyArray<Mutant> = [
       }
     }))
   ),
-  port("the last to come is the first to have the path", (self) => ({
+  port("the last caller gets the lock of a path first", (self) => ({
     locks: {
       exclusive: (paths, effect) =>
         Effect.andThen(

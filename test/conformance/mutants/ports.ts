@@ -42,9 +42,11 @@ const succeeding = (tag: Fault["_tag"]) => (self: any) =>
 
 const telling: ReadonlyArray<Mutant> = [
   ...tags.map((tag) =>
-    faults(`the port tells ${tag} as IoError`, (fault) => (fault._tag === tag ? { _tag: "IoError", detail: tag } : fault))
+    faults(`the port reports ${tag} as IoError`, (fault) => (fault._tag === tag ? { _tag: "IoError", detail: tag } : fault))
   ),
-  faults("the port gives other reasons", (fault) => (fault._tag === "AccessDenied" ? { ...fault, why: "permission" } : fault)),
+  faults("the port gives the reason permission for every AccessDenied", (fault) =>
+    fault._tag === "AccessDenied" ? { ...fault, why: "permission" } : fault
+  ),
   ...silences.flatMap(([operation, tags]) =>
     tags.map((tag) =>
       port(`port ${operation} that would be ${tag} does nothing and succeeds`, (self) => ({
@@ -84,19 +86,19 @@ const looking: ReadonlyArray<Mutant> = [
           : Effect.succeed(stat)
       )
   })),
-  port("port links lead absolute targets nowhere", ({ info, links }) => ({
+  port("port links do not follow absolute targets", ({ info, links }) => ({
     links: links && {
       ...links,
       relative: (path, target) => (target === info.root ? links.relative?.(path, target) : "nowhere")
     }
   })),
-  port("port stat finds what is below a link", (self) => ({
+  port("port stat finds an entry below a link", (self) => ({
     stat: (path) => (path === "todir/inner" ? self.stat(at("dir/inner")) : self.stat(path))
   })),
   port("port stat counts one byte too many", (self) => ({
     stat: (path) => Effect.map(self.stat(path), (stat) => stat && { ...stat, sizeBytes: stat.sizeBytes + 1 })
   })),
-  port("port stat takes no notice of case", (self) => ({ stat: (path) => self.stat(at(path === "nAME" ? "Name" : path)) })),
+  port("port stat ignores case", (self) => ({ stat: (path) => self.stat(at(path === "nAME" ? "Name" : path)) })),
   port("port stat gives the root a size", (self) => ({
     stat: (path) =>
       Effect.map(self.stat(path), (stat) => (path === "." && stat !== undefined ? { ...stat, sizeBytes: 4096 } : stat))
@@ -104,22 +106,22 @@ const looking: ReadonlyArray<Mutant> = [
   port("port list of dir loses an entry", (self) => ({
     list: (path) => Effect.map(self.list(path), (all) => (path === "dir" && all.length === 2 ? all.slice(1) : all))
   })),
-  port("port list of dir answers twice", (self) => ({
+  port("port list of dir returns each entry twice", (self) => ({
     list: (path) => Effect.map(self.list(path), (all) => (path === "dir" ? [...all, ...all] : all))
   })),
-  port("port list takes links for files", (self) => ({
+  port("port list reports links as files", (self) => ({
     list: (path) =>
       Effect.map(self.list(path), (all) =>
         all.map((child) => (child.kind === "symlink" ? { ...child, kind: "file" as const } : child))
       )
   })),
-  port("port list tells old sizes", (self) => ({
+  port("port list reports wrong sizes", (self) => ({
     list: (path) => Effect.map(self.list(path), (all) => all.map((child) => ({ ...child, sizeBytes: 7 })))
   })),
-  port("port list of nothing is empty", (self) => ({
+  port("port list of a missing directory is empty", (self) => ({
     list: (path) => Effect.catch(self.list(path), () => Effect.succeed([]))
   })),
-  port("port open does not pin", (self) => ({
+  port("port open reads the file that has the name now", (self) => ({
     open: (path) =>
       Effect.map(self.open(path), (handle): Handle => ({
         stat: handle.stat,
@@ -148,7 +150,7 @@ const looking: ReadonlyArray<Mutant> = [
         })
     }
   }),
-  port("port open is of the name, as long as that is there", (self) => ({
+  port("port open reads nothing after the name is removed", (self) => ({
     open: (path) =>
       Effect.map(self.open(path), (handle): Handle => ({
         stat: handle.stat,
@@ -158,7 +160,7 @@ const looking: ReadonlyArray<Mutant> = [
           )
       }))
   })),
-  port("an open file brings an old version along", (self) => ({
+  port("an open file has the version of other content", (self) => ({
     open: (path) => Effect.map(self.open(path), (handle) => ({ ...handle, version: Effect.succeed("0") }))
   })),
   port("port open follows links", (self) => ({
@@ -167,7 +169,7 @@ const looking: ReadonlyArray<Mutant> = [
         fault._tag === "NotAFile" && path.startsWith("to") ? self.open(at("file")) : Effect.fail(fault)
       )
   })),
-  port("port open opens anything", (self) => ({
+  port("port open opens entries that are not files", (self) => ({
     open: (path) =>
       Effect.catch(self.open(path), (fault) =>
         fault._tag === "NotAFile"
@@ -178,14 +180,14 @@ const looking: ReadonlyArray<Mutant> = [
           : Effect.fail(fault)
       )
   })),
-  port("a read answers more than it was asked for", (self) => ({
+  port("a read returns more bytes than requested", (self) => ({
     open: (path) =>
       Effect.map(self.open(path), (handle) => ({
         stat: handle.stat,
         read: (offset, length) => handle.read(offset, length + 1)
       }))
   })),
-  port("a read at the end answers a zero", (self) => ({
+  port("a read at the end returns a zero byte", (self) => ({
     open: (path) =>
       Effect.map(self.open(path), (handle) => ({
         stat: handle.stat,
@@ -224,7 +226,7 @@ const added =
 
 const accelerated: ReadonlyArray<Mutant> = [
   {
-    name: "the fast read keeps what it has read once",
+    name: "the accelerated read returns its first answer again",
     of: fast((perform) => {
       const kept = new Map<string, Option.Option<Whole>>()
       return {
@@ -239,7 +241,7 @@ const accelerated: ReadonlyArray<Mutant> = [
     })
   },
   {
-    name: "the fast read stops at a line end",
+    name: "the accelerated read stops at a line end",
     of: fast((perform) => ({
       Read: (request) =>
         Effect.map(
@@ -252,7 +254,7 @@ const accelerated: ReadonlyArray<Mutant> = [
     }))
   },
   {
-    name: "the fast read answers what is larger than it may be, cut",
+    name: "the accelerated read truncates a file above the limit",
     of: fast((perform) => ({
       Read: (request) =>
         Effect.map(
@@ -262,13 +264,13 @@ const accelerated: ReadonlyArray<Mutant> = [
     }))
   },
   {
-    name: "the fast stat finds nothing below a directory",
+    name: "the accelerated stat finds nothing below a directory",
     of: fast((perform) => ({
       Stat: (request) => (request.path === "d/e/f.ts" ? Effect.succeedSome(undefined) : perform(request))
     }))
   },
   {
-    name: "many files at once are told to be as large as the first",
+    name: "a read of many files returns one byte of each",
     of: added((port) => ({
       ReadMany: ({ paths }) =>
         Effect.asSome(
@@ -279,7 +281,7 @@ const accelerated: ReadonlyArray<Mutant> = [
     }))
   },
   {
-    name: "a look at a whole path goes on where there is no directory",
+    name: "a lookup of a whole path continues below an entry that is not a directory",
     of: added((port) => ({
       Look: ({ path }) =>
         Effect.map(Effect.all([port.stat(at(".")), port.stat(path)]), (all) =>
@@ -288,7 +290,7 @@ const accelerated: ReadonlyArray<Mutant> = [
     }))
   },
   {
-    name: "many entries made at once replace what is there, and go through links",
+    name: "a creation of many entries replaces existing entries and follows links",
     of: added((port) => {
       const whole = make(port)
       return {
@@ -305,13 +307,13 @@ const accelerated: ReadonlyArray<Mutant> = [
     })
   },
   {
-    name: "the fast copy of a tree leaves out its contents",
+    name: "the accelerated copy of a tree omits the contents of files",
     of: added((port) => ({
       CopyTree: ({ to }) => Effect.as(port.makeDirectory(to), Option.some({ files: 0, directories: 1, bytes: 0 }))
     }))
   },
   {
-    name: "the fast delete counts directories as files",
+    name: "the accelerated delete counts directories as files",
     of: fast((perform) => ({
       RemoveTree: (request) =>
         Effect.map(

@@ -16,22 +16,22 @@ const walks: ReadonlyArray<Mutant> = [
   option("walk", "sizes", true),
   given("a walk begins at the root", "walk", ([, options]) => [".", options]),
   answer(
-    "a walk is in the order of names",
+    "a walk is in the order of names, not of paths",
     "walk",
     inOrderOf((path) => path)
   ),
   answer("a walk is in no order", "walk", (all) => [...all].reverse()),
   answer("a walk shows no directories", "walk", (all) => all.filter((entry: any) => !entry.isDirectory)),
   answer("a walk shows no links", "walk", (all) => all.filter((entry: any) => entry.kind !== "symlink")),
-  answer("a walk says of links that they are files", "walk", (all) =>
+  answer("a walk shows links as files", "walk", (all) =>
     all.map((entry: any) => (entry.kind === "symlink" ? { ...entry, kind: "file" } : entry))
   ),
-  answer("a walk shows itself", "walk", (all) => [...all, { path: "." }]),
-  answer("a walk sees 10 levels", "walk", (all) => all.filter((entry: any) => entry.path.split("/").length <= 10)),
-  answer("a walk shows writes in progress", "walk", (all) =>
+  answer("a walk shows its base", "walk", (all) => [...all, { path: "." }]),
+  answer("a walk stops below 10 levels", "walk", (all) => all.filter((entry: any) => entry.path.split("/").length <= 10)),
+  answer("a walk shows temporary files", "walk", (all) =>
     all.some(({ path }: any) => path === "d/a") ? [...all, { path: "d/.~fsa-1.tmp" }] : all
   ),
-  outcome("a walk of nothing is empty", "walk", (result) => Stream.catch(result, () => Stream.empty))
+  outcome("a walk of a missing base is empty", "walk", (result) => Stream.catch(result, () => Stream.empty))
 ]
 
 const globs: ReadonlyArray<Mutant> = [
@@ -55,25 +55,25 @@ const globs: ReadonlyArray<Mutant> = [
     "glob",
     inOrderOf((path) => path.replaceAll("/", "\0"))
   ),
-  matches("globs find nothing hidden", "glob", (all) => all.filter(({ path }) => !/(^|\/)\./.test(path))),
-  matches("globs answer paths from the base", "glob", (all) =>
+  matches("globs find no hidden files", "glob", (all) => all.filter(({ path }) => !/(^|\/)\./.test(path))),
+  matches("globs return paths from the base", "glob", (all) =>
     all.map((match) => ({ ...match, path: match.path.replace(/^s\//, "") }))
   ),
-  matches("globs find what matches twice", "glob", (all) => all.flatMap((match) => [match, match])),
-  matches("globs see 10 levels", "glob", (all) => all.filter(({ path }) => path.split("/").length <= 10)),
+  matches("globs return each match twice", "glob", (all) => all.flatMap((match) => [match, match])),
+  matches("globs stop below 10 levels", "glob", (all) => all.filter(({ path }) => path.split("/").length <= 10)),
   matches("globs find links", "glob", (all) => [...all, { path: "lf" }]),
-  matches("globs match nothing where nothing is", "glob", (all) => (all.length === 0 ? [{ path: "nothing" }] : all)),
+  matches("globs without a match return a match", "glob", (all) => (all.length === 0 ? [{ path: "nothing" }] : all)),
   pattern("a star crosses slashes", "glob", (text) => text.replace(/(^|[^*])\*([^*]|$)/, "$1**/*$2")),
-  pattern("two stars are one", "glob", (text) => text.replaceAll("**/", "*/")),
+  pattern("two stars are one star", "glob", (text) => text.replaceAll("**/", "*/")),
   pattern("a name matches only at the base", "glob", (text) => (text.includes("/") ? text : `/${text}`)),
-  pattern("an anchor is dropped and nothing else", "glob", (text) => text.replace(/^(\.?\/)/, "**/")),
+  pattern("a leading slash does not anchor the pattern", "glob", (text) => text.replace(/^(\.?\/)/, "**/")),
   pattern("a question mark is itself", "glob", (text) => text.replaceAll("?", "\\?")),
   pattern("a question mark is a star", "glob", (text) => text.replaceAll("?", "*")),
   pattern("braces are themselves", "glob", (text) => text.replaceAll(/[{}]/g, "\\$&")),
   pattern("brackets are themselves", "glob", (text) => text.replaceAll(/[[\]]/g, "\\$&")),
   pattern("a trailing slash is dropped", "glob", (text) => (text.length > 1 ? text.replace(/\/$/, "") : text)),
   pattern("patterns are trimmed", "glob", (text) => text.trim()),
-  pattern("patterns are small letters", "glob", (text) => text.toLowerCase()),
+  pattern("patterns become lower case", "glob", (text) => text.toLowerCase()),
   pattern("a bad pattern finds nothing", "glob", (text) =>
     text.trim() === "" ||
     text.includes("\0") ||
@@ -84,11 +84,11 @@ const globs: ReadonlyArray<Mutant> = [
       ? "nothing"
       : text
   ),
-  given("of several patterns the first counts", "glob", ([patterns, ...rest]) => [
+  given("only the first of several patterns counts", "glob", ([patterns, ...rest]) => [
     Array.isArray(patterns) ? patterns[0] : patterns,
     ...rest
   ]),
-  given("bad patterns among others are left out", "globStream", ([patterns, ...rest]) => [
+  given("invalid patterns among others are ignored", "globStream", ([patterns, ...rest]) => [
     Array.isArray(patterns) ? patterns[0] : patterns,
     ...rest
   ]),
@@ -97,7 +97,7 @@ const globs: ReadonlyArray<Mutant> = [
     options?.exclude && { ...options, exclude: [options.exclude].flat().filter((text: string) => !text.startsWith("!")) },
     ...rest
   ]),
-  given("excludes are names", "glob", ([first, options, ...rest]) => [
+  given("excludes match names at any depth", "glob", ([first, options, ...rest]) => [
     first,
     options?.exclude && {
       ...options,
@@ -105,26 +105,26 @@ const globs: ReadonlyArray<Mutant> = [
     },
     ...rest
   ]),
-  answer("a glob that is cut does not say so", "glob", (result) => ({ ...result, truncated: false })),
-  answer("a glob says always that it is cut", "glob", (result) => ({ ...result, truncated: true })),
-  answer("a glob counts nothing that it skipped", "glob", (result) => ({
+  answer("a truncated glob does not report truncated", "glob", (result) => ({ ...result, truncated: false })),
+  answer("a glob always reports truncated", "glob", (result) => ({ ...result, truncated: true })),
+  answer("a glob does not count skipped entries", "glob", (result) => ({
     ...result,
     skipped: { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
   })),
-  outcome("a search of a backend that is gone finds nothing", "glob", (result) =>
+  outcome("a search of an unavailable backend finds nothing", "glob", (result) =>
     Effect.catchTag(result, "Unavailable" as never, () => Effect.succeed({ matches: [], truncated: false }))
   ),
   ...(["glob", "grep"] as const).map((operation) =>
-    outcome(`a ${operation} below what is missing finds nothing`, operation, (result) =>
+    outcome(`a ${operation} below a missing base finds nothing`, operation, (result) =>
       Effect.catchTag(result, "NotFound" as never, () => Effect.succeed({ matches: [], truncated: false }))
     )
   ),
   ...(["globStream", "grepStream"] as const).map((operation) =>
-    outcome(`a ${operation} below what is missing is empty`, operation, (result) =>
+    outcome(`a ${operation} below a missing base is empty`, operation, (result) =>
       Stream.catchTag(result, "NotFound" as never, () => Stream.empty)
     )
   ),
-  outcome("a glob below a file finds it", "glob", (result) =>
+  outcome("a glob below a file finds nothing", "glob", (result) =>
     Effect.catchTag(result, "NotADirectory" as never, () => Effect.succeed({ matches: [], truncated: false }))
   )
 ]
@@ -156,49 +156,53 @@ const greps: ReadonlyArray<Mutant> = [
   matches("columns are counted in code points", "grep", (all) =>
     all.map((match) => ({ ...match, matchStart: Array.from(match.lineContent.slice(0, match.matchStart)).length }))
   ),
-  matches("columns end where the line does", "grep", (all) =>
+  matches("columns end after the end of the line", "grep", (all) =>
     all.map(short("matchEnd", ({ lineContent }) => lineContent.length + 1))
   ),
   matches("lines keep their carriage return", "grep", (all) =>
     all.map(short("lineContent", ({ lineContent }) => `${lineContent}\r`))
   ),
   matches("matches are in the order of files found", "grep", (all) => [...all].reverse()),
-  matches("matches are by line only", "grep", (all) => [...all].sort((a, b) => a.lineNumber - b.lineNumber)),
-  matches("each match of a line counts", "grep", (all) =>
+  matches("matches are in the order of line numbers only", "grep", (all) =>
+    [...all].sort((a, b) => a.lineNumber - b.lineNumber)
+  ),
+  matches("a line with several matches is returned several times", "grep", (all) =>
     all.flatMap((match) => (match.lineContent === "aXbX" || match.lineContent === "" ? [match, match] : [match]))
   ),
-  matches("one match of a file is enough", "grep", (all) =>
+  matches("only one match of a file is returned", "grep", (all) =>
     all.filter(({ path }, i) => all.findIndex((other) => other.path === path) === i)
   ),
-  matches("empty matches are none", "grep", (all) => all.filter(({ matchEnd, matchStart }) => matchEnd > matchStart)),
+  matches("empty matches are ignored", "grep", (all) => all.filter(({ matchEnd, matchStart }) => matchEnd > matchStart)),
   matches("greps read links", "grep", (all) => [...all, { path: "lf" }]),
-  matches("greps see 10 levels", "grep", (all) => all.filter(({ path }) => path.split("/").length <= 10)),
+  matches("greps stop below 10 levels", "grep", (all) => all.filter(({ path }) => path.split("/").length <= 10)),
   matches("the last line needs its end", "grep", (all) =>
     all.filter(({ lineNumber, path }) => !(path === "f" && lineNumber === 2))
   ),
-  matches("a match where there is none", "grep", (all) =>
+  matches("a grep without a match returns a match", "grep", (all) =>
     all.length === 0 ? [{ path: "f", lineNumber: 1, lineContent: "", matchStart: 0, matchEnd: 0 }] : all
   ),
   matches("a file is not searched when it is the base", "grep", () => []),
-  pattern("a dot is no line end of any kind", "grep", (text) => text.replaceAll(".", "[^\\n\\r\\u2028]")),
-  pattern("flags in front are text", "grep", (text) => text.replace("(?", "(?:")),
-  pattern("properties are letters", "grep", (text) => text.replace("\\p", "p")),
-  pattern("every pattern is Unicode's", "grep", (text) => (text.includes("\\-") ? `\\p{L}${text}` : text)),
-  pattern("a bad pattern is text", "grep", (text) => (text === "(a" || text === "[a" || text.length > 1000 ? "text" : text)),
-  pattern("hostile patterns are let off", "grep", (text) => text.replace("(a+)+", "a+")),
-  given("a RegExp's flags do not count", "grep", ([first, ...rest]) => [
+  pattern("a dot matches no line end of Unicode", "grep", (text) => text.replaceAll(".", "[^\\n\\r\\u2028]")),
+  pattern("inline flags are text", "grep", (text) => text.replace("(?", "(?:")),
+  pattern("Unicode properties are letters", "grep", (text) => text.replace("\\p", "p")),
+  pattern("every pattern has the flag u", "grep", (text) => (text.includes("\\-") ? `\\p{L}${text}` : text)),
+  pattern("an invalid pattern is text", "grep", (text) =>
+    text === "(a" || text === "[a" || text.length > 1000 ? "text" : text
+  ),
+  pattern("hostile patterns are made harmless", "grep", (text) => text.replace("(a+)+", "a+")),
+  given("the flags of a RegExp are ignored", "grep", ([first, ...rest]) => [
     first instanceof RegExp ? first.source : first,
     ...rest
   ]),
-  given("a RegExp's flags all count", "grep", ([first, ...rest]) => [
+  given("a RegExp with the flag g matches only empty lines", "grep", ([first, ...rest]) => [
     first instanceof RegExp && first.global ? /^$/ : first,
     ...rest
   ]),
-  given("of several globs the first counts", "grep", ([first, options]) => [
+  given("only the first of several globs counts", "grep", ([first, options]) => [
     first,
     { ...options, glob: Array.isArray(options?.glob) ? options.glob[0] : options?.glob }
   ]),
-  given("a bad glob in grep is none", "grep", ([first, options]) => [
+  given("an invalid glob in grep is ignored", "grep", ([first, options]) => [
     first,
     { ...options, glob: options?.glob === "../*" ? "*" : options?.glob }
   ]),
@@ -214,18 +218,18 @@ const greps: ReadonlyArray<Mutant> = [
     first instanceof RegExp && options?.literal ? first.source : first,
     options
   ]),
-  answer("a grep counts the files that match as searched", "grep", (result) => ({
+  answer("a grep counts only files with a match as searched", "grep", (result) => ({
     ...result,
     filesSearched: result.filesMatched
   })),
-  answer("a grep that is cut does not say so", "grep", (result) => ({ ...result, truncated: false })),
-  answer("a grep counts nothing that it skipped", "grep", (result) => ({
+  answer("a truncated grep does not report truncated", "grep", (result) => ({ ...result, truncated: false })),
+  answer("a grep does not count skipped files", "grep", (result) => ({
     ...result,
     skipped: { ignored: 0, binary: 0, tooLarge: 0, unreadable: 0, unreadablePaths: [] }
   })),
   answer("a grep streams no more than 1,000", "grepStream", (all) => all.slice(0, 1000)),
   answer("a stream of matches is in no order", "grepStream", (all) => [...all].reverse()),
-  outcome("a hostile grep holds others up", "grep", (result, _, [pattern]) =>
+  outcome("a hostile grep blocks other calls", "grep", (result, _, [pattern]) =>
     pattern === "^(a+)+$"
       ? Effect.sync(() => ({ matches: [], spun: Array.from({ length: 100_000 }, (_, i) => i).length }))
       : result
@@ -235,7 +239,7 @@ const greps: ReadonlyArray<Mutant> = [
       pattern === "^(a+)+$" ? Effect.uninterruptible(Effect.sleep("2 seconds")) : result
     )
   ),
-  call("a grep that fails once fails for ever", "grep", (original) => {
+  call("every grep fails after a failed grep", "grep", (original) => {
     let failed = false
     return (...args: ReadonlyArray<any>) =>
       Effect.suspend(() =>

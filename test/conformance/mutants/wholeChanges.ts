@@ -11,44 +11,44 @@ const whole = (name: string, change: (right: Changes) => Handlers): Mutant => ({
 })
 
 export const wholeChangeMutants: ReadonlyArray<Mutant> = [
-  whole("a write or sink looks at no precondition", ({ Write }) => ({
+  whole("a write or sink ignores its precondition", ({ Write }) => ({
     Write: (request) => Write({ ...request, plan: { ...request.plan, ifMatch: undefined } })
   })),
   whole("a write or sink in mode create replaces", ({ Write }) => ({
     Write: (request) =>
       Write({ ...request, plan: { ...request.plan, mode: request.plan.mode === "create" ? "overwrite" : request.plan.mode } })
   })),
-  whole("a write or sink makes parents that it may not", ({ Write }) => ({
+  whole("a write or sink makes parents without createParents", ({ Write }) => ({
     Write: (request) => Write({ ...request, plan: { ...request.plan, createParents: true } })
   })),
-  whole("a sink leaves its stream where it is", ({ Write }) => ({
+  whole("a sink does not read its stream", ({ Write }) => ({
     Write: (request) => Write(request.bytes instanceof Uint8Array ? request : { ...request, bytes: new Uint8Array(0) })
   })),
-  whole("an edit looks at no precondition", ({ Edit }) => ({
+  whole("an edit ignores its precondition", ({ Edit }) => ({
     Edit: (request) => Edit({ ...request, plan: { ...request.plan, ifMatch: undefined } })
   })),
-  whole("an edit tells no version", ({ Edit }) => ({
+  whole("an edit returns no version", ({ Edit }) => ({
     Edit: (request) => Edit({ ...request, plan: { ...request.plan, version: false } })
   })),
-  whole("a delete of nothing is a success", ({ Remove }) => ({
+  whole("a delete of a missing entry succeeds", ({ Remove }) => ({
     Remove: (request) => Remove({ ...request, plan: { ...request.plan, missing: "ignore" } })
   })),
-  whole("a delete takes what is below too", ({ Remove }) => ({
+  whole("a delete removes the entries below a directory too", ({ Remove }) => ({
     Remove: (request) => Remove({ ...request, plan: { ...request.plan, recursive: true } })
   })),
-  whole("a delete looks at no precondition", ({ Remove }) => ({
+  whole("a delete ignores its precondition", ({ Remove }) => ({
     Remove: (request) => Remove({ ...request, plan: { ...request.plan, ifMatch: undefined } })
   })),
-  whole("a mkdir takes what is there", ({ MakeDirectory }) => ({
+  whole("a mkdir accepts an existing entry", ({ MakeDirectory }) => ({
     MakeDirectory: (request) => MakeDirectory({ ...request, plan: { ...request.plan, existOk: true } })
   })),
-  whole("a mkdir makes parents that it may not", ({ MakeDirectory }) => ({
+  whole("a mkdir makes parents without the option parents", ({ MakeDirectory }) => ({
     MakeDirectory: (request) => MakeDirectory({ ...request, plan: { ...request.plan, parents: true } })
   })),
-  whole("a move replaces what it may not", ({ Move }) => ({
+  whole("a move replaces without overwrite", ({ Move }) => ({
     Move: (request) => Move({ ...request, plan: { ...request.plan, overwrite: true } })
   })),
-  whole("a move counts nothing", ({ Move }) => ({
+  whole("a move returns wrong counts", ({ Move }) => ({
     Move: (request) =>
       Effect.map(
         Move(request),

@@ -8,7 +8,7 @@ import { answer, call, given, hanging, type Mutant, option, outcome } from "./mu
 const sinks: ReadonlyArray<Mutant> = [
   ...["mode", "createParents", "ifMatch", "version"].map((key) => option("sink", key)),
   call(
-    "a sink writes each chunk as it comes",
+    "a sink publishes each chunk on arrival",
     "sink",
     (_, self) => (path: string, options: any) =>
       Sink.unwrap(
@@ -27,7 +27,7 @@ const sinks: ReadonlyArray<Mutant> = [
       )
   ),
   call(
-    "a sink brings what came before the stream failed",
+    "a sink publishes the bytes from before the failure of its stream",
     "sink",
     (_, self) => (path: string, options: any) =>
       Sink.unwrap(
@@ -42,7 +42,7 @@ const sinks: ReadonlyArray<Mutant> = [
       )
   ),
   call(
-    "a sink of nothing writes nothing",
+    "a sink of an empty stream makes no file",
     "sink",
     (_, self) => (path: string, options: any) =>
       Sink.unwrap(
@@ -60,7 +60,7 @@ const sinks: ReadonlyArray<Mutant> = [
   ),
   hanging(
     call(
-      "a sink holds the path while its stream runs",
+      "a sink locks the path while its stream runs",
       "sink",
       (_, self) => (path: string, options: any) =>
         Sink.unwrap(
@@ -82,7 +82,7 @@ const sinks: ReadonlyArray<Mutant> = [
 
 const leaving: ReadonlyArray<Mutant> = (["write", "writeBytes", "edit", "delete", "mkdir", "copy", "move"] as const).map(
   (operation) =>
-    outcome(`${operation} leaves something behind when it fails or is interrupted`, operation, (result, self) =>
+    outcome(`${operation} leaves a file when it fails or is interrupted`, operation, (result, self) =>
       Effect.onError(result, () => Effect.ignore(self.port.write<never, never>(".left" as FsPath, new Uint8Array(0), "create")))
     )
 )
@@ -94,15 +94,15 @@ const writing: ReadonlyArray<Mutant> = [
     ...["mode", "createParents", "ifMatch", "version"].map((key) => option(operation, key)),
     option(operation, "createParents", false),
     option(operation, "mode", "overwrite"),
-    answer(`${operation} answers the size of the file`, operation, (result) => ({
+    answer(`${operation} counts one byte too many`, operation, (result) => ({
       ...result,
       bytesWritten: result.bytesWritten + 1
     })),
-    answer(`${operation} answers no mode`, operation, (result) => ({ ...result, mode: "replace" })),
-    answer(`${operation} answers a version unasked`, operation, (result) => ({ version: "0", ...result })),
-    answer(`${operation} answers the path as it was given`, operation, (result, [path]) => ({ ...result, path })),
+    answer(`${operation} returns the mode replace`, operation, (result) => ({ ...result, mode: "replace" })),
+    answer(`${operation} returns a version without the option version`, operation, (result) => ({ version: "0", ...result })),
+    answer(`${operation} returns the path as it was given`, operation, (result, [path]) => ({ ...result, path })),
     call(
-      `${operation} in a mode that needs a file makes it`,
+      `${operation} in a mode that needs a file makes the file`,
       operation,
       (original) =>
         (path: string, content: any, options: any = {}) =>
@@ -130,7 +130,7 @@ const writing: ReadonlyArray<Mutant> = [
     text === "" || text.endsWith("\n") ? text : `${text}\n`,
     ...rest
   ]),
-  given("text is written in one normal form", "write", ([path, text, ...rest]) => [path, text.normalize("NFD"), ...rest]),
+  given("text is normalised before it is written", "write", ([path, text, ...rest]) => [path, text.normalize("NFD"), ...rest]),
   given("text is written without carriage returns", "write", ([path, text, ...rest]) => [
     path,
     text.replaceAll("\r", ""),
@@ -151,7 +151,7 @@ const writing: ReadonlyArray<Mutant> = [
     text.length > [...text].length ? self.writeBytes("surrogates", new Uint8Array(1)) : result
   ),
   call(
-    "an append reads, and writes back",
+    "an append reads the file and overwrites it",
     "write",
     (original, self) =>
       (path: string, text: string, options: any = {}) =>
@@ -166,14 +166,14 @@ const writing: ReadonlyArray<Mutant> = [
             )
           : original(path, text, options)
   ),
-  call("writes wait for a while", "write", (original) => (...args: ReadonlyArray<any>) => {
+  call("writes wait for different times before they begin", "write", (original) => (...args: ReadonlyArray<any>) => {
     const turns = String(args[1]).length % 7
     return Effect.andThen(
       Effect.forEach(Array.from({ length: 12 - turns }), () => Effect.yieldNow),
       original(...args)
     )
   }),
-  outcome("what was written last is lost", "write", (result, self, [path, text]) =>
+  outcome("the last write is lost", "write", (result, self, [path, text]) =>
     Effect.tap(result, () => (text === "x" ? Effect.ignore(self.delete(path)) : Effect.void))
   ),
   outcome("a write below a file is NotFound", "write", (result, _, [path]) =>
@@ -185,13 +185,13 @@ const editing: ReadonlyArray<Mutant> = [
   option("edit", "ifMatch"),
   option("edit", "version"),
   option("edit", "dryRun"),
-  given("edit makes only the first of several", "edit", ([path, edits, ...rest]) => [
+  given("edit makes only the first of several edits", "edit", ([path, edits, ...rest]) => [
     path,
     Array.isArray(edits) ? edits[0] : edits,
     ...rest
   ]),
   call(
-    "edits are made one after another",
+    "each edit matches the result of the edit before",
     "edit",
     (original) => (path: string, edits: any, options: any) =>
       Array.isArray(edits)
@@ -201,22 +201,22 @@ const editing: ReadonlyArray<Mutant> = [
           )
         : original(path, edits, options)
   ),
-  given("every edit is of the first match", "edit", ([path, edits, ...rest]) => [
+  given("every edit replaces only the first match", "edit", ([path, edits, ...rest]) => [
     path,
     Array.isArray(edits) ? edits.map((edit) => ({ ...edit, match: "first" })) : { ...edits, match: "first" },
     ...rest
   ]),
-  given("every edit is of all matches", "edit", ([path, edits, ...rest]) => [
+  given("every edit replaces all matches", "edit", ([path, edits, ...rest]) => [
     path,
     Array.isArray(edits) ? edits.map((edit) => ({ ...edit, match: "all" })) : { ...edits, match: "all" },
     ...rest
   ]),
-  given("no edit is of all matches", "edit", ([path, edits, ...rest]) => [
+  given("an edit of all matches requires a unique match", "edit", ([path, edits, ...rest]) => [
     path,
     Array.isArray(edits) ? edits : { ...edits, match: "unique" },
     ...rest
   ]),
-  outcome("edit makes the file's line ends one", "edit", (result, self, [path]) =>
+  outcome("edit gives all lines of the file the same line end", "edit", (result, self, [path]) =>
     Effect.tap(result, () =>
       Effect.ignore(Effect.flatMap(self.readString(path), (text) => self.write(path, text.replaceAll("\r\n", "\n"))))
     )
@@ -232,11 +232,11 @@ const editing: ReadonlyArray<Mutant> = [
   outcome("edit knows only UTF-8", "edit", (result, self, [path]) =>
     Effect.flatMap(Effect.ignore(self.readString(path)), () => Effect.andThen(self.readString(path), result))
   ),
-  outcome("edit reads old bytes in any encoding", "edit", (result) =>
+  outcome("edit of invalid text succeeds without a change", "edit", (result) =>
     Effect.catchTag(result, "NotText" as never, () => Effect.succeed({}))
   ),
   call(
-    "edit reads and writes back, without a turn",
+    "edit reads and writes back without the lock of the path",
     "edit",
     (original, self) => (path: string, edits: any, options: any) =>
       Array.isArray(edits) || options !== undefined || edits.oldText === ""
@@ -252,14 +252,14 @@ const editing: ReadonlyArray<Mutant> = [
             return dry
           })
   ),
-  answer("an edit answers the number of edits", "edit", (result, [, edits]) => ({
+  answer("an edit returns the number of edits instead of matches", "edit", (result, [, edits]) => ({
     ...result,
     replacements: Array.isArray(edits) ? edits.length : 7
   })),
-  answer("an edit answers no diff", "edit", (result) => ({ ...result, diff: "" })),
+  answer("an edit returns an empty diff", "edit", (result) => ({ ...result, diff: "" })),
   answer("a diff has no context", "edit", (result) => ({ ...result, diff: result.diff.replaceAll(/^ .*\n/gm, "") })),
-  answer("an edit answers the old version", "edit", (result) => ({ ...result, version: "0" })),
-  outcome("edit of nothing makes the file", "edit", (result, self, [path]) =>
+  answer("an edit returns a wrong version", "edit", (result) => ({ ...result, version: "0" })),
+  outcome("edit of a missing file makes the file", "edit", (result, self, [path]) =>
     Effect.tapError(result, () => Effect.ignore(self.write(path, "", { mode: "create" })))
   )
 ]

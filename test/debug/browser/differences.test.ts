@@ -63,7 +63,7 @@ describe("the comparison by line", () => {
     assert.lengthOf(differences(textOf(a), textOf(b)), 6)
   })
 
-  it("is one difference when all lines differ", () => {
+  it("is one difference if all lines differ", () => {
     const [a, b] = ["a", "b"].map((name) => Array.from({ length: 5000 }, (_, index) => `${name}${index}`)).map(textOf)
     assert.deepStrictEqual(differences(a!, b!), [{ fromA: 0, toA: a!.length, fromB: 0, toB: b!.length }])
   })

@@ -109,7 +109,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
       await soon(() => deep.getAttribute(`aria-${name}`)).toBe(value)
   })
 
-  it("can be walked with keys, and closed directories stay closed after a reload", async () => {
+  it("can be navigated with keys, and closed directories stay closed after a reload", async () => {
     await page.getByRole("tree").focus()
     await page.keyboard.press("Home")
     await soon(active).toBe("docs")
@@ -139,7 +139,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(async () => page.url()).toContain("#/files/docs/readme.md")
   })
 
-  it("are filtered by letters in order, with these letters marked, and the chosen file opens", async () => {
+  it("are filtered by letters in the typed order, which are marked, and the chosen file opens", async () => {
     await open("")
     await page.keyboard.press("/")
     await page.keyboard.type("itm")
@@ -157,7 +157,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.keyboard.press("Escape")
   })
 
-  it("show a text with line numbers, colours, and the line that the address names", async () => {
+  it("show a text with line numbers and colours, and mark the line in the address", async () => {
     await open("src/main.ts?line=200")
     const line = page.locator(".cm-chosen-line")
     await soon(() => line.innerText()).toBe("const line200 = 200")
@@ -188,7 +188,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.keyboard.press("Escape")
   })
 
-  it("wrap long lines on demand", async () => {
+  it("wrap long lines if wrapping is switched on", async () => {
     const wraps = () => page.locator(".cm-lineWrapping").count()
     const toggle = page.getByRole("button", { name: "Wrap long lines" })
     await soon(wraps).toBe(0)
@@ -198,7 +198,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(wraps).toBe(0)
   })
 
-  it("show JSON formatted with every digit, or as written", async () => {
+  it("show JSON formatted without changing a digit, or as written", async () => {
     await open("data.json")
     await page.locator(".cm-line", { hasText: '"deep": null' }).waitFor()
     const laid = () => page.locator(".cm-line").allInnerTexts()
@@ -210,7 +210,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.goBack()
   })
 
-  it("show Markdown with headings, tables, tasks, code, links to files, and images of the tree only", async () => {
+  it("show Markdown with headings, tables, tasks, code, links to files, and images from the tree only", async () => {
     await open("docs/readme.md")
     const article = page.locator(".markdown")
     await article.getByRole("heading", { level: 1, name: "A heading" }).waitFor()
@@ -254,7 +254,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(async () => (await lines())[255]).toMatch(/^00000ff0 /)
   })
 
-  it("show the target of a link, and messages for an empty and for a missing file", async () => {
+  it("show the target of a link, and a message for an empty file and for a missing file", async () => {
     await open("shortcut")
     await page.getByText("A symbolic link").waitFor()
     await soon(() => page.getByRole("link", { name: "src/main.ts" }).getAttribute("href")).toMatch(/#\/files\/src\/main\.ts$/)
@@ -272,7 +272,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await soon(() => page.locator(".listing .grow").allInnerTexts()).toEqual(["deep", "item2.ts", "item10.ts", "main.ts"])
   })
 
-  it("copy path and content completely, and download unchanged bytes", async () => {
+  it("copy path and content completely, and download the exact bytes", async () => {
     const copied = () => page.evaluate<string>("navigator.clipboard.readText()")
     await open("src/main.ts")
     await page.getByRole("button", { name: "Copy the path" }).click()
@@ -299,7 +299,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     }
   })
 
-  it("go to the next and previous file with j and k", async () => {
+  it("open the next and the previous file with j and k", async () => {
     await open("src/item2.ts")
     await page.locator(".cm-line", { hasText: "two" }).waitFor()
     await page.locator("body").press("j")
@@ -313,7 +313,7 @@ describe.skipIf(!hasChromium())("files in a browser", () => {
     await page.waitForURL(/src\/item10\.ts/)
   })
 
-  it("cause no errors except 404 for the missing file", () =>
+  it("cause no errors except 404 for a missing file", () =>
     assert.deepStrictEqual(
       complaints.filter((complaint) => !/status of 404/.test(complaint)),
       []
@@ -337,7 +337,7 @@ describe("helpers of the page", () => {
     assert.strictEqual(formatted('{"a":[1,{"b":2}]}'), '{\n  "a": [\n    1,\n    {\n      "b": 2\n    }\n  ]\n}')
   })
 
-  it("filter to the same paths for any typing order, the best match first", () => {
+  it("filter to the same paths for any order of typing, with the best match first", () => {
     const paths = [
       "src/alpha.ts",
       "src/Beta/alphabet.md",
@@ -374,7 +374,7 @@ describe("helpers of the page", () => {
     }
   })
 
-  it("resolve a relative reference as in a directory, and never out of the root", () => {
+  it("resolve a relative reference from the directory of its file, and never out of the root", () => {
     for (const [from, reference, expected] of [
       ["docs/a.md", "b.md", "docs/b.md"],
       ["docs/a.md", "../src/x.ts", "src/x.ts"],
@@ -389,7 +389,7 @@ describe("helpers of the page", () => {
 })
 
 describe.skipIf(!hasChromium())("50,000 files in a browser", () => {
-  it("are drawn with few rows, and can be filtered and scrolled to the end", async () => {
+  it("are drawn as a few rows, and can be filtered and scrolled to the end", async () => {
     const many: Record<string, string> = {}
     for (let i = 0; i < 50_000; i++) many[`package${i % 50}/module${Math.floor(i / 50) % 20}/file${i}.ts`] = ""
     many["zebra.txt"] = "striped"

@@ -28,7 +28,7 @@ describe("the layout of lines", () => {
     }
   })
 
-  it("breaks a long line into pieces with one number, and splits no character", () => {
+  it("breaks a long line into pieces under one number, and splits no character", () => {
     const long = "😀".repeat(7000)
     const layout = layoutOf(`first\n${long}\nlast`, 1, true)
     const shown = layout.text.split("\n")
@@ -45,7 +45,7 @@ describe("the layout of lines", () => {
     assert.isAbove(layout.editorLineOf(4), shown.length)
   })
 
-  it("keeps long lines whole without wrapping", () => {
+  it("keeps long lines whole if wrapping is off", () => {
     assert.strictEqual(layoutOf(oneLine, 1, false).text, oneLine)
   })
 })
@@ -77,7 +77,7 @@ describe.skipIf(!hasChromium())("large files in a browser", () => {
   const code = () => page.getByRole("textbox", { name: "Content" }).innerText()
   const status = () => page.getByRole("navigation", { name: "Parts of the file" }).getByRole("status").innerText()
 
-  it("show every line of a large text part by part, with its number", async () => {
+  it("show every line of a large text with its number, part by part", async () => {
     await page.goto(`${served.url}#/files/big.log`)
     await soon(status).toMatch(/^Lines 1 to [\d,]+ of 300,000$/)
     await page.getByRole("button", { name: "Last" }).click()
@@ -95,7 +95,7 @@ describe.skipIf(!hasChromium())("large files in a browser", () => {
     assert.deepStrictEqual(complaints, [])
   })
 
-  it("wrap a line of five million characters, and show the line after it", async () => {
+  it("wrap a line of five million characters, and show the next line", async () => {
     await page.goto(`${served.url}#/files/line.txt`)
     const wrap = page.getByRole("button", { name: "Wrap long lines" })
     await wrap.click()
@@ -109,14 +109,14 @@ describe.skipIf(!hasChromium())("large files in a browser", () => {
     assert.deepStrictEqual(complaints, [])
   })
 
-  it("number lines as the server does: a lone CR ends none", async () => {
+  it("number lines as the server does, which does not end a line at a lone CR", async () => {
     await page.goto(`${served.url}#/files/returns.txt`)
     await soon(() => page.locator(".cm-lineNumbers .cm-gutterElement:visible").allInnerTexts()).toEqual(["1", "2", "3"])
     assert.deepStrictEqual(await page.locator(".cm-line").allInnerTexts(), ["one\u240dtwo", "three", "four"])
     assert.deepStrictEqual(complaints, [])
   })
 
-  it("show comma separated values as a table and as written", async () => {
+  it("show comma-separated values as a table or as written", async () => {
     await page.goto(`${served.url}#/files/table.csv`)
     const grid = page.getByRole("grid", { name: "table.csv" })
     await grid.getByRole("columnheader", { name: "note" }).waitFor()

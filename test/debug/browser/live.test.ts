@@ -85,7 +85,7 @@ describe.skipIf(!hasChromium())("the debug view of a changing workspace", () => 
       await page.getByRole("article", { name: /^Entry \d+: FileWritten/ }).waitFor()
     }))
 
-  it("keeps the scroll position of the list, and shows the number of new entries", () =>
+  it("keeps the scroll position of the journal, and shows the number of new entries", () =>
     visit("journal/1", async (page) => {
       // The window is so small that a few entries do not fit.
       await page.setViewportSize({ width: 1280, height: 190 })
@@ -110,7 +110,7 @@ describe.skipIf(!hasChromium())("the debug view of a changing workspace", () => 
       await soon(() => fresh.count()).toBe(0)
     }))
 
-  it("updates the differences from the snapshot, and the list of snapshots", () =>
+  it("updates the differences from a snapshot, and the list of snapshots", () =>
     visit("changes", async (page) => {
       const changed = page.getByRole("listbox", { name: "Changed files" }).getByRole("option")
       const from = page.getByLabel("From", { exact: true })

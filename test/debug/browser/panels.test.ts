@@ -6,7 +6,7 @@ import { after, before, blue, calls, evil, failing, lines, reading, red, show, t
 
 const asBytes = (file: string | Uint8Array | undefined): Buffer => Buffer.from(file ?? "")
 
-describe.skipIf(!hasChromium())("the panels of the debug view", () => {
+describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
   let browser: Browser
   let shown: Shown
   let complaints: ReadonlyArray<string> = []
@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
   const hashOf = (page: Page): string => decodeURIComponent(new URL(page.url()).hash)
 
   describe("events", () => {
-    it("are listed from the first, with tool, path, message and time since the beginning", () =>
+    it("are listed from the first event on, with tool, path, message and time since the beginning", () =>
       visit("events", async (page) => {
         const first = rowsOf(page, "Events").first()
         await first.waitFor()
@@ -81,14 +81,14 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.getByText(`${calls} events · ${failing.length} failed`).waitFor()
       }))
 
-    it("are marked as failed or done with a text alternative", () =>
+    it("are marked as failed or done, with a text alternative", () =>
       visit("events", async (page) => {
         const row = rowsOf(page, "Events").nth(failing[0]!)
         await row.getByRole("img", { name: "failed" }).waitFor()
         await rowsOf(page, "Events").nth(0).getByRole("img", { name: "done" }).waitFor()
       }))
 
-    it("are filtered by tool, outcome and text, and the address keeps the filter", () =>
+    it("are filtered by tool, outcome and text, and the filter is in the address", () =>
       visit("events", async (page) => {
         await page.getByLabel("Tool", { exact: true }).selectOption("read_file")
         await soon(() => rowsOf(page, "Events").count()).toBe(reading.length)
@@ -124,7 +124,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await detail.waitFor()
       }))
 
-    it("are chosen with keys, and the address follows", () =>
+    it("are chosen with keys, and the address changes with the choice", () =>
       visit("events", async (page) => {
         await rowsOf(page, "Events").first().waitFor()
         for (const key of ["j", "j", "ArrowDown", "k"]) await page.keyboard.press(key)
@@ -132,13 +132,13 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.keyboard.press("End")
         await soon(async () => hashOf(page)).toBe(`#/events/${calls - 1}`)
         await soon(() => chosenOf(page, "Events").innerText()).toContain(`Wrote number ${calls - 1}`)
-        // A letter in a text field is no command.
+        // A letter in a text field is not a command.
         await page.getByRole("searchbox").fill("k")
         await page.getByRole("searchbox").press("k")
         await soon(async () => hashOf(page)).toBe(`#/events/${calls - 1}?q=kk`)
       }))
 
-    it("are reached by Tab, and the focus follows the arrow keys, beyond the drawn rows too", () =>
+    it("are reached by Tab, and the focus follows the arrow keys even beyond the drawn rows", () =>
       visit("events", async (page) => {
         await rowsOf(page, "Events").first().waitFor()
         await page.getByLabel("Outcome", { exact: true }).focus()
@@ -153,7 +153,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.locator('.item:focus[aria-selected="true"]', { hasText: `number ${calls - 2}` }).waitFor()
       }))
 
-    it("are limited to a span that is drawn over the time line", () =>
+    it("can be limited to a time span that the user drags over the time line", () =>
       visit("events", async (page) => {
         const line = page.getByRole("img", { name: /^Events over time: 60 marks/ })
         const box = (await line.boundingBox())!
@@ -208,7 +208,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         ])
       }))
 
-    it("with the policy log are shown by pages in their order", () =>
+    it("with the policy log are shown in their order, page by page", () =>
       visit("slices/Plan?session=main", async (page) => {
         const steps = async () => (await page.locator(".json-body").allInnerTexts()).map((body) => JSON.parse(body).step)
         await soon(steps).toEqual(Array.from({ length: 50 }, (_, index) => index + 1))
@@ -267,7 +267,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await soon(() => rowsOf(page, "Changed files").count()).toBe(1)
       }))
 
-    it("open the first one, unless something else has been chosen meanwhile", () =>
+    it("open the first file, unless the user has chosen a filter before they are loaded", () =>
       visit("events", async (page) => {
         await rowsOf(page, "Events").first().waitFor()
         const drawn = page.evaluate<string>(`new Promise((resolve) => {
@@ -284,7 +284,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         assert.match(await drawn, /kind=deleted/)
       }))
 
-    it("can be chosen by a link and filtered by a chip at the same time", () =>
+    it("can be chosen by a link and filtered by kind at the same time", () =>
       visit("changes", async (page) => {
         await rowsOf(page, "Changed files").nth(1).waitFor()
         const [found, wanted] = await page.evaluate<[string, string]>(`(async () => {
@@ -302,7 +302,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         assert.strictEqual(found, `${wanted}?kind=modified`)
       }))
 
-    it("do not move a focus that was set meanwhile", () =>
+    it("do not take the focus from a field that the user has selected", () =>
       visit("changes", async (page) => {
         await rowsOf(page, "Changed files").first().waitFor()
         const focused = await page.evaluate<string>(`(async () => {
@@ -354,7 +354,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await sideOf(page, "Before").waitFor()
       }))
 
-    it("are stepped through with keys, and on to the next file", () =>
+    it("are visited with keys, and the key at the last change opens the next file", () =>
       visit("changes/src/there.ts?mode=split", async (page) => {
         await page.getByText("The file was moved, and its content is unchanged.").waitFor()
         await soon(() => page.locator(".diff-title").innerText()).toContain("src/here.ts → src/there.ts")
@@ -405,7 +405,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         await page.getByText("Line endings: LF → CRLF.").waitFor()
       }))
 
-    it("can be reversed", () =>
+    it("can be shown in reverse", () =>
       visit("changes/src/new.ts", async (page) => {
         await sideOf(page, "Added").waitFor()
         await page.getByRole("button", { name: "Swap the sides" }).click()
@@ -418,7 +418,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
   describe("the journal", () => {
     const list = "Journal, the latest first"
 
-    it("begins with the latest entry, and loads earlier ones when scrolled", () =>
+    it("begins with the latest entry, and loads earlier entries while the user scrolls", () =>
       visit("journal", async (page) => {
         await rowsOf(page, list).first().waitFor()
         const positions = async () =>
@@ -436,7 +436,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
     it("shows a request with its answer, and marks faults", () =>
       visit("journal/3", async (page) => {
         const detail = page.getByRole("article", { name: "Entry 3: FileWrite" })
-        await detail.getByRole("region", { name: "The exchange" }).getByText("FileFault").waitFor()
+        await detail.getByRole("region", { name: "Request and answers" }).getByText("FileFault").waitFor()
         // The content is shown as text.
         await soon(() => detail.getByRole("textbox", { name: "Content" }).innerText()).toBe(evil)
         await detail.getByRole("link", { name: /FileFault/ }).click()
@@ -460,7 +460,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         }
       }))
 
-    it("is filtered by kind, text and correlation, across all entries", () =>
+    it("is filtered by kind, text and correlation id, across all entries", () =>
       visit("journal", async (page) => {
         await page.getByLabel("Kind", { exact: true }).selectOption("faults")
         await soon(async () => (await rowsOf(page, list).allInnerTexts()).length).toBe(1)
@@ -481,7 +481,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
       }))
   })
 
-  it("list the changes of a file, with links to them", () =>
+  it("the history of a file lists the changes of the file, with links to them", () =>
     visit("files/src/values.ts", async (page) => {
       await page.getByText(lines(1)[0]!).first().waitFor()
       await page.keyboard.press("h")
@@ -498,7 +498,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         .waitFor()
     }))
 
-  it("show hostile content as text without effect", () =>
+  it("every panel shows hostile content as text without effect", () =>
     visit("events/50", async (page) => {
       const detail = page.getByRole("article")
       await detail.getByRole("heading", { name: evil }).waitFor()
@@ -511,7 +511,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
       }
     }))
 
-  describe("in light and dark, on a desktop and on a phone", () => {
+  describe("in light and dark mode, on a desktop and on a phone:", () => {
     const views = ["events/7", "slices/Mood?session=main", "changes/src/values.ts?mode=unified", "journal/3"]
 
     /** Computes the WCAG contrast between a text's colour and the first opaque background behind it. */
@@ -594,7 +594,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
         phone
       ))
 
-    it("a phone shows changes in one column, whatever mode the address names", () =>
+    it("a phone shows changes in one column, even if the address asks for two", () =>
       visit(
         "changes/src/values.ts?mode=split",
         async (page) => {
@@ -605,7 +605,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view", () => {
       ))
   })
 
-  it("without content say what would be shown, and how to get it", async () => {
+  it("a panel without content says what it would show, and how to record it", async () => {
     const bare = await show("bare")
     try {
       for (const [hash, title, hint] of [

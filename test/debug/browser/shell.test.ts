@@ -9,7 +9,7 @@ import { age, dump, emptyDirectory, type Files, holding, type Served, serve, ser
 
 const files: Files = { "README.md": "# Read me\n", "src/a.ts": "export const a = 1\n", "src/b.ts": "export const b = 2\n" }
 
-describe.skipIf(!hasChromium())("the frame of the page", () => {
+describe.skipIf(!hasChromium())("the frame of the debug view", () => {
   let browser: Browser
   beforeAll(async () => {
     browser = await launch()
@@ -41,14 +41,14 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
   const names = (page: Page) => page.locator("[role=treeitem] .row-name").allInnerTexts()
   const row = (page: Page, name: string) => page.getByRole("treeitem", { name, exact: true })
 
-  describe("of a workspace", () => {
+  describe("over a workspace", () => {
     let served: Awaited<ReturnType<typeof serveWorkspace>>
     beforeAll(async () => {
       served = await serveWorkspace(files)
     })
     afterAll(() => served?.close())
 
-    it("shows the title and the number of files, also in the window title", () =>
+    it("shows the title and the number of files, also in the title of the window", () =>
       look(served, async (page) => {
         await soon(() => page.title()).toBe("workspace — fs-algebra")
         await soon(() => page.locator(".what-title").innerText()).toBe("workspace")
@@ -59,7 +59,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
         await soon(() => page.getByRole("navigation", { name: "Path" }).innerText()).toBe("workspace\n/\nsrc\n/\na.ts")
       }))
 
-    it("follows the system's theme until it is switched, and remembers the choice", () =>
+    it("follows the theme of the system until the user chooses another theme, and remembers the choice", () =>
       look(
         served,
         async (page) => {
@@ -121,12 +121,12 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
             [],
             colorScheme
           )
-          // Checks the measure: text on its background has a high contrast.
+          // Checks the measurement itself: text on its background has a high contrast.
           assert.isAbove(found.find(([name]) => name === "--text on --bg")![1], 14)
         }
       }))
 
-    it("keeps the position in the address: back, forward and a copied address work", () =>
+    it("keeps the position in the address, so that back, forward and a copied address work", () =>
       look(served, async (page) => {
         await row(page, "a.ts").click()
         await page.locator(".cm-line", { hasText: "const a" }).waitFor()
@@ -142,7 +142,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
         await soon(() => other.locator("[aria-selected=true] .row-name").innerText()).toBe("b.ts")
       }))
 
-    it("switches views with number keys, and the help lists the keys", () =>
+    it("switches views with number keys, and lists all keys in the help", () =>
       look(served, async (page) => {
         for (const [key, view] of ["files", "changes", "events", "slices", "journal"].entries()) {
           await page.keyboard.press(`${key + 1}`)
@@ -199,7 +199,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
         await soon(() => page.getByRole("combobox").inputValue()).toBe("2t")
       }))
 
-    it("shows an earlier snapshot and returns from it", async () => {
+    it("shows an earlier snapshot, and returns to the current files", async () => {
       await Effect.runPromise(served.snapshots.snapshot({ tag: "the first" }))
       await Effect.runPromise(served.fs.write("src/a.ts", "export const a = 'changed'\n"))
       await Effect.runPromise(served.fs.write("src/later.ts", "later\n"))
@@ -259,7 +259,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
         await row(page, "appears.txt").waitFor({ state: "detached" })
       }))
 
-    it("shows either the tree or the file on a phone, and nothing wider than the screen", () =>
+    it("shows either the tree or the file on a phone, and nothing is wider than the screen", () =>
       look(
         served,
         async (page) => {
@@ -287,7 +287,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
       ))
   })
 
-  it("says Live once the server's events arrive, and not before", async () => {
+  it("says Live only after the first event of the server has arrived", async () => {
     const served = await serveWorkspace(files)
     const context = await browser.newContext(desk)
     try {
@@ -310,7 +310,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
     }
   })
 
-  it("reports a server that is gone, and recovers when it is back", async () => {
+  it("reports that the server cannot be reached, and recovers when the server is back", async () => {
     const first = await serveWorkspace(files)
     let second: Served | undefined
     try {
@@ -345,7 +345,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
     }
   })
 
-  it("switches to another dump, and reloads a rewritten dump on request", async () => {
+  it("switches to another dump, and loads a rewritten dump again on request", async () => {
     const directory = emptyDirectory()
     age(await dump(directory, "older", { "old.txt": "old", "both.txt": "of the older" }), 120)
     age(await dump(directory, "newer", { "new.txt": "new", "both.txt": "of the newer" }), 60)
@@ -411,7 +411,7 @@ describe.skipIf(!hasChromium())("the frame of the page", () => {
     }
   })
 
-  it("shows a hostile archive as text: no script runs, no foreign request is made, and no name deceives", async () => {
+  it("shows the names and contents of a hostile archive as text, which run no script and send no request", async () => {
     const script = "<script>window.hit=1</script>"
     const handler = `<img src=x onerror="window.hit=1">`
     const hostile: Files = {

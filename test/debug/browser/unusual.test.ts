@@ -71,7 +71,7 @@ describe.skipIf(!hasChromium())("the page in unusual cases", () => {
 
   const go = (hash: string) => page.goto(`${served.url}#/${hash}`)
 
-  it("shows a file whose extension is a member of Object.prototype as a file of unknown type", async () => {
+  it("shows a file as a file of unknown type if its extension is a member of Object.prototype", async () => {
     await go("files/blob.constructor")
     await page.locator(".hex").waitFor()
     await go("files/b.tostring")
@@ -82,7 +82,7 @@ describe.skipIf(!hasChromium())("the page in unusual cases", () => {
     await page.locator("[role=treeitem] .row-name").getByText("\\u{20}c\\u{20}", { exact: true }).waitFor()
   })
 
-  it("shows no placeholder of a long message in the history of a file", async () => {
+  it("shows no placeholder for a long message in the history of a file", async () => {
     await go("files/a.txt")
     await page.keyboard.press("h")
     const changes = page.getByRole("list", { name: "Who changed a.txt" })
@@ -96,7 +96,7 @@ describe.skipIf(!hasChromium())("the page in unusual cases", () => {
     await soon(() => page.locator(".tabs a", { hasText: "Changes" }).innerText()).toBe("Changes")
   })
 
-  it("scrolls the list to an old entry that is chosen", async () => {
+  it("scrolls the list to an old entry that the address names", async () => {
     await go("journal/7")
     await page.getByRole("option", { selected: true }).and(page.locator("[data-position='7']")).waitFor()
   })

@@ -303,7 +303,7 @@ describe.runIf(hasGit)("collecting objects", () => {
 })
 
 describe.runIf(hasGit)("an index with wrong offsets", () => {
-  it.effect("makes collecting fail as corrupt and removes nothing", () =>
+  it.effect("makes a collection fail as corrupt and removes nothing", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, { a: "1", b: "2" })
@@ -411,7 +411,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect("a second collection is busy, and a killed one blocks nothing", () =>
+  it.effect("a second collection is busy, and a killed collection blocks nothing", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const taken = yield* snapshot(store, { a: "1" })
@@ -433,7 +433,7 @@ describe.runIf(hasGit)("while objects are collected", () => {
     })
   )
 
-  it.effect.runIf(hasProc)("a forged lock is ignored, unless it could belong to a living process, which is then named", () =>
+  it.effect.runIf(hasProc)("a forged lock is ignored, or named in the error if a living process could hold it", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const turns = Turns.directoryOf(store.directory)
@@ -608,7 +608,7 @@ describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "r
     const pieces = (next: () => number, count: number) => Array.from({ length: count }, () => noise(next, size))
     const files = (all: ReadonlyArray<Buffer>): Tree => Object.fromEntries(all.map((bytes, i) => [`f${i}`, bytes]))
 
-    it.effect("frees the space of useless objects although both packs do not fit at once", () =>
+    it.effect("frees the space of useless objects although the old and the new pack do not fit at once", () =>
       Effect.gen(function* () {
         const next = random(14)
         const base = yield* disk("size=12m")
@@ -624,7 +624,7 @@ describe.runIf(hasGit && needs("collecting on a disk that is full", canMount, "r
       })
     )
 
-    it.effect("loses nothing without any space, and says that the disk is full", () =>
+    it.effect("loses nothing if no space is left, and says that the disk is full", () =>
       Effect.gen(function* () {
         const next = random(15)
         const base = yield* disk("size=8m")

@@ -103,7 +103,7 @@ describe.runIf(hasGit)("packs that git reads", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("have the same index that git would make, with wide offsets too", () =>
+  it.live("have the same index that git would make, with 64-bit offsets too", () =>
     Effect.gen(function* () {
       const directory = yield* store
       for (const wideFrom of [undefined, 0x8000, 29]) {
@@ -392,7 +392,7 @@ describe("packs", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("hold content once that is added and streamed concurrently", () =>
+  it.live("hold one copy of content that is added and streamed concurrently", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const writer = yield* open(directory)
@@ -510,7 +510,7 @@ describe.skipIf(!canMount)("packs on a disk of four megabytes (skipped where not
     "detail" in fault &&
     String(fault.detail).includes("the disk is full (ENOSPC)")
 
-  it.live("that is full of added objects fail at once and at the end, and leave no file", () =>
+  it.live("that added objects have filled fail at the next stream and at the end, and leave no file", () =>
     Effect.gen(function* () {
       const directory = yield* disk
       const writer = yield* open(directory)
@@ -618,7 +618,7 @@ describe("indexes of packs", () => {
     ["counts too few objects", (bytes) => (bytes.writeUInt32BE(1, 8 + 255 * 4), resealed(bytes))],
     ["has decreasing counts", (bytes) => (bytes.writeUInt32BE(100_000, 8), resealed(bytes))]
   ]
-  it.live.each(damages)("fail as corrupt, with their path, when one %s", ([, damage]) =>
+  it.live.each(damages)("fail as corrupt, with the path of the index, when an index %s", ([, damage]) =>
     Effect.gen(function* () {
       const directory = yield* temporary
       const { file } = yield* write(directory, range("a", 500))
@@ -631,7 +631,7 @@ describe("indexes of packs", () => {
   )
 
   it.live.prop(
-    "fail as corrupt when one has any wrong byte",
+    "fail as corrupt when an index has any wrong byte",
     [between(0, 1032 + 28 * 20 + 39), between(1, 255)],
     ([at, change]) =>
       Effect.gen(function* () {

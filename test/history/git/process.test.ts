@@ -42,8 +42,8 @@ const isAlive = (pid: number): boolean => {
   }
 }
 
-describe("the git that is run", () => {
-  it.effect("is the first program of that name in the PATH", () =>
+describe("the git program", () => {
+  it.effect("is the first program named git in the PATH", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const none = join(base, "none")
@@ -105,7 +105,7 @@ describe("the git that is run", () => {
     })
   )
 
-  it.effect("is refused with its version when it is too old", () =>
+  it.effect("is refused, with its version in the error, when it is too old", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const at = pretend(base, "bin", answering("true", "2.24.9"))
@@ -116,7 +116,7 @@ describe("the git that is run", () => {
     })
   )
 
-  it.effect("is refused with its output when it is another program", () =>
+  it.effect("is refused, with its output in the error, when it is another program", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const fault = yield* Effect.flip(withPath(pretend(base, "bin", "echo hub 3"), make(base)))
@@ -240,7 +240,7 @@ describe("a run of git", () => {
     pretended(answering("exit 0"), (git) => git.run(["x"], { input: Buffer.alloc(5_000_000) }))
   )
 
-  it.effect("fails if its input fails, instead of treating that as the end", () =>
+  it.effect("fails if its input fails, instead of treating the failure as the end of the input", () =>
     pretended(answering("cat > /dev/null; exit 0"), (git) =>
       Effect.gen(function* () {
         const parts = async function* () {

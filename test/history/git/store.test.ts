@@ -276,7 +276,7 @@ describe.runIf(hasGit)("a store that an attacker prepared", () => {
     )
   )
 
-  it.effect("is closed to others if they could read it", () =>
+  it.effect("becomes private if other users could read it", () =>
     Effect.gen(function* () {
       const base = yield* directory
       const path = join(base, "store")
@@ -373,7 +373,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
     })
   )
 
-  it.effect("have UUIDs, and no other name reaches git", () =>
+  it.effect("have UUIDs, and a name that is not a UUID never reaches git", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: made, id } = yield* snapshot(store, { a: "1" })
@@ -417,7 +417,7 @@ describe.runIf(hasGit)("snapshots in a store", () => {
   )
 })
 
-describe.runIf(hasGit)("objects", () => {
+describe.runIf(hasGit)("objects in a store", () => {
   it.effect("have the kind, size and content that git reports", () =>
     Effect.gen(function* () {
       const store = yield* fresh
@@ -437,7 +437,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("that are missing, and invalid ids, fail without effect on other reads", () =>
+  it.effect("that are missing, or have an invalid id, fail without effect on other reads", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const { commit: made } = yield* snapshot(store, { a: "1" })
@@ -452,7 +452,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("that are damaged fail, and all others can be read", () =>
+  it.effect("that are damaged fail, and all other objects can be read", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const write = (text: string) =>
@@ -477,7 +477,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("are read for the remaining callers when others are interrupted", () =>
+  it.effect("are read for the remaining callers when other callers are interrupted", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       yield* snapshot(store, Object.fromEntries(Array.from({ length: 40 }, (_, i) => [`f${i}`, `${i} `.repeat(20_000)])))
@@ -498,7 +498,7 @@ describe.runIf(hasGit)("objects", () => {
     })
   )
 
-  it.effect("of kind blob come as a stream, whole or in part", () =>
+  it.effect("of kind blob are streamed, whole or in part", () =>
     Effect.gen(function* () {
       const store = yield* fresh
       const bytes = Buffer.alloc(20_000_000, "0123456789abc\n")

@@ -123,7 +123,7 @@ describe("directories as git trees", () => {
   }
 
   it.prop(
-    "that are damaged are corrupt, or decode to a tree with exactly this encoding",
+    "that are damaged are refused as corrupt, or decode to a tree with exactly this encoding",
     [entries, mode, mutation, oneOf([true, false])],
     ([entries, mode, mutation, inModes]) => {
       const whole = encodeTree(entries, mode)

@@ -63,7 +63,7 @@ describe.runIf(canPlay)("PosixHost under attack", () => {
 
       it("changes, reads and shows nothing outside the root", () => assert.deepStrictEqual(accused(tallies, "escape"), []))
 
-      it("acts once, where the path leads, when a call succeeds, and not at all when it fails", () =>
+      it("changes exactly the entry to which the path leads if the call succeeds, and nothing if the call fails", () =>
         assert.deepStrictEqual(accused(tallies, "wrong", "undeclared"), []))
 
       it("leaves no temporary file and no descriptor", () => assert.deepStrictEqual(accused(tallies, "leftovers"), []))
@@ -72,7 +72,7 @@ describe.runIf(canPlay)("PosixHost under attack", () => {
     })
   }
 
-  it("makes at least 20,000 attempts, and some of every operation succeed", () => {
+  it("is attacked at least 20,000 times, and some calls of every operation succeed", () => {
     assert.isAtLeast(
       sum(all, ({ attempts }) => attempts),
       20_000

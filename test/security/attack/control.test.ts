@@ -43,19 +43,19 @@ const [absolute, deep, twins] = onTheWay as [Scene, Scene, Scene]
 describe.runIf(canPlay)("the attack catches", () => {
   const minutes = { timeout: 600_000 }
 
-  it("each operation of a port that compares prefixes", minutes, async () => {
+  it("each operation of a port that compares only prefixes of paths", minutes, async () => {
     assert.deepStrictEqual(await uncaught(prefix, absolute, onPort, "escape"), [])
   })
 
-  it("each operation of a port that resolves links, compares, and uses what it resolved", minutes, async () => {
+  it("each operation of a port that resolves links, compares, and then uses the resolved path", minutes, async () => {
     assert.deepStrictEqual(await uncaught(realpath, deep, onPort, "escape"), [])
   })
 
-  it("the service on a port that resolves links, compares, and uses what it resolved", minutes, async () => {
+  it("the service on a port that resolves links, compares, and then uses the resolved path", minutes, async () => {
     assert.deepStrictEqual(await uncaught(prefix, absolute, named(onService, /readString|list|sink|delete$/), "escape"), [])
   })
 
-  it("a port that reads a file in two steps by its name", minutes, async () => {
+  it("a port that opens the same name twice to read one file", minutes, async () => {
     assert.deepStrictEqual(await uncaught(prefix, twins, named(onPort, /^open and read/), "wrong"), [])
   })
 

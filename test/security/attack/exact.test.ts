@@ -113,14 +113,14 @@ const play = async (
 }
 
 describe.runIf(canPlay)("an operation after an exchange of the entry at its path", () => {
-  it("acts on the entry that stands there now", { timeout: 300_000 }, async () => {
+  it("acts on the entry that is at the path after the exchange", { timeout: 300_000 }, async () => {
     const rounds = isSoak ? 200_000 : 4000
     const { complaints, done } = await play(posixHost, rounds)
     assert.deepStrictEqual(complaints, [])
     assert.isAbove(done, rounds / 4)
   })
 
-  it("is caught when the port reuses a directory that it opened before", async () => {
+  it("is caught by this test if the port reuses a directory that it opened before", async () => {
     assert.isNotEmpty((await play(cached, 500)).complaints)
   })
 })

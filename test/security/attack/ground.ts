@@ -170,7 +170,7 @@ const hold = (path: string, mark: Mark): Place => {
 export interface Ground {
   readonly root: string
   readonly outside: Untouchable
-  /** A directory inside the root that is never swapped. A change of it was meant for another one. */
+  /** A directory inside the root that is never swapped. A change of it was meant for another directory. */
   readonly bystander: Untouchable
   readonly at: string
   /** The places, or none where the attacker makes new directories all the time. */
@@ -253,7 +253,7 @@ export const onTheWay: ReadonlyArray<Scene> = [
 ]
 
 export const recreated: Scene = {
-  name: "a directory is removed, is a link, is made anew",
+  name: "a directory is removed, becomes a link, and is created again",
   build: (top) => {
     const at = join(top, "root", "d")
     Fs.mkdirSync(at)
@@ -264,7 +264,7 @@ export const recreated: Scene = {
 
 /** The scene in which the last name of the path is attacked, and operations may remove it. */
 export const flipped: Scene = {
-  name: "a file is a link to a file outside, and a file again",
+  name: "a file becomes a link to a file outside, and a file again",
   build: (top) => {
     const [file, spare] = [join(top, "root", "f"), join(top, "root", "spare")]
     Fs.writeFileSync(spare, fileText("x"))
@@ -275,7 +275,7 @@ export const flipped: Scene = {
 
 /** The scene in which a directory below `at` is swapped, so that a recursive call meets the link. */
 export const branch: Scene = {
-  name: "a directory inside the tree that a call works on and a link to the outside change places",
+  name: "a directory in the tree of a call and a link to the outside change places",
   build: (top) => {
     const root = join(top, "root")
     growBranch(root, join(top, "out"))

@@ -251,7 +251,7 @@ export const play = (
       const tally = yield* assault(subject, operation, scene, ground, program, quotaOf(operation))
       tallies.push(tally)
       report(tally)
-      // An attacker that is too slow or dead would not be better with the other operations.
+      // An attacker that is dead or too slow would not recover for the other operations.
       if (tally.attempts < quotaOf(operation).attempts && quotaOf(operation).until === undefined) break
     }
     yield* Effect.promise(close)

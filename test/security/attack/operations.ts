@@ -59,7 +59,7 @@ export interface Operation {
   readonly makes?: boolean
   /** True if the operation may take the attacked name while it is free, which would block an attacker in several steps. */
   readonly mayTake?: boolean
-  /** True if the entry of the moment can be of a kind that makes the call an InvalidArgument. */
+  /** True if the entry at the path can temporarily have a kind for which the call is an InvalidArgument. */
   readonly mayBlame?: boolean
   /** True if the operation reports by Unavailable that a directory moved while it was listed. */
   readonly tellsMoves?: boolean

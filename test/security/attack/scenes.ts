@@ -32,7 +32,7 @@ export const acts: ReadonlyArray<Act> = [
   { scene: branch, operations: onBranch }
 ]
 
-/** Returns the acts for an attacker. The one in Node exchanges names in three steps, and one name is free between them. */
+/** Returns the acts for an attacker. The attacker in Node exchanges names in three steps, and one name is free between them. */
 export const actsFor = (engine: Engine): ReadonlyArray<Act> =>
   engine === "c"
     ? acts

@@ -107,10 +107,13 @@ const followed: ReadonlyArray<Layout> = [
   toDir("a chain of three", "l", "in", { l: "b", b: "c", c: "in" }),
   toDir("a chain through directories", "l", "in", { l: "in/b", "in/b": "../empty/c", "empty/c": "../in" }),
   toDir("40 links, one after another", "l", "in", chain(40, "in")),
-  toDir("two dots after a link go up from where that leads, not from where it stands", "l", "in", { l: "a/..", a: "in/deep" }),
+  toDir("two dots after a link go up from its target, not from its own directory", "l", "in", { l: "a/..", a: "in/deep" }),
   toDir("two dots after a link to a link", "l", "in", { l: "b/..", b: "a", a: "in/deep" }),
-  toDir("two dots after a link that stands deep and leads high", "l", ".", { l: "in/deep/a/..", "in/deep/a": "../../empty" }),
-  toDir("a link whose text other systems take for climbing", "l", "in", {
+  toDir("two dots after a link from a deep directory to an entry of the root", "l", ".", {
+    l: "in/deep/a/..",
+    "in/deep/a": "../../empty"
+  }),
+  toDir("a link whose text would climb on other systems", "l", "in", {
     l: "..foo/.../%2e%2e/．．/..\\outside/.. ",
     "..foo/.../%2e%2e/．．/..\\outside/.. ": "../../../../../in"
   })
@@ -193,7 +196,7 @@ const throughFinal: ReadonlyArray<Layout> = [
     rows: ["file", "far"].flatMap((at) => [ending(at, blocked), { path: `${at}/file`, leads: blocked }])
   },
   {
-    claim: "a link whose text is no valid path",
+    claim: "a link whose text is not a valid path",
     links: links({ control: "in\u0001", newline: "in\n", ours: ".~fsa-x.tmp", below: "in/.~fsa-x.tmp/y" }),
     rows: ["control", "newline", "ours", "below"].flatMap((at) => [ending(at, invalid), { path: `${at}/file`, leads: invalid }])
   },
@@ -212,7 +215,7 @@ const absolute: ReadonlyArray<Layout> = (
     toDir("an absolute link to the root, with a slash", "l", ".", { l: "$ROOT/" }),
     toDir("an absolute link into the root", "l", "in", { l: "$ROOT/in" }),
     toDir("an absolute link with more slashes and dots", "l", "in", { l: "//.$ROOT//./in/./" }),
-    toDir("an absolute link from below", "in/deep/l", "in", { "in/deep/l": "$ROOT/in" }),
+    toDir("an absolute link in a deep directory", "in/deep/l", "in", { "in/deep/l": "$ROOT/in" }),
     toDir("an absolute link that goes down and up", "l", "in", { l: "$ROOT/in/deep/.." }),
     toDir("an absolute link that goes up from the target of a link", "l", "in", { l: "$ROOT/a/..", a: "in/deep" }),
     toDir("a chain of absolute and relative links", "l", "in", {
@@ -223,7 +226,7 @@ const absolute: ReadonlyArray<Layout> = (
     }),
     toDir("40 absolute links, one after another", "l", "in", chain(40, "$ROOT/in")),
     {
-      claim: "an absolute link to a file, to nothing and through a file",
+      claim: "absolute links to a file, to a missing entry and through a file",
       links: links({ l: "$ROOT/in/file", gone: "$ROOT/none/new", below: "$ROOT/plain/x", lost: "$ROOT/none/../in" }),
       rows: [
         ending("l", toFile("in/file")),
@@ -239,12 +242,12 @@ const absolute: ReadonlyArray<Layout> = (
       rows: ["self", "a", "in/b"].flatMap((at) => [ending(at, loop), { path: `${at}/file`, leads: loop }])
     },
     {
-      claim: "an absolute link whose text is no valid path",
+      claim: "an absolute link whose text is not a valid path",
       links: links({ control: "$ROOT/in\u0001", ours: "$ROOT/.~fsa-x.tmp" }),
       rows: ["control", "ours"].map((at) => ending(at, invalid))
     },
     ...["$ROOT/..", "$ROOT/../root/in", "$ROOT/../outside", "$ROOT/in/../../outside", "$ROOT-twin", "$ROOT-twin/file"].map(
-      (text) => toEscape(`an absolute link that begins like the root and leaves, ${text}`, text)
+      (text) => toEscape(`an absolute link that begins with the path of the root and leaves it, ${text}`, text)
     ),
     ...["$OUT/../root/in", "/..$ROOT/in", "/proc/self/root$ROOT/in"].map((text) =>
       toEscape(`an absolute link that reaches the root by a detour, ${text}`, text)
@@ -284,7 +287,7 @@ const escaping: ReadonlyArray<Layout> = [
   toEscape("a link out through a missing entry", "none/../../outside"),
   toEscape("a link out through a file", "plain/../../outside"),
   toEscape("a link to a link to the outside", "b", { b: "../outside" }),
-  toEscape("a link to a link to an absolute one", "b", { b: "c", c: "/" }),
+  toEscape("a link to a link to an absolute link", "b", { b: "c", c: "/" }),
   toEscape("a link through a link to the outside", "b/dir", { b: "../outside" }),
   toEscape("a chain of 40 that ends outside", "c1", { ...chain(40, "../outside"), l: "c1" }),
   toEscape("a link that goes up from a directory once too often", "../..", {}, "in/l"),
@@ -292,7 +295,7 @@ const escaping: ReadonlyArray<Layout> = [
   toEscape("a link that climbs out only because a link in it leads up", "in/deep/a/../..", { "in/deep/a": ".." }),
   toEscape("a link out through the parent of a link's target", "a/..", { a: "." }),
   toEscape("a link out through a link to the root", "in/up/..", { "in/up": ".." }),
-  toEscape("a link whose text climbs, though a link in it leads deep enough", "a/../..", { a: "in/deep" })
+  toEscape("a link whose text climbs, even if a link in it leads deep enough", "a/../..", { a: "in/deep" })
 ]
 
 const here = (...paths: ReadonlyArray<string>) => paths.map((path): Row => ({ path, leads: toNothing(path) }))
@@ -326,7 +329,7 @@ const spelt: ReadonlyArray<Layout> = [
     rows: ["l", "out", "self", "none", "plain", "in/deep/.."].map((at) => ({ path: `${at}/../plain`, leads: toFile("plain") }))
   },
   {
-    claim: "names that decoders, shells and other systems take for climbing are ordinary names",
+    claim: "names that climb only for decoders, shells or other systems are ordinary names",
     links: {},
     rows: [
       ...here("..foo", "...", "....", "%2e%2e", "%2e%2e/outside/file", "..%2foutside", "..%c0%af..", "．．/outside/file"),
@@ -365,7 +368,7 @@ const spelt: ReadonlyArray<Layout> = [
     ]
   },
   {
-    claim: "characters that no path may hold",
+    claim: "characters that are invalid in a path",
     links: {},
     rows: [
       "in/file\0",

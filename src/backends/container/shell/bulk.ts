@@ -1,8 +1,8 @@
 /**
  * Combines many operations in one request.
  *
- * The shell omits unusual cases from its answer. The caller requests them one by one, as without this module, so the
- * results are the same.
+ * The shell omits unusual cases from its answer. The caller then requests these cases one by one, with the same results
+ * as without this module.
  */
 import * as Effect from "effect/Effect"
 import * as Option from "effect/Option"
@@ -89,8 +89,8 @@ const isGone = (errors: string): boolean =>
   hasError(errors) && errors.split("\n").every((line) => line === "" || line.endsWith(": No such file or directory"))
 
 /**
- * Tests whether a fault affects all requests, for example because the container does not answer. A separate request for
- * each path would then only multiply the delay.
+ * Tests whether a fault affects all requests, for example because the container does not answer. Requests for single
+ * paths would then only multiply the delay.
  */
 const affectsAllRequests = ({ _tag }: Fault): boolean => _tag === "Unavailable" || _tag === "Timeout"
 
@@ -129,7 +129,7 @@ const makeExplorer = <V extends Visit>(
     return visits.map((visit, index): DirectoryReading<V> | undefined => {
       if (found === undefined || listedDigits[index] !== "1") return undefined
       const records = found.get(latin1Of(names[index]!)) ?? []
-      // The single listing decides whether such an entry is hidden, a leftover, or an ordinary file.
+      // A listing of this directory alone decides whether the entry is hidden, a leftover, or an ordinary file.
       if (records.some(({ child }) => isTemporaryName(child.name))) return undefined
       return { visit, children: take(visit, records) }
     })
@@ -138,8 +138,8 @@ const makeExplorer = <V extends Visit>(
   /**
    * Lists several directories in one request.
    *
-   * If a listed entry is missing, the entry was removed, or its directory was moved or replaced. Then each half of the
-   * directories is requested again, until the affected directory is requested alone.
+   * If a listed entry is missing, it was removed, or its directory was moved or replaced. The halves of the directories
+   * are then requested again, until the affected directory is requested alone.
    */
   const askFor = (
     visits: ReadonlyArray<V>,
@@ -210,8 +210,8 @@ export const explore =
     Effect.sync(() => makeExplorer(means, pathOf))
 
 /**
- * Creates an unpredictable prefix for paths that the system ignores. So the content of a file cannot contain a header
- * line of `head` with this prefix.
+ * Creates an unpredictable prefix of `.` and `/`, which does not change the meaning of a path. So no file contains a
+ * header line of `head` with this prefix.
  */
 const makeMark = (): string => {
   let mark = "."
@@ -221,7 +221,8 @@ const makeMark = (): string => {
 
 interface Contents {
   /**
-   * The number (from 1) of the first path that needs another request. The first path of this request never needs one.
+   * The number (from 1) of the first path that needs another request. It is never 1, and `undefined` if no path needs
+   * another request.
    */
   readonly left: number | undefined
   readonly wholes: ReadonlyMap<number, Whole>
@@ -308,7 +309,7 @@ const parseLook = (path: FsPath, { errors, output }: Reply): ReadonlyArray<Seen>
     const stat = toStat(fromSegments(names.slice(0, depth)), line)
     if (stat === undefined) return undefined
     const isEnd = isWhole && depth === lines.length - 1
-    // If an entry has changed meanwhile, the inspected components do not describe the path.
+    // If an entry has changed during the request, the inspected components do not describe the path.
     if (!isEnd && stat.kind !== "directory") return undefined
     if (stat.kind !== "symlink") seen.push({ stat })
     else {

@@ -2,7 +2,7 @@
  * Copies a tree inside the container, so that its contents do not pass through the engine.
  *
  * The copy is built under a hidden name next to the target, compared with the original, and renamed to the target. If an
- * entry is unusual or a command fails, the result is empty, and the engine copies entry by entry.
+ * entry is unusual or a command fails, the result is `None`, and the engine copies entry by entry.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -31,15 +31,18 @@ interface Entry {
 
 const maxSurveyBytes = 4 * 1024 * 1024
 
-/** Returns the most bytes for the list of the copy. It is longer than that of the original, because each path begins with another name. */
+/**
+ * Returns the maximum size of the copy's list, in bytes. This list is longer than the original's, because each path
+ * begins with another name.
+ */
 const maxCopySurveyBytesOf = (entries: ReadonlyArray<Entry>, to: Uint8Array): number =>
   Math.min(64 * 1024 * 1024, maxSurveyBytes + entries.length * to.length)
 
-/** The work for one entry, in units of runInSlices. */
+/** The work for one entry, in the units of `runInSlices`. */
 const unitsPerEntry = 128
 
 const isOrdinary = (below: string, mode: number): boolean =>
-  // A name that begins with ".~fsa-" may be a hidden temporary name. Only the engine can decide about such a name.
+  // A name that begins with ".~fsa-" may be a hidden temporary name, which only the engine can recognize.
   !below.includes("/.~fsa-") && !below.includes("//") && (kindOf(mode) === "symlink" || (mode & 0o7000) === 0)
 
 const entryOf = (top: string, record: string): Entry | undefined => {
@@ -166,7 +169,6 @@ const copyCalls = function* (from: string, to: string, entries: ReadonlyArray<En
 /** The mode of a directory that `mkdir` creates with the shell's umask. */
 const usualBits = 0o755
 
-/** Returns an argument for each entry. */
 const argumentsOf = function* (
   entries: ReadonlyArray<Entry>,
   argumentOf: (entry: Entry) => string
@@ -192,7 +194,7 @@ const copyTo = Effect.fnUntraced(function* (
       place.sendRequest({ call: "bulk_survey", arguments: [name, String(maxOutputBytes)], repeats: true }),
       (reply) => runInSlices(() => entriesOf(textOf(name), reply, maxOutputBytes))
     )
-  /** Runs one command for each step, or one for all steps of a request. Returns false if a command failed. */
+  /** Runs `command` with the arguments of the steps, which `separator` joins. Returns false if a command failed. */
   const run = Effect.fnUntraced(function* (command: string, steps: () => Steps<ReadonlyArray<Step>>, separator: string) {
     for (const group of groupsOf(yield* runInSlices(steps))) {
       const input = Buffer.from(group.map(({ argument }) => argument).join(separator), "latin1")
@@ -208,14 +210,14 @@ const copyTo = Effect.fnUntraced(function* (
   })
 
   const entries = yield* survey(from, maxSurveyBytes)
-  // The copy of a large file by one program has no output, so the session could take the shell for a stopped one.
+  // A program prints nothing while it copies a large file, so the session could mistake the shell for a stopped shell.
   if (entries === undefined || entries.some(({ kind, sizeBytes }) => kind === "file" && sizeBytes > maxBytes)) return undefined
   if (entries.some(({ kind }) => kind === "symlink")) {
     const { output, status } = yield* place.sendRequest({ call: "bulk_targets", arguments: [from], repeats: true })
     if (status !== 0 || !isUtf8(output)) return undefined
   }
   const directories = entries.filter(({ kind }) => kind === "directory")
-  // Deepest first, because a mode may forbid a change inside.
+  // Set the modes of the deepest directories first, because a mode may forbid changes inside the directory.
   const unusualDirectories = directories.filter(({ bits }) => bits !== usualBits).reverse()
   const isCopied =
     (yield* run("mkdir --", () => argumentsOf(directories, ({ below }) => quoted(target + below)), " ")) &&

@@ -101,21 +101,21 @@ interface Piece {
   readonly bytes: Uint8Array
 }
 
-/** A piece that is fetched while the caller still uses the previous one. */
+/** A piece that is fetched while the caller still uses the previous piece. */
 interface PieceAhead {
   readonly offset: number
   readonly fiber: Fiber.Fiber<Uint8Array, Fault>
 }
 
 /**
- * Opens a file that a process inside holds open.
+ * Opens a file, which a process in the container then keeps open.
  *
- * A read that continues the last one fetches a large piece, and the following piece ahead, because a request takes
- * milliseconds.
+ * A read that begins at the end of the last read fetches a large piece, and the next piece in advance, because a request
+ * takes milliseconds.
  */
 const openHeld = Effect.fnUntraced(function* (place: ShellRoot, path: FsPath): Effect.fn.Return<Handle, Fault, Scope.Scope> {
   let isClosed = false
-  /** The end of the last read. */
+  /** The offset at which the last read ended, in bytes, or -1. */
   let next = -1
   let last: Piece = { offset: 0, bytes: noBytes }
   let ahead: PieceAhead | undefined
@@ -249,7 +249,7 @@ const inBlocks = <E, R>(content: Stream.Stream<Uint8Array, E, R>): Stream.Stream
     { onHalt: ({ chunks, size }) => (size === 0 ? [] : [joined(chunks)]) }
   )
 
-/** Sends content in blocks, and produces one while the previous one is sent. Returns the number of bytes. */
+/** Sends content in blocks, and produces a block while the previous block is sent. Returns the number of bytes. */
 const sendBlocks = <E, R>(
   place: ShellRoot,
   temporary: FsPath,
@@ -345,7 +345,7 @@ const maxLooks = 3
 
 /**
  * Lists the names for which `stat` always fails, although the disk lists them. Fails with Unavailable if the number of
- * such names is not `missed`.
+ * these names is not `missed`.
  */
 const listUnstatable = Effect.fnUntraced(function* (
   place: ShellRoot,
@@ -368,8 +368,8 @@ const listUnstatable = Effect.fnUntraced(function* (
 /**
  * Lists a directory repeatedly until all listed entries are found, within a limited number of attempts.
  *
- * An entry that is missing only once was removed meanwhile. If the same entry is missing in several attempts, fails
- * with Unavailable. But an entry that is missing in every attempt is listed without a stat.
+ * An entry that is missing in only one attempt was removed during this attempt. An entry that is missing in every
+ * attempt is listed without a stat. If an entry is missing in several attempts, but not in all, fails with Unavailable.
  */
 const listStable = Effect.fnUntraced(function* (
   place: ShellRoot,

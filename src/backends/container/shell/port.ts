@@ -1,8 +1,9 @@
 /**
- * The port over a directory that is only reachable through a shell. Each primitive operation takes one or two requests.
+ * The port over a directory that can be reached only through a shell. Each primitive operation takes one or two
+ * requests.
  *
- * The port follows no symlink. But a process inside could replace a directory by a symlink between a check and its use.
- * Such a symlink can only lead to other files inside the container.
+ * The port follows no symlink. But a process in the container could replace a directory by a symlink between its check
+ * and its use. Such a symlink can only lead to other files inside the container.
  */
 import { alreadyExists, unsupported } from "../../../model/Fault.ts"
 import { isRoot, undecodableTarget } from "../../faults.ts"
@@ -31,7 +32,7 @@ interface Options extends CommonOptions {
   readonly preservePermissions?: boolean | undefined
 }
 
-const fineTimesUnsupported = unsupported("times finer than a second with the touch of this container")
+const fineTimesUnsupported = unsupported("times with fractions of a second by the `touch` of this container")
 
 const linksOf = (place: Place.ShellRoot, given: string): Links => ({
   read: (path) =>
@@ -43,7 +44,7 @@ const linksOf = (place: Place.ShellRoot, given: string): Links => ({
     path === root ? Effect.fail(alreadyExists) : Effect.asVoid(changed(place, "symlink", [path], [target]))
 })
 
-/** Formats milliseconds as decimal seconds. Uses no division, because it would round. */
+/** Formats milliseconds as decimal seconds. Avoids division, because its result would be rounded. */
 const toSeconds = (millis: number): string => {
   const whole = Math.floor(Math.abs(millis) / 1000)
   const rest = String(Math.abs(millis) % 1000).padStart(3, "0")

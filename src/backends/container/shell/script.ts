@@ -1,7 +1,7 @@
 /** The script of the shell that serves a container's files: the loop that answers requests, and the functions that it calls. */
 
 /**
- * The shell functions of the port, one for each primitive operation. Their rules are in the comment above `statFormat`.
+ * The shell functions of the port, one for each primitive operation. The comment above `statFormat` states their rules.
  * All functions except `root` are called through `inside`, which gets the root of the paths.
  */
 const primitives = `
@@ -73,7 +73,7 @@ absent() {
   return 21
 }
 
-# Tests the same for a read. Below a file or a symlink, nothing exists.
+# Tests whether the entry exists, for a read. Below a file or a symlink, nothing exists.
 seek() {
   way "$1" && there "$1" && return 0
   _e=$?
@@ -81,7 +81,7 @@ seek() {
   return "$_e"
 }
 
-# Tests for a readable file. Anything else is never opened, because that may block or act.
+# Tests for a readable file. Other entries are never opened, because opening a device may block or have an effect.
 seekfile() {
   seek "$1" || return
   [ -f "$1" ] && [ ! -L "$1" ] || return 23
@@ -92,12 +92,12 @@ look() {
   seek "$1" && stat -c "$F" "$1"
 }
 
-# Prints the stat of the file that is open as descriptor 4; by its name if there is no /proc.
+# Prints the stat of the file that is open as descriptor 4. Uses its name if there is no /proc.
 opened() {
   stat -L -c "$1" /proc/self/fd/4 2>/dev/null || stat -c "$1" "$2"
 }
 
-# Prints the stat of a file, and its content if that has at most $2 bytes.
+# Prints the stat of a file, and its content if the content has at most $2 bytes.
 load() {
   seekfile "$1" || return
   {
@@ -206,7 +206,7 @@ discard() {
   rm -f -- "$1"
 }
 
-# Copies owner and permission bits of $1 to $2 and sets $_t to the stat of $2. The bits come last, because chown may clear some.
+# Copies owner and permission bits of $1 to $2 and sets $_t to the stat of $2. The bits come last, because chown may clear some of them.
 inherit() {
   _t=$(stat -c "$F" -- "$1" "$2") || return
   _f=\${_t%%"$N"*}
@@ -252,7 +252,7 @@ publish() {
   printf '%s' "$_t"
 }
 
-# Stages and publishes in one request.
+# Stages and publishes a file in one request.
 put() {
   stage "$1" "$2" "$3" || return
   publish "$1" "$2" "$3" "$4" && return 0
@@ -287,7 +287,7 @@ append() {
   stat -c "$F" "$1"
 }
 
-# Tests whether the name is free in an existing directory.
+# Tests whether the parent directory exists and has no entry with the name.
 free() {
   way "$1" || return
   [ ! -e "$1" ] && [ ! -L "$1" ] || return 24
@@ -394,13 +394,12 @@ touch_() {
 // Rules for all functions:
 // - A path is `.`, or begins with `./` and contains no `.`, `..` or empty components. A path is always quoted. In
 // output, `//` ends a path, because no path contains it.
-// - No component before the last may be a symlink; the tools must not follow the last one.
-// - `I`, `K`, `N`, `F`, `_l`, `_n`, `_s` and `_broken` belong to the loop. `$N` is a newline, `$F` the format of
-// `stat`.
-// - A function reads the input of a request with `take`, once, and not in a subshell, because the loop would not
-// notice. After `$(take)`, it must set `I=0`.
-// - The status is one of `faultsByStatus` in `shellRoot.ts`. Any other status except 0 means that a tool failed, and
-// its message gives the reason.
+// - No component before the last may be a symlink; the tools must not follow a symlink at the last component.
+// - `I`, `K`, `N`, `F`, `_l`, `_n`, `_s` and `_broken` belong to the loop. `$N` is a newline, `$F` the format of `stat`.
+// - A function reads the input of a request with `take`, once, and not in a subshell, because the loop would not notice.
+// After `$(take)`, it must set `I=0`.
+// - The status is one of `faultsByStatus` in `shellRoot.ts`. Any other status except 0 means that a tool failed, and its
+// message gives the reason.
 
 /** The stat format, parsed in `shellRoot.ts`: bytes, permission bits in octal, owner, mode in hexadecimal, times. */
 const statFormat = "%s %a %u:%g %f %Y %W %y/%w"
@@ -421,7 +420,7 @@ F='${statFormat}'
 IFS= read -r K <&3 || exit 0
 _broken=
 
-# Prints the input of the request. If an unknown part of it was read, the shell must end.
+# Prints the input of the request. If only a part of the input could be read, the shell must end.
 take() {
   _i=$I
   I=0
@@ -471,7 +470,7 @@ export const program = (...functions: ReadonlyArray<string>): string => [beginni
 // A path is `.` or begins with `./`, and no component before the last may be a symlink. The output is delimited by
 // sequences that no name and no content can contain.
 //
-// Unusual cases are omitted from an answer. The caller requests them one by one, and then gets the reason.
+// Unusual cases are omitted from an answer. The caller then requests these cases one by one, and gets the reason.
 
 export const bulkScript = `
 # Calls $1 with the arguments in the input. They are not read as a line, which costs a system call per byte.
@@ -611,7 +610,7 @@ bulk_targets() {
   seek "$1" && find "$1" -type l -exec readlink {} \\;
 }
 
-# Copies files and symlinks into the directory $1. All come from one directory.
+# Copies files and symlinks of one directory into the directory $1.
 bulk_copy() {
   bulk_known=.
   bulk_way "$1/." && bulk_way "$2" || return 22
@@ -624,7 +623,7 @@ bulk_copy() {
   return "$1"
 }
 
-# Removes an unfinished copy of a tree, whatever the modes of its directories are.
+# Removes an unfinished copy of a tree, even if the modes of its directories forbid changes.
 bulk_discard() {
   seek "$1" || return 0
   chmod -R u+rwx -- "$1"

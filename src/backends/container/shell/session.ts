@@ -1,5 +1,5 @@
 /**
- * Keeps a POSIX shell running, which answers one request after another over its standard input and output.
+ * Keeps a POSIX shell running, which answers requests one after another through its standard input and output.
  *
  * So a request costs a round trip instead of a new process of the engine. The shell starts at the first request, and
  * again at the next request after it has ended.
@@ -30,10 +30,10 @@ import { lastAnswer } from "./script.ts"
 // The content before the end line may contain any bytes, and no length in the content is trusted.
 
 const maxStatusBytes = 8
-/** Bytes of an end line: two line breaks, the key, the number and the status. */
+/** The maximum length of an end line in bytes: two line breaks, the key, the number and the status. */
 const maxEndBytes = 64
 
-/** The smallest answer for which room is allocated in advance. */
+/** The size in bytes from which memory for an answer is allocated in advance. */
 const minFirstBytes = 256 * 1024
 
 interface Answer {
@@ -58,9 +58,11 @@ interface Answers {
 export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers => {
   const noBytes: Buffer = Buffer.alloc(0)
   let end: Buffer | undefined
-  /** The beginning of a large answer. Chunks that are copied at once are collected early. */
+  /**
+   * The beginning of an answer, in memory that was allocated in advance. Empty if the answer is expected to be small.
+   */
   let first = noBytes
-  /** The chunks after it. */
+  /** The chunks after `first`. */
   let kept: Array<Uint8Array> = []
   let size = 0
   /** The last bytes of the output, which may contain the beginning of an end line. */
@@ -90,7 +92,7 @@ export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers 
   return {
     begin: (mark, expectedBytes = 0) => {
       end = Buffer.from(`\n${mark} `)
-      // Allocated for each answer, because its bytes are handed out.
+      // Allocate for each answer, because the caller keeps its bytes.
       first = expectedBytes < minFirstBytes ? noBytes : Buffer.allocUnsafeSlow(expectedBytes + maxEndBytes)
       kept = []
       size = 0
@@ -139,9 +141,9 @@ export interface Request {
    * wait only briefly.
    */
   readonly input?: Uint8Array | undefined
-  /** The bytes of the answer, if they are known and many. Other answers are permitted. */
+  /** The expected size of a large answer in bytes. The answer may have another size. */
   readonly expectedBytes?: number | undefined
-  /** True for a request that only reads. It is repeated in a new shell if the first shell ends. */
+  /** True for a request that only reads. The request is repeated in a new shell if the shell ends. */
   readonly repeats: boolean
 }
 
@@ -167,11 +169,14 @@ export interface Session {
 export interface Options {
   /** The maximum size of an answer in bytes. A larger answer ends the shell. @default 256 MiB */
   readonly maxAnswerBytes?: number | undefined
-  /** Milliseconds that an interrupted caller waits for a request that is already sent. @default 10 seconds */
+  /**
+   * The time that an interrupted caller waits for a request that is already sent, in milliseconds.
+   * @default 10 seconds
+   */
   readonly interruptTimeoutMillis?: number | undefined
   /**
-   * Milliseconds that a shell may work without output. Then the shell ends and the request fails with Timeout. @default
-   * 2 minutes
+   * The time that a shell may work without output, in milliseconds. After this time, the shell ends and the request
+   * fails with Timeout. @default 2 minutes
    */
   readonly silence?: number | undefined
 }
@@ -182,7 +187,7 @@ const endTimeoutMillis = 2000
 const silenceChecks = 8
 
 const tooLarge = (maxAnswerBytes: number): Fault =>
-  ioError(`the answer of the shell is larger than ${maxAnswerBytes} bytes, the limit in memory`)
+  ioError(`the answer of the shell exceeds the limit of ${maxAnswerBytes} bytes`)
 
 const words = (errors: Buffer): string => {
   const said = errors
@@ -195,9 +200,9 @@ const words = (errors: Buffer): string => {
 const endedAtWork = (errors: Buffer): Fault =>
   unavailable(`the shell ended during a request, and it is unknown whether the request was carried out${words(errors)}`)
 
-const endedAtOnce = (errors: Buffer): Fault => unavailable(`the shell ended at once${words(errors)}`)
+const endedAtOnce = (errors: Buffer): Fault => unavailable(`the shell ended directly after its start${words(errors)}`)
 
-const unrequestedOutput = unavailable("the shell printed output that no request had asked for")
+const unrequestedOutput = unavailable("the shell printed output without a request")
 
 const missingTools = ({ errors }: Reply): Fault => unavailable(`the shell lacks a required tool${words(Buffer.from(errors))}`)
 
@@ -402,7 +407,9 @@ const makeRequestQueue = (maxAnswerBytes: number, interruptTimeoutMillis: number
 const each = (stream: Stream.Stream<Uint8Array, unknown>, use: (chunk: Uint8Array) => void): Effect.Effect<void> =>
   Effect.ignore(Stream.runForEachArray(stream, (chunks) => Effect.sync(() => chunks.forEach(use))))
 
-/** Creates a session, which ends when the scope closes. After that, every request fails with Unavailable. */
+/**
+ * Creates a session, which ends when the scope closes. After the scope has closed, every request fails with Unavailable.
+ */
 export const makeSession = (
   start: Effect.Effect<Shell, Fault, Scope.Scope>,
   { maxAnswerBytes = 256 * 1024 * 1024, interruptTimeoutMillis = 10_000, silence = 120_000 }: Options = {}
@@ -429,7 +436,7 @@ export const makeSession = (
         const output = yield* Effect.forkScoped(each(shell.stdout, (chunk) => self.onOutput(to, chunk)))
         yield* Effect.forkScoped(Effect.ignore(Stream.run(Stream.fromQueue(to.input), shell.stdin)))
         yield* Effect.forkScoped(watch(to))
-        // The last output may arrive on the other stream.
+        // Wait for standard error too, where the last output may arrive.
         const silence = Effect.andThen(Fiber.await(output), Effect.timeoutOption(Fiber.await(errors), endTimeoutMillis))
         yield* Effect.raceFirst(Effect.asVoid(silence), Deferred.await(to.ended))
         self.end(to)

@@ -1,4 +1,4 @@
-/** The root inside the container. Each request names its root, because one shell may serve several. */
+/** The root inside the container. Each request names its root, because one shell may serve several roots. */
 import * as Effect from "effect/Effect"
 import type { FileStat, Kind } from "../../../model/Entry.ts"
 import { alreadyExists, ioError, notADirectory, notAFile, notFound, unavailable } from "../../../model/Fault.ts"
@@ -22,8 +22,8 @@ export const kindOf = (mode: number): Kind => kinds[mode & 0o170000] ?? "other"
 const statPattern = /^(\d+) \d+ \d+:\d+ ([0-9a-f]+) (-?\d+) (\S+) ([^/]*)\/([^/]*)\s*$/
 
 /**
- * The maximum length of a stat. Programs inside may print anything, and the expression is slow for texts with many
- * spaces.
+ * The maximum length of a stat. Programs in the container may print anything, and the pattern is slow for texts with
+ * many spaces.
  */
 const maxLineLength = 400
 
@@ -44,7 +44,7 @@ export const toStat = (path: FsPath, text: string): FileStat | undefined => {
 
 // Translates failures in the container to faults, by the status of a shell function or the message of a tool.
 //
-// In the C locale, the messages are those of the C library.
+// In the C locale, tools print the error messages of the C library.
 
 const faultsByStatus: Readonly<Record<number, Fault>> = {
   20: unavailable("the root directory has been moved, replaced or removed"),
@@ -154,7 +154,7 @@ export const nameOf = (path: FsPath): Uint8Array | Fault => {
 
 export const isFault = (value: Uint8Array | Fault): value is Fault => !isBytes(value)
 
-const unexpectedAnswer = ioError("the shell of the container gave an answer of the wrong form")
+const unexpectedAnswer = ioError("the shell of the container returned a malformed answer")
 
 export const succeedOrUnexpected = <A>(value: A | undefined): Effect.Effect<A, Fault> =>
   value === undefined ? Effect.fail(unexpectedAnswer) : Effect.succeed(value)
