@@ -6,6 +6,7 @@ import * as AnthropicTools from "../../src/adapters/AnthropicTools.ts"
 import * as Policy from "../../src/agent/Policy.ts"
 import { ToolEvents, type ToolInvoked } from "../../src/agent/ToolEvents.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
+import { readOnly } from "../../src/filesystem/Decorator.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { ask } from "./anthropicRequests.ts"
 
@@ -286,6 +287,21 @@ describe("AnthropicTools.textEditor", () => {
       assert.match(yield* ask(editor, change), /^error: Error: .*may be read but not changed/)
       assert.strictEqual(yield* (yield* Filesystem).readString("a.md"), "one")
     }).pipe(Effect.provide(Layer.mergeAll(files({ "a.md": "one" }), Policy.readOnly)))
+  )
+
+  it.effect("a filesystem that refuses changes denies the permission", () =>
+    Effect.gen(function* () {
+      const editor = yield* AnthropicTools.textEditor()
+      const requests = [
+        { command: "str_replace", path: "a.md", old_str: "one", new_str: "two" },
+        { command: "insert", path: "a.md", insert_line: 0, insert_text: "x" },
+        { command: "create", path: "b.md", file_text: "x" }
+      ]
+      for (const request of requests)
+        assert.strictEqual(yield* ask(editor, request), "error: Error: Permission denied. Cannot write to file.")
+    }).pipe(
+      Effect.provide(Layer.effect(Filesystem, Effect.map(Filesystem, readOnly)).pipe(Layer.provide(files({ "a.md": "one" }))))
+    )
   )
 
   it.effect("a file must be viewed before a change if a policy says so", () =>
