@@ -103,7 +103,7 @@ const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSys
  *   Layer.provide(InMemory.layer({ tree: { "app.js": "run()\n" } }))
  * )
  * const { dispose, handler } = HttpRouter.toWebHandler(files)
- * const response = yield* Effect.promise(() => handler(new Request("http://localhost/static/app.js")))
+ * const response = yield* Effect.promise(() => handler(new globalThis.Request("http://localhost/static/app.js")))
  * yield* Effect.promise(() => response.text()) // => "run()\n"
  * yield* Effect.promise(() => dispose())
  * ```
