@@ -172,7 +172,8 @@ const runShell = async (
   item: ItemOf<"shell_call">,
   { callId, signal }: CallOptions
 ): Promise<ResponseInputItem.ShellCallOutput> => {
-  const { commands, max_output_length: max, timeout_ms: time } = item.action
+  // A recorded call may lack its action.
+  const { commands, max_output_length: max, timeout_ms: time } = (item.action ?? {}) as Partial<typeof item.action>
   const output: Array<ResponseFunctionShellCallOutputContent> = []
   for (const [index, command] of (Array.isArray(commands) ? commands : []).entries())
     output.push(await runCommand(tool, command, time, { callId: `${callId}:${index}`, signal }))

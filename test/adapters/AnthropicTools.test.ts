@@ -9,6 +9,7 @@ import * as InMemory from "../../src/backends/InMemory.ts"
 import { readOnly } from "../../src/filesystem/Decorator.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { ask } from "./anthropicRequests.ts"
+import { randomOf } from "./random.ts"
 
 const files = (tree: InMemory.Tree = {}) => InMemory.layer({ tree })
 
@@ -236,6 +237,55 @@ describe("AnthropicTools.textEditor", () => {
       }).pipe(Effect.provide(files({ "a.md": "one" })))
     )
   }
+
+  it.effect("random requests give results, and never leave the root", () =>
+    Effect.gen(function* () {
+      const random = randomOf(11)
+      const pick = <A>(list: ReadonlyArray<A>): A => list[random(list.length)]!
+      const tools = [
+        yield* AnthropicTools.textEditor(),
+        yield* AnthropicTools.textEditor({ version: "text_editor_20250124" }),
+        yield* AnthropicTools.memory()
+      ]
+      const commands = ["view", "create", "str_replace", "insert", "undo_edit", "delete", "rename", "toString", 1, null]
+      const values = [
+        "a.md",
+        "/memories",
+        "/memories/a",
+        "..",
+        "/",
+        "",
+        " ",
+        "~",
+        "a\\b",
+        "\uD800",
+        1,
+        -1,
+        1e99,
+        null,
+        [1, 2],
+        [],
+        {}
+      ]
+      const names = [
+        "path",
+        "file_text",
+        "old_str",
+        "new_str",
+        "insert_line",
+        "insert_text",
+        "view_range",
+        "old_path",
+        "new_path"
+      ]
+      for (let step = 0; step < 1500; step++) {
+        const input = Object.fromEntries(names.flatMap((key) => (random(3) === 0 ? [] : [[key, pick(values)]])))
+        assert.isString(yield* ask(pick(tools), random(20) === 0 ? pick(values) : { command: pick(commands), ...input }))
+      }
+      const above = yield* (yield* Filesystem).list()
+      assert.isTrue(above.every((entry) => !entry.name.includes("..")))
+    }).pipe(Effect.provide(files({ "a.md": "one\n" })))
+  )
 
   it.effect("undo_edit takes back the last edits of a file, newest first", () =>
     Effect.gen(function* () {

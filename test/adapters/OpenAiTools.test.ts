@@ -8,6 +8,7 @@ import * as Policy from "../../src/agent/Policy.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
 import { Filesystem } from "../../src/filesystem/Filesystem.ts"
 import { type ExecOptions, type ExecResult, Sandbox } from "../../src/filesystem/Sandbox.ts"
+import { randomOf } from "./random.ts"
 
 const files = (tree: InMemory.Tree = {}) => InMemory.layer({ tree })
 
@@ -264,6 +265,38 @@ describe("OpenAiTools with shell calls", () => {
       ])
       assert.deepStrictEqual(seen, [])
     }).pipe(Effect.provide([files(), recordingSandbox(seen)]))
+  })
+})
+
+describe("OpenAiTools with forged items", () => {
+  it.effect("random fields give outputs or nothing, and change no file", () => {
+    const seen: Array<readonly [ReadonlyArray<string>, ExecOptions | undefined]> = []
+    return Effect.gen(function* () {
+      const tools = yield* OpenAiTools.tools()
+      const random = randomOf(7)
+      const value = (depth: number): unknown => {
+        const leaves = [undefined, null, true, -1, 0.5, "", "x", "../x", "*** End Patch", "\uD800", "__proto__"]
+        const kind = random(depth > 2 ? 1 : 3)
+        if (kind === 0) return leaves[random(leaves.length)]
+        if (kind === 1) return Array.from({ length: random(3) }, () => value(depth + 1))
+        const names = ["type", "path", "diff", "commands", "timeout_ms", "content", "environment", "constructor"]
+        return Object.fromEntries(Array.from({ length: random(4) }, () => [names[random(names.length)], value(depth + 1)]))
+      }
+      for (let step = 0; step < 600; step++) {
+        const type = ["function_call", "apply_patch_call", "shell_call", "message", "x"][step % 5]
+        const name = ["read_file", "rm", "constructor", "edit_file"][random(4)]
+        const fields = { arguments: random(2) === 0 ? value(0) : (JSON.stringify(value(0)) ?? "") }
+        const item = { type, name, call_id: "c", operation: value(0), action: value(0), status: value(0), ...fields }
+        const outputs = yield* run(tools, [item])
+        if (step % 5 > 2) assert.deepStrictEqual(outputs, [])
+        else for (const output of outputs) assert.match(String((output as { readonly type: string }).type), /_output$/)
+      }
+      assert.deepStrictEqual(
+        (yield* (yield* Filesystem).list()).map((entry) => entry.name),
+        ["keep.md"]
+      )
+      assert.strictEqual(yield* (yield* Filesystem).readString("keep.md"), "x")
+    }).pipe(Effect.provide([files({ "keep.md": "x" }), recordingSandbox(seen)]))
   })
 })
 
