@@ -98,11 +98,12 @@ const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSys
  *
  * @example
  * ```ts
+ * import * as HttpRouter from "effect/http/HttpRouter"
  * const files = HttpStaticFiles.layer({ prefix: "/static" }).pipe(
  *   Layer.provide(InMemory.layer({ tree: { "app.js": "run()\n" } }))
  * )
  * const { dispose, handler } = HttpRouter.toWebHandler(files)
- * const response = yield* Effect.promise(() => handler(new Request("http://localhost/static/app.js")))
+ * const response = yield* Effect.promise(() => handler(new globalThis.Request("http://localhost/static/app.js")))
  * yield* Effect.promise(() => response.text()) // => "run()\n"
  * yield* Effect.promise(() => dispose())
  * ```

@@ -115,6 +115,8 @@ const make = Effect.fnUntraced(function* (directory: string) {
  *
  * @example
  * ```ts
+ * import * as KeyValueStore from "effect/persistence/KeyValueStore"
+ * import * as FsKeyValueStore from "fs-algebra/adapters/KeyValueStore"
  * const program = Effect.gen(function* () {
  *   const store = yield* KeyValueStore.KeyValueStore
  *   yield* store.set("theme", "dark")
