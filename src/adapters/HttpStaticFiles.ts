@@ -122,7 +122,7 @@ export const layer = (
 }
 
 /**
- * The tested version of the package, and what the adapter offers.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @category models
  * @since 0.1.0

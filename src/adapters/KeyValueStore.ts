@@ -130,7 +130,7 @@ export const layer = (options: { readonly directory: string }): Layer.Layer<KeyV
   Layer.effect(KeyValueStore.KeyValueStore, make(options.directory))
 
 /**
- * The tested version of the package, and what the adapter offers.
+ * The tested version of the package, and the parts that the adapter supports and lacks.
  *
  * @category models
  * @since 0.1.0

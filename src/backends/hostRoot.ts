@@ -19,8 +19,8 @@ import * as Transactions from "../runtime/transactions.ts"
  */
 export interface HostOptions extends CommonOptions {
   /**
-   * The absolute path of the root. The root must be an existing directory, unless `createRoot` is true. A symlink is
-   * resolved once at creation.
+   * The absolute path of the root. The root must be an existing directory, unless `createRoot` is true. If the root is a
+   * symlink, it is resolved once, when the filesystem is opened.
    */
   readonly root: string
   /** True to create the root and its parents if they are missing. @default false */

@@ -94,7 +94,10 @@ export class Walker<A> {
   #unread: Directory | undefined
   #ahead = 0
   #deciding: { readonly directory: Directory; readonly children: ReadonlyArray<Child>; next: number } | undefined
-  /** The verdict of the ignore rules on the next child, if it was computed with pauses. */
+  /**
+   * The verdict of the ignore rules on the next child. Set only if the rules were so expensive that they ran in slices,
+   * with yields to the event loop.
+   */
   #verdict: Ignore.Verdict | undefined
   #arrived: Array<readonly [Directory, ReadonlyArray<Child> | Fault]> = []
   #reports: Array<TreeReading<Directory>> = []

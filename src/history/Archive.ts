@@ -426,8 +426,8 @@ export const importBytesOf = (fs: Algebra, bytes: Uint8Array): Effect.Effect<num
 /**
  * Makes a filesystem equal to a ZIP archive in a file of the host.
  *
- * A file in the workspace itself stays if the new tree contains the directory of the file. Errors of the host have the given
- * `path`.
+ * If the archive file lies inside the filesystem, the import keeps it, provided that the new tree contains its directory.
+ * Host errors name the given `path`.
  *
  * @since 0.1.0
  */

@@ -66,10 +66,10 @@ export interface Participant {
 export interface Slices {
   readonly id: string
   /**
-   * Installs the slice unless it is already installed.
+   * Returns a cell for the last item of the slice. Installs the slice if necessary. Fails with SessionError
+   * `duplicateSlice` if a different slice has the same name.
    *
-   * `changed` runs synchronously when something other than this cell changes the last item, such as a rollback or a
-   * reset. Fails with SessionError `duplicateSlice`.
+   * `changed` runs synchronously when anything other than the cell changes the last item, such as a rollback or a reset.
    */
   readonly cell: <A, E>(
     slice: Slice<A, E>,

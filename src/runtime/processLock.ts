@@ -20,8 +20,8 @@ import * as Identity from "./processIdentity.ts"
  */
 export interface Settings {
   /**
-   * The age in milliseconds, since the last refresh, at which an entry is a leftover, if the state of its process is
-   * unknown.
+   * The number of milliseconds after its last refresh when an entry becomes a leftover. Applies only if the state of its
+   * process is unknown.
    */
   readonly leaseMillis: number
   readonly refreshMillis: number

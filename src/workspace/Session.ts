@@ -83,8 +83,8 @@ export interface Operations extends Slices {
   readonly children: Effect.Effect<ReadonlyArray<Operations>>
 
   /**
-   * Installs a slice. Does nothing if the slice is installed already. Fails with SessionError `duplicateSlice` for a
-   * different slice of the same name.
+   * Installs a slice. Does nothing if the slice is already installed. Fails with SessionError `duplicateSlice` if a
+   * different slice has the same name.
    */
   readonly install: (slice: AnySlice) => Effect.Effect<void, SessionError>
   /** Returns the items, with the oldest first. Returns an empty array if the slice is not installed. */

@@ -46,7 +46,9 @@ export const snapshots: ReadonlyArray<Row> = [
     tree: files,
     snapshots: true,
     calls: [
-      ok("snapshots", {}, "There is no snapshot yet. Call snapshot to take one of the current files.", { snapshots: [] }),
+      ok("snapshots", {}, "There is no snapshot yet. Take a snapshot of the current files with the tool snapshot.", {
+        snapshots: []
+      }),
       ok("snapshot", { tag: " works " }, "Took snapshot <snapshot 1>: 8 files; 8 files changed", {
         snapshot_id: "<snapshot 1>",
         created_at: "<time>",
@@ -134,8 +136,16 @@ export const snapshots: ReadonlyArray<Row> = [
     few: true,
     snapshots: true,
     calls: [
-      fails("restore", { snapshot_id: "latest" }, "There is no snapshot yet. Call snapshot to take one of the current files."),
-      fails("diff", { snapshot_id: "works" }, "There is no snapshot yet. Call snapshot to take one of the current files."),
+      fails(
+        "restore",
+        { snapshot_id: "latest" },
+        "There is no snapshot yet. Take a snapshot of the current files with the tool snapshot."
+      ),
+      fails(
+        "diff",
+        { snapshot_id: "works" },
+        "There is no snapshot yet. Take a snapshot of the current files with the tool snapshot."
+      ),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 1>/),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 2>/),
       ok("snapshot", { tag: "  " }, /^Took snapshot <snapshot 3>/, { tag: undefined }),

@@ -92,7 +92,7 @@ describe("the root", () => {
     })
   )
 
-  it.effect("that is relative, empty, not a string or contains a NUL gives InvalidPath", () =>
+  it.effect("fails with InvalidPath if it is relative, is empty, is not a string or contains a NUL", () =>
     Effect.gen(function* () {
       for (const root of ["work", "./work", "", "/tmp/a\0b", 7 as never, undefined as never]) {
         assert.strictEqual((yield* failure({ root }))._tag, "InvalidPath", String(root))
@@ -181,7 +181,7 @@ describe("the root", () => {
     removeTree: performed(port, { _tag: "RemoveTree", path: p("f") })
   })
 
-  it.effect("that is removed while in use makes every call Unavailable", () =>
+  it.effect("fails every call with Unavailable if it is removed while in use", () =>
     Effect.gen(function* () {
       for (const [level, make] of walks) {
         const { port, root } = yield* host(undefined, make)

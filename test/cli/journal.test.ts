@@ -447,7 +447,7 @@ describe("journal verify", () => {
     })
   )
 
-  it.live("reports missing and damaged contents, and ends with 1", () =>
+  it.live("reports missing and damaged contents, and exits with code 1", () =>
     Effect.gen(function* () {
       const here = yield* kept(files)
       yield* worked(here)

@@ -389,7 +389,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("the directory can be used by programs of the machine", () =>
+  it.live("has a directory that other programs can use", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual<unknown>(yield* Tools.theDirectoryCanBeUsedDirectly, {
         ours: "by the tools",
@@ -439,7 +439,7 @@ describe("the virtual filesystem of a session", () => {
     })
   )
 
-  it.live("paths are normalised, or refused with the reason", () =>
+  it.live("normalises paths, or refuses a path with the reason", () =>
     Effect.gen(function* () {
       const { normalised, refused } = yield* Tools.pathsAreNormalisedOrRefused
       assert.deepStrictEqual(normalised, ["a/b.txt", "absolute.txt", "spaced.txt", `${"d/".repeat(15)}f`, "x".repeat(80)])

@@ -138,7 +138,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("reads the stored entries strictly after a position, and ends", (journal) =>
+    law("streams the stored entries after a position; the stream ends after the last entry", (journal) =>
       Effect.gen(function* () {
         yield* fill(journal, 600)
         for (const after of [0, 1, 255, 256, 257, 511, 512, 599, 600, 601, 10_000]) {

@@ -134,7 +134,7 @@ describe("a request that takes too long", () => {
     )
   )
 
-  it.effect("may last any time while its content is transferred", () =>
+  it.effect("is not ended while its content is still being transferred", () =>
     journaled(
       Effect.gen(function* () {
         const inner = yield* memory()

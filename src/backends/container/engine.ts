@@ -194,7 +194,7 @@ export const engineFault = (program: string, what: string, { code, stderr }: Pic
   const said = words(stderr)
   return withHint(
     unavailable(
-      `${program} ${what}: ${said === "" ? `the program ended ${code === undefined ? "by a signal" : `with exit code ${code}`}` : said}`
+      `${program} ${what}: ${said === "" ? `the program ${code === undefined ? "was killed by a signal" : `ended with exit code ${code}`}` : said}`
     ),
     hints.find(([isSaid]) => isSaid(stderr))?.[1](program)
   )

@@ -285,7 +285,7 @@ interface Removed {
   readonly directories: number
 }
 
-/** The number of removals, in one or two milliseconds, between two yields to the event loop. */
+/** The number of removals between two yields to the event loop. They take one or two milliseconds. */
 const removalsPerSlice = 128
 const maxReadings = 100
 /** The maximum number of directories that are open at the same time. Each directory needs a descriptor. */

@@ -323,8 +323,8 @@ const makeDescriptorWalk = (descriptor: number, caseSensitive: boolean): Confine
   }
 
   /**
-   * Ends the registration below. The registered function halves the cache for a while when the process has no
-   * descriptors left.
+   * Unregisters the function below. When the process runs out of descriptors, the function clears the cache, and halves its
+   * limit until `cacheLifetimeMillis` have passed.
    */
   const stopReleasing = onExhausted(() => {
     cacheLimit = kept.size >> 1

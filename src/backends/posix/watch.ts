@@ -40,7 +40,7 @@ const bufferSize = 1024
 
 const missingNames = ioError("the system does not report which names have changed")
 const tooMany = ioError(
-  "the system's limit of watched directories is reached; on Linux, raise fs.inotify.max_user_watches",
+  "the system's limit on watched directories is reached; on Linux, raise fs.inotify.max_user_watches",
   "ENOSPC"
 )
 

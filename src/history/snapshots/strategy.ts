@@ -66,17 +66,17 @@ export interface LayerOptions {
   /** The handling of a `.git` at the root. `include` captures and restores the `.git` like other entries. @default "include" */
   readonly git?: "include" | "exclude" | undefined
   /**
-   * The largest number of files. A larger tree fails with SnapshotError `budget` before anything is written. An archive counts
-   * directories too. Snapshots in memory have no such limit.
+   * The largest number of files. A larger tree fails with SnapshotError `budget` before anything is written. An archive
+   * counts directories too. Snapshots in memory have no such limit.
    *
-   * @default 1,000,000; of archives Limits.maxArchiveEntries
+   * @default 1,000,000; for archives, Limits.maxArchiveEntries
    */
   readonly maxFiles?: number | undefined
   /**
-   * The largest total size of all files in bytes. A larger tree fails with SnapshotError `budget`. Snapshots in memory have no
-   * such limit.
+   * The largest total size of all files in bytes. A larger tree fails with SnapshotError `budget`. Snapshots in memory have
+   * no such limit.
    *
-   * @default 64 GiB; of archives Limits.maxArchiveBytes
+   * @default 64 GiB; for archives, Limits.maxArchiveBytes
    */
   readonly maxBytes?: number | undefined
   /** True if the root may be the root of a disk, a home directory, or a directory that contains a home directory. @default false */

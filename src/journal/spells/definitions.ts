@@ -57,7 +57,7 @@ export class SpellInvocation extends Schema.TaggedClass<SpellInvocation>("fs-alg
 }) {}
 
 /**
- * The result of a spell. Its form is in the spell's definition.
+ * The result of a spell. The spell's definition declares its schema.
  *
  * @since 0.1.0
  */

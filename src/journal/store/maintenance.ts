@@ -302,7 +302,7 @@ export const compact = (
     Effect.gen(function* () {
       const { before } = options
       if (typeof before === "number" && (!Number.isSafeInteger(before) || before < 1)) {
-        return yield* failure("invalid", "the option before must be a time or a position of at least 1")
+        return yield* failure("invalid", "the option `before` must be a time, or a position of at least 1")
       }
       const path = yield* attempt(operation, () => realPath(resolve(journalPath)))
       const stats = yield* attempt(operation, () => Fs.statSync(path))

@@ -69,7 +69,7 @@ interface ComposedAppend {
 }
 
 interface Writer {
-  /** Appends all entries or no entry, even after an interruption. Returns the last position. */
+  /** Appends all entries or no entry, even if the call is interrupted. Returns the last position. */
   readonly append: (append: Append) => Effect.Effect<number, JournalError>
   readonly close: Effect.Effect<void>
 }

@@ -469,8 +469,8 @@ const findFittingEnd = (all: ReadonlyArray<EntryRequest>, start: number): number
 }
 
 /**
- * The positions of the paths among the arguments of the request: the position of the first path, and the distance
- * between two paths. The answer identifies a removed entry by this position.
+ * The position of the first path among the request's arguments, and the distance to the next path. The reply names a
+ * removed entry by the position of its path.
  */
 const [firstArgument, argumentsPerEntry] = [4, 3]
 
