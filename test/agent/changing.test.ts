@@ -369,7 +369,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("edits text beyond line 2,000, in files above the limit of a write", () =>
+  it.live("edits text beyond line 2,000, in files above the write limit", () =>
     Effect.gen(function* () {
       const lines = Array.from({ length: 20_000 }, (_, i) => `line ${i}`)
       const fs = yield* memory({ x: lines.join("\n"), y: lines.join("\n") })

@@ -170,7 +170,7 @@ describe("agreement with the model", () => {
     })
   )
 
-  it.live("detects a change of the tree that no answer of a call shows", () =>
+  it.live("detects a change to the tree even if no call's answer shows the change", () =>
     Effect.gen(function* () {
       const wrong = decorated((self) => ({
         ...self,

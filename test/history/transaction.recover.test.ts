@@ -355,7 +355,7 @@ describe("a recovery whose process is killed as well", () => {
   )
 })
 
-describe("untrusted records and leftovers", () => {
+describe("untrusted records and leftovers:", () => {
   const from = tree({ a: file("1"), b: file("2") })
   const to = tree({ a: file("3"), c: file("4") })
 

@@ -271,7 +271,7 @@ describe("the snapshots of a session:", () => {
 })
 
 describe("a concurrent call", () => {
-  it.effect("of writes, deletes and moves with snapshots, rollbacks and resets keeps the records equal to the files", () =>
+  it.effect("of any kind, even beside snapshots, rollbacks and resets, keeps the records equal to the files", () =>
     Effect.gen(function* () {
       const { fs, place, session } = yield* workspace()
       const path = (i: number): string => `d${i % 3}/e${i % 2}/f${i % 5}`
