@@ -9,8 +9,8 @@ import type { Call, ToolFailure } from "./definition.ts"
 import { deepestExistingDirectory, suggestPaths, toolArgumentName } from "./toolPath.ts"
 
 /**
- * The step budget of a comparison, whose cost is the number of lines times the number of differences. Beyond the budget, the
- * comparison reports too many lines as changed.
+ * The step budget of a comparison. A comparison costs one step per line and difference. Beyond the budget, it reports too
+ * many lines as changed.
  */
 const maxSteps = 4_000_000
 const maxEdits = 2000
@@ -78,7 +78,7 @@ export const quotePath = (path: string): string =>
 
 const capitalize = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
-/** Removes the root directory from a backend's own message, because it may name a directory of the machine. */
+/** Removes the root directory from a backend's own message, because it may name a directory on the machine. */
 const withoutRoot = (detail: string, { filesystem: { root } }: Call): string =>
   truncate(root.length > 1 && /^(?:\/|[A-Za-z]:)/.test(root) ? detail.replaceAll(root, ".") : detail, maxDetailLength)
 

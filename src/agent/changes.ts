@@ -270,12 +270,12 @@ const exchangeTrees = (port: Backend, { after, before, places }: ChangeTrees): E
   const contents = new Map(places.map(({ at, pathChange: end }) => [at, end.after]))
   const content = (path: FsPath.FsPath) => Effect.succeed(contents.get(path)!)
   const swapped = Effect.mapError(runTransaction<never>(port, { before, after, content }), mismatchToFault)
-  // A transaction temporarily moves files aside. These moves do not delete files, so permission to write is enough.
+  // A transaction temporarily moves files aside. Such a move deletes no file, so permission to write is enough.
   return port.rules?.permits?.("delete") === false ? Effect.provideService(swapped, TakingBack, true) : swapped
 }
 
 /**
- * Returns a fault if a rule protects a file that would be removed. This check uses real paths, because the given path may lead
+ * Returns a fault if a rule protects a file that would be removed. Checks real paths, because the given path may lead
  * through links.
  */
 const protectedFileFault = (port: Backend, places: ReadonlyArray<ResolvedChange>): Fault | undefined => {

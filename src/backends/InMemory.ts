@@ -178,7 +178,7 @@ const plant = (
   return undefined
 }
 
-/** A new tree, and the function that creates the port of a tree: of the new one, or of the tree in a session. */
+/** A new tree, and the function that creates a port: the port of the new tree, or of the tree in a session. */
 interface Grown {
   readonly tree: MemoryTree.MemoryTree
   readonly port: (tree: MemoryTree.MemoryTree) => Backend

@@ -13,7 +13,7 @@ import { type HostRoot, type HostRoots, Recovery } from "../port/hostRoots.ts"
 import * as Transactions from "../runtime/transactions.ts"
 
 /**
- * The options of a filesystem in a directory of the host: root, durability and confinement.
+ * The options of a filesystem in a directory on the host: root, durability and confinement.
  *
  * @since 0.1.0
  */

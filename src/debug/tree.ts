@@ -59,9 +59,7 @@ const collectByWalk = (fs: Algebra, collector: Collector): Effect.Effect<void, D
 
 const concurrentDirectories = 8
 
-/**
- * Collects the tree of a directory of the machine with `stamps`, which returns the sizes too and takes half the time of a walk.
- */
+/** Collects the tree of a host directory with `stamps`. `stamps` returns the sizes too, and takes half as long as a walk. */
 const collectByStamps = Effect.fnUntraced(function* (history: DirectoryHistory, collector: Collector) {
   let level: ReadonlyArray<FsPath.FsPath> = [FsPath.root]
   while (level.length > 0) {

@@ -172,7 +172,7 @@ const maxRoughSteps = 2 ** 16
 
 const costOf = ({ literal, steps }: Pattern.Pattern, bytes: Uint8Array, limit: number): number => {
   if (literal !== undefined) return bytes.length
-  // All lines together take no more steps than one line of their length.
+  // All lines together take no more steps than one line of their total length.
   const bound = steps(bytes.length)
   if (bound <= maxRoughSteps) return bound
   let cost = 0

@@ -61,7 +61,7 @@ const requiresExistingFile = ({ ifMatch, mode }: WritePlan): boolean =>
 const isTop = (path: FsPath.FsPath): boolean => isRoot(FsPath.parent(path))
 
 /**
- * Returns the handlers of whole changes for a filesystem whose root is a directory of another.
+ * Returns the handlers of whole changes for a filesystem whose root is a directory of another filesystem.
  *
  * The handlers must not create parents, because they would then re-create a removed root directory.
  */

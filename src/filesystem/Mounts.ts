@@ -1,5 +1,6 @@
 /**
- * Mounts a filesystem in a directory of another. Paths, searches, copies and symlinks treat the two filesystems as one tree.
+ * Mounts a filesystem in a directory of another filesystem. Paths, searches, copies and symlinks treat the two filesystems
+ * as one tree.
  *
  * A move between the two filesystems is a copy, followed by a removal.
  *

@@ -201,7 +201,7 @@ const layerOver = <E>(
   Daemon.layer(Effect.flatMap(backend, (port) => make(makeAlgebra(port), options)))
 
 /**
- * The errors of a leaf over a directory of the machine.
+ * The errors of a leaf over a directory on the machine.
  *
  * @since 0.1.0
  */

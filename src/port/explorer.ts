@@ -61,10 +61,7 @@ export interface Searched {
   readonly text?: string | undefined
 }
 
-/**
- * The results of all files in order, or the index of a file that exceeded the time budget of the pattern, or whose
- * search failed.
- */
+/** The results for all files in order. If a search failed or exceeded the pattern's time budget, the index of its file. */
 export type BatchSearchResult =
   | ReadonlyArray<Searched>
   | { readonly _tag: "Overrun"; readonly index: number }

@@ -9,7 +9,7 @@ import * as Archives from "./vfs_archives.ts"
 import * as Sessions from "./vfs_sessions.ts"
 import * as Tools from "./vfs_tools.ts"
 
-const hasGit = needs("snapshots of a directory of the machine", () => has("git"), "apt-get install git")
+const hasGit = needs("snapshots of a directory on the machine", () => has("git"), "apt-get install git")
 
 type Result = ToolResult.ToolResult<unknown>
 
@@ -324,7 +324,7 @@ describe("the virtual filesystem of a session", () => {
         text,
         "Use the virtual filesystem to stage edits before applying them to the host workspace.",
         /contains only the mounted files.*`write_file`/,
-        /You cannot mount other files of the machine/,
+        /You cannot mount other files from the machine/,
         /Look before you read: `list_directory`/,
         /`read_file` before you change it.*the version that you have read.*`if_version`/,
         /Write whole files with `write_file`, and keep them short\. Write binary.*Append only to logs/,

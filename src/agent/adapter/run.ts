@@ -86,7 +86,7 @@ const noFilesystemInPrompt: Refused = refused(
 )
 
 /**
- * Returns a refusal without the error's detail. The detail may name directories of the machine, so only the log contains it.
+ * Returns a refusal without the error's detail. The detail may name directories on the machine, so only the log contains it.
  */
 const filesystemNotReady = ({ title }: Pick<Section, "title">, { _tag }: SectionError): Refused =>
   refused(

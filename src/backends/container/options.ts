@@ -13,13 +13,13 @@ import type { Owner } from "../posix/place.ts"
 import { type Dialect, dialectOf, isPath, noEngine } from "./dialect.ts"
 
 /**
- * A file or directory of the host that is visible in the container.
+ * A file or directory on the host that is visible in the container.
  *
  * @since 0.1.0
  */
 export interface ContainerMount {
   /**
-   * The absolute path of a file or directory of the host. After symlinks are resolved, it must be inside one of
+   * The absolute path of a file or directory on the host. After symlinks are resolved, it must be inside one of
    * `allowedRoots`.
    */
   readonly source: string
@@ -85,7 +85,7 @@ export interface ContainerOptions extends CommonOptions {
    * see. @default HOME is /tmp
    */
   readonly environment?: Readonly<Record<string, string>> | undefined
-  /** The files and directories of the host to mount. @default none */
+  /** The files and directories on the host to mount. @default none */
   readonly mounts?: ReadonlyArray<ContainerMount> | undefined
   /** The absolute host directories that may contain sources of mounts. @default none */
   readonly allowedRoots?: ReadonlyArray<string> | undefined
@@ -198,7 +198,7 @@ const imageFinding = ({ engine, image }: ContainerOptions): OptionFault => {
   if (typeof image !== "object" || image === null) return ["image", "it must be the name of an image, or { rootfs }"]
   const dialect = engine === undefined ? "podman" : dialectOf(engine)
   if (dialect !== "podman") return ["image", `${dialect} cannot run a root filesystem of the host; give the name of an image`]
-  if (!isText(image.rootfs) || !isAbsolute(image.rootfs)) return ["image", "rootfs must be an absolute path of the host"]
+  if (!isText(image.rootfs) || !isAbsolute(image.rootfs)) return ["image", "rootfs must be an absolute path on the host"]
   return image.rootfs.includes(":") ? ["image", "the path of rootfs must not contain a colon"] : undefined
 }
 

@@ -229,7 +229,7 @@ const execute = (engine: Engine, container: Container, requested: Command): Effe
         yield* kill
         return yield* Effect.fail(unavailable(`${engine.program} was killed while it was running the command`))
       }
-      // Both calls also update the number of refused processes.
+      // `isAlive` and `killRemaining` also update the number of refused processes.
       yield* requested.detach === true ? isAlive(container) : killRemaining
       // If the container died together with the command, the end of the container may become known after the end of the
       // client. So test for it last.

@@ -137,8 +137,8 @@ const cacheLifetimeMillis = 1000
 const procfsMagic = 0x9fa0
 
 /**
- * Returns the directory of this process's descriptors with the pid in its path. This is a fifth faster than
- * `/proc/self`, which the kernel resolves each time.
+ * Returns the directory of this process's descriptors with the pid in its path. The path with the pid is a fifth faster
+ * than `/proc/self`, which the kernel resolves each time.
  */
 const ownDescriptors = (): string => {
   try {

@@ -117,8 +117,8 @@ export const isSmall = (place: HostDirectory): boolean => {
 }
 
 /**
- * Lists a directory without the thread pool. This is three times as fast for a small directory, but blocks the program
- * for a large directory.
+ * Lists a directory without the thread pool: three times as fast for a small directory, but a large directory blocks the
+ * program.
  */
 export const listSync = (place: HostDirectory): ReadonlyArray<Child> => {
   const read = (encoding: "utf8" | "buffer") =>

@@ -273,8 +273,8 @@ const relative = (directory: FsPath, names: ReadonlyArray<string>): string => {
  * Converts the target of a link in `directory` to the form of the port: relative and with slashes.
  *
  * Windows stores the targets of junctions as absolute paths. A target in the root becomes a relative path. Every other
- * target gets a slash at its beginning, which marks targets outside the root on every system. This includes targets
- * that depend on a current drive.
+ * target, even one that depends on a current drive, gets a slash at its beginning, which marks targets outside the root on
+ * every system.
  */
 export const linkTarget = (roots: ReadonlyArray<WindowsRoot>, directory: FsPath, text: string): string => {
   const target = text.replaceAll("/", "\\")

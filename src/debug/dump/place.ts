@@ -150,7 +150,7 @@ const isInvalidRequest = (path: string): boolean =>
   path === "" || path.length > 4096 || path.includes("\0") || isAbsolute(path) || /^[a-z]:/i.test(path)
 
 /**
- * Finds another dump below the directory by its path in `list`. Refuses paths that lead out of the directory: paths with "..",
+ * Finds a dump below the directory by its path in `list`. Refuses paths that lead out of the directory: paths with "..",
  * absolute paths, and paths through links.
  */
 export const findBelow = (directory: string, path: string): Effect.Effect<Place, DebugError> => {

@@ -101,7 +101,7 @@ effect(() => {
   if (theme.value === "system") delete document.documentElement.dataset["theme"]
   else document.documentElement.dataset["theme"] = theme.value
 })
-/** Switches between light and dark. A choice that equals the theme of the system is stored as "system". */
+/** Switches between light and dark. A choice that equals the system theme is stored as "system". */
 export const switchTheme = (): void => {
   const isDark = theme.value === "system" ? systemIsDark.matches : theme.value === "dark"
   themeKept.set(isDark === systemIsDark.matches ? (isDark ? "light" : "dark") : "system")

@@ -1,5 +1,5 @@
 /**
- * Archive files on the disk of the host.
+ * Archive files on the host's disk.
  *
  * A file is written under a temporary name in the same directory and then renamed. So the path always has the complete old
  * archive or the complete new one.

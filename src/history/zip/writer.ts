@@ -1,6 +1,6 @@
 /**
- * Writes a filesystem as a ZIP archive in constant memory. Small files are compressed in one call, and large files are
- * streamed.
+ * Writes a filesystem as a ZIP archive, with constant memory use. Small files are compressed in one call, and large files
+ * are streamed.
  *
  * The same tree at the same time gives the same bytes, because all times in an archive are the current time.
  *
@@ -27,7 +27,7 @@ type Bytes<E = never> = Stream.Stream<Uint8Array, E>
 
 const chunkBytes = 64 * 1024
 
-/** The maximum numbers of entries, and of bytes of their contents, that are compressed at a time. */
+/** The maximum numbers of entries and of content bytes that are compressed at a time. */
 const [entriesPerPart, bytesPerPart] = [128, 256 * 1024] as const
 
 /** The minimum number of entries for compression in threads. For fewer entries, starting the threads takes too long. */

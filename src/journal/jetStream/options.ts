@@ -37,7 +37,7 @@ export interface Options {
   readonly name: string
   readonly authentication?: Authentication | undefined
   /**
-   * The TLS options. `true` trusts the certificate authorities of the machine. An object contains PEM texts instead.
+   * The TLS options. `true` trusts the machine's certificate authorities. An object contains PEM texts instead.
    * @default the server decides
    */
   readonly tls?: boolean | { readonly ca?: string; readonly cert?: string; readonly key?: string } | undefined

@@ -1,7 +1,6 @@
 /**
- * Processes the journal entry by entry, and takes the unanswered requests of which this leaf is in charge. These include
- * requests from before its start. For a chunked write, only the number of bytes is kept in memory, because the content stays
- * in the journal.
+ * Processes the journal entry by entry, and takes the unanswered requests of which this leaf is in charge, even from before
+ * its start. For a chunked write, only the number of bytes is kept in memory, because the content stays in the journal.
  */
 import type * as Clock from "effect/Clock"
 import * as Effect from "effect/Effect"

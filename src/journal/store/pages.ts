@@ -20,7 +20,7 @@ export interface Pages<E> {
    */
   readonly add: (length: number, recorded?: Recorded<E>) => void
   readonly last: () => number
-  /** Returns the result of `Store.read` synchronously. Throws errors of the system. */
+  /** Returns the result of `Store.read` synchronously. Throws system errors. */
   readonly read: (after: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
   readonly readBackward: (before: number, limit: number) => ReadonlyArray<Recorded<E>> | JournalError
 }

@@ -55,7 +55,7 @@ export const formatAgo = (millis: number, now: number): string => {
   return seconds < 0 ? `in ${text}` : `${text} ago`
 }
 
-/** Tests whether a message is only the size of the original message. Such a message is not shown. */
+/** Tests whether a message is only the size of the original message, and so is not shown. */
 export const isOnlySize = (message: string): boolean => /^\d+ characters$/.test(message)
 
 export const formatDuration = (millis: number): string => {
