@@ -140,7 +140,7 @@ const adopt = (
   caseSensitive: boolean
 ): InvalidArgument | undefined => {
   if (state.caseSensitive !== caseSensitive)
-    return invalid(FsPath.root, "the tree was created with the other value of caseInsensitive")
+    return invalid(FsPath.root, "the tree was created with a different value of the option `caseInsensitive`")
   tree.restore(MemorySession.capturedIn(state))
   return undefined
 }

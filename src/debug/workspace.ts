@@ -158,7 +158,7 @@ export const make = ({ filesystem, journal, path, snapshots, title }: Workspace)
       const problem = watch.problem()
       return problem === undefined
         ? []
-        : [`Changes of files are not shown as they happen, so reload the page to see them: ${problem}.`]
+        : [`File changes are not shown as they happen, so reload the page to see them: ${problem}.`]
     }
 
     return {

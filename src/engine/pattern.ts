@@ -473,7 +473,7 @@ const checkPattern = (pattern: string | RegExp, options: PatternOptions, limits:
   }
   if (!source.isWellFormed()) return invalid("it contains a lone surrogate, which no text can contain")
   return source.length > limits.maxPatternLength && codePoints(source) > limits.maxPatternLength
-    ? invalid(`it has ${codePoints(source)} characters where ${limits.maxPatternLength} are allowed`)
+    ? invalid(`it has ${codePoints(source)} characters, but at most ${limits.maxPatternLength} are allowed`)
     : undefined
 }
 

@@ -149,14 +149,18 @@ export const snapshots: ReadonlyArray<Row> = [
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 1>/),
       ok("snapshot", { tag: "same" }, /^Took snapshot <snapshot 2>/),
       ok("snapshot", { tag: "  " }, /^Took snapshot <snapshot 3>/, { tag: undefined }),
-      fails("restore", { snapshot_id: "nope" }, 'There is no snapshot "nope". Call snapshots to list them.'),
+      fails("restore", { snapshot_id: "nope" }, 'There is no snapshot "nope". List the snapshots with the tool snapshots.'),
       fails("restore", { snapshot_id: "" }, /^There is no snapshot ""\. |matches/),
       fails(
         "restore",
         { snapshot_id: "same" },
         '"same" matches 2 snapshots. Give more of the id: <short 1> (same), <short 2> (same).'
       ),
-      fails("diff", { snapshot_id: "latest", to: "nope" }, 'There is no snapshot "nope". Call snapshots to list them.'),
+      fails(
+        "diff",
+        { snapshot_id: "latest", to: "nope" },
+        'There is no snapshot "nope". List the snapshots with the tool snapshots.'
+      ),
       fails(
         "restore",
         { snapshot_id: "latest", paths: ["nowhere/at/all"] },

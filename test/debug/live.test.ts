@@ -185,7 +185,7 @@ describe("/api/meta", () => {
       const deaf = yield* problems(make({ ...inner.port, watch: undefined }))
       assert.match(
         (yield* deaf.told).join(),
-        /^Changes of files are not shown as they happen, so reload the page to see them: .* cannot be watched\.$/
+        /^File changes are not shown as they happen, so reload the page to see them: .* cannot be watched\.$/
       )
       let fails = true
       const detail = "no more watches"

@@ -81,7 +81,7 @@ const sendNotices = (server: McpServer.McpServer["Service"]): Effect.Effect<void
       Stream.flattenIterable,
       Stream.runForEach((uri) => server.notifications["notifications/resources/updated"]({ uri })),
       Effect.catchCause((cause) =>
-        Effect.logDebug("fs-algebra: changes of files cannot be watched, so clients get no notices of them", cause)
+        Effect.logDebug("fs-algebra: files cannot be watched for changes, so clients get no notices", cause)
       )
     )
   )

@@ -37,7 +37,7 @@ const refuseChoice = (
     return refused("There is no snapshot yet.", "Take a snapshot of the current files with the tool snapshot.")
   }
   const quoted = JSON.stringify(text.slice(0, 100))
-  if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "Call snapshots to list them.")
+  if (found.length === 0) return refused(`There is no snapshot ${quoted}.`, "List the snapshots with the tool snapshots.")
   const examples = found.slice(-maxExamples).map((snapshot) => describeSnapshot(all, snapshot))
   return refused(`${quoted} matches ${plural(found.length, "snapshot")}.`, `Give more of the id: ${examples.join(", ")}.`)
 }

@@ -188,7 +188,7 @@ const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (pr
 ]
 
 const processLimitHint =
-  "Run fewer processes at once, or allow more with the option pids of the container, or with --pids on the command line."
+  "Run fewer processes at once, or allow more with the container option `pids`, or with --pids on the command line."
 
 export const engineFault = (program: string, what: string, { code, stderr }: Pick<EngineExit, "code" | "stderr">): Fault => {
   const said = words(stderr)

@@ -197,7 +197,7 @@ const imageFinding = ({ engine, image }: ContainerOptions): OptionFault => {
   }
   if (typeof image !== "object" || image === null) return ["image", "it must be the name of an image, or { rootfs }"]
   const dialect = engine === undefined ? "podman" : dialectOf(engine)
-  if (dialect !== "podman") return ["image", `${dialect} cannot run a root filesystem of the host; give the name of an image`]
+  if (dialect !== "podman") return ["image", `${dialect} cannot run a root filesystem from the host; give the name of an image`]
   if (!isText(image.rootfs) || !isAbsolute(image.rootfs)) return ["image", "rootfs must be an absolute path on the host"]
   return image.rootfs.includes(":") ? ["image", "the path of rootfs must not contain a colon"] : undefined
 }

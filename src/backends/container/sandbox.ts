@@ -275,7 +275,7 @@ const checkBounds = (asked: Omit<bounds.CommandRequest, "stdin">, options: ExecO
   return isBytes(stdin) && stdin.length > bounds.maxStdinCharacters
     ? invalidArgument(
         "stdin",
-        `it has ${stdin.length} bytes, and ${bounds.maxStdinCharacters} are allowed; write it to a file instead`
+        `it has ${stdin.length} bytes, but at most ${bounds.maxStdinCharacters} are allowed; write it to a file instead`
       )
     : undefined
 }

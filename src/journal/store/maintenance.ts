@@ -257,7 +257,7 @@ const copy = (disk: Disk, from: number, to: number, start: number, end: number):
           }),
           (read) =>
             read === 0
-              ? Effect.fail(failure("corrupt", "entries were removed from the file of the journal"))
+              ? Effect.fail(failure("corrupt", "entries were removed from the journal file"))
               : Effect.andThen(Effect.yieldNow, next(at + read))
         )
   return Effect.suspend(() => next(start))

@@ -128,8 +128,8 @@ export const make = ({ descriptor, disk, from, fsync }: WriterOptions): Writer =
     if (permanentError !== undefined) throw permanentError
     if (isDirty) truncateToPoint()
     const size = disk.size(descriptor)
-    if (size === undefined) throw failure("io", "the file of the journal was removed")
-    if (size !== point.offset) throw failure("corrupt", "another program has changed the file of the journal")
+    if (size === undefined) throw failure("io", "the journal file was removed")
+    if (size !== point.offset) throw failure("corrupt", "another program has changed the journal file")
   }
 
   const take = (): Array<QueuedAppend> => {
