@@ -192,7 +192,7 @@ export interface FileChange {
   readonly before: string | null
   /** The new content, or `null` to remove the file. */
   readonly after: Uint8Array | null
-  /** The old path of a file that moves. The old file is removed, and the new one keeps its permissions. */
+  /** The old path of a file that moves. The old file is removed, and the new file keeps the permissions. */
   readonly from?: { readonly path: FsPath.FsPath; readonly version: string } | undefined
 }
 

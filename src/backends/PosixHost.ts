@@ -2,7 +2,7 @@
  * A filesystem over a directory on the machine.
  *
  * It uses `node:fs`, touches nothing outside its root, and caches no content. So this filesystem and other programs see
- * each other's changes at once.
+ * each other's changes immediately.
  *
  * Relative symlinks are followed if they stay inside the root. Absolute symlinks are followed if their text begins with the
  * path of the root.

@@ -2,7 +2,7 @@
  * A filesystem over a directory on a Windows machine.
  *
  * It uses `node:fs`, touches nothing outside its root, and caches no content. So this filesystem and other programs see
- * each other's changes at once.
+ * each other's changes immediately.
  *
  * Names are compared without regard to case, as Windows does, and keep the case in which they were created. Names that
  * Windows would reinterpret fail with InvalidPath before the disk is touched. These are devices (`CON`, `NUL.txt`), streams
@@ -10,8 +10,8 @@
  * with PathTooLong.
  *
  * To read, write, replace or move a file that another program has open, a call waits up to 1.5 seconds and then fails with
- * AccessDenied `busy`. Deleting such a file fails with AccessDenied `busy` at once. Files that this filesystem has open for
- * reading never block its calls. Writing a read-only file fails with AccessDenied `permission`.
+ * AccessDenied `busy`. Deleting such a file fails with AccessDenied `busy` immediately. Files that this filesystem has open
+ * for reading never block its calls. Writing a read-only file fails with AccessDenied `permission`.
  *
  * Confinement is `best-effort`: no path, symlink in the tree or error leads out of the root. But a process that replaces
  * directories by junctions during a call could lead the call outside within a window of a few microseconds.

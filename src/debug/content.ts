@@ -125,7 +125,7 @@ const cachedIndexOf = (
 
 const MiB = 1024 * 1024
 
-/** The largest text that is shown at once, in bytes. */
+/** The largest text that is shown as a whole, in bytes. */
 const maxTextBytes = 8 * MiB
 
 /**

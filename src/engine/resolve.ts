@@ -69,7 +69,7 @@ const remainingNames = (todo: ReadonlyArray<string>): FsPath.FsPath => {
   return FsPath.fromSegments(names)
 }
 
-/** The stats of the components of a path. Reads several components at once if the port supports the request `Look`. */
+/** The stats of the components of a path. Reads several components in one request if the port supports the request `Look`. */
 class ComponentStats {
   readonly #port: Backend
   #perform: Perform | undefined

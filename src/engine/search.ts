@@ -468,7 +468,7 @@ const earlyFiles = 64
 const earlyFilesBesideProcesses = 1024
 const firstBatch = 32
 const maxBackendBatch = 384
-/** The maximum number of files in a batch of small files, which are all in memory at once. */
+/** The maximum number of small files in a batch. The whole batch is in memory. */
 const maxBatch = 64
 /** The maximum number of files in a batch for a backend that reads many files in one call. */
 const maxBulkBatch = 128

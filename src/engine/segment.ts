@@ -1,8 +1,8 @@
 /**
  * Matches paths against patterns. A pattern is a row of segments, and each segment matches one name.
  *
- * The state of a directory is the set of positions that its path has reached in the rows. So a walk tests only names
- * and never whole paths. It also knows at once if nothing below a directory can match.
+ * The state of a directory is the set of positions that its path has reached in the rows. So a walk tests only names and
+ * never whole paths. The walk also knows immediately if nothing below a directory can match.
  *
  * Globs and ignore rules both compile to rows. Nothing backtracks: the cost is at most the pattern's length times the
  * name's.

@@ -41,12 +41,12 @@ const fullWindow = 512
 
 /**
  * While more than `busyThreshold` directories are being read, the walk waits until it can request `minRequested`
- * directories at once. A request costs as much as ten directories.
+ * directories together. A request costs as much as ten directories.
  */
 const minRequested = 48
 const busyThreshold = 96
 /**
- * The maximum number of entries in a listing that the walk keeps, in order to compare it with a later listing of the
+ * The maximum number of entries in a kept listing. The walk keeps a listing to compare it with a later listing of the
  * directory.
  */
 const maxKeptListing = 65_536

@@ -83,8 +83,8 @@ const lookupOf = (path: FsPath.FsPath, found: Metadata): Seen => {
 const isUnanswered = ({ _tag }: Fault): boolean => _tag === "Timeout" || _tag === "Unavailable"
 
 /**
- * Requests the metadata of all components of a path at once. Returns `None` if the leaf is of an older version, or if the path
- * only leads to the prefixes of other leaves.
+ * Requests the metadata of all components of a path with one entry. Returns `None` if the leaf is of an older version, or
+ * if the path only leads to the prefixes of other leaves.
  */
 const lookUpComponents =
   ({ ask, links }: Calls): NonNullable<Handlers["Look"]> =>

@@ -287,7 +287,8 @@ export class Unsupported extends Schema.TaggedError<Unsupported>("fs-algebra/Uns
 }
 
 /**
- * The operations that create a container or run commands in it. If one of them fails, the files may still be available.
+ * The operations that create a container or run commands in it. If such an operation fails, the files may still be
+ * available.
  */
 const containerOperations: ReadonlySet<string> = new Set(["exec", "eval", "Container"])
 

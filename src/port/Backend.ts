@@ -133,7 +133,7 @@ export interface Commit {
  * @since 0.1.0
  */
 export interface WriteHow {
-  /** The wrapper of the step that publishes the file. If absent, the backend publishes at once. */
+  /** The wrapper of the step that publishes the file. If absent, the backend publishes immediately. */
   readonly commit?: Commit | undefined
 }
 

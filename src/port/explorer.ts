@@ -1,5 +1,5 @@
 /**
- * The interface by which a walk reads directories in parallel, for backends on which this is faster than one `list`
+ * The interface by which a walk reads directories in parallel, on backends where parallel reading is faster than one `list`
  * after another.
  *
  * Each directory is opened through its parent, and the files in the directory can be searched.

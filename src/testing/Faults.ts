@@ -73,8 +73,8 @@ const raiseFault = (fault: Planned["fault"], hangSignal: Deferred.Deferred<void>
       : Effect.fail(fault)
 
 /**
- * Returns the filesystem with the planned faults. If several plans match a call, the first one applies. Accelerations
- * are off, so that every step can fail.
+ * Returns the filesystem with the planned faults. If several plans match a call, the first plan applies. Accelerations are
+ * off, so that every step can fail.
  *
  * @example
  * ```ts

@@ -420,7 +420,7 @@ describe("metadata of an entry", () => {
     })
   )
 
-  it.effect("contains the kind, size, times and permission bits of the system", () =>
+  it.effect("contains the kind, size, times and permission bits that the system reports", () =>
     Effect.gen(function* () {
       const { port, root } = yield* host()
       Fs.writeFileSync(join(root, "f"), "12345")

@@ -129,7 +129,7 @@ describe("exec", () => {
       })
     )
   )
-  it.effect("prints both output streams of the command, and exits with its exit code", () =>
+  it.effect("prints both output streams of the command, and exits with the command's exit code", () =>
     Effect.gen(function* () {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         result: { exitCode: 3, stdout: "out without an end", stderr: "err\n" }

@@ -160,7 +160,7 @@ export const journalLaws = <E>(
       })
     )
 
-    law("gives a tail the stored entries and then the new entries, from any position, while others append", (journal) =>
+    law("emits the stored entries and then the new entries to a tail from any position, while other fibers append", (journal) =>
       Effect.gen(function* () {
         const half = Math.ceil(entries / 4)
         yield* fill(journal, half)

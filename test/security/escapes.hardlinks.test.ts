@@ -89,7 +89,7 @@ for (const [name, isBelow] of [
   ["PosixHost", false],
   ["a directory of a PosixHost", true]
 ] as const) {
-  describe(`hardlinks: "reject" on ${name}`, () => {
+  describe(`hardlinks: "reject" on ${name}:`, () => {
     for (const [operation, call] of Object.entries(refused)) {
       it.live(`${operation} is refused by each name and through a link, and changes nothing`, () =>
         Effect.gen(function* () {

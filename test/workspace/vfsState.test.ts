@@ -62,7 +62,7 @@ describe("the record of a file", () => {
     })
   )
 
-  it.live("never has a creation time after the modification time, even if the clock of the disk lags", () =>
+  it.live("never has a creation time after the modification time, even if the disk's clock lags", () =>
     Effect.gen(function* () {
       const { fs } = yield* workspace()
       for (let i = 0; i < 200; i++) {

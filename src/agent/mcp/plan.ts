@@ -139,7 +139,7 @@ export interface Plan<R = Filesystem> {
   readonly changes: (subscribed: Effect.Effect<void>) => Layer.Layer<never, never, McpServer.McpServer | R>
 }
 
-/** The largest number of tools that run at once for all clients together. Further calls wait. */
+/** The largest number of tools that run at the same time, for all clients together. Further calls wait. */
 const maxRunningTools = 16
 
 export const makeServing = (

@@ -1,6 +1,6 @@
 /**
- * Serves the client of one pipe with a server of effect/ai. The server answers `initialize` at once. Other requests wait until
- * the tools, resources and prompts are registered.
+ * Serves the client of one pipe with a server of effect/ai. The server answers `initialize` immediately. Other requests
+ * wait until the tools, resources and prompts are registered.
  */
 import * as Context from "effect/Context"
 import * as Deferred from "effect/Deferred"

@@ -152,7 +152,7 @@ export const PodmanSection = <T extends AnyDefinition<unknown> = AnyDefinition, 
 
 /**
  * Makes a section over a container that uses a directory on the machine. The directory is made, and the mounts are copied,
- * at once; the container starts at the first command. The file tools also work before the container starts and after it
+ * immediately; the container starts at the first command. The file tools also work before the container starts and after it
  * ends. A failure removes everything that was made. A clone shares the directory and the container.
  *
  * @category constructors

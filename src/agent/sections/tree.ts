@@ -47,7 +47,7 @@ export const cloneSections = <R>(
 ): Effect.Effect<ReadonlyArray<Section<R>>, SectionError, Scope.Scope> =>
   Effect.forEach(sections, (section) => cloneSection(section, session))
 
-/** Runs an effect whose resources are released with the scope, or at once if the effect fails. */
+/** Runs an effect whose resources are released with the scope, or immediately if the effect fails. */
 export const releaseOnFailure = <A, E, R>(make: Effect.Effect<A, E, R>): Effect.Effect<A, E, R | Scope.Scope> =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {

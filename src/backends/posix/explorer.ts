@@ -511,7 +511,7 @@ const makeHostExplorer = <V extends Visit>(
         (isMoved) => (isMoved ? Effect.fail(notFound) : Effect.map(listAgain(visit), ({ children }) => children))
       )
   }
-  /** Waits for the workers before descriptors are closed, because the system reuses their numbers at once. */
+  /** Waits for the workers before descriptors are closed, because the system reuses their numbers immediately. */
   const close: Effect.Effect<void> = Effect.andThen(
     Effect.callback<void>((resume) => {
       treeSearch?.end()

@@ -44,8 +44,8 @@ const { O_APPEND, O_CREAT, O_EXCL, O_RDONLY, O_RDWR, O_WRONLY } = Fs.constants
 export const isReadOnly = (stats: WindowsStats): boolean => (stats.mode & 0o200n) === 0n
 
 /**
- * Runs a change that open files may block. Readers of this program switch to a copy of the file, and the change is
- * retried at once. If another program has the file open, the change waits.
+ * Runs a change that open files may block. Readers of this program switch to a copy of the file, and the change is retried
+ * immediately. If another program has the file open, the change waits.
  */
 export const withReadersReleased = <A>(
   handles: Handles,

@@ -49,8 +49,8 @@ addEventListener("hashchange", applyAddress)
 for (const input of ["keydown", "click"]) addEventListener(input, applyAddress, { capture: true })
 
 /**
- * Goes to a place, and adds a history entry unless `replace` is true. Applies the address at once, because the next key press
- * may come before the `hashchange` event.
+ * Goes to a place, and adds a history entry unless `replace` is true. Applies the address immediately, because the next key
+ * press may come before the `hashchange` event.
  */
 export const go = (href: string, { replace = false }: { readonly replace?: boolean } = {}): void => {
   if (replace) history.replaceState(null, "", href)

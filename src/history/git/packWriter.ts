@@ -23,7 +23,8 @@ export interface PackWriter {
   /** Adds an object that is already encoded, with the CRC-32 of its encoding. Otherwise behaves like `add`. */
   readonly addEncoded: (id: string, encoded: Uint8Array, crc: number) => void
   /**
-   * Adds a blob of a given size. A failure or an interruption leaves the pack unchanged. Several streams can be added at once.
+   * Adds a blob of a given size. A failure or an interruption leaves the pack unchanged. Several streams can be added at
+   * the same time.
    */
   readonly addStream: <E, R>(
     size: number,

@@ -251,7 +251,7 @@ export interface TakeOptions {
    * it.
    */
   readonly isPassing?: boolean | undefined
-  /** The id of the new snapshot, a UUID in lower case. @default a new one */
+  /** The id of the new snapshot, a UUID in lower case. @default a new id */
   readonly snapshotId?: string | undefined
   readonly bounds?: Pick<LayerOptions, "maxFiles" | "maxBytes"> | undefined
 }

@@ -126,7 +126,7 @@ export interface LeafOptions {
    * @default "posix"
    */
   readonly names?: "posix" | "windows" | undefined
-  /** The largest number of requests that run at once. @default 16 */
+  /** The largest number of requests that run at the same time. @default 16 */
   readonly concurrency?: number | undefined
   /** The timeout of a request. For a large content, the longest time without progress. @default 30 seconds */
   readonly timeout?: Duration.Input | undefined

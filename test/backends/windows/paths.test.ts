@@ -263,7 +263,7 @@ describe("roots on Windows", () => {
   })
 })
 
-describe("paths on the disk", () => {
+describe("paths on the disk:", () => {
   const rows: ReadonlyArray<readonly [root: string, path: string, plain: string, verbatim: string]> = [
     ["C:\\r", "a/b", "C:\\r\\a\\b", "\\\\?\\C:\\r\\a\\b"],
     ["C:\\", "a/b", "C:\\a\\b", "\\\\?\\C:\\a\\b"],
@@ -318,7 +318,7 @@ describe("paths on the disk", () => {
   })
 })
 
-describe("isWithinRoot", () => {
+describe("isWithinRoot:", () => {
   const rows: ReadonlyArray<readonly [root: string, native: string, isWithin: boolean]> = [
     ["C:\\Work", "C:\\Work", true],
     ["C:\\Work", "c:\\WORK\\a", true],
