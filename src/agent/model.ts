@@ -258,8 +258,8 @@ export interface CallOptions {
  */
 export interface Elsewhere {
   /**
-   * Ends the call successfully and keeps its changes. Returns the result for the model, which is a failure if the deadline has
-   * passed.
+   * Ends the call successfully and keeps its changes. Returns the result for the model. The result is a failure if the
+   * deadline has passed.
    */
   readonly end: (result?: {
     readonly message?: string | undefined

@@ -109,8 +109,8 @@ const resolvedPathOf = (base: Base, path: FsPath.FsPath): FsPath.FsPath =>
   FsPath.below(base.at, FsPath.relative(base.path, path))
 
 /**
- * Reads a file unless its first bytes show that it is binary. Returns "large" for a file above `maxImmediateBytes`,
- * which is read later.
+ * Reads a file unless its first bytes show that it is binary. Returns "large" for a file above `maxImmediateBytes`; the
+ * caller reads such a file later.
  */
 const bytesOf = (
   port: Backend,

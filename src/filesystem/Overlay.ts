@@ -351,7 +351,7 @@ const withBothLocks = <A>({ lower, upper }: LayersModule.Layers, effect: Effect.
     effect
   )
 
-/** Drops differences of the modification time alone, which do not count as changes. */
+/** Drops entries that differ only in modification time, because such a difference does not count as a change. */
 const toChanges = (all: ReadonlyArray<Difference>): ReadonlyArray<Change> =>
   all.flatMap(({ _tag, extent, path }) => (extent === "time" ? [] : [{ _tag, path }]))
 

@@ -206,11 +206,11 @@ export interface Locks {
     | (<A, E, R>(paths: ReadonlyArray<FsPath>, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>)
     | undefined
   /**
-   * Runs the effect with a claim on the file, which excludes other processes that claim it too.
+   * Runs the effect with a claim on the file. The claim excludes other processes that claim the same file.
    *
-   * A claim is taken after the path's lock, for one file at a time. The claim covers only the check of a precondition
-   * and the write that depends on this check. A write without a precondition neither takes a claim nor waits for one.
-   * Fails with AccessDenied `busy` if the claim is not free in time.
+   * A claim is taken after the path's lock, for one file at a time. The claim covers only the check of a precondition and
+   * the write that depends on this check. A write without a precondition neither takes a claim nor waits for one. Fails
+   * with AccessDenied `busy` if the claim is not free in time.
    */
   readonly claim?: (<A, E, R>(path: FsPath, effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Fault, R>) | undefined
 }

@@ -11,10 +11,10 @@ import type { Slice } from "../model/Slice.ts"
 export type Unmask = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /**
- * The wrapper of the slow part of a capture or a preparation, in which an interruption is safe.
+ * The wrapper of the slow part of a capture or a preparation. An interruption of this part is safe.
  *
- * The part is interruptible if the caller of the session is interruptible. If a rollback runs because of an
- * interruption, the part is uninterruptible.
+ * The part is interruptible if the caller of the session is interruptible. If a rollback runs because of an interruption,
+ * the part is uninterruptible.
  */
 export const Unmasking: Context.Reference<Unmask> = Context.Reference<Unmask>("fs-algebra/port/Unmasking", {
   defaultValue: () => (effect) => effect

@@ -435,7 +435,7 @@ describe("edit_file", () => {
     })
   )
 
-  it.live("loses no edit if many calls edit the same files at once without versions", () =>
+  it.live("loses no edit if many calls edit the same files at the same time without versions", () =>
     Effect.gen(function* () {
       const names = Array.from({ length: 4 }, (_, i) => `<${i}>`)
       const fs = yield* host({ a: names.join("\n"), b: names.join("\n") })

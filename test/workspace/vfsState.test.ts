@@ -106,7 +106,7 @@ describe("the record of a file", () => {
     ["an over-long form", [new Uint8Array([0xc0, 0x80])], "binary"]
   ]
   for (const [name, chunks, expected] of hints) {
-    it.effect(`has the encoding ${expected} for ${name}, written at once or as a stream`, () =>
+    it.effect(`has the encoding ${expected} for ${name}, written as a whole or as a stream`, () =>
       Effect.gen(function* () {
         const { fs, session } = yield* workspace()
         yield* fs.writeBytes("a", Buffer.concat(chunks))

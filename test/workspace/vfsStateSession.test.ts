@@ -455,7 +455,7 @@ describe("filesystems of sessions", () => {
     })
   )
 
-  it.effect("are created at once with mode 0700, or once at the first use if they are lazy", () =>
+  it.effect("are created immediately with mode 0700, or once at the first use if they are lazy", () =>
     Effect.gen(function* () {
       const { place, state } = yield* workspace()
       assert.strictEqual(Fs.statSync(yield* state.rootPath).mode & 0o777, 0o700)

@@ -355,8 +355,8 @@ const policy: Policy = {
   name: "readBeforeWrite",
   guard: (self, memory, tool) => (isRestore(tool) ? self : guardVersions(self, memory, tool.does !== "reads")),
   before: (invocation) => (mustCheck(invocation) ? checkTouches(invocation) : Effect.void),
-  // The removal of a file compares its version. A directory has no version, so it is checked again under the lock, which keeps
-  // other calls from changing it.
+  // The removal of a file compares its version. A directory has no version, so it is checked again under the lock, when no
+  // other call can change it.
   around: (invocation, call) =>
     mustCheck(invocation) && invocation.touches.some(({ access }) => access === "delete")
       ? withExclusiveLock(

@@ -324,7 +324,7 @@ const realPath = (root: string): HostPath | undefined => {
   try {
     return fromBytes(Fs.realpathSync.native(root, { encoding: "buffer" }))
   } catch {
-    // The root was removed after it was opened, which every later call reports.
+    // The root was removed after it was opened. Every later call reports the removal.
     return undefined
   }
 }

@@ -153,9 +153,7 @@ const prepare = <E, R>(
   )
 }
 
-/**
- * Codes of disks without hard links. Some disks report that the call is unknown, for which libuv has the code EISDIR.
- */
+/** Codes of disks without hard links. Some disks report an unknown call, for which libuv has the code EISDIR. */
 const noHardLinkCodes = new Set(["EPERM", "EISDIR", "EINVAL", "ENOSYS", "ENOTSUP", "EMLINK"])
 
 /** Publishes the file in one visible step. With `append`, the path must not exist. */

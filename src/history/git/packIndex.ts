@@ -105,7 +105,7 @@ export interface Pack {
   readonly count: number
   readonly find: (id: Buffer) => number
   readonly id: (at: number) => string
-  /** One byte per object, which is 1 if the object is reachable. */
+  /** One byte per object: 1 if the object is reachable, otherwise 0. */
   readonly reachableFlags: Uint8Array
   readonly unreachableShare: () => number
 }

@@ -18,7 +18,7 @@ import type { Change, DirectoryNode } from "../tree.ts"
 import type { FilesystemSnapshot } from "./value.ts"
 
 /**
- * The progress of a capture or restore, which first counts all files and then reads the files that may have changed.
+ * The progress of a capture or restore. Both first count all files, and then read the files that may have changed.
  *
  * @since 0.1.0
  */

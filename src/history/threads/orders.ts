@@ -1,6 +1,6 @@
 /** The messages between the program and its threads. An order gives work to a thread, and a report is the answer. */
 
-/** The number of fields of a stamp, which are in this order: size, permission bits, mtimeMs, ctimeMs and inode. */
+/** The number of fields of a stamp: size, permission bits, mtimeMs, ctimeMs and inode, in this order. */
 export const stampLength = 5
 
 /** Files of one directory. */

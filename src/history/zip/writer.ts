@@ -33,7 +33,7 @@ const [entriesPerPart, bytesPerPart] = [128, 256 * 1024] as const
 /** The minimum number of entries for compression in threads. For fewer entries, starting the threads takes too long. */
 const minThreadedItems = 256
 
-/** The minimum size of a file, in bytes, whose compressed size may need 64 bits. */
+/** The smallest file size, in bytes, at which the compressed size may need 64 bits. */
 const wideSizeThreshold = 0xf000_0000
 
 /** The longest name in bytes. The format stores the length in 16 bits. */

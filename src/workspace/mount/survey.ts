@@ -182,7 +182,7 @@ interface Globs {
 
 interface SurveyedDirectory {
   readonly above: SurveyedDirectory | undefined
-  /** The real path inside the root, which leads through no link. */
+  /** The real path inside the root. The path leads through no link. */
   readonly at: FsPath.FsPath
   readonly path: FsPath.FsPath
   /** True if a path can express the names of this directory and its parents. A name that is not valid text has no path. */
