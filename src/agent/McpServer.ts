@@ -70,8 +70,8 @@ export interface HttpOptions<T extends AnyDefinition<unknown> = AnyDefinition> e
 const server = Effect.promise(() => import("./mcp/server.ts"))
 
 /**
- * Registers only the tools, resources and prompt, for a server of effect/ai that also serves other things or uses another
- * transport.
+ * Registers only the tools, resources and prompt. Use this layer for a server of effect/ai that also offers other tools, or
+ * uses a transport other than stdio and HTTP.
  *
  * @since 0.1.0
  */

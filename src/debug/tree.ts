@@ -195,7 +195,7 @@ const findRenames = Effect.fnUntraced(function* (before: Algebra, after: Algebra
   return out
 })
 
-/** Omits directories that contain other changes. */
+/** Omits a changed directory if it contains other changed entries. */
 const withoutFilled = (comparedPaths: ReadonlyArray<ComparedPath>): ReadonlyArray<ComparedPath> => {
   const filled = new Set<string>()
   for (const { path } of comparedPaths) {

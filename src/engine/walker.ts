@@ -80,7 +80,7 @@ export class Walker<A> {
   readonly #explorer: Explorer<Directory>
   readonly #plan: Plan
   readonly #answer: (directory: Directory, child: Child) => A
-  /** True if the emitted files will be searched. Their directories then stay open. */
+  /** True if the emitted files will be searched. If so, their directories stay open. */
   readonly #holds: boolean
   readonly #contentSearch: ContentSearch<A> | undefined
   #trees: TreeSearcher<Directory> | undefined

@@ -100,9 +100,9 @@ export interface RerunOptions {
 }
 
 /**
- * Carries out the recorded requests on another filesystem, including reads, one at a time in the order of their answers.
- * Returns the results that differ from the recorded results. Differences in times and permissions are ignored. Skips requests
- * without an answer. Skips chunked writes without their last chunk, because their content is unknown.
+ * Carries out the recorded requests on the given filesystem, including reads, one at a time in the order of their answers.
+ * Returns the results that differ from the recorded results. Differences in times and permissions are ignored. Skips
+ * requests without an answer. Skips chunked writes without their last chunk, because their content is unknown.
  *
  * @category replaying
  * @since 0.1.0

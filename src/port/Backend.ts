@@ -521,8 +521,8 @@ export const around = (self: Backend, advice: Advice | Interceptor): Backend => 
 }
 
 /**
- * Returns the backend with other paths. `into` maps each caller's path to a backend path, and `out` maps the paths that the
- * backend reports to caller's paths.
+ * Returns the backend with mapped paths. `into` maps each caller's path to a backend path, and `out` maps the paths that
+ * the backend reports to caller's paths.
  *
  * @since 0.1.0
  */

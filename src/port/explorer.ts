@@ -89,7 +89,7 @@ export interface TreeSearcher<V extends Visit> {
 
 /** A reader of the directories of one walk, valid for its scope. */
 export interface Explorer<V extends Visit> {
-  /** Returns the number of further directories that `read` accepts now. */
+  /** Returns the number of directories that `read` accepts now, in addition to all pending directories. */
   readonly availableReads: () => number
   /** Requests directories, the most urgent first. The parents of the directories have been read. */
   readonly read: (visits: ReadonlyArray<V>) => void

@@ -31,8 +31,8 @@ export interface Draft {
   /** Appends text or bytes. Throws system errors. */
   readonly write: (content: string | Uint8Array) => void
   /**
-   * Closes the draft and gives it the name `target`, which must be on the same disk. Returns false if `target` exists
-   * and `replaces` is false. Throws system errors.
+   * Closes the draft and gives it the name `target`, which must be on the same disk as the draft. Returns false if `target`
+   * exists and `replaces` is false. Throws system errors.
    */
   readonly publish: (target: string, options?: PublishOptions) => boolean
   /** Closes and removes the draft, unless it was published. */

@@ -173,8 +173,8 @@ const searchJob = (
 /**
  * A pool of workers.
  *
- * `list` and `search` call `done` once, after they have returned. They return a function that withdraws the job; `done`
- * is then not called. `onReleased` is always called once, when no thread uses the paths of the job any more.
+ * `list` and `search` call `done` once, after they have returned. They return a function that withdraws the job. After a
+ * withdrawal, `done` is not called. `onReleased` is always called once, when no thread uses the paths of the job any more.
  */
 export interface WorkerPool {
   readonly size: number

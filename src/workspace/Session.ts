@@ -131,7 +131,7 @@ export interface Operations extends Slices {
 
   /** Resets all slices to their initial items, including logs. Snapshots are kept. */
   readonly reset: Effect.Effect<void>
-  /** Returns a new session with the same items, but without parent, children, snapshots and participants. */
+  /** Returns a new session with the items of this session, but without parent, children, snapshots and participants. */
   readonly clone: (options?: Pick<Options, "id" | "tags">) => Effect.Effect<Operations, SessionError>
   /** Returns a new child of this session, with only the slices of `options`. A dump of the parent contains the child. */
   readonly child: (options?: Options) => Effect.Effect<Operations, SessionError>

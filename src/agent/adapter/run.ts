@@ -264,7 +264,7 @@ const begin = (
   )
 
 interface InvokeOptions extends CallOptions {
-  /** True if another program does the work of the call. The call then takes no locks. @default false */
+  /** True if another program does the work of the call. If so, the call takes no locks. @default false */
   readonly isElsewhere?: boolean | undefined
 }
 

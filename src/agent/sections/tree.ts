@@ -13,7 +13,9 @@ export interface SectionAtDepth<R> {
 export const flatten = <R>(sections: ReadonlyArray<Section<R>>, depth = 0): ReadonlyArray<SectionAtDepth<R>> =>
   sections.flatMap((section) => [{ section, depth }, ...flatten(section.children, depth + 1)])
 
-/** Returns a copy of the section with other children. Copies only the known fields, because any object may be a section. */
+/**
+ * Returns a copy of the section with the given children. Copies only the known fields, because any object may be a section.
+ */
 const withChildren = <R>(section: Section<R>, children: ReadonlyArray<Section<R>>): Section<R> => {
   const { template } = section
   return {

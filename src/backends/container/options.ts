@@ -301,7 +301,7 @@ const mountOf = (mount: ContainerMount, workdir: string, roots: ReadonlyArray<st
 }
 
 /**
- * Fails if the source of a mount leads to another path than when the plan was made. Programs with access to a shared
+ * Fails if the source of a mount no longer leads to the path that the plan recorded. Programs with access to a shared
  * directory could replace a source in it by a symlink.
  */
 export const checkMounts = ({ mounts }: Plan): Effect.Effect<void, Fault> =>

@@ -276,8 +276,8 @@ export const rename = (confined: Confined, from: FsPath, to: FsPath, replace: bo
 // Only a few of the deepest directories are kept open. So the depth and breadth of a tree need neither more descriptors
 // nor a deeper stack.
 //
-// The removal runs in short slices and can be interrupted between two slices. The remaining entries of the tree are then
-// unchanged.
+// The removal runs in short slices and can be interrupted between two slices. After an interruption, the remaining entries
+// of the tree are unchanged.
 
 interface Removed {
   /** The number of removed files, symlinks and special files. Leftovers do not count. */

@@ -219,7 +219,7 @@ const mayHold = (): boolean => {
 interface HeldDirectory {
   readonly place: HostDirectory
   lent: number
-  /** True after the walk has left the directory. Its last user then releases it. */
+  /** True after the walk has left the directory. If so, the last user of the directory releases it. */
   isAbandoned: boolean
 }
 

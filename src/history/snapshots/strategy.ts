@@ -239,7 +239,7 @@ export interface StoredSnapshot {
   readonly previous?: string | undefined
   /** The number of FIFOs, sockets and devices, which were not captured. */
   readonly skipped?: number | undefined
-  /** True if the snapshot excludes a `.git` at the root. A restore then keeps the current `.git`. */
+  /** True if the snapshot excludes a `.git` at the root. If so, a restore keeps the current `.git`. */
   readonly excludesGit?: boolean | undefined
 }
 

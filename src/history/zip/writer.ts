@@ -229,7 +229,10 @@ export class Writer {
     )
   }
 
-  /** Prepares a symlink or a directory as an ordinary file, so that other readers do not create a symlink or a directory. */
+  /**
+   * Prepares a symlink or a directory as an ordinary file, so that other libraries do not create a symlink or a directory
+   * from it.
+   */
   #odd(item: Item): Effect.Effect<Prepared, ArchiveError> {
     const mode = item.kind === "directory" ? modeOf(Format.fileType, item.mode) : Format.fileType | 0o600
     const content = item.kind === "symlink" ? Buffer.from(item.target) : new Uint8Array(0)

@@ -117,7 +117,7 @@ export class FileWriteChunk extends Schema.TaggedClass<FileWriteChunk>("fs-algeb
   ...writeFields,
   /** The treatment of links. Only the part at offset 0 has this field. */
   ...links,
-  /** True to cancel the write. The leaf then discards the parts of the write, and sends no answer. Requires `isFinal`. */
+  /** True to cancel the write. If so, the leaf discards the parts of the write, and sends no answer. Requires `isFinal`. */
   discard: Schema.optionalKey(Schema.Boolean)
 }) {}
 

@@ -205,7 +205,8 @@ export const make = (
     const { intent, started, triedLeaves: tried } = request
     if (!hadEarlierLeaf(request) || !isMutation(intent)) return undefined
     const begunBy = started?.instance
-    // A leaf that serves other files cannot compare its files with the recorded state.
+    // If this leaf serves other files than the leaf that began the change, it cannot compare its files with the recorded
+    // state.
     const isOverOtherFiles = tried.some((leaf) => leaf.instance === begunBy && !Registry.supersedes(me, leaf))
     return isOverOtherFiles
       ? { started: undefined, isUncertain: true }

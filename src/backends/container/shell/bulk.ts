@@ -221,8 +221,8 @@ const makeMark = (): string => {
 
 interface Contents {
   /**
-   * The number (from 1) of the first path that needs another request. It is never 1, and `undefined` if no path needs
-   * another request.
+   * The number (from 1) of the first path that needs a separate request. It is never 1, and `undefined` if no path needs a
+   * separate request.
    */
   readonly left: number | undefined
   readonly wholes: ReadonlyMap<number, Whole>

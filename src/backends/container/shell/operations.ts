@@ -185,8 +185,8 @@ export const open = (place: ShellRoot, path: FsPath): Effect.Effect<Handle, Faul
 
 // Publishes files atomically in the container.
 //
-// Content is written to a file with a hidden name in the same directory. Then one step gives the file its final name. A
-// small file takes one request. A large file or a stream is first sent in blocks.
+// Content is written to a file with a hidden name in the directory of the target. Then one step gives the file its final
+// name. A small file takes one request. A large file or a stream is first sent in blocks.
 
 const withTemporary = <A, E, R>(path: FsPath, use: (temporary: FsPath) => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
   TemporaryNames.withName((name) => use(join(parent(path), name)))

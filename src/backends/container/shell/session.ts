@@ -170,7 +170,7 @@ export interface Options {
   /** The maximum size of an answer in bytes. A larger answer ends the shell. @default 256 MiB */
   readonly maxAnswerBytes?: number | undefined
   /**
-   * The time that an interrupted caller waits for a request that is already sent, in milliseconds.
+   * The time, in milliseconds, that an interrupted caller waits for the answer to a request that was already sent.
    * @default 10 seconds
    */
   readonly interruptTimeoutMillis?: number | undefined
