@@ -9,8 +9,8 @@ import type { Call, ToolFailure } from "./definition.ts"
 import { deepestExistingDirectory, suggestPaths, toolArgumentName } from "./toolPath.ts"
 
 /**
- * The step budget of a comparison. A comparison costs one step per line and difference. Beyond the budget, it reports too
- * many lines as changed.
+ * The step budget of a comparison. A comparison costs one step per line and difference. Beyond the budget, the comparison
+ * reports too many lines as changed.
  */
 const maxSteps = 4_000_000
 const maxEdits = 2000

@@ -224,7 +224,7 @@ const controls: Record<string, string> = { t: "\t", n: "\n", v: "\v", f: "\f", r
 
 interface Escape {
   readonly token: RegExp
-  /** Returns the character that the escape matches. Absent if it does not match exactly one character. */
+  /** Returns the character that the escape matches. Absent if the escape does not match exactly one character. */
   readonly character?: (match: RegExpExecArray) => string
 }
 

@@ -183,8 +183,8 @@ export class Walker<A> {
   }
 
   /**
-   * Marks the first unread directories that satisfy the condition as requested, and returns them. Returns none if they
-   * are fewer than `least`.
+   * Marks the first unread directories that satisfy the condition as requested, and returns them. Returns none if fewer
+   * than `least` directories satisfy the condition.
    */
   #takeUnread(count: number, least: number, isWanted: (directory: Directory) => boolean): ReadonlyArray<Directory> {
     const wanted: Array<Directory> = []
@@ -330,8 +330,8 @@ export class Walker<A> {
   /**
    * Looks for a listed directory that is missing.
    *
-   * A removed directory counts as empty. A moved or replaced directory is read if its name exists again. Otherwise it
-   * is skipped.
+   * A removed directory counts as empty. A moved or replaced directory is read if its name exists again. Otherwise the
+   * directory is skipped.
    */
   #lookFor(directory: Directory): Effect.Effect<void, Fault> {
     directory.attempts++

@@ -126,9 +126,9 @@ export interface DoubleOptions {
 }
 
 /**
- * Returns a filesystem that answers from a journal of `Journal.record({ reads: true })`. It accesses no other data. Each call
- * gets its recorded answer. Repeated calls get their answers in the recorded order. A call that was not recorded fails with
- * Unavailable, and the error describes the call.
+ * Returns a filesystem that answers from a journal of `Journal.record({ reads: true })`. The filesystem accesses no other
+ * data. Each call gets its recorded answer. Repeated calls get their answers in the recorded order. A call that was not
+ * recorded fails with Unavailable, and the error describes the call.
  *
  * @category replaying
  * @since 0.1.0

@@ -491,7 +491,7 @@ const defaultSize = (): number => Math.min(4, builtin<typeof Os>("node:os").avai
 
 const idleLifetimeMillis = 5000
 
-/** The worker pool of the program. It ends `idleLifetimeMillis` after its last user has released it. */
+/** The worker pool of the program. The pool ends `idleLifetimeMillis` after its last user has released it. */
 export const shared: Effect.Effect<WorkerPool, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {

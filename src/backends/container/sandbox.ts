@@ -232,7 +232,7 @@ const execute = (engine: Engine, container: Container, requested: Command): Effe
       // `isAlive` and `killRemaining` also update the number of refused processes.
       yield* requested.detach === true ? isAlive(container) : killRemaining
       // If the container died together with the command, the end of the container may become known after the end of the
-      // client. So test for it last.
+      // client. So test for the end of the container last.
       if (mayBeEngineExit(code) && container.isEnded()) return yield* Effect.fail(gone)
       return outcome(code)
     })

@@ -311,8 +311,8 @@ interface Frame {
 const isLandmark = ({ depth }: Frame): boolean => depth > 0 && depth % 512 === 0 && depth <= 512 * maxOpenDirectories
 
 /**
- * Runs a removal. Returns false if it fails with one of the codes, which mean that the removal is not needed or must be
- * retried.
+ * Runs a removal. Returns false if the removal fails with one of the codes, which mean that the removal is not needed or
+ * must be retried.
  */
 const tryRemoval = (run: () => void, ...codes: ReadonlyArray<string>): boolean => {
   try {

@@ -149,7 +149,7 @@ export const flush = (disk: WindowsDisk, descriptor: number): Effect.Effect<void
   awaitCall<void>((end) => disk.fsync(descriptor, (error) => end(error, undefined)))
 
 /**
- * Closes a descriptor and ignores errors. The caller uses it only for descriptors whose failed close cannot lose written
+ * Closes a descriptor and ignores errors. Use this function only for descriptors whose failed close cannot lose written
  * data.
  */
 export const closeQuietly = (disk: WindowsDisk, descriptor: number): void => {

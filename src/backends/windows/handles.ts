@@ -175,7 +175,7 @@ export interface Opened {
 const maxMemoryBytes = 8 * 1024 * 1024
 const blockBytes = 1024 * 1024
 
-/** An open descriptor. It is closed when it is no longer needed and no read is in progress. */
+/** An open descriptor. The descriptor is closed when it is no longer needed and no read is in progress. */
 interface DescriptorLease {
   readonly descriptor: number
   /** True for the descriptor of a hidden copy, which does not block changes. */

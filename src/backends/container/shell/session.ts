@@ -53,7 +53,7 @@ interface Answers {
 /**
  * Creates a splitter that keeps at most `maxBytes` bytes of an answer.
  *
- * With `refusesTrailingOutput`, output after the end line in the same chunk is `unasked`. Otherwise it is ignored.
+ * With `refusesTrailingOutput`, output after the end line in the same chunk is `unasked`. Otherwise such output is ignored.
  */
 export const make = (maxBytes: number, refusesTrailingOutput: boolean): Answers => {
   const noBytes: Buffer = Buffer.alloc(0)
