@@ -26,7 +26,7 @@ const toEffectFileSystem = (fs: Algebra): FileSystem.FileSystem => {
   const readMethods = makeLooking(bridge)
   const changeMethods = Changing.make(bridge, open)
   const copy = makeCopy(bridge)
-  /** Wraps a call. Before the call, open handles publish their changes to the files at the path of the call. */
+  /** Wraps a call. Before the call, open handles publish their changes to the files at the call's path. */
   const withSettledPath =
     <Rest extends ReadonlyArray<unknown>, A, E>(
       call: (path: string, ...rest: Rest) => Effect.Effect<A, E>,

@@ -163,8 +163,8 @@ export const isUnreachable = (said: string): boolean =>
   /cannot connect to|unable to connect to|connection refused|error during connect|trying to connect to/i.test(said)
 
 /**
- * Hints for messages of the engine. Hints about images come first, because a registry that refuses a connection must
- * not look like a missing service.
+ * Hints for the engine's messages. Hints about images come first, because a registry that refuses a connection must not
+ * look like a missing service.
  */
 const hints: ReadonlyArray<readonly [said: (words: string) => boolean, hint: (program: string) => string]> = [
   [

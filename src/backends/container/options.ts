@@ -321,7 +321,7 @@ const lstat = (path: string): Fs.Stats | undefined => {
 }
 
 /**
- * Fails if the root filesystem is missing or has no shell. The message is clearer than the message of the engine.
+ * Fails if the root filesystem is missing or has no shell. The message is clearer than the engine's message.
  *
  * If `bin` is a symlink, the shell is not checked, because the symlink may have another target inside the container.
  */

@@ -38,7 +38,7 @@ const statOf = (path: string): Fs.Stats | undefined => {
 
 const isFile = (path: string): boolean => statOf(path)?.isFile() === true
 
-/** Turns errors of the disk into DebugErrors with the given path. */
+/** Turns disk errors into DebugErrors with the given path. */
 const withDebugErrors = <A>(path: string, run: () => A): Effect.Effect<A, DebugError> =>
   Effect.mapError(
     attempt(() => run() as never),

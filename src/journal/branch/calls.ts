@@ -273,8 +273,7 @@ const editByReading = (
 }
 
 /**
- * Tests whether the limits of the caller are at least the standard limits. If so, the leaf may apply its own limits to the
- * edit.
+ * Tests whether the caller's limits are at least the standard limits. If so, the leaf may apply its own limits to the edit.
  */
 const hasStandardLimits = ({ maxFileSize, maxReadBytes }: Limits.LimitsShape): boolean =>
   maxFileSize >= Limits.standard.maxFileSize && maxReadBytes >= Limits.standard.maxReadBytes

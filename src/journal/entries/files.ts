@@ -316,7 +316,7 @@ export class FileFault extends Schema.TaggedClass<FileFault>("fs-algebra/FileFau
   faultKind: FaultKind,
   path: Schema.String,
   message: Schema.String,
-  /** The complete error, because the eleven kinds cannot express every error of the backend. */
+  /** The complete error, because the eleven kinds cannot express every backend error. */
   error: Schema.optionalKey(FsError)
 }) {}
 

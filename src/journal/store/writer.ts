@@ -37,7 +37,7 @@ export const realDisk: Disk = {
 const operation = "Journal.append"
 
 /**
- * The limits of a write. `batch`: the largest batch in UTF-16 units; one append may be larger. `inline`: the largest size, in
+ * The write limits. `batch`: the largest batch in UTF-16 units; one append may be larger. `inline`: the largest size, in
  * bytes, at which a synchronous write is faster than the thread pool.
  */
 const writeLimits = { batch: 4 * 1024 * 1024, inline: 64 * 1024 } as const
