@@ -56,8 +56,8 @@ interface ServedRoots {
 }
 
 /**
- * Returns the names of the offered tools for an unusual command line, for which the tools must be loaded. Fails if the command
- * line is invalid.
+ * Returns the names of the offered tools. Loads the tools, so this function is used only for an unusual command line. Fails
+ * if the command line is invalid.
  */
 export const offeredTools = Effect.fnUntraced(function* (quick: McpArguments, version: string) {
   const screen = yield* Screen

@@ -94,7 +94,7 @@ const snapshotsLayer = ({ anyRoot, snapshots }: Pick<McpServeInput, "anyRoot" | 
     })
   )
 
-/** Opens the store at once, so that an error appears at the start. */
+/** Opens the store immediately, so that an error appears at the start. */
 const openedAtOnce = (layer: ReturnType<typeof kept>) =>
   Layer.tap(layer, (context) => Effect.asVoid(Context.get(context, Snapshots).list))
 

@@ -46,7 +46,7 @@ const sendNotices = (server: McpServer.McpServer["Service"]): Effect.Effect<void
       Stream.flattenIterable,
       Stream.runForEach((uri) => server.notifications["notifications/resources/updated"]({ uri })),
       Effect.catchCause((cause) =>
-        Effect.logDebug("fs-algebra: changes of files cannot be watched, so clients get no notices of them", cause)
+        Effect.logDebug("fs-algebra: files cannot be watched for changes, so clients get no notices", cause)
       )
     )
   )
@@ -104,7 +104,7 @@ export interface Plan<R = Filesystem> {
   readonly changes: (subscribed: Effect.Effect<void>) => Layer.Layer<never, never, McpServer.McpServer | R>
 }
 
-/** The largest number of tools that run at once for all clients together. Further calls wait. */
+/** The largest number of tools that run at the same time, for all clients together. Further calls wait. */
 const maxRunningTools = 16
 
 export const makeServing = (
