@@ -78,6 +78,11 @@ const table: Record<string, { readonly folders: ReadonlyArray<string>; readonly 
     packages: is("preact", "@preact", "@codemirror", "@lezer", "@tanstack", "dompurify", "marked", "jsonc-parser", "papaparse")
   },
   "debug/page/build.ts": { folders: [], packages: (specifier) => node(specifier) || is("rolldown")(specifier) },
+  // An adapter imports its foreign package only as types. The rule below checks that.
+  adapters: {
+    folders: ["model", "port", "runtime", "engine", "filesystem", "history", "agent"],
+    packages: () => true
+  },
   testing: {
     folders: ["model", "port", "filesystem", "backends/InMemory.ts"],
     packages: is("@effect/vitest")
@@ -128,6 +133,15 @@ describe("architecture", () => {
       }
     })
 
+    if (file.startsWith("adapters/")) {
+      it(`${file} imports only types from other packages`, () => {
+        for (const { specifier, typeOnly } of imports(file)) {
+          const isOwn = specifier.startsWith(".") || effect(specifier) || is("effect/ai", "effect/http")(specifier)
+          assert.isTrue(isOwn || typeOnly, `${file} imports ${specifier}`)
+        }
+      })
+    }
+
     // A browser bundle must not import modules of Node. runtime/node.ts looks them up at run time.
     if (!/^(?:cli|debug|testing)\//.test(file)) {
       it(`${file} imports only types from Node`, () => {
@@ -155,8 +169,9 @@ describe("architecture", () => {
 
   const isPublic = (file: string) => /^[A-Z]/.test(file.split("/").pop()!)
   const modules = sources.filter(
-    (file) => isPublic(file) && !/^(testing|cli|debug)\//.test(file) && !file.includes("/internal/")
+    (file) => isPublic(file) && !/^(testing|cli|debug|adapters)\//.test(file) && !file.includes("/internal/")
   )
+  const adapters = sources.filter((file) => isPublic(file) && file.startsWith("adapters/"))
   const manifest = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 
   it("the main module exports exactly the public modules", () => {
@@ -170,7 +185,7 @@ describe("architecture", () => {
     )
   })
 
-  it("the export map contains exactly the public modules, the main module, the testing kit and the debug view", () => {
+  it("the export map contains exactly the public modules, the main module, the adapters, the testing kit and the debug view", () => {
     const expected: Record<string, string> = {
       "./package.json": "./package.json",
       ".": "./dist/index.js",
@@ -178,6 +193,7 @@ describe("architecture", () => {
       "./testing": "./dist/testing/index.js"
     }
     for (const file of modules) expected[`./${file.split("/").pop()!.slice(0, -3)}`] = `./dist/${file.slice(0, -3)}.js`
+    for (const file of adapters) expected[`./${file.slice(0, -3)}`] = `./dist/${file.slice(0, -3)}.js`
     assert.deepStrictEqual(manifest.exports, expected)
   })
 

@@ -1,0 +1,17 @@
+/**
+ * States what an adapter was tested with, what it offers and what it lacks.
+ *
+ * The table of the adapters guide is generated from these values.
+ */
+export interface AdapterSupport {
+  /** The name of the adapter: `fs-algebra/adapters/NAME`. */
+  readonly name: string
+  /** The foreign package or module whose shape the adapter has. */
+  readonly package: string
+  /** The version of the package with which the tests run. */
+  readonly version: string
+  /** The parts of the foreign interface that the adapter offers. */
+  readonly maps: ReadonlyArray<string>
+  /** The parts that it lacks, or that behave differently. */
+  readonly missing: ReadonlyArray<string>
+}
