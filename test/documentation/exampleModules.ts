@@ -55,6 +55,13 @@ const packages: ReadonlyArray<readonly [from: string, names: ReadonlyArray<strin
   ["fs-algebra", namesOf("src/index.ts")],
   ["fs-algebra/testing", namesOf("src/testing/index.ts")],
   ["fs-algebra/debug", namesOf("src/debug/index.ts")],
+  // The example of an adapter uses the adapter under the name of its file.
+  ...readdirSync(join(root, "src/adapters"))
+    .filter((file) => /^[A-Z]\w*\.ts$/.test(file))
+    .map((file): readonly [from: string, names: ReadonlyArray<string>] => {
+      const name = file.slice(0, -3)
+      return [`fs-algebra/adapters/${name}`, [`* as ${name}`]]
+    }),
   ["@effect/platform-node", ["NodeFileSystem", "NodeServices"]]
 ]
 
@@ -81,14 +88,20 @@ const asserted = ({ body, name }: Example): string => {
   return out
 }
 
-/** Returns the module whose export `example` is the fragment as an effect. */
-export const moduleOf = (example: Example): string => {
+const importLine = /^import .* from ".*"\n/gm
+
+/** Returns the module whose export `example` is the fragment as an effect. Imports of the fragment stay at the top. */
+export const moduleOf = (whole: Example): string => {
+  const ownImports = whole.body.match(importLine) ?? []
+  const example = { ...whole, body: whole.body.replaceAll(importLine, "") }
   const { body } = example
   const checked = asserted(example)
   const uses = (name: string): boolean => new RegExp(`(?<![.\\w"'])${name}\\b(?!:)`).test(body)
   const taken = new Set<string>()
   const needsFilesystem = uses("fs") && !/\(fs\) =>/.test(body)
   const imports = packages.flatMap(([from, names]) => {
+    const [first = ""] = names
+    if (first.startsWith("* as ")) return uses(first.slice(5)) ? [`import ${first} from "${from}"`] : []
     const used = names.filter(
       (name) =>
         !taken.has(name) &&
@@ -98,6 +111,7 @@ export const moduleOf = (example: Example): string => {
     return used.length === 0 ? [] : [`import { ${used.join(", ")} } from "${from}"`]
   })
   return [
+    ...ownImports.map((line) => line.trimEnd()),
     ...imports,
     ...(checked === body
       ? []
@@ -113,4 +127,7 @@ export const moduleOf = (example: Example): string => {
 }
 
 /** Tests whether an example states a value. */
-export const statesValue = (example: Example): boolean => asserted(example) !== example.body
+export const statesValue = (example: Example): boolean => {
+  const body = example.body.replaceAll(importLine, "")
+  return asserted({ ...example, body }) !== body
+}
