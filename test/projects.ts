@@ -34,6 +34,7 @@ export const host = [
   "test/adapters/AnthropicTools.sdk.test.ts",
   "test/{cli,differential,history,packaging}/**/*.test.ts",
   "test/adapters/NodeFs.{git,random,bundlers}.test.ts",
+  "test/adapters/{DeepAgents,JustBash}.test.ts",
   "test/documentation/{configuration,examples,guides}.test.ts",
   "test/agent/{everywhere,everywhere.sessions,mcp.processes,patchOracle,section.awkward,snapshotTools}.test.ts",
   "test/backends/PosixHost*.test.ts",
