@@ -2,7 +2,7 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { root } from "./markdown.ts"
-import { parse, ts } from "./typescript.ts"
+import { parse, publicModules, ts } from "./typescript.ts"
 
 export interface Example {
   /** The file relative to the repository, and the line of the fence. */
@@ -65,6 +65,12 @@ const packages: ReadonlyArray<readonly [from: string, names: ReadonlyArray<strin
   ["@effect/platform-node", ["NodeFileSystem", "NodeServices"]]
 ]
 
+/** The names of the adapters, which an example may use without an import. */
+const adapters: ReadonlyArray<string> = publicModules.flatMap((file) => /^src\/adapters\/(\w+)\.ts$/.exec(file)?.[1] ?? [])
+
+/** The lines at the beginning of an example that import other people's packages. */
+const leadingImports = /^(?:import .*\n)*/
+
 /** The mark before the value of an expression. */
 const mark = /^\s*\/\/ => (.+)$/
 
@@ -91,7 +97,8 @@ const asserted = ({ body, name }: Example): string => {
 /** Returns the module whose export `example` is the fragment as an effect. */
 export const moduleOf = (example: Example): string => {
   const { body } = example
-  const checked = asserted(example)
+  const [foreign] = leadingImports.exec(body)!
+  const checked = asserted({ ...example, body: body.slice(foreign.length) })
   const uses = (name: string): boolean => new RegExp(`(?<![.\\w"'])${name}\\b(?!:)`).test(body)
   const taken = new Set<string>()
   const needsFilesystem = uses("fs") && !/\(fs\) =>/.test(body)
@@ -107,8 +114,12 @@ export const moduleOf = (example: Example): string => {
     return used.length === 0 ? [] : [`import { ${used.join(", ")} } from "${from}"`]
   })
   return [
+    ...(foreign === "" ? [] : [foreign.trimEnd()]),
     ...imports,
-    ...(checked === body
+    ...adapters
+      .filter((name) => uses(name) && !foreign.includes(` ${name} `))
+      .map((name) => `import * as ${name} from "fs-algebra/adapters/${name}"`),
+    ...(checked === body.slice(foreign.length)
       ? []
       : [
           'import { assert } from "vitest"',
