@@ -159,6 +159,9 @@ export const support: AdapterSupport = {
     "stat has no owners, devices, link counts, access times and change times",
     "cp keeps the target of a symlink as it is written; absolute targets need absoluteLinks",
     "watch reports a missing path as an error event",
+    "a descriptor that writes keeps the whole file in memory until it is closed; appending does not",
+    "a recorded backend in memory answers no synchronous change: it fails with ENOSYS, and may have been made",
+    "a copy of a directory onto a file fails and keeps the file, which Node removes",
     "error numbers are those of Linux"
   ]
 }

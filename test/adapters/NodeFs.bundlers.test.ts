@@ -5,6 +5,7 @@ import fastGlob from "fast-glob"
 import { globby } from "globby"
 import { rolldown } from "rolldown"
 import * as Tar from "tar-stream"
+import { build as viteBuild } from "vite"
 import webpack from "webpack"
 import * as NodeFs from "../../src/adapters/NodeFs.ts"
 import * as InMemory from "../../src/backends/InMemory.ts"
@@ -118,20 +119,31 @@ describe("bundlers over NodeFs", () => {
     await new Promise((resolve) => compiler.close(resolve))
   })
 
+  const plugin = (fs: NodeFs.NodeFs) => ({
+    name: "workspace",
+    enforce: "pre" as const,
+    resolveId: (source: string, importer?: string) =>
+      source.startsWith("\0") ? null : new URL(source, `file://${importer ?? "/"}`).pathname,
+    load: (id: string) => (id.startsWith("\0") ? null : fs.promises.readFile(id, "utf8"))
+  })
+
   it("rolldown reads its input from memory with a plugin of a few lines", async () => {
     const fs = await makeFs()
-    const build = await rolldown({
-      input: "/src/main.js",
-      plugins: [
-        {
-          name: "workspace",
-          resolveId: (source, importer) => new URL(source, `file://${importer ?? "/"}`).pathname,
-          load: (id) => fs.promises.readFile(id, "utf8")
-        }
-      ]
-    })
+    const build = await rolldown({ input: "/src/main.js", plugins: [plugin(fs)] })
     const { output } = await build.generate({ format: "iife" })
     assert.strictEqual(run(output[0].code), 43)
     await build.close()
+  })
+
+  it("vite builds from memory with the same plugin", async () => {
+    const fs = await makeFs()
+    const built = await viteBuild({
+      configFile: false,
+      logLevel: "silent",
+      plugins: [plugin(fs)],
+      build: { write: false, minify: false, rollupOptions: { input: "/src/main.js", output: { format: "iife" } } }
+    })
+    const [first] = [built].flat() as ReadonlyArray<{ readonly output: ReadonlyArray<{ readonly code?: string }> }>
+    assert.strictEqual(run(first!.output[0]!.code!), 43)
   })
 })

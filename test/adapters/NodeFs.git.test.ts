@@ -90,7 +90,7 @@ const work = async (fs: Git.FsClient & { readonly promises: NodeFs.Promises }, d
 }
 
 describe("isomorphic-git over NodeFs", () => {
-  it("inits, adds, commits, branches, checks out and reports the same objects as on a disk, and git accepts them", async () => {
+  it("inits, adds, commits, branches, checks out and reports the same in memory, on a host and over node:fs, and git accepts it", async () => {
     const { fs, node } = await makeWorkspace()
     const disk = newDirectory()
     const actual = await work(node, "/repo")
@@ -101,6 +101,13 @@ describe("isomorphic-git over NodeFs", () => {
     await putOnDisk(fs, copy)
     assert.strictEqual(git(join(copy, "repo"), "fsck", "--full", "--strict"), "")
     assert.strictEqual(git(join(copy, "repo"), "rev-parse", "topic"), actual.second)
+    const host = newDirectory()
+    const runtime = ManagedRuntime.make(PosixHost.layer({ root: host }))
+    const { node: onHost } = await runtime.runPromise(workspace)
+    assert.deepStrictEqual(await work(onHost, "/repo"), expected)
+    assert.throws(() => onHost.readFileSync("/repo/README.md"), "ENOSYS: function not implemented, open '/repo/README.md'")
+    await runtime.dispose()
+    assert.strictEqual(git(join(host, "repo"), "fsck", "--full", "--strict"), "")
   })
 
   it("clones a packed repository of 1,000 files, and commits to it; git finds it intact on a disk", async () => {

@@ -55,13 +55,6 @@ const packages: ReadonlyArray<readonly [from: string, names: ReadonlyArray<strin
   ["fs-algebra", namesOf("src/index.ts")],
   ["fs-algebra/testing", namesOf("src/testing/index.ts")],
   ["fs-algebra/debug", namesOf("src/debug/index.ts")],
-  // The example of an adapter uses the adapter under the name of its file.
-  ...readdirSync(join(root, "src/adapters"))
-    .filter((file) => /^[A-Z]\w*\.ts$/.test(file))
-    .map((file): readonly [from: string, names: ReadonlyArray<string>] => {
-      const name = file.slice(0, -3)
-      return [`fs-algebra/adapters/${name}`, [`* as ${name}`]]
-    }),
   ["@effect/platform-node", ["NodeFileSystem", "NodeServices"]]
 ]
 
@@ -103,8 +96,6 @@ export const moduleOf = (example: Example): string => {
   const taken = new Set<string>()
   const needsFilesystem = uses("fs") && !/\(fs\) =>/.test(body)
   const imports = packages.flatMap(([from, names]) => {
-    const [first = ""] = names
-    if (first.startsWith("* as ")) return uses(first.slice(5)) ? [`import ${first} from "${from}"`] : []
     const used = names.filter(
       (name) =>
         !taken.has(name) &&
