@@ -1,6 +1,6 @@
 /**
- * Every public module as a namespace. Each module is also a subpath of the package; importing a subpath loads less
- * code.
+ * Exports every public module except `debug` and `testing`, each as a namespace. Each module is also a subpath of the package;
+ * importing a subpath loads less code.
  *
  * @since 0.1.0
  */

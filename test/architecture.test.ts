@@ -136,7 +136,8 @@ describe("architecture", () => {
     if (file.startsWith("adapters/")) {
       it(`${file} imports only types from other packages`, () => {
         for (const { specifier, typeOnly } of imports(file)) {
-          const isOwn = specifier.startsWith(".") || effect(specifier) || is("effect/ai", "effect/http")(specifier)
+          const isOwn =
+            specifier.startsWith(".") || effect(specifier) || is("effect/ai", "effect/http", "effect/persistence")(specifier)
           assert.isTrue(isOwn || typeOnly, `${file} imports ${specifier}`)
         }
       })

@@ -1,4 +1,6 @@
-/** The advice for every filesystem error. The message of an error says what happened; the advice says what to do next. */
+/**
+ * The advice for every filesystem error. The message of an error describes the failure, and the advice describes the next step.
+ */
 import * as Effect from "effect/Effect"
 import * as Schema from "effect/Schema"
 import { ArchiveError, SnapshotError, SnapshotRestoreError } from "../history/errors.ts"
@@ -15,10 +17,13 @@ interface HistoryAdvice {
   readonly hint: string | ((line: CommandLine) => string)
 }
 
-const unknownSnapshot: HistoryAdvice = { code: exitCodeOf("NotFound"), hint: (line) => `List them: ${line("snapshots")}` }
+const unknownSnapshot: HistoryAdvice = {
+  code: exitCodeOf("NotFound"),
+  hint: (line) => `List the snapshots: ${line("snapshots")}`
+}
 const storeUnavailable: HistoryAdvice = {
   code: systemErrorCode,
-  hint: "Check that the store and its disk exist and no other process holds the store, then try again."
+  hint: "Check that the store exists and that no other process uses it, then try again."
 }
 const systemFailure: HistoryAdvice = {
   code: systemErrorCode,
@@ -50,7 +55,7 @@ const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], HistoryAdvi
   unknown: unknownSnapshot,
   incompatible: {
     code: exitCodeOf("NotAFile"),
-    hint: "Restore it with the same --root and --store as when the snapshot was taken."
+    hint: "Restore the snapshot with the --root and --store with which it was taken."
   },
   corrupt: storeDamaged,
   readOnly: { code: exitCodeOf("AccessDenied"), hint: "This filesystem is read-only; nothing in it can be changed." },
@@ -60,10 +65,10 @@ const restoreAdvice: Readonly<Record<SnapshotRestoreError["reason"], HistoryAdvi
 
 const archiveAdvice: Readonly<Record<ArchiveError["reason"], string>> = {
   corrupt: "Create or download the archive again.",
-  encrypted: "Use an archive without a password: unpack this one with another program, and pack the files again.",
+  encrypted: "Use an archive without a password: unpack this archive with another program, and pack the files again.",
   unsupported: "Use an archive that contains only files, directories and links, stored or deflated.",
-  name: "Rename that entry: a name must be valid on every system and stay below the root.",
-  duplicate: "Rename one of the two entries: on some systems both have the same name.",
+  name: "Rename that entry: its name must be valid on every system, and must not lead out of the root.",
+  duplicate: "Rename one of the two entries: on some systems their names are equal.",
   link: "A link in an archive must lead to an entry of the archive.",
   tooLarge: "Choose a part of the tree, or a --root further down.",
   version: "Read the archive with the program that made it, or with a newer fs-algebra."
@@ -104,7 +109,7 @@ const adviceByReason: Readonly<Record<JournalError["reason"], readonly [code: nu
   corrupt: [unsoundCode, "Give a journal that --journal FILE recorded."],
   busy: [
     exitCodeOf("AccessDenied"),
-    "End the program that writes the journal, or give another FILE. Commands that only read the journal work meanwhile."
+    "End the program that writes the journal, or give another FILE. Commands that only read the journal still work."
   ],
   closed: [systemErrorCode, "Try again."],
   readOnly: [exitCodeOf("AccessDenied"), "Check the permissions of the file and its directory."],
@@ -112,7 +117,7 @@ const adviceByReason: Readonly<Record<JournalError["reason"], readonly [code: nu
   tooLarge: [exitCodeOf("LimitExceeded"), "Split the work into smaller parts."],
   unavailable: [systemErrorCode, "Start the server that stores the journal, then try again."],
   version: [unsoundCode, "Use a newer fs-algebra."],
-  compacted: [usageErrorCode, "Give a later position, or omit the position; journal verify shows the first one."],
+  compacted: [usageErrorCode, "Give a later position, or omit the position; journal verify shows the first position."],
   io: [systemErrorCode, "Check the disk and the permissions, then try again."]
 }
 
@@ -155,11 +160,11 @@ export const notRecorded = ({ _tag, detail, message, operation, path }: NotRecor
   new Complaint({
     error: { _tag, operation, path, detail },
     message,
-    hint: "A journal contains only the changes made through it: choose another position, or other paths with --path.",
+    hint: "A journal contains only the changes that it recorded: choose another position, or other paths with --path.",
     code: exitCodeOf("NotFound")
   })
 
-/** The operation in errors about the root directory, which occur before the filesystem is open. */
+/** The name of the operation in errors about the root directory. These errors occur before the filesystem is open. */
 export const openOperation = "open"
 
 const accessDeniedAdvice: Readonly<Record<FsError.AccessDenied["why"], string>> = {
@@ -169,7 +174,7 @@ const accessDeniedAdvice: Readonly<Record<FsError.AccessDenied["why"], string>> 
   root: "Give a path below the root instead.",
   link: "Give the path of the link's target instead. For a file with several hard links, omit --hardlinks reject.",
   policy: "Ask the person who set the policy.",
-  busy: "Close the program that uses it, then try again."
+  busy: "Close the program that uses the file or directory, then try again."
 }
 
 const argumentAdvice: ReadonlyMap<string, string> = new Map([
@@ -193,37 +198,37 @@ const adviceByTag: Advice = {
     operation === openOperation ? "Give a directory that exists: --root DIR." : `Show the files: ${line("tree")}`,
   AlreadyExists: ({ operation, path }, line) =>
     operation === "copy" || operation === "move"
-      ? "Use --overwrite to replace it, or choose another name."
+      ? "Use --overwrite to replace the existing entry, or choose another name."
       : operation === "mkdir"
         ? `Choose another name, or look at the existing entry: ${line("stat", path)}; without --no-exist-ok an existing directory is accepted.`
-        : `Use --mode overwrite to replace it, or change part of it: ${line("edit", path)}`,
+        : `Use --mode overwrite to replace the file, or change a part of the file: ${line("edit", path)}`,
   AccessDenied: ({ why }) => accessDeniedAdvice[why],
   InvalidPath: () =>
     "A path must stay below the root and must not have a cycle of links; choose another --root for files outside the root.",
   PathTooLong: () => "Choose a --root further down, or shorter names.",
   NotADirectory: ({ operation, path }, line) =>
-    operation === openOperation ? "Give a directory: --root DIR." : `Look at it: ${line("stat", path)}`,
+    operation === openOperation ? "Give a directory: --root DIR." : `Look at the entry: ${line("stat", path)}`,
   NotAFile: ({ operation, path }, line) =>
     operation === "copy" || operation === "move"
-      ? `Look at it: ${line("stat", path)}; to put something inside a directory end the destination with /.`
-      : `Look at it: ${line("stat", path)}`,
+      ? `Look at the entry: ${line("stat", path)}; to put something inside a directory end the destination with /.`
+      : `Look at the entry: ${line("stat", path)}`,
   DirectoryNotEmpty: ({ operation, path }, line) =>
     operation === "delete"
-      ? `Remove it with all its content: ${line("rm", "--recursive", path)}`
+      ? `Remove the directory with all its content: ${line("rm", "--recursive", path)}`
       : "Choose another destination, or remove that directory first.",
   DiskFull: () => "Free some disk space, then try again; the old content is unchanged.",
   Timeout: () => "Make the pattern simpler, or search for plain text with --literal.",
   IoError: () => "Check the disk and the connection to it, then try again.",
-  NotText: ({ path }, line) => `Read it as bytes: ${line("cat", "--bytes", "0:256", path)} | xxd`,
-  LimitExceeded: ({ path }, line) => `Take a part of it: ${line("cat", "--bytes", "0:65536", path)}`,
+  NotText: ({ path }, line) => `Read the file as bytes: ${line("cat", "--bytes", "0:256", path)} | xxd`,
+  LimitExceeded: ({ path }, line) => `Read a part of the file: ${line("cat", "--bytes", "0:65536", path)}`,
   InvalidArgument: ({ argument, operation }) =>
     argument === "pattern" && operation.startsWith("glob")
       ? String.raw`Quote the pattern for your shell; write \ before a special character to match the character itself.`
       : (argumentAdvice.get(argument) ?? "See --help for the allowed values."),
   Conflict: ({ actual, path }, line) =>
     actual === undefined || actual === null
-      ? `Look at it again: ${line("stat", path)}`
-      : `Read it again with ${line("cat", path)}, then give --if-match ${actual}`,
+      ? `Look at the entry again: ${line("stat", path)}`
+      : `Read the file again with ${line("cat", path)}, then give --if-match ${actual}`,
   Unsupported: () => "Try another backend: --backend host or --backend memory.",
   Unavailable: ({ hint, operation }) =>
     hint ??

@@ -56,7 +56,7 @@ export interface ListFormat<A> {
   readonly end?: () => string
 }
 
-/** Writes a list, either formatted by `show` or as JSON, one line per item. Returns the number of items. */
+/** Writes a list in the format of `show` or, with --json, one line of JSON per item. Returns the number of items. */
 export const list = Effect.fnUntraced(function* <A, E, R>(
   schema: Encodable<A>,
   items: Stream.Stream<A, E, R>,

@@ -1,13 +1,14 @@
 /**
- * Rewrites arguments to the form `--flag=value`, so that effect/cli parses them as users expect. Users write `-C2` for `-C 2`,
- * expect `--old -x` to take `-x` as its value, and expect `-i 1` to search for 1. In effect/cli a boolean flag may take the
- * next word as its value, and no flag takes a word that begins with a dash. This module also replaces flags of similar tools.
+ * Rewrites arguments to the form `--flag=value`, so that effect/cli parses the arguments as users expect. Users write `-C2` for
+ * `-C 2`, expect `--old -x` to take `-x` as its value, and expect `-i 1` to search for 1. In effect/cli a boolean flag may take
+ * the next word as its value, and no flag takes a word that begins with a dash. This module also replaces flags of similar
+ * tools.
  */
 import type { CommandDescriptor, FlagDescriptor } from "effect/cli/Completions"
 
-// Replaces or drops flags that users know from other tools, even within a cluster of letters. `-v` and `-h` print the version
-// and the help only for commands whose namesakes have no other meaning for them. Otherwise the help could be written into a
-// pipe in place of a result.
+// Replaces or drops flags that users know from other tools, even within a cluster of letters. If the Unix command of the same
+// name gives `-v` or `-h` another meaning, the letter does not print the version or the help. Otherwise a pipe could receive
+// the help in place of a result.
 
 /** The flags of other tools, by command. Each value is the name of our flag, or `""` if the flag describes the default. */
 export const foreignFlags: Readonly<Record<string, Readonly<Record<string, string>>>> = {
@@ -32,7 +33,7 @@ export const foreignFlags: Readonly<Record<string, Readonly<Record<string, strin
     "word-regexp": "word",
     "files-with-matches": "files",
     "max-count": "max",
-    // No command has these flags. The error message names the long form of the flag.
+    // This program has no such flags. The error message names their long form.
     v: "invert-match",
     h: "no-filename"
   },

@@ -6,7 +6,7 @@ import { join } from "node:path"
 import { makePrivateDirectory, stateDirectory } from "../runtime/privateDirectory.ts"
 import { isTooOld } from "./nodeVersion.ts"
 
-// A static import of node:fs loads its streams too. An old Node cannot look modules up.
+// A static import of node:fs would also load its streams. Old versions of Node lack `getBuiltinModule`.
 const { readFileSync, writeSync } = process.getBuiltinModule?.("node:fs") ?? (await import("node:fs"))
 
 const { engines, version } = JSON.parse(readFileSync(new URL("../../package.json", import.meta.url), "utf8")) as {

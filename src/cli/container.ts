@@ -37,8 +37,8 @@ export const hardlinksUnsupported = (where: string): Complaint =>
   )
 
 /**
- * Returns the user inside the container. If root runs the command, this is the owner of the directory, so that new files have
- * the same owner. For other users the engine maps the container's user to the user of the process.
+ * Returns the user that runs programs in the container. If root runs the command, programs run as the owner of the directory,
+ * who then owns new files too. For other users the container engine maps the container's user to the user of the process.
  */
 const containerUserOf = (directory: string): { readonly user?: string } => {
   if (process.geteuid?.() !== 0) return {}

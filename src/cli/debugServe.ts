@@ -40,9 +40,9 @@ const listenComplaint = ({ code, host, message, port }: Server.ListenError): Com
   })
 
 const hintByReason: Readonly<Record<Server.DebugError["reason"], string>> = {
-  missing: "Name a .jsonl file, its .fs.zip, or a directory that has one; without a path the directory of --root is shown.",
-  invalid: "Name a .jsonl file, its .fs.zip, or a directory that has one.",
-  unreadable: "Check its permissions, and that it is a dump of a session.",
+  missing: "Name a .jsonl file, its .fs.zip, or a directory of dumps; without a path the directory of --root is shown.",
+  invalid: "Name a .jsonl file, its .fs.zip, or a directory of dumps.",
+  unreadable: "Check the permissions of the file, and that the file is a dump of a session.",
   forbidden: "Give the path of the dump itself."
 }
 
@@ -63,7 +63,7 @@ const debugComplaint =
     })
 
 /**
- * Opens the snapshots of the root once their store exists. Viewing does not create a store, but another command may create it
+ * Opens the snapshots of the root when their store exists. Viewing creates no store, but another command may create the store
  * while the server runs.
  */
 const snapshotsOf = Effect.fnUntraced(function* (store: string | undefined) {

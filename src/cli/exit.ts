@@ -1,4 +1,4 @@
-/** The exit codes, their meanings, and the errors for each. The help, the error reports and the tests use this table. */
+/** The exit codes, their meanings and their errors. The help, the error reports and the tests use this table. */
 import * as Cause from "effect/Cause"
 import * as Data from "effect/Data"
 import * as Effect from "effect/Effect"
@@ -52,7 +52,8 @@ export const usage = (message: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: "UsageError" }, message, hint, code: usageErrorCode })
 
 /**
- * Makes an error about a path of the machine. It has a hint of its own, because the usual advice suggests names below the root.
+ * Makes an error about a path of the machine. The caller gives the hint, because the usual advice suggests names below the
+ * root.
  */
 export const hostPathError = (tag: FsError["_tag"], operation: string, path: string, what: string, hint: string): Complaint =>
   new Complaint({ error: { _tag: tag, operation, path }, message: `"${path}" ${what}`, hint, code: exitCodeOf(tag) })
@@ -79,7 +80,7 @@ const findOutputFailure = ({ reasons }: Cause.Cause<unknown>): OutputFailed | un
 
 /**
  * Converts the outcome of a command to its exit code. A typed failure other than `Quit` is a usage error, which effect/cli has
- * reported. An interruption stays an interruption.
+ * reported. An interruption is not converted.
  */
 export const ended =
   (screen: ScreenShape) =>

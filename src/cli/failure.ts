@@ -1,6 +1,6 @@
 /**
- * Reports failures. A failure is written to standard error, as a sentence that says what happened and a hint that says what to
- * do next, or as one JSON document. The exit code tells the kind of failure.
+ * Reports failures. A failure is written to standard error, either as a message with a hint or as one JSON document. The exit
+ * code gives the kind of failure.
  */
 import * as Effect from "effect/Effect"
 import * as Layer from "effect/Layer"
@@ -24,7 +24,8 @@ const formatSuggestion = (paths: ReadonlyArray<string>): string =>
 
 const adviseMissingPath = Effect.fnUntraced(function* (fs: Algebra, error: FsError.NotFound, line: CommandLine) {
   const { path } = error
-  if (/^~(?:\/|$)/.test(path)) return "Only a shell replaces ~ by the home directory, and only if no quote or = precedes it."
+  if (/^~(?:\/|$)/.test(path))
+    return "The shell replaces ~ by the home directory only at the beginning of a word without quotes."
   const paths = yield* suggestPaths(fs, error)
   if (paths.length > 0) return formatSuggestion(paths)
   return `List the directory: ${line("ls", yield* deepestExistingDirectory(fs, path))}`
@@ -108,8 +109,8 @@ export const reportedLayer = <A, R>(layer: Layer.Layer<A, FsError.FsError | Comp
   )
 
 /**
- * Converts each path to one relative to the root, and runs the body for it. Continues after a failure. The first failure
- * determines the exit code.
+ * Makes each path relative to the root, and runs the body for the path. Continues after a failure. The first failure determines
+ * the exit code.
  */
 export const forEachPath = Effect.fnUntraced(function* <E extends Failure, R>(
   paths: ReadonlyArray<string>,

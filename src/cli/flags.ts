@@ -6,7 +6,7 @@ import type { Kind } from "../model/Entry.ts"
 export const toggle = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withoutNegation, Flag.withDefault(false))
 
-/** Makes a flag that is on unless `--no-<name>` is given. */
+/** Makes a flag that is true by default; `--no-<name>` makes it false. */
 export const negatable = (name: string, description: string): Flag.Flag<boolean> =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(true))
 
@@ -47,7 +47,7 @@ export const directory = (description: string): Argument.Argument<string> =>
 export const ifMatch: Flag.Flag<string | null | undefined> = text(
   "if-match",
   "VERSION",
-  "Only if the file has this version (see stat); none means that the file does not exist"
+  "Only if the file has this version (see stat); none means that the file must not exist"
 ).pipe(Flag.map((version) => (version === "none" ? null : version)))
 
 export const exclude = repeated(

@@ -42,7 +42,10 @@ export const quote = (argument: string): string => {
   return unquotedArgument.test(shown) ? shown : `'${shown.replaceAll("'", String.raw`'\''`)}'`
 }
 
-/** Formats a command line from the words after the name of the program, such as `fs-algebra stat 'a file'`. */
+/**
+ * A function that formats a command line, such as `fs-algebra stat 'a file'`. Its arguments are the words after the program's
+ * name.
+ */
 export interface CommandLine {
   (...words: ReadonlyArray<string>): string
 }
@@ -137,7 +140,10 @@ const ansi =
   (text: string): string =>
     !colors || text === "" ? text : `\u001b[${open}m${text}\u001b[${close}m`
 
-/** Returns the marks that follow names. Piped output has only the slash of directories, because a path may end with a slash. */
+/**
+ * Returns the mark to print after a name, by kind of entry. In piped output only directories have a mark, a slash, because a
+ * path may end with a slash.
+ */
 const kindMarks = (isTerminal: boolean): Readonly<Record<Kind, string>> => ({
   file: "",
   directory: "/",
@@ -172,5 +178,5 @@ const makeStyle = (colors: boolean, isTerminal: boolean): TextStyle => {
 
 export const styleFor = (screen: ScreenShape): TextStyle => makeStyle(screen.colors, screen.isTerminal)
 
-/** Returns the style for standard error, which is written for people even if it is redirected. */
+/** Returns the style for standard error. Text on standard error is for people, even if the stream is redirected. */
 export const errorStyle = (screen: ScreenShape): TextStyle => makeStyle(screen.errorColors, true)

@@ -64,7 +64,7 @@ const tour = Command.make("tour", {}, () => showTour).pipe(
 glob, grep, an edit and its difference, a conflict, a typed failure. Nothing on disk is changed.`,
     examples: [
       ["", "On the current directory"],
-      ["--root ~/src/project", "On another one"]
+      ["--root ~/src/project", "On another directory"]
     ]
   }),
   Command.provideEffect(Recovery, () => fullRecovery),
@@ -101,8 +101,8 @@ The commands work on the disk, or on a copy in memory that leaves the disk uncha
 )
 
 /**
- * The services that effect/cli requires for prompts and file arguments, of which we use neither. Our paths are relative to the
- * root, so effect/cli must not resolve them.
+ * The services that effect/cli requires for prompts and file arguments. This program uses neither prompts nor file arguments.
+ * Paths are relative to the root, so effect/cli must not resolve them.
  */
 const unusedServices = Layer.mergeAll(
   FileSystem.layerNoop({}),
@@ -213,7 +213,7 @@ const withColorFlag = (screen: ScreenShape, flags: ReadonlyArray<string>): Scree
   return { ...screen, colors, errorColors: colors }
 }
 
-/** Runs one command line and returns its exit code. Never fails; an interruption stays an interruption. */
+/** Runs one command line and returns its exit code. Never fails, but can be interrupted. */
 export const run = (args: ReadonlyArray<string>, options: { readonly version: string }): Effect.Effect<number, never, Screen> =>
   Effect.flatMap(Screen, (given) => {
     const normalisedArguments = normaliseArguments(Completions.fromCommand(command), args)

@@ -1,6 +1,6 @@
 /**
- * Parses the common forms of `fs-algebra mcp …` without effect/cli, which takes as long to load as the server while the client
- * waits. The full command line handles help, errors, and values that look like flags.
+ * Parses the common forms of `fs-algebra mcp …` without effect/cli. The client waits for the server, and effect/cli would
+ * double the loading time. The full command line handles help, errors, and values that look like flags.
  */
 import { parseArgs, type ParseArgsOptionsConfig } from "node:util"
 import type { Settings } from "./settings.ts"
@@ -23,8 +23,8 @@ export interface McpServeInput {
   readonly readBeforeWrite: boolean
   readonly structured: boolean
   /**
-   * True to offer snapshots. `undefined`: if snapshots are possible and the chosen tools include them. `true`: always, and
-   * fail if snapshots are impossible. `false`: never.
+   * True to offer snapshots, and to fail if snapshots are impossible. `undefined` offers snapshots if they are possible and the
+   * chosen tools include them.
    */
   readonly snapshots: boolean | undefined
   readonly anyRoot: boolean
@@ -32,7 +32,7 @@ export interface McpServeInput {
 }
 
 export interface McpArguments {
-  /** The roots as typed. If there are none, the roots of the client are used; if the client has none, the working directory. */
+  /** The roots as typed. An empty list means the roots of the client or, if the client has none, the working directory. */
   readonly roots: ReadonlyArray<string>
   readonly backend: SharedSettings["backend"]
   readonly hardlinks?: SharedSettings["hardlinks"]

@@ -55,8 +55,8 @@ interface ServedRoots {
 }
 
 /**
- * Returns the names of the offered tools for a command line from which they are not known without loading the tools. Fails if
- * the command line is invalid.
+ * Returns the names of the offered tools for an unusual command line, for which the tools must be loaded. Fails if the command
+ * line is invalid.
  */
 export const offeredTools = Effect.fnUntraced(function* (quick: McpArguments, version: string) {
   const screen = yield* Screen

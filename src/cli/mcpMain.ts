@@ -19,14 +19,17 @@ import { Complaint, ended, exitCodeOf } from "./exit.ts"
 import type { McpArguments } from "./mcpArgs.ts"
 import { Screen, type ScreenShape } from "./screen.ts"
 
-/** Returns the directories of Node's compile cache: that of bin.ts, and that of NODE_COMPILE_CACHE, which Node uses instead. */
+/**
+ * Returns the possible directories of Node's compile cache: the directory that bin.ts enables, and the directory that Node
+ * uses.
+ */
 const listCodeDirectories = (stateDirectory: string | undefined): ReadonlyArray<string> =>
   [stateDirectory && join(stateDirectory, "fs-algebra"), NodeModule.getCompileCacheDir()].filter((path) => path !== undefined)
 
 /**
- * Returns a description of a directory that is not served unless the user insists, such as a home directory. Returns `undefined`
- * for other directories. Node runs the code in the compile cache without a check, so no agent may write there or replace a
- * symlink on the way. The symlinks of `real` must be resolved.
+ * Returns a description of a directory that is served only with --any-root, such as a home directory. Returns `undefined` for
+ * other directories. Node runs the code in the compile cache without a check, so no agent may write to the cache or replace a
+ * symlink that leads to it. `real` must not contain symlinks.
  */
 const describeRefusedRoot = (real: string, stateDirectory: string | undefined): string | undefined => {
   const holdsCode = (path: string): boolean => {
@@ -48,8 +51,8 @@ const tooWideKind = (path: string, { stateDirectory }: ScreenShape): string | un
 }
 
 /**
- * Returns the refusal of a directory that is too wide. A forgotten argument must not expose such a directory to an agent.
- * `given` is the path as typed, if any.
+ * Returns an error for a directory that is served only with --any-root, and `undefined` for other directories. A forgotten
+ * argument must not expose a home directory to an agent. `given` is the path as typed, if any.
  */
 export const refusalOf = (path: string, given: string | undefined, screen: ScreenShape): Complaint | undefined => {
   const width = tooWideKind(path, screen)
@@ -99,7 +102,7 @@ const checkRoot = (
   }
 }
 
-/** Returns those roots of the client that may be served, without duplicates and without directories inside others. */
+/** Returns the roots of the client that may be served, without duplicates and without directories inside other roots. */
 export const rootsOf = (listedRoots: ReadonlyArray<unknown>, anyRoot: boolean, screen: ScreenShape): ChosenRoots => {
   const skippedRoots: Array<ChosenRoots["skippedRoots"][number]> = []
   const found = new Map<string, string>()
@@ -114,7 +117,7 @@ export const rootsOf = (listedRoots: ReadonlyArray<unknown>, anyRoot: boolean, s
     } else if (!found.has(checkedRoot.real)) found.set(checkedRoot.real, checkedRoot.path)
   }
   if (listedRoots.length > maxRoots) {
-    skippedRoots.push({ root: `${listedRoots.length - maxRoots} more`, why: `at most ${maxRoots} are served` })
+    skippedRoots.push({ root: `${listedRoots.length - maxRoots} more`, why: `at most ${maxRoots} roots are served` })
   }
   const realPaths = [...found.keys()]
   const directories = [...found].flatMap(([real, path]) =>
@@ -154,7 +157,7 @@ const knownTools = (quick: McpArguments, screen: ScreenShape): EarlyTools | unde
   const { allow, deletes, deny, http, readOnly, snapshots, tools } = input
   const isKit = !tools.includes(",") && (tools === "all" || tools === "seven" || tools === "vfs")
   const isPlain =
-    // `mounts` is defined only if the full command line has parsed the arguments, which are then unusual.
+    // `mounts` is defined only if the full command line has parsed the arguments, because they are unusual.
     mounts === undefined &&
     backend !== "container" &&
     http === undefined &&
@@ -208,11 +211,14 @@ const serveRoots = Effect.fnUntraced(function* (quick: McpArguments, version: st
   })
 })
 
-/** Tests whether a flag needs another backend. If so, opening the root reports the error before `initialize` is answered. */
+/**
+ * Tests whether a flag needs a different backend from the given one. The error is then reported before `initialize` is
+ * answered.
+ */
 const needsOtherBackend = ({ backend, container, mounts = [] }: McpArguments): boolean =>
   (backend !== "memory" && mounts.length > 0) || (container?.image ?? container?.rootfs) !== undefined
 
-/** Serves until the client disconnects. Serves the given roots or, if there are none, the roots of the client. */
+/** Serves the given roots or, without given roots, the roots of the client. Returns when the client disconnects. */
 export const serving = (quick: McpArguments, versioned: Versioned) =>
   Effect.gen(function* () {
     const { backend, input, roots } = quick

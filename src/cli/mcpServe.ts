@@ -103,7 +103,7 @@ export const noSnapshots = (detail: string) =>
 
 const kitNames: ReadonlySet<string> = new Set(["all", "seven", "vfs"])
 
-/** Tests whether a tool can remove or move files. Tools that run programs can. */
+/** Tests whether a tool can remove or move files. A tool that runs programs can do this too. */
 const canRemove = (tool: AnyDefinition | { readonly name: string }): boolean =>
   ["rm", "delete_file", "move", "shell", "eval"].includes(tool.name)
 
@@ -146,8 +146,8 @@ const wrongGlob = (error: unknown): Complaint =>
   )
 
 /**
- * Converts a glob that begins with the absolute path of the directory to one relative to the root. A shell completes globs to
- * such paths.
+ * Makes a glob relative to the root if it begins with the absolute path of the directory. Shells complete globs to absolute
+ * paths.
  */
 const toGlobBelowRoot = (glob: string, mountPoint: MountPoint): string => {
   const below = withoutMount(glob, mountPoint)
@@ -164,7 +164,7 @@ const escaped = (name: string): string => name.replace(/[\\*?[\]{}()!@+|,]/g, St
 const globsForDirectories = (glob: string, directories: ReadonlyArray<Directory>): ReadonlyArray<string> =>
   glob.includes("/") ? [glob, ...directories.map(({ name }) => `${escaped(name)}/${glob.replace(/^\/+/, "")}`)] : [glob]
 
-/** Returns the access rules. A file that may not be read cannot be changed either, so rules for reading are enough. */
+/** Returns the access rules. A file that must not be read cannot be changed either, so rules for reading are enough. */
 const accessOf = (
   { allow, deletes, deny }: McpServeInput,
   mountPoint: MountPoint,
@@ -187,8 +187,8 @@ const rules = (options: AccessOptions) =>
   })
 
 /**
- * Returns a predicate for the paths that the recovery may change, which are the paths that the tools may change. With an
- * invalid glob the recovery may change nothing; the command reports the glob later.
+ * Returns a predicate that is true for the paths that the tools may change. The recovery may change only the same paths. If a
+ * glob is invalid, the predicate is always false; the command reports the glob later.
  */
 const permitsOf = (input: McpServeInput, options: AccessOptions): ((path: FsPath) => boolean) => {
   if (input.readOnly) return () => false
@@ -218,7 +218,7 @@ const makeRecovery = Effect.fnUntraced(function* (input: McpServeInput) {
   return yield* reportingRecovery(permitsOf(input, yield* accessOptionsOf(input)))
 })
 
-/** Tests whether a tool is offered. A tool is hidden if every call of it would be refused. */
+/** Tests whether a tool is offered. A tool is hidden if all its calls would be refused. */
 export const isOffered = ({ deletes }: McpServeInput, tool: AnyDefinition | { readonly name: string }): boolean =>
   deletes || !canRemove(tool)
 
@@ -229,8 +229,8 @@ const hasRestore = (tools: McpServer.Options["tools"], { readOnly, snapshots }: 
   !readOnly && (tools === "all" || snapshots === true || (Array.isArray(tools) && tools.includes("restore")))
 
 /**
- * Makes the policy of automatic checkpoints, unless nobody could restore them. With a copy in memory, only the model can
- * restore a checkpoint.
+ * Makes the policy of automatic checkpoints. Returns an empty layer if neither the model nor the user could restore a
+ * checkpoint. The user cannot restore a checkpoint of an in-memory copy.
  */
 const makeCheckpoints = Effect.fnUntraced(function* (input: McpServeInput) {
   const { backend, directories, root } = yield* Settings

@@ -1,6 +1,6 @@
 /**
  * Implements `--mount`, which copies files of the machine into the in-memory copy of a command. Only the typed paths may be
- * copied, not the files beside them.
+ * copied, not other files in the same directories.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -70,11 +70,14 @@ const resolveMount = ({ source, target }: MountFlag, directory: string): Resolve
 }
 
 const adviceByReason: Readonly<Record<HostMount.MountError["reason"], readonly [code: number, hint: string]>> = {
-  outside: [exitCodeOf("AccessDenied"), "A store of snapshots must not be changed; mount something else."],
+  outside: [exitCodeOf("AccessDenied"), "A store of snapshots must not be changed; mount another directory."],
   missing: [exitCodeOf("NotFound"), "A SOURCE is relative to the current directory; if its name has a colon, give a TARGET."],
   invalid: [usageErrorCode, "Give --mount SOURCE:TARGET, with a TARGET below the root."],
   budget: [exitCodeOf("LimitExceeded"), "Mount a part of that directory."],
-  unreadable: [exitCodeOf("AccessDenied"), "Check the permissions of that file, or mount a part without it."],
+  unreadable: [
+    exitCodeOf("AccessDenied"),
+    "Check the permissions of that file, or mount a part of the directory without that file."
+  ],
   changed: [systemErrorCode, "Try again when no program writes to that file."]
 }
 
@@ -96,7 +99,7 @@ const why: Readonly<Record<HostMount.LeftOut["why"], string>> = {
   link: "it is a link",
   outside: "it leads out of the mounted directory",
   dangling: "its target does not exist",
-  loop: "it leads to a directory that contains it",
+  loop: "it leads to a directory that contains the link",
   other: "it is not a file, a directory or a link"
 }
 
@@ -207,7 +210,7 @@ export const refuseOutsideDirectories = (directories: ReadonlyArray<Directory>):
         : Effect.fail(
             refused(
               `${tool} was refused: ${JSON.stringify(outsideAccess.path)} is in none of the served directories.`,
-              `Begin the path with one of them: ${names.join(", ")}.`
+              `Begin the path with one of the served directories: ${names.join(", ")}.`
             )
           )
     }

@@ -10,7 +10,7 @@ import * as FsPath from "../model/FsPath.ts"
 import { Screen } from "./screen.ts"
 import { Settings } from "./settings.ts"
 
-/** Resolves the links in the existing part of a path, which need not exist completely. */
+/** Resolves the links in the part of a path that exists. The rest of the path need not exist. */
 export const resolveLinks = (path: string): string => {
   try {
     return realpathSync(path)
@@ -66,8 +66,8 @@ const rootDirectory = Effect.gen(function* () {
 })
 
 /**
- * Converts an absolute path to one relative to the root, and keeps a final slash. Fails with InvalidPath if the path lies
- * outside the root.
+ * Makes an absolute path relative to the root, and keeps a final slash. Fails with InvalidPath if the path lies outside the
+ * root.
  */
 export const toPathInRoot = Effect.fnUntraced(function* (path: string) {
   if (!isAbsolute(path)) return path
@@ -89,7 +89,7 @@ export const parsePath = Effect.fnUntraced(function* (text: string) {
 })
 
 /**
- * Converts an absolute pattern to one relative to the root. Returns other patterns unchanged, and also patterns whose
+ * Makes an absolute pattern relative to the root. Returns a relative pattern unchanged. Also returns a pattern unchanged if its
  * directories before the first wildcard lie outside the root.
  */
 export const toPatternInRoot = Effect.fnUntraced(function* (pattern: string) {

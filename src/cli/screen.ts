@@ -1,6 +1,6 @@
 /**
- * The interface between commands and the process: its streams, terminal and directories. start.ts implements it for the process;
- * tests implement it in memory.
+ * The interface between commands and the process: streams, terminal and directories. start.ts implements the interface for the
+ * process; tests implement it in memory.
  */
 import * as Context from "effect/Context"
 import * as Data from "effect/Data"
@@ -27,7 +27,9 @@ export interface ScreenShape {
   /** Writes to standard output. Completes when the stream has accepted the content. */
   readonly write: (content: string | Uint8Array) => Effect.Effect<void, OutputFailed>
   readonly warn: (line: string) => Effect.Effect<void>
-  /** Writes unchanged bytes to standard error. Completes when the stream has accepted them, or the reader has gone. */
+  /**
+   * Writes bytes unchanged to standard error. Completes when the stream has accepted the bytes, or when its reader has gone.
+   */
   readonly writeError: (bytes: Uint8Array) => Effect.Effect<void>
   /** Shows a status line, which the next output or status replaces. "" removes the line. */
   readonly status: (line: string) => Effect.Effect<void>

@@ -14,7 +14,7 @@ import * as humanise from "./humanise.ts"
 import { errorStyle } from "./look.ts"
 import { Screen } from "./screen.ts"
 
-// Reports the files that a search skipped on standard error. Without this list "nothing found" would be misleading.
+// Reports, on standard error, the files that a search skipped. Without this report, "nothing found" would be misleading.
 
 interface SkippedFiles {
   readonly onSkip: (path: string, why: "ignored" | "binary" | "tooLarge" | "unreadable") => void
@@ -68,8 +68,8 @@ const kinds = ["file", "directory", "symlink", "other"] as const
 const escapeGlob = (name: string): string => name.replace(/[\\*?[\]{}()!+@|^]/g, String.raw`\$&`)
 
 /**
- * Tests whether a search of the path applies gitignore rules. It does not apply them if they exclude the path itself or a
- * directory above.
+ * Tests whether a search of the path applies gitignore rules. A search ignores the rules if they exclude the path itself or a
+ * directory above it.
  */
 export const appliesGitignore = (fs: Algebra, given: string): Effect.Effect<boolean> => {
   const path = FsPath.parse(given)
@@ -77,7 +77,7 @@ export const appliesGitignore = (fs: Algebra, given: string): Effect.Effect<bool
   const ownPattern = `/${escapeGlob(FsPath.name(path))}`
   return fs.glob(ownPattern, { path: FsPath.parent(path), kinds, gitignore: true, maxMatches: 1 }).pipe(
     Effect.map(({ matches }) => matches.length > 0),
-    // If this fails, the search will report the error of the path.
+    // If the test fails, the search will report the error of the path.
     Effect.orElseSucceed(() => true)
   )
 }
@@ -93,7 +93,10 @@ interface SearchBases {
   readonly bases: ReadonlyArray<SearchBase>
   /** True if one base lies in another, so that matches are not in path order. */
   readonly isNested: boolean
-  /** The failure of the first path that cannot be searched. It has been reported already. */
+  /**
+   * The failure of the first path that cannot be searched. The failure has been reported already. `undefined` if all paths can
+   * be searched.
+   */
   readonly failed: Quit | undefined
 }
 
@@ -102,7 +105,7 @@ const keyOf = ({ isDirectory, path }: SearchBase): string => (path === FsPath.ro
 const covers = (self: SearchBase, that: SearchBase): boolean =>
   self !== that && FsPath.isWithin(self.path, that.path) && (that.gitignore || !self.gitignore)
 
-/** Returns the paths that can be searched, without duplicates, and reports the others. */
+/** Returns the paths that can be searched, without duplicates, and reports all other paths. */
 export const searchBases = Effect.fnUntraced(function* (fs: Algebra, paths: ReadonlyArray<string>, gitignore: boolean) {
   const found = new Map<FsPath.FsPath, SearchBase>()
   const statAll = forEachPath(paths, (given) =>

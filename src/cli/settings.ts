@@ -13,7 +13,7 @@ export const limits = {
   maxGrepMatches: Number.POSITIVE_INFINITY
 }
 
-/** The flags for the container. They may contradict each other. */
+/** The flags for the container, which may contradict each other. */
 interface Container {
   readonly engine: string
   readonly image: string | undefined
@@ -21,7 +21,10 @@ interface Container {
   readonly pids: number | undefined
 }
 
-/** Files of the machine to copy, and their target in the copy of the root. Without a target they keep their path or name. */
+/**
+ * Files of the machine to copy, and their target in the copy of the root. If `target` is absent, the files keep their path or
+ * name.
+ */
 export interface MountFlag {
   readonly source: string
   readonly target: string | undefined

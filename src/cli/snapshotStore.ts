@@ -1,6 +1,6 @@
 /**
- * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. Its name contains the
- * name of the root and a hash of its path, so that every command for this root finds it.
+ * Opens the store of a root's snapshots. The store is outside the root, in the user's state directory. The name of the store
+ * contains the name and a hash of the path of the root, so that every command for the root finds the store.
  */
 import * as Context from "effect/Context"
 import * as Effect from "effect/Effect"
@@ -60,12 +60,12 @@ const maxNameCharacters = 40
 /** Returns the name of a store, such as `notes-0123456789abcdef`. */
 const storeName = (root: string, baseName = basename(root)): string => {
   const name = baseName.replace(/[^\p{L}\p{N}._-]/gu, "_")
-  // A server names its store when it starts, and node:crypto takes 8 ms to load.
+  // Do not use node:crypto, which takes 8 ms to load. A server computes this name when it starts.
   const hash = new Sha("sha256").update(root).digest("hex").slice(0, 16)
   return `${name === "" ? "root" : Array.from(name).slice(0, maxNameCharacters).join("")}-${hash}`
 }
 
-/** Returns the name of the store. Several directories together have one store, whatever their order. */
+/** Returns the name of the store. Several directories together have one store, which does not depend on their order. */
 const nameOf = (top: string, directories: ReadonlyArray<Directory> | undefined): string => {
   if (directories === undefined) return storeName(top)
   const sorted = directories.map(({ name, path }) => [name, resolveLinks(path)] as const).sort()
@@ -89,7 +89,10 @@ export const storeDirectory = Effect.fnUntraced(function* (store: string | undef
   const top = history?._tag === "Directory" ? history.root : resolveLinks(resolve(directory, root))
   const recordedRoots = directories?.map(({ path }) => resolveLinks(path)) ?? [top]
   if (store === undefined && stateDirectory === undefined) {
-    return yield* storeRefused("there is no home directory to keep snapshots in", "Give a directory for them: --store DIR.")
+    return yield* storeRefused(
+      "there is no home directory to keep snapshots in",
+      "Give a directory for the snapshots: --store DIR."
+    )
   }
   const place =
     store === undefined ? join(stateDirectory!, "fs-algebra", "snapshots", nameOf(top, directories)) : resolve(directory, store)
@@ -158,7 +161,7 @@ const openStore = Effect.fnUntraced(function* <A, E, R>(
 export const withStore = <A, E, R>(options: StoreOptions, body: (store: Store) => Effect.Effect<A, E, R>) =>
   Effect.flatMap(storeDirectory(options.store), (directory) => openStore(directory, options, body))
 
-/** Runs the body if the store exists, and `otherwise` if not. Viewing does not create a store, and is allowed for any root. */
+/** Runs the body if the store exists, or else `otherwise`. Viewing does not create a store, and is allowed for any root. */
 export const withExistingStore = Effect.fnUntraced(function* <A, E, R, A2, E2, R2>(
   store: string | undefined,
   body: (store: Store) => Effect.Effect<A, E, R>,
@@ -196,9 +199,11 @@ export const noSnapshots = (store: string | undefined) =>
   Effect.flatMap(lineFor(store), (line) => Effect.fail(noSnapshotError(line)))
 
 const noSnapshotError = (line: CommandLine): Complaint =>
-  unknownError("there is no snapshot of this root yet", `Take one: ${line("snapshot")}`)
+  unknownError("there is no snapshot of this root yet", `Take a snapshot: ${line("snapshot")}`)
 
-/** Returns the named snapshot. If there is none, the caller may give a hint on what else the text may mean. */
+/**
+ * Returns the snapshot that the text names. If no snapshot matches, the caller's hint can explain another meaning of the text.
+ */
 export const chooseSnapshot = Effect.fnUntraced(function* <R = never>(
   { line, snapshots }: Store,
   text: string,
@@ -209,6 +214,7 @@ export const chooseSnapshot = Effect.fnUntraced(function* <R = never>(
   const found = findCandidates(all, text)
   if (found.length > 1) return yield* ambiguousError(all, found, text)
   if (found.length === 1) return found[0]!
-  const hint = (alternativeHint === undefined ? undefined : yield* alternativeHint) ?? `List them: ${line("snapshots")}`
+  const hint =
+    (alternativeHint === undefined ? undefined : yield* alternativeHint) ?? `List the snapshots: ${line("snapshots")}`
   return yield* unknownError(`there is no snapshot "${text}"`, hint)
 })

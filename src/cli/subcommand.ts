@@ -18,13 +18,12 @@ import type { Screen } from "./screen.ts"
 import { type MountFlag, program, Settings } from "./settings.ts"
 import { workspaceLayer } from "./workspace.ts"
 
-// The flags that all commands share. They are separate from the settings, because some programs make the settings without
-// flags.
+// The flags that all commands share. They are separate from the settings, because the settings can also be made without flags.
 
 export const baseCommand = Command.make(program).pipe(
   Command.withSharedFlags({
     root: Flag.Directory("root").pipe(
-      Flag.withDescription("The directory that paths are relative to (default: the current one)"),
+      Flag.withDescription("The directory that paths are relative to (default: the current directory)"),
       Flag.withMetavar("DIR"),
       // An unset variable in a client's configuration becomes a blank value, which is not a directory.
       Flag.filter(
@@ -49,7 +48,7 @@ export const baseCommand = Command.make(program).pipe(
       Flag.withMetavar("SOURCE[:TARGET]"),
       Flag.filterMap(
         (text) => Option.fromUndefinedOr(parseMountFlag(text)),
-        () => "SOURCE or SOURCE:TARGET, neither of them blank; the root is SOURCE:/"
+        () => "SOURCE or SOURCE:TARGET, without blank parts; SOURCE:/ means the root"
       ),
       Flag.atLeast(0)
     ),
@@ -64,7 +63,7 @@ export const baseCommand = Command.make(program).pipe(
       Flag.withMetavar("ENGINE"),
       Flag.filter(
         (text) => dialectOf(text) !== undefined,
-        () => "podman, docker or nerdctl, or the path of a program with such a name"
+        () => "podman, docker or nerdctl, or the path of a program with one of these names"
       ),
       Flag.withDefault("podman")
     ),
@@ -80,7 +79,7 @@ export const baseCommand = Command.make(program).pipe(
         () => "the name of a file, not blank"
       )
     ),
-    // `run` has applied this flag before the arguments are parsed, because usage errors have colours too.
+    // `run` applies this flag before the arguments are parsed, because usage errors have colours too.
     color: Flag.Literals("color", ["auto", "always", "never"]).pipe(
       Flag.withDescription("Whether to use colours; without a value: always"),
       Flag.withMetavar("WHEN"),
@@ -156,8 +155,8 @@ export const refuseFlags = <Name extends string, Input, ContextInput, E, R>(
   })
 
 /**
- * Makes a command with the layer that it works on. `within` is its parent command. `recovery` returns what the command may do
- * with a change that a killed process left unfinished.
+ * Makes a command with the layer that it works on. `within` is its parent command. `recovery` returns the `Recovery` for
+ * changes that a killed process left unfinished.
  */
 export const subcommandOn =
   <LA, LE, LR>(layer: Layer.Layer<LA, LE, LR>, within?: string) =>

@@ -68,7 +68,7 @@ const isShowable = (line: string): boolean => line.trim().length >= 3 && line.le
 const findUniqueLine = (text: string): string | undefined =>
   text.split(/\r?\n/).find((line) => isShowable(line) && text.split(line).length === 2)
 
-/** Finds a passage to edit in README.md or, if there is none, in the first text file that has one. */
+/** Finds a passage to edit, first in README.md and then in other text files. Returns `undefined` if there is none. */
 const editablePassage = Effect.fnUntraced(function* (fs: Algebra, files: ReadonlyArray<GlobMatch>) {
   const small = files.filter(({ sizeBytes }) => (sizeBytes ?? 0) <= maxEditableBytes)
   const candidates = [...small.filter(({ path }) => path === "README.md"), ...small].slice(0, maxCandidateFiles)
@@ -168,7 +168,7 @@ const firstItems = <A>(items: ReadonlyArray<A>, maxItems: number, line: (item: A
 const failureOf = <A, R>(self: Effect.Effect<A, FsError, R>): Effect.Effect<FsError | undefined, never, R> =>
   Effect.match(self, { onFailure: (error) => error, onSuccess: () => undefined })
 
-/** The limits of the copy. They keep the tour of a home directory short, and its copy small enough for the memory. */
+/** The limits of the copy, so that the copy of a home directory fits in memory and its tour stays short. */
 const upTo = { files: 20_000, bytes: 256 * 1024 * 1024 }
 
 const writeDemonstration = Effect.fnUntraced(function* (guide: Guide, fs: Algebra, directory: string) {

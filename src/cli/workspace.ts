@@ -66,7 +66,10 @@ export const copyTree = Effect.fnUntraced(
       yield* to.setAttributes(path, { mode, modifiedAt })
     })
 
-    /** The files and bytes of all started reads. Counting before a read includes concurrent reads. */
+    /**
+     * The numbers of files and bytes of all started reads. A file is counted before its read, so that concurrent reads count
+     * too.
+     */
     const plannedUsage = { files: 0, bytes: 0 }
     const reserveIfFits = (size: number): boolean => {
       if (options.upTo === undefined) return true
@@ -218,7 +221,7 @@ export const hostLayer = reportedLayer(
   )
 )
 
-const refuseMountOnDirectory = withoutMountFlag("on the directory itself, copied files would stay in it")
+const refuseMountOnDirectory = withoutMountFlag("without a copy in memory, the mounted files would stay in the directory")
 
 const selectedLayer = Layer.unwrap(
   Effect.map(Settings, ({ backend }): Layer.Layer<Filesystem, FsErrorModule.FsError | Complaint, Settings | Screen> => {
@@ -234,7 +237,7 @@ export const workspaceLayer = reportedLayer(withRecording(selectedLayer))
 export const unrecordedLayer = (why: string) => reportedLayer(withoutJournalFlag(why)(selectedLayer))
 
 /**
- * Opens the filesystem that `--root`, `--backend` and `--mount` select, without recording. Another process may record in the
- * journal meanwhile.
+ * Opens the filesystem that `--root`, `--backend` and `--mount` select, without recording, because another process may record
+ * in the journal at the same time.
  */
 export const viewedLayer = reportedLayer(selectedLayer)

@@ -46,7 +46,7 @@ const shown = HttpApiGroup.make("shown")
   )
   .add(
     HttpApiEndpoint.post("reload", "/api/reload", { success: Model.Meta, error: failures }).annotateMerge(
-      documented("Reload", "Reads the source again. The response is that of /api/meta, with a new generation.")
+      documented("Reload", "Reads the source again. The response has the form of /api/meta, with a new `generation`.")
     )
   )
   .add(
@@ -62,7 +62,7 @@ const shown = HttpApiGroup.make("shown")
     get("snapshots", "/api/snapshots", { success: Schema.Array(Model.SnapshotInfo), error: failures }).annotateMerge(
       documented(
         "Snapshots",
-        "The snapshots of the workspace, or the other dumps that contain files. `at` and `with` take their ids."
+        "The snapshots of the workspace, or the other dumps that contain files. The parameters `at` and `with` take the ids of this list."
       )
     )
   )
@@ -113,7 +113,7 @@ const sessions = HttpApiGroup.make("sessions")
       success: Model.EventPage,
       error: failures
     }).annotateMerge(
-      documented("Events", "A page of the events in the logs of all sessions, oldest first. Most of them are tool calls.")
+      documented("Events", "A page of the events in the logs of all sessions, oldest first. Most events are tool calls.")
     )
   )
 
@@ -142,7 +142,7 @@ const filesystem = HttpApiGroup.make("filesystem")
         path: optionalText("A path from the tree"),
         part: optionalNumber("For a text over 8 MiB: the number of the part, from 0"),
         line: optionalNumber(
-          "For a text over 8 MiB, instead of `part`: a line, from 1; selects the part in which the line begins",
+          "For a text over 8 MiB, instead of `part`: a line number, from 1, which selects the part in which the line begins",
           1
         )
       },
@@ -216,7 +216,8 @@ const journal = HttpApiGroup.make("journal")
   )
 
 /**
- * All routes. Only programs on the same machine may use them: the server answers 403 if `Host` or `Origin` has another name.
+ * All routes. Only programs on the same machine may use the routes: the server answers 403 if `Host` or `Origin` names another
+ * machine.
  *
  * @since 0.1.0
  */

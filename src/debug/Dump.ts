@@ -1,9 +1,9 @@
 /**
- * Functions that read a dump: the sessions in a `.jsonl` file and the files in its archive. They work without a server and
- * without the definitions of the slices, and return the plain JSON of `Model`.
+ * Functions that read a dump: the sessions in a `.jsonl` file and the files in its archive. The functions work without a server
+ * and without the definitions of the slices, and return the plain JSON of `Model`.
  *
- * The path of a dump is that of its `.jsonl`, its `.fs.zip`, or a directory of dumps. A directory means its newest dump. No
- * file is ever written.
+ * The path of a dump is the path of its `.jsonl` file, of its `.fs.zip` file, or of a directory of dumps. A directory means its
+ * newest dump. These functions never write a file.
  *
  * @since 0.1.0
  */
@@ -46,8 +46,8 @@ const withSessions = <A>(path: string, use: (dump: OpenDump) => A): Effect.Effec
 
 /**
  * Returns the path of the archive of a dump, or `undefined` if the dump has no archive. The archive is found by its hash, which
- * the `.jsonl` file contains, even if the dump was killed before it renamed the archive. Fails with DebugError `missing` if
- * there is no dump, and `unreadable` if its archive is missing.
+ * the `.jsonl` file contains, even if the dumping process was killed before it renamed the archive. Fails with DebugError
+ * `missing` if there is no dump, and `unreadable` if its archive is missing.
  *
  * @since 0.1.0
  */
@@ -119,8 +119,8 @@ export const slices = (path: string): Effect.Effect<ReadonlyArray<Model.SliceInf
   withSessions(path, ({ sessions }) => Said.slicesOf(sessions))
 
 /**
- * Returns the items of a slice as they were written, oldest first. Reads the slice of `session` or, by default, of the first
- * session that has the slice. The list is empty if no session has the slice.
+ * Returns the items of a slice as they were written, oldest first. `session` defaults to the first session that has the slice.
+ * The list is empty if no session has the slice.
  *
  * @since 0.1.0
  */
@@ -132,7 +132,7 @@ export const items = (
   withSessions(path, ({ sessions }) => Said.sliceOf(sessions, slice, options.session)?.all ?? [])
 
 /**
- * Returns the items with a time in the logs of all sessions, oldest first. Most are calls of tools (`ToolEvents.log`).
+ * Returns the items with a time from the logs of all sessions, oldest first. Most items are calls of tools (`ToolEvents.log`).
  *
  * @since 0.1.0
  */
@@ -140,7 +140,7 @@ export const events = (path: string): Effect.Effect<ReadonlyArray<Model.Event>, 
   withSessions(path, ({ events }) => events)
 
 /**
- * Returns the dumps of a directory, newest first. The `path` of each is relative to the directory.
+ * Returns the dumps of a directory, newest first. The `path` of each dump is relative to the directory.
  *
  * @since 0.1.0
  */

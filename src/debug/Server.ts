@@ -1,6 +1,6 @@
 /**
  * The server of the debug view, which shows a dump or a workspace as a page and through an HTTP API. The server listens only on
- * a loopback address, and answers only requests to that address. It never changes the source.
+ * a loopback address, and answers only requests to that address. The server never changes the source.
  *
  * @since 0.1.0
  */
@@ -49,7 +49,8 @@ export interface DumpSource {
 export interface WorkspaceSource {
   readonly filesystem: Algebra
   /**
-   * The snapshots. An effect runs again at each request, and returns `undefined` while there are no snapshots. @default none
+   * The snapshots, or an effect that returns the snapshots. The effect runs at each request, and returns `undefined` while
+   * there are no snapshots. @default none
    */
   readonly snapshots?: Operations | Effect.Effect<Operations | undefined, SnapshotError> | undefined
   /** The title of the page. @default the last segment of the root's path */
@@ -63,9 +64,7 @@ export interface WorkspaceSource {
  */
 export interface Options {
   readonly source: DumpSource | WorkspaceSource
-  /**
-   * The journal of the filesystem. Another process may write the journal if it is opened with `readOnly` here. @default none
-   */
+  /** The journal of the filesystem. If another process writes the journal, open it here with `readOnly`. @default none */
   readonly journal?: Scrivener<Entry> | undefined
   /** @default "127.0.0.1" */
   readonly host?: "127.0.0.1" | "::1" | undefined
@@ -131,8 +130,8 @@ const listen = Effect.fnUntraced(function* (host: string, port: number) {
 const maxNameCharacters = 4096
 
 /**
- * Serves until the scope closes, and returns the address. Fails with DebugError if the source cannot be shown, and with
- * ListenError if the address cannot be used.
+ * Starts the server, which runs until the scope closes, and returns its address. Fails with DebugError if the source cannot be
+ * shown, and with ListenError if the address cannot be used.
  *
  * @example
  * ```ts

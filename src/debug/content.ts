@@ -1,6 +1,6 @@
 /**
- * Describes the content of one file, up to the size that a page can show. Text is returned as text, other content as base64.
- * The bytes of a file, not its name, determine whether it is text.
+ * Describes the content of one file, up to the size that a page can show. Text is returned as text, and other content as
+ * base64. A file counts as text by its bytes, not by its name.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -17,8 +17,8 @@ import { type DebugError, makeDebugError, toFileError } from "./errors.ts"
 import type { FileContent } from "./model.ts"
 import { partOfLine } from "./partOfLine.ts"
 
-// Splits a large text into parts that a page shows one at a time, with line numbers. A part ends at the end of a line, except
-// within a line that is longer than a part.
+// Splits a large text into parts that a page shows one at a time, with line numbers. A part ends at the end of a line, unless
+// the line is longer than a part.
 
 /** The beginning of each part: its byte offset, and the number of its first line, counted from 1. */
 interface Index {
@@ -44,7 +44,7 @@ export const indexOf = (fs: Algebra, path: FsPath, maxPart: number): Effect.Effe
     }
     const take = (chunk: Uint8Array): void => {
       for (let at = 0; at < chunk.length;) {
-        // Begin another part only if more bytes follow.
+        // The part is full. Begin another part here, because more bytes follow.
         if (size + at === offsets.at(-1)! + maxPart) beginPart()
         const stop = Math.min(chunk.length, offsets.at(-1)! + maxPart - size)
         for (
@@ -70,7 +70,7 @@ const isContinuation = (byte: number | undefined): boolean => byte !== undefined
 /** The largest number of bytes in a UTF-8 character after the first byte. */
 const maxContinuationBytes = 3
 
-/** Reads one part as UTF-8. A character that crosses the end of a part belongs to the next part. */
+/** Reads one part as UTF-8. A character on the boundary of two parts belongs to the second part. */
 export const read = (fs: Algebra, path: FsPath, { offsets, size }: Index, part: number): Effect.Effect<string, FsError> => {
   const begin = offsets[part]!
   const end = offsets[part + 1] ?? size
@@ -98,8 +98,8 @@ const indexesByTree = new WeakMap<object, Map<string, CachedIndex>>()
 const stampOf = ({ modifiedAt, sizeBytes }: FileStat): string => `${sizeBytes} ${modifiedAt?.epochMilliseconds ?? ""}`
 
 /**
- * Returns the index of a file. The index is cached until the size or the time of the file changes. `tree` identifies the tree
- * of the file in the cache, because several filesystems can show the same tree.
+ * Returns the index of the parts of a file. The index is cached until the size or the time of the file changes. The cache key
+ * includes `tree`, the identity of the file's tree, because several filesystems can show the same tree.
  */
 const cachedIndexOf = (
   fs: Algebra,
@@ -128,7 +128,10 @@ const MiB = 1024 * 1024
 /** The largest text that is shown at once, in bytes. */
 const maxTextBytes = 8 * MiB
 
-/** The largest text that is shown in parts, in bytes. Its lines must be counted before the first part is shown. */
+/**
+ * The largest text that is shown in parts, in bytes. The lines of the whole text must be counted before the first part is
+ * shown.
+ */
 const maxIndexedBytes = 2048 * MiB
 
 export const maxBinaryBytes = 16 * MiB
@@ -204,7 +207,10 @@ const languages: Readonly<Record<string, string>> = {
 
 const endingOf = (path: string): string => /\.([^./]+)$/.exec(path)?.[1]?.toLowerCase() ?? ""
 
-/** Returns the language for the extension of the path. `hasOwn` excludes extensions such as "constructor". */
+/**
+ * Returns the language for the extension of the path. `hasOwn` prevents matches with inherited properties such as
+ * "constructor".
+ */
 const languageOf = (path: string): string | undefined => {
   const ending = endingOf(path)
   return Object.hasOwn(languages, ending) ? languages[ending] : undefined
@@ -242,7 +248,7 @@ type ContentFields = Pick<FileContent, "kind" | "media_type" | "media_name" | "e
 interface RequestedPart {
   readonly part?: number | undefined
   readonly line?: number | undefined
-  /** The identity of the tree in the cache of text parts. @default the filesystem */
+  /** The identity of the tree, as the key of the cache of text parts. @default the filesystem */
   readonly tree?: object | undefined
 }
 
@@ -316,7 +322,7 @@ const describePart = Effect.fnUntraced(function* (fs: Algebra, stat: FileStat, {
   }
 })
 
-/** Returns the path, or an error if it is not spelled as in the tree. Each file therefore has exactly one valid spelling. */
+/** Returns the path, or an error if the path is not spelled as in the tree. Each file has exactly one valid spelling. */
 const checkPath = (path: string): FsPathModule.FsPath | DebugError => {
   const parsed = FsPathModule.parse(path)
   return parsed === path && parsed !== FsPathModule.root
@@ -329,7 +335,7 @@ const linkAt = (fs: Algebra, path: FsPathModule.FsPath): Effect.Effect<string | 
     ? Effect.succeed(undefined)
     : Effect.catch(fs.port.links.read(path), () => Effect.succeed(undefined))
 
-/** Describes a file or link of a filesystem. Fails with `missing` for anything else. */
+/** Describes a file or link of a filesystem. Fails with `missing` for all other entries. */
 export const describePath = (
   fs: Algebra,
   givenPath: string,

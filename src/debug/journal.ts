@@ -53,8 +53,8 @@ interface PageRequest {
 }
 
 /**
- * Reads a page of entries. With `after` the page has the entries after that position in order; otherwise the latest entry comes
- * first.
+ * Reads a page of entries. With `after`, the page contains the entries after the position `after`, oldest first; otherwise the
+ * latest entry comes first.
  */
 export const page =
   ({ after, before, correlation, limit, path }: PageRequest) =>
@@ -66,7 +66,7 @@ export const page =
       }
       const last = yield* journal.last
       const reverse = after === undefined
-      // Read one entry more than the page has, to find out whether there is another page.
+      // Read one entry more than the page needs, to find out whether there is another page.
       const window = { after, before, max: limit + 1, reverse }
       const found = yield* Stream.runCollect(entriesOf(journal, filter, window))
       const shown = found.slice(0, limit)
@@ -175,8 +175,8 @@ export const entryAt =
       }
     }).pipe(Effect.mapError((error) => (error._tag === "DebugError" ? error : toUnreadableError(error))))
 
-// Lists the changes of a path: calls of tools that name it, and changes in a journal. A change in a journal is attributed to a
-// call only if its correlation id is the id of the call, because simultaneous changes may be unrelated.
+// Lists the changes of a path: calls of tools that name the path, and changes in a journal. A change in a journal is attributed
+// to a call only if its correlation id is the id of the call, because simultaneous changes may be unrelated.
 
 /** The tools of this library that never change a file. Any other tool may change files. */
 export const readOnlyTools: ReadonlySet<string> = new Set([
@@ -215,7 +215,7 @@ export const pathsOfCall = (event: Event): ReadonlyArray<string> => [
   ...(event.call_id === undefined ? [] : textsIn(paramsOf(event)))
 ]
 
-/** The tools that also affect everything below the directory they are called for. */
+/** The tools that affect a directory together with everything below it. */
 const takesAll: ReadonlySet<string> = new Set(["rm", "delete_file", "move", "copy"])
 
 const isConcerned = (askedPath: FsPath.FsPath, path: FsPath.FsPath, withAll: boolean): boolean =>

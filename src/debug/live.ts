@@ -44,7 +44,7 @@ const pollChanges = <A>(observe: Effect.Effect<A>): Stream.Stream<A> =>
 export const emitOnChange = (observe: Effect.Effect<string>, event: LiveEvent): Stream.Stream<LiveEvent> =>
   Stream.map(Stream.drop(pollChanges(observe), 1), () => event)
 
-/** Emits the current count, and then each changed count. A new listener therefore misses no change. */
+/** Emits the current count, and then the count after each change. */
 export const emitCounts = (observe: Effect.Effect<number>, event: (count: number) => LiveEvent): Stream.Stream<LiveEvent> =>
   Stream.map(pollChanges(observe), event)
 
@@ -54,7 +54,7 @@ export interface Watch {
   readonly problem: () => string | undefined
 }
 
-/** Watches a filesystem. If watching fails, there are no events, but requests still return the current state. */
+/** Watches a filesystem. If watching fails, no events are sent, but requests still return the current state. */
 export const watchFiles = (fs: Algebra): Watch => {
   if (fs.port.watch === undefined) return { events: [], problem: () => `${fs.name} cannot be watched` }
   let problem: string | undefined
@@ -78,8 +78,8 @@ export const watchFiles = (fs: Algebra): Watch => {
 }
 
 /**
- * Emits the last position of the journal, and the new one whenever the journal grows. If the journal cannot be read, requests
- * report the error, and the stream tries again.
+ * Emits the last position of the journal, and the new last position whenever the journal grows. If the journal cannot be read,
+ * requests report the error, and the stream tries again.
  */
 export const followJournal = (journal: FileJournal | undefined): ReadonlyArray<Stream.Stream<LiveEvent>> =>
   journal === undefined

@@ -21,7 +21,7 @@ export const Meta = Schema.Struct({
   title: Schema.String,
   /** The path of the dump, as `/api/switch` takes it. For a workspace, the name of its root. */
   path: Schema.String,
-  /** A number that changes whenever the source is read again. */
+  /** A number that changes each time the server reads the source again. */
   generation: Count,
   session_id: Schema.optionalKey(Schema.String),
   created_at: Schema.optionalKey(Time),
@@ -29,10 +29,10 @@ export const Meta = Schema.Struct({
   sessions: Count,
   slices: Count,
   events: Count,
-  /** True if the source has files. A dump without an archive has none. */
+  /** True if the source has files. A dump without an archive has no files. */
   has_filesystem: Schema.Boolean,
   has_journal: Schema.Boolean,
-  /** The number of snapshots, or of other dumps, that `at` and `with` can name. */
+  /** The number of snapshots (in a workspace) or other dumps (of a dump) that the parameters `at` and `with` can name. */
   snapshots: Count,
   /** True if `/api/live` reports changes as they happen. */
   is_live: Schema.Boolean,
@@ -101,7 +101,7 @@ export const Event = Schema.Struct({
   slice: Schema.String,
   /** The time; `null` if the item has none. */
   at: Schema.NullOr(Time),
-  /** The name of the tool; for other items their tag or, without a tag, the name of the slice. */
+  /** The name of the tool. For an item that is not a call: its tag or, without a tag, the name of its slice. */
   name: Schema.String,
   call_id: Schema.optionalKey(Schema.String),
   success: Schema.optionalKey(Schema.Boolean),
@@ -140,7 +140,7 @@ export const DumpFile = Schema.Struct({
 export type DumpFile = typeof DumpFile.Type
 
 /**
- * The metadata of a tree: the number and size of its files, and its time.
+ * The metadata of a tree: the number and size of its files, and the time of the tree.
  *
  * @since 0.1.0
  */
@@ -149,7 +149,7 @@ export const FilesystemMeta = Schema.Struct({
   created_at: Schema.optionalKey(Time),
   file_count: Count,
   total_bytes: Count,
-  /** The size of the archive file. */
+  /** The size of the archive file, in bytes. */
   archive_bytes: Schema.optionalKey(Count),
   case_sensitive: Schema.Boolean,
   /** The id of the snapshot that is shown, as in `/api/snapshots`; absent for the current files. */
@@ -173,7 +173,7 @@ export const TreeFile = Schema.Struct({
 export type TreeFile = typeof TreeFile.Type
 
 /**
- * A node of the tree that is nested by directory.
+ * A file or directory in the nested form of the tree.
  *
  * @since 0.1.0
  */
@@ -181,7 +181,7 @@ export interface TreeNode {
   readonly name: string
   readonly path: string
   readonly kind: "file" | "directory" | "symlink" | "other"
-  /** The size of a file, or of everything below a directory. */
+  /** The size of a file, or of all files below a directory, in bytes. */
   readonly size_bytes: number
   readonly children?: ReadonlyArray<TreeNode>
 }
@@ -203,18 +203,17 @@ export const FileContent = Schema.Struct({
   path: Schema.String,
   kind: Schema.Literals(["text", "binary", "symlink"]),
   size_bytes: Count,
-  /** The media type. The first bytes determine it; for text, the name does. */
+  /** The media type, from the first bytes of the file or, for text, from its name. */
   media_type: Schema.String,
   media_name: Schema.String,
   /** The encoding of `content`: UTF-8 for text and for the target of a link, base64 for bytes. */
   encoding: Schema.Literals(["utf-8", "base64"]),
   /** The content; `null` if it is too large to show. */
   content: Schema.NullOr(Schema.String),
-  /** True if `content` is not the whole text, but only `part` or, if there is no `part`, the beginning. */
+  /** True if `content` is only a part of the text: the part that `part` describes or, without `part`, the beginning. */
   truncated: Schema.Boolean,
   /**
-   * The part of a large text that `content` contains. A part ends at the end of a line, except within a line of more than 8
-   * MiB.
+   * The part of a large text that `content` contains. A part ends at the end of a line, unless the line is longer than 8 MiB.
    */
   part: Schema.optionalKey(
     Schema.Struct({
@@ -234,14 +233,14 @@ export const FileContent = Schema.Struct({
 export type FileContent = typeof FileContent.Type
 
 /**
- * The change of one path.
+ * A changed path, and the kind of its change.
  *
  * @since 0.1.0
  */
 export const DiffEntry = Schema.Struct({
   change: Schema.Literals(["added", "modified", "deleted", "renamed"]),
   path: Schema.String,
-  /** The old path of a renamed file. */
+  /** The old path of a renamed file; absent for other changes. */
   from_path: Schema.optionalKey(Schema.String),
   kind: Schema.Literals(["file", "directory", "symlink", "other"]),
   size_before: Schema.optionalKey(Count),
@@ -337,7 +336,7 @@ export type JournalItem = typeof JournalItem.Type
 export const JournalPage = Schema.Struct({
   last: Count,
   items: Schema.Array(JournalItem),
-  /** The value of `before` (or `after`) for the next page. */
+  /** The value of `before` or `after` that requests the next page; `null` on the last page. */
   next: Schema.NullOr(Count)
 })
 /** @since 0.1.0 */
@@ -351,7 +350,7 @@ export type JournalPage = typeof JournalPage.Type
 export const JournalChanges = Schema.Struct({
   last: Count,
   items: Schema.Array(HistoryItem),
-  /** The value of `before` for the next page. */
+  /** The value of `before` that requests the next page; `null` on the last page. */
   next: Schema.NullOr(Count)
 })
 /** @since 0.1.0 */

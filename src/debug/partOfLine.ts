@@ -1,8 +1,8 @@
 /**
  * Returns the index of the part that contains a line. A line beyond the end belongs to the last part.
  *
- * `firstLines` contains the line number at which each part begins, from 1. A line that is longer than a part occurs in it
- * several times; the first occurrence counts.
+ * `firstLines` contains the line number at which each part begins, from 1. A line that is longer than a part occurs several
+ * times in `firstLines`; the first occurrence counts.
  */
 export const partOfLine = (firstLines: ReadonlyArray<number>, line: number): number => {
   const exact = firstLines.indexOf(line)

@@ -34,15 +34,15 @@ export interface Source {
   readonly reload: Effect.Effect<void, DebugError>
   readonly switchTo: (path: string) => Effect.Effect<void, DebugError>
   readonly snapshots: Effect.Effect<ReadonlyArray<Model.SnapshotInfo>, DebugError>
-  /** The number of snapshots. It is requested more often than their list. */
+  /** The number of snapshots. Clients request the number more often than the list. */
   readonly snapshotCount: Effect.Effect<number>
   /**
-   * Opens a tree. Without `at` this is the current tree of the source; returns `undefined` if the source has no files. Fails
-   * with `missing` for an unknown `at`.
+   * Opens the tree of a snapshot or, without `at`, the current tree. Returns `undefined` if the source has no files. Fails with
+   * `missing` for an unknown `at`.
    */
   readonly look: (at: string | undefined) => Effect.Effect<OpenTree | undefined, DebugError, Scope.Scope>
   readonly diff: (from: string | undefined, to: string | undefined) => Effect.Effect<Model.Diff, DebugError>
   readonly journal: FileJournal | undefined
-  /** The live events. Their sources stop when the last listener leaves. */
+  /** The live events. The sources of events stop when the last listener leaves. */
   readonly live: Stream.Stream<Model.LiveEvent>
 }

@@ -69,7 +69,7 @@ const collectByStamps = Effect.fnUntraced(function* (history: DirectoryHistory, 
       level,
       (here) =>
         Effect.matchEffect(history.listStamped(here), {
-          // A directory that is unreadable or was removed meanwhile is listed by its name only.
+          // If a directory is unreadable, or was removed during the walk, list its name without its entries.
           onFailure: (fault) =>
             here === FsPath.root ? Effect.fail(toUnreadableError(promote(fault, "debug", here))) : Effect.succeed([]),
           onSuccess: (children) =>
@@ -105,7 +105,7 @@ interface Draft {
   readonly children?: Array<Draft>
 }
 
-/** Nests the list by directory. Each directory has the size of everything below. */
+/** Nests the list by directory. The size of a directory is the sum of the sizes of all files below it. */
 export const nested = (tree: Tree): ReadonlyArray<TreeNode> => {
   const top: Array<Draft> = []
   const known = new Map<string, Draft & { readonly children: Array<Draft> }>()
@@ -197,7 +197,7 @@ const findRenames = Effect.fnUntraced(function* (before: Algebra, after: Algebra
   return out
 })
 
-/** Drops directories that contain other changes. */
+/** Omits directories that contain other changes. */
 const withoutFilled = (comparedPaths: ReadonlyArray<ComparedPath>): ReadonlyArray<ComparedPath> => {
   const filled = new Set<string>()
   for (const { path } of comparedPaths) {

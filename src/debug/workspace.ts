@@ -34,8 +34,8 @@ const detailsOf = (snapshots: Operations, snapshot: FilesystemSnapshot) =>
   Effect.catch(snapshots.details(snapshot), () => Effect.succeed(undefined))
 
 /**
- * The number of snapshots whose details, such as their tool, are shown. More would be slow, because details include a count of
- * changes.
+ * The number of snapshots whose details, such as their tool, are shown. Details include a count of changes, which is slow to
+ * compute.
  */
 const maxDetails = 50
 

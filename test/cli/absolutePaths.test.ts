@@ -200,7 +200,7 @@ describe("a tilde", () => {
       const { run } = yield* here
       const ran = yield* run(["cat", "~/notes.txt"])
       assert.strictEqual(ran.code, 3)
-      assert.match(ran.err, /hint: {2}Only a shell replaces ~ by the home directory/)
+      assert.match(ran.err, /hint: {2}The shell replaces ~ by the home directory/)
     }).pipe(Effect.scoped)
   )
 })

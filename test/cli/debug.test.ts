@@ -111,7 +111,7 @@ describe("fs-algebra debug", () => {
 
   const complaints: ReadonlyArray<readonly [args: ReadonlyArray<string>, code: number, message: RegExp, hint: RegExp]> = [
     [["none.jsonl"], 3, /none\.jsonl/, /Name a \.jsonl/],
-    [["empty"], 3, /there is no dump in ".*empty"/, /directory that has one/],
+    [["empty"], 3, /there is no dump in ".*empty"/, /directory of dumps/],
     [["/dev/null"], 7, /neither a file nor a directory/, /Name a \.jsonl/],
     [
       ["runs", "--backend", "memory"],

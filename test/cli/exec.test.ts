@@ -144,7 +144,7 @@ describe("exec", () => {
       const ran = yield* inDirectory(["exec", "--image", "debian", "--", "x"], {
         result: { exitCode: 124, stderr: "half a line", timedOut: true, truncated: true, processLimit: 256 }
       })
-      assert.match(ran.err, /^half a line\nnote: .*256 are allowed.*--pids\nnote: .*--timeout/)
+      assert.match(ran.err, /^half a line\nnote: .*limit is 256 processes.*--pids\nnote: .*--timeout/)
       assert.strictEqual(ran.code, 124)
     })
   )

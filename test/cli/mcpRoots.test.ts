@@ -145,7 +145,7 @@ describe("roots that the client lists, without --root", () => {
       const many = Array.from({ length: 100 }, (_, i) => root(add(`p${i}`)))
       const { client, said } = yield* connected({ cwd: home, env, roots: () => [root(join(add("p0"), "src")), ...many] })
       assert.lengthOf(names((yield* ls(client)).text), 31)
-      assert.match(said.err, /^note: {2}this root of the client is not served: 69 more: at most 32 are served\n$/)
+      assert.match(said.err, /^note: {2}this root of the client is not served: 69 more: at most 32 roots are served\n$/)
     })
   )
 

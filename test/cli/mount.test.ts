@@ -102,11 +102,11 @@ describe("--mount", () => {
     Effect.gen(function* () {
       const { onDisk, run } = yield* mounted
       for (const [args, why] of [
-        [["ls"], /directory itself/],
-        [["ls", "--backend", "container", "--image", "x"], /directory itself/],
+        [["ls"], /without a copy in memory/],
+        [["ls", "--backend", "container", "--image", "x"], /without a copy in memory/],
         [["exec", "--image", "x", "--", "ls"], /container/],
         [["tour"], /directory as it is/],
-        [["mcp"], /directory itself/]
+        [["mcp"], /without a copy in memory/]
       ] as const) {
         const [command, ...rest] = args
         const ran = yield* onDisk(command, "--mount", "docs", ...rest)

@@ -275,14 +275,14 @@ describe.runIf(hasGit)("a snapshot name", () => {
       for (const args of [["restore"], ["diff"], ["export", "x.zip", "--snapshot", "latest"], ["snapshots", "--forget", "x"]]) {
         const ran = yield* here.run(args)
         assert.deepStrictEqual([ran.code, ran.out], [3, ""], args.join(" "))
-        assert.include(ran.err, "hint:  Take one: fs-algebra snapshot --root root")
+        assert.include(ran.err, "hint:  Take a snapshot: fs-algebra snapshot --root root")
       }
       yield* take(here)
       const ran = yield* here.run(["restore", "nope", "--json"])
       assert.strictEqual(ran.code, 3)
       const said = JSON.parse(ran.err) as { error: unknown; hint: string }
       assert.strictEqual(Schema.decodeUnknownSync(Schema.toCodecJson(SnapshotError))(said.error).reason, "unknown")
-      assert.strictEqual(said.hint, "List them: fs-algebra snapshots --root root")
+      assert.strictEqual(said.hint, "List the snapshots: fs-algebra snapshots --root root")
     })
   )
   it.live("that is a path gets a hint about the order of the arguments", () =>

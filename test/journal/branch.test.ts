@@ -640,7 +640,7 @@ const held = (): number => {
   const { arrayBuffers, heapUsed } = process.memoryUsage()
   return arrayBuffers + heapUsed
 }
-const size = (process.env["FS_ALGEBRA_SOAK"] === "1" ? 1024 : 32) * MiB
+const size = (process.env["FS_ALGEBRA_SOAK"] === "1" ? 1024 : 64) * MiB
 
 /** Returns bytes without repeated parts. */
 const noise = (total: number): Stream.Stream<Uint8Array> =>

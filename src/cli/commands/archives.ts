@@ -113,14 +113,14 @@ const exportToFile = Effect.fnUntraced(function* (fs: Algebra, file: string, for
   const archivePath = yield* hostPathOf(file)
   const kind = kindOfHostPath(archivePath)
   if (kind === "directory") {
-    return yield* archiveError("NotAFile", file, "is a directory", "Name a file, such as backup.zip in it.")
+    return yield* archiveError("NotAFile", file, "is a directory", "Name a file in this directory, such as backup.zip.")
   }
   if (kind !== undefined && !overwrite) {
     return yield* archiveError(
       "AlreadyExists",
       file,
       "exists already",
-      "Use --overwrite to replace it, or choose another name."
+      "Use --overwrite to replace the existing file, or choose another name."
     )
   }
   if (kindOfHostPath(dirname(archivePath)) === undefined) {
@@ -128,7 +128,7 @@ const exportToFile = Effect.fnUntraced(function* (fs: Algebra, file: string, for
       "NotFound",
       file,
       "lies in a directory that does not exist",
-      "Make that directory first, or choose another one; the path is relative to the current directory and not to the root."
+      "Create the directory first, or choose another directory; the path is relative to the current directory and not to the root."
     )
   }
   const { exportArchiveOf, exportTarOf } = yield* loadArchive
@@ -189,7 +189,7 @@ the current directory, not to the root; - is standard output. The file appears o
       )
     }
     if (manifest && format === "tar") {
-      return yield* usage("a tar archive has no manifest", "Name the file .zip, or leave out --manifest.")
+      return yield* usage("a tar archive cannot have a manifest", "Name the file .zip, or leave out --manifest.")
     }
     const options = { exclude, layout: manifest ? "manifest" : "plain", overwrite, strict } as const
     const write = (from: Algebra) =>
@@ -243,14 +243,14 @@ const replaceTree = Effect.fnUntraced(function* (fs: Algebra, file: string, form
   return yield* format === "zip" ? importZipOf(fs, bytes) : importTarOf(fs, bytes)
 })
 
-/** Fails because the safety snapshot failed. The hint names the flag to import without a snapshot. */
+/** Fails because the snapshot before the import failed. The hint names the flag that imports without a snapshot. */
 const failSnapshot = (error: SnapshotError | Complaint) =>
   Effect.gen(function* () {
     const { command, root } = yield* Settings
     const { program } = yield* Screen
     const complaint = error._tag === "Complaint" ? error : complaintOf(error, command, commandLine(program, root))
     const { code, hint, message } = complaint
-    const hintText = `The safety snapshot failed, so nothing has changed. ${hint} Or import without one: --no-safety.`
+    const hintText = `The snapshot before the import failed, so nothing has changed. ${hint} Or import without a snapshot: --no-safety.`
     return yield* new Complaint({ error: complaint.error, message, hint: hintText, code })
   })
 
@@ -277,7 +277,7 @@ snapshot is taken first, so that the import can be undone; --no-safety skips the
 the current directory, not to the root; - is standard input. With --backend memory only a copy is changed.`,
     examples: [
       ["backup.zip", "The tree as it was exported"],
-      ["backup.zip --backend memory", "Check that it can be imported; nothing on disk changes"],
+      ["backup.zip --backend memory", "Check that the archive can be imported; nothing on disk changes"],
       ["- --format tar --root new < project.tar.gz", "From a pipe, into another directory"]
     ]
   },

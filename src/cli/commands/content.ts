@@ -147,7 +147,7 @@ and append accept both.`,
       ["notes.txt --text 'remember the milk'", "From an argument"],
       ["data/report.json < report.json", "From standard input; directories are made"],
       ['log.txt --mode append --text "$(date)"', "At the end of a file"],
-      ["notes.txt --if-match VERSION < new.txt", "Only if nobody has changed it since"]
+      ["notes.txt --if-match VERSION < new.txt", "Only if the file still has this version"]
     ]
   },
   {

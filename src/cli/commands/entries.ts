@@ -21,7 +21,7 @@ export const mkdir = subcommand(
     description: "Make directories and their missing parents. An existing directory is not an error.",
     examples: [
       ["src/cli docs", "Two directories"],
-      ["--no-exist-ok build", "Fail if it exists already"]
+      ["--no-exist-ok build", "Fail if the directory exists already"]
     ]
   },
   {
@@ -58,7 +58,7 @@ without its target. The root itself cannot be removed.`,
     examples: [
       ["draft.txt", "A file"],
       ["--recursive build dist", "Two directories with their content"],
-      ["--missing-ok --recursive tmp", "No error if it does not exist"]
+      ["--missing-ok --recursive tmp", "No error if tmp does not exist"]
     ]
   },
   {
@@ -178,7 +178,7 @@ written with / at its end. Missing parent directories are made. Only --overwrite
 existing directory that is empty.`,
     examples: [
       ["src/main.ts src/main.old.ts", "A file"],
-      ["docs backup/", "A directory into another, which is made if it is missing"],
+      ["docs backup/", "A directory into another directory, which is made if missing"],
       ["README.md src/*.ts backup/", "Several files"]
     ]
   }

@@ -127,7 +127,7 @@ The exit code is that of the command, 124 after the time limit, or 128 plus the 
     } else {
       if (processLimit !== undefined) {
         yield* note(
-          `a process was refused because only ${processLimit} are allowed; run fewer at once, or allow more with --pids`
+          `a process was refused because the limit is ${processLimit} processes; run fewer at once, or raise the limit with --pids`
         )
       }
       if (timedOut) yield* note("the command was stopped at its time limit; give more time with --timeout, or omit --timeout")

@@ -52,7 +52,7 @@ const show = journalSubcommand(
     before: flags.natural("before", "POSITION", "Only entries before this position"),
     max: flags.natural("max", "N", "Show at most this many entries").pipe(Flag.withAlias("n")),
     reverse: flags.toggle("reverse", "The latest first"),
-    changes: flags.toggle("changes", "One line for each change, instead of one for each entry"),
+    changes: flags.toggle("changes", "One line for each change, instead of each entry"),
     contents
   },
   onJournal(() => import("../journal/show.ts").then(({ show }) => show))
@@ -66,14 +66,14 @@ const tail = journalSubcommand(
     summary: "Follow a journal as it grows",
     description: `Show the last ten entries of a journal, then each entry that another program adds, until interrupted.`,
     examples: [
-      ["../work.journal", "The last ten entries, and those that follow"],
+      ["../work.journal", "The last ten entries, and then all new entries"],
       ["../work.journal --after 0 --path src --json", "Everything about src, as JSON"]
     ]
   },
   {
     file,
     ...filters,
-    max: flags.natural("max", "N", "Begin with this many of the last entries (default: 10)").pipe(Flag.withAlias("n")),
+    max: flags.natural("max", "N", "The number of last entries to begin with (default: 10)").pipe(Flag.withAlias("n")),
     contents
   },
   onJournal(() => import("../journal/show.ts").then(({ tail }) => tail))
@@ -84,9 +84,9 @@ const verify = journalSubcommand(
   {
     summary: "Check that a journal is undamaged",
     description: `Read a journal and all contents that it names. If an entry or a content was changed, the command prints the position
-and exits with code 1. A journal that --journal began is chained: only the removal of lines at its end goes unnoticed,
-and a comparison of the head reveals that too. In a journal without a chain, a change that leaves a valid line goes
-unnoticed.`,
+and exits with code 1. A journal that --journal created has a hash chain, so that only the removal of lines at its end goes
+unnoticed; a comparison of the printed head with an earlier head reveals that too. In a journal without a hash chain,
+a change that leaves a valid line goes unnoticed.`,
     examples: [
       ["../work.journal", "Check a journal"],
       ["../work.journal --json | jq -r .head", "Print the hash of the journal's end, to keep elsewhere"]
@@ -121,7 +121,7 @@ const replay = journalSubcommand(
   {
     summary: "Rebuild the tree of a position",
     description: `Write the tree as it was at a position of the journal into an empty directory, or list this tree. The tree contains only
-files that were changed through the journal, but also their state before the first change. DIR is relative to the
+files that the journal mentions. Before its first change, a file has its original content. DIR is relative to the
 current directory. The whole tree is written, or nothing.`,
     examples: [
       ["../work.journal --to 120 --into ../then", "The tree as it was after entry 120"],
@@ -174,7 +174,7 @@ same journal, so that the undo can be undone too.`,
   },
   {
     file,
-    to: flags.requiredNatural("to", "POSITION", "Undo all changes after this position; 0: all of them"),
+    to: flags.requiredNatural("to", "POSITION", "Undo all changes after this position; 0 undoes all changes"),
     paths: flags.repeated("path", "PATH", "Only this path and below (may be repeated)").pipe(Flag.withAlias("p")),
     dryRun: flags.toggle("dry-run", "Show what would change, and change nothing")
   },
@@ -194,8 +194,8 @@ its result and the previous state. FILE must lie outside the root. Contents over
 FILE.contents. A journal belongs to one root, because paths of two roots in one journal could not be distinguished.`,
     examples: [
       ["show ../work.journal --changes", "The changes"],
-      ["undo ../work.journal --to 0 --dry-run", "The effect of an undo of everything"],
-      ["verify ../work.journal", "Check that it is undamaged"]
+      ["undo ../work.journal --to 0 --dry-run", "The changes that an undo of everything would make"],
+      ["verify ../work.journal", "Check that the journal is undamaged"]
     ]
   })
 )

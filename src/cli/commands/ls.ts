@@ -55,7 +55,7 @@ export const stat = subcommand(
 bytes. The flag --if-match of write, edit and rm compares the version, so that no change of others is overwritten.`,
     examples: [
       ["README.md", "A file"],
-      ["--json README.md | jq -r .version", "Only its version"]
+      ["--json README.md | jq -r .version", "Only the version of the file"]
     ]
   },
   { paths: flags.paths("The files or directories") },
@@ -72,8 +72,8 @@ bytes. The flag --if-match of write, edit and rm compares the version, so that n
   })
 )
 
-// Draws everything below a directory. The line to an entry depends on whether the entry is the last in its directory, so the
-// tree is drawn when all entries are known. With --json the entries are written one by one.
+// Draws everything below a directory. The last entry of a directory has a different line, so the tree is drawn when all entries
+// are known. With --json, the entries are written one by one.
 
 const branchStrokes = (isTerminal: boolean) =>
   isTerminal
@@ -136,7 +136,7 @@ The last line counts the entries that were left out or cannot be read.`,
     const base = stat.path
     const shown: Array<GlobMatch> = []
     const skippedFiles = skipped.makeCollector()
-    // Exclude deeper levels, because the walk does not enter excluded directories.
+    // Exclude the first level below `depth`. The walk does not enter excluded directories, so deeper levels are not read.
     const deeperExcludes = depth === undefined ? [] : [Array.from({ length: depth + 1 }, () => "*").join("/")]
     const matches = fs.globStream("*", {
       path,

@@ -48,8 +48,12 @@ export const mcp = Command.make(
       "PATH",
       "The absolute directory that paths may begin with (default: the root as given)"
     ),
-    allow: flags.repeated("allow", "GLOB", "Allow access only to these (may be repeated)"),
-    deny: flags.repeated("deny", "GLOB", "Hide these and refuse access to them, even if --allow matches (may be repeated)"),
+    allow: flags.repeated("allow", "GLOB", "Allow access only to these paths (may be repeated)"),
+    deny: flags.repeated(
+      "deny",
+      "GLOB",
+      "Hide these paths and refuse access to them, even if --allow matches (may be repeated)"
+    ),
     readBeforeWrite: flags.toggle(
       "read-before-write",
       "Refuse to change, move or remove files whose current version was not read"
@@ -106,7 +110,7 @@ export const debug = subcommandOn(Layer.empty)(
   "debug",
   {
     summary: "Show a dump, or the directory with its snapshots, in the browser",
-    description: `Serve a page to browsers of this machine only, until it is stopped. Its address is printed on standard error.
+    description: `Serve a page to browsers of this machine, until the command is stopped. Standard error shows the address.
 With PATH the page shows a dump: sessions, tool calls and files. PATH is a dumped .jsonl file, its .fs.zip, or a
 directory of dumps, of which the newest is shown first. Without PATH the page shows the directory live, its snapshots,
 and the changes between them. With --journal FILE the page also shows that journal, and the author of each change.

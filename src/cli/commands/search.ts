@@ -28,7 +28,7 @@ const reportContinuation = Effect.fnUntraced(function* (
 ) {
   if (!result.truncated) return
   const { yellow } = errorStyle(yield* Screen)
-  // If the result has no cursor, no --after can continue the search.
+  // Without a cursor, `--after` cannot continue the search.
   const continueHint = result.next === undefined || max === 0 ? "" : `; continue with --after ${quote(result.next)}`
   yield* writeRemark(`${yellow("more:")} there are more results than --max allows${continueHint}`, {
     truncated: true,
@@ -36,7 +36,7 @@ const reportContinuation = Effect.fnUntraced(function* (
   })
 })
 
-// Formats matches. A terminal shows them grouped by file with line numbers. A pipe gets one line for each match, with path,
+// Formats matches. A terminal shows matches grouped by file, with line numbers. A pipe gets one line for each match, with path,
 // line number and text. Shared context lines are shown once, and gaps are marked.
 
 interface MatchFormat {
@@ -46,8 +46,8 @@ interface MatchFormat {
 }
 
 /**
- * Arranges matches and context lines in order. The lines after a match are kept until the next match is known, because that
- * match may be one of them.
+ * Arranges matches and context lines in order. Keeps the lines after a match until the next match is known, because one of
+ * these lines may be the next match.
  */
 const arrangeMatches = (
   matchFormat: MatchFormat,
@@ -240,7 +240,7 @@ Binary files and files that git ignores are not, unless a path names them. The l
 A terminal shows matches grouped by file; a pipe gets path:line:text. A pattern that begins with - goes after --.`,
     examples: [
       ["'TODO|FIXME'", "In all files that git does not ignore"],
-      ["-i readme docs README.md --glob '*.md' -C 2", "In some files of a directory and one more, with two lines around"],
+      ["-i readme docs README.md --glob '*.md' -C 2", "In the Markdown files of docs and in README.md, with two lines around"],
       ["-F 'a.b(' --files", "Plain text; only the names of the files"],
       ["'^import' --count --json", "The number of matches in each file, as JSON"]
     ]
@@ -309,7 +309,7 @@ A terminal shows matches grouped by file; a pipe gets path:line:text. A pattern 
       const page = yield* firstMatches(fs, pattern, { ...options, maxMatches: max }, bases).pipe(searching)
       yield* print(Stream.fromArray(page.matches))
       yield* skipped.report(page.skipped)
-      // If matches are not in path order, no cursor can describe which matches were returned.
+      // If matches are not in path order, a cursor cannot describe the position of the last match.
       yield* reportContinuation(isNested ? { truncated: page.truncated } : page, max)
     }
     if (screen.isTerminal && !json && totals.matches > 0) yield* screen.warn(errorStyle(screen).dim(formatTotals()))

@@ -231,7 +231,7 @@ one snapshot has, or latest: the newest, not counting the safety snapshots of re
       ["", "All snapshots, and where they are stored"],
       ["-n 5 --json", "The newest five snapshots, as JSON"],
       ["--forget 3fa91c02 --forget 'before lunch'", "Forget two snapshots that are no longer needed"],
-      ["--keep 20 --dry-run", "Show which would be forgotten if only the newest twenty stayed"]
+      ["--keep 20 --dry-run", "Show the snapshots that would be forgotten if the newest twenty stayed"]
     ]
   },
   {

@@ -52,7 +52,7 @@ export const existingJournal = Effect.fnUntraced(function* (file: string) {
   )
 })
 
-/** Tests whether the journal exists and has content. Only a new journal can be chained. */
+/** Tests whether the journal exists and has content. Only a new journal can get a hash chain. */
 export const hasContent = (place: string): boolean => (statSync(place, { throwIfNoEntry: false })?.size ?? 0) > 0
 
 export const openForReading = Effect.fnUntraced(function* (file: string) {

@@ -14,7 +14,10 @@ export { entriesOf, type Window } from "../../journal/replay/filter.ts"
 
 const tags: ReadonlyArray<string> = Entry.members.map((entry) => entry.fields._tag.schema.literal)
 
-/** Returns the tag of a kind of entry. `FileWrite`, `filewrite` and `write` name the same kind. */
+/**
+ * Returns the tag of a kind of entry, or `undefined` for an unknown kind. `FileWrite`, `filewrite` and `write` name the same
+ * kind.
+ */
 const kindOf = (text: string): string | undefined => {
   const wanted = text.trim().toLowerCase()
   return tags.find((tag) => tag.toLowerCase() === wanted || tag.toLowerCase() === `file${wanted}`)

@@ -31,7 +31,7 @@ const parseBefore = (text: string) => {
 }
 
 const reasons: Readonly<Record<NonNullable<Compacted["kept"]>, string>> = {
-  unanswered: "a leaf has not answered the request there yet",
+  unanswered: "a leaf has not answered the request at this position yet",
   recent: "a leaf needs the latest entries to recognise repeated requests"
 }
 
@@ -86,7 +86,7 @@ const formatVerification = (
     ...(after === undefined ? [] : [`compacted: the entries up to ${after} were removed`]),
     chained
       ? `chained${head === undefined ? "" : `, with the head ${head}`}`
-      : "not chained, so some changes would go unnoticed",
+      : "without a hash chain, so some changes would go unnoticed",
     ...(torn ? ["the last append is incomplete and is ignored"] : [])
   ]
   return lines.map((line) => `${line}\n`).join("")

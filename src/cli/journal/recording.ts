@@ -18,7 +18,7 @@ const journalInsideRoot = (file: string): Complaint =>
     "Choose a file outside of the root, so that the journal does not record its own changes."
   )
 
-/** Tests whether the journal lies inside the root. The test covers the directory of a container, and links in the root. */
+/** Tests whether the journal lies inside the root, also if a link leads there or a container mounts the root. */
 const isInsideRoot = Effect.fnUntraced(function* ({ port: { history } }: Algebra, place: string) {
   const { backend, directories, root } = yield* Settings
   const { directory } = yield* Screen
@@ -34,7 +34,7 @@ const isInsideRoot = Effect.fnUntraced(function* ({ port: { history } }: Algebra
 })
 
 /**
- * Records the changes made through a filesystem until the scope closes. A new journal is chained. Returns the recording
+ * Records the changes made through a filesystem until the scope closes. Gives a new journal a hash chain. Returns the recording
  * filesystem and the journal.
  */
 export const startRecording = Effect.fnUntraced(function* (fs: Algebra, file: string) {
@@ -46,8 +46,8 @@ export const startRecording = Effect.fnUntraced(function* (fs: Algebra, file: st
 })
 
 /**
- * Adds recording to a layer if `--journal` is given. Commands in a container bypass the recording, so the layer then has no
- * Sandbox.
+ * Adds recording to a layer if `--journal` is given. A recording layer has no Sandbox, because programs in a container would
+ * bypass the recording.
  */
 export const withRecording = <E, R>(
   layer: Layer.Layer<Filesystem, E, R>

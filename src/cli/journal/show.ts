@@ -50,7 +50,7 @@ const formatEntry = (look: TextStyle, { at, entry, position }: Recorded<Entry>):
   )
 }
 
-/** An entry in the form that the file has, without the fields of the hash chain. */
+/** The JSON form of an entry, as in the journal's file but without the fields of the hash chain. */
 const Shown = Schema.Struct({ position: Schema.Int, at: Schema.Finite, entry: Entry })
 
 const readFirstChunk = (journal: Scrivener<Entry>, content: Content): Effect.Effect<Uint8Array, JournalError> =>

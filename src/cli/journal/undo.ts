@@ -139,7 +139,7 @@ export const undo = Effect.fnUntraced(function* ({ dryRun, file, paths: given, t
   const { backend, json, root } = yield* Settings
   if (backend === "memory") {
     const why = "changes of a copy do not belong in the journal of the directory"
-    return yield* usage(`journal undo cannot be combined with --backend memory: ${why}`, "Try it with --dry-run.")
+    return yield* usage(`journal undo cannot be combined with --backend memory: ${why}`, "Preview the undo with --dry-run.")
   }
   const paths = yield* pathsOf(given)
   const { fs, journal } = yield* openJournal(file, dryRun)

@@ -1,6 +1,6 @@
 /**
- * Opens a dump: its sessions, with slices of any type, and its archive. If the sessions or the archive are damaged, the other
- * part is still shown, together with a description of the problem.
+ * Opens a dump: its sessions, with slices of any type, and its archive. If only one of the two is damaged, the other is still
+ * shown, together with a description of the problem.
  */
 import * as DateTime from "effect/DateTime"
 import * as Effect from "effect/Effect"
@@ -68,7 +68,8 @@ export const manifestOf = ({ bytes, manifest }: Archive): FilesystemMeta => ({
   case_sensitive: true
 })
 
-// Collects the items in the logs of sessions in the order of time. Most are calls of tools. Items without a time come last.
+// Collects the items in the logs of sessions in the order of time. Most items are calls of tools. Items without a time come
+// last.
 
 type Fields = Readonly<Record<string, unknown>>
 
@@ -83,7 +84,10 @@ const countIn = (fields: Fields, name: string): number | undefined =>
 
 const times = ["at", "timestamp", "time", "createdAt", "created_at"]
 
-/** Returns a time in milliseconds since 1970. The value is such a number, or a text in ISO 8601. */
+/**
+ * Returns a time in milliseconds since 1970. The value is a number of milliseconds, or a text in ISO 8601. Returns `undefined`
+ * for other values.
+ */
 const millisOf = (value: unknown): number | undefined => {
   if (typeof value !== "string" && typeof value !== "number") return undefined
   return Option.getOrUndefined(Option.map(DateTime.make(value), DateTime.toEpochMillis))
@@ -233,7 +237,7 @@ const openPairedArchive = (
   )
 }
 
-/** Opens the dump until the scope closes. The open files remain readable even if they are renamed meanwhile. */
+/** Opens the dump until the scope closes. The files remain readable even if another process renames them. */
 export const open = (place: Place): Effect.Effect<OpenDump, never, Scope.Scope> =>
   Effect.gen(function* () {
     let sessions: Sessions = { all: [], problems: [] }

@@ -16,7 +16,7 @@ export interface Place {
   readonly path: string
   readonly name: string
   readonly lines: string | undefined
-  /** The path of the archive, if the dump has no `.jsonl` file. */
+  /** The path of the archive if the dump has no `.jsonl` file, else `undefined`. */
   readonly archiveAlone: string | undefined
 }
 
@@ -68,7 +68,7 @@ const placeAt = (directory: string, file: string): Place => {
 
 const sizeAt = (path: string): number => statOf(path)?.size ?? 0
 
-/** Tests whether the real path lies in the directory. A link out of the directory is not a dump. */
+/** Tests whether the path, with links resolved, lies in the directory. A link out of the directory is not a dump. */
 const staysIn = (directory: string, path: string): boolean => {
   try {
     return Fs.realpathSync(path).startsWith(directory.endsWith(sep) ? directory : directory + sep)
@@ -97,8 +97,8 @@ const describeDumpAt = (directory: string, file: string): ListedDump | undefined
 }
 
 /**
- * Lists the dumps of a directory. A `.jsonl` and an archive with the same name are one dump. Files that are removed meanwhile
- * are skipped.
+ * Lists the dumps of a directory. A `.jsonl` and an archive with the same name are one dump. Skips files that another process
+ * removes during the call.
  */
 const listDumps = (directory: string): ReadonlyArray<ListedDump> => {
   const names = Fs.readdirSync(directory).filter((name) => dumpNameOf(name) !== undefined)
@@ -114,7 +114,7 @@ const listDumps = (directory: string): ReadonlyArray<ListedDump> => {
 export const list = (directory: string): Effect.Effect<ReadonlyArray<DumpFile>, DebugError> =>
   withDebugErrors(directory, () => listDumps(Fs.realpathSync(resolve(directory))).map(({ modified: _, ...file }) => file))
 
-/** Finds a dump by the path of one of its files, or by a directory, which means its newest dump. */
+/** Finds a dump by the path of one of its files, or finds the newest dump of a directory. */
 export const find = (path: string): Effect.Effect<Place, DebugError> =>
   Effect.flatMap(
     withDebugErrors(path, () => {
@@ -150,8 +150,8 @@ const isInvalidRequest = (path: string): boolean =>
   path === "" || path.length > 4096 || path.includes("\0") || isAbsolute(path) || /^[a-z]:/i.test(path)
 
 /**
- * Finds another dump below the directory by its path in `list`. Refuses paths that lead out of the directory through "..", as
- * absolute paths, or through links.
+ * Finds another dump below the directory by its path in `list`. Refuses paths that lead out of the directory: paths with "..",
+ * absolute paths, and paths through links.
  */
 export const findBelow = (directory: string, path: string): Effect.Effect<Place, DebugError> => {
   const shown = JSON.stringify(path.slice(0, 200))

@@ -1,6 +1,6 @@
 /**
- * Serves a dump, and the other dumps of its directory for comparison and switching. Each dump is opened once and closed after
- * use.
+ * Serves a dump, and the other dumps of its directory for comparison and switching. Each dump is opened once, and closed after
+ * its last use.
  */
 import * as Effect from "effect/Effect"
 import * as Exit from "effect/Exit"
@@ -58,7 +58,7 @@ export const make = Effect.fnUntraced(function* (
       places.set(keyOf(place), place)
       return RcMap.get(dumps, keyOf(place))
     })
-  /** Makes another dump the shown one, and keeps it open. Requests that still read the previous dump can finish. */
+  /** Shows another dump, and keeps it open. Requests that still read the previous dump can finish. */
   const showDump = (place: Place.Place) =>
     switchLock.withPermit(
       Effect.gen(function* () {

@@ -62,7 +62,7 @@ export const switchTo = (path: string) => post<Model.Meta>("api/switch", { path 
 export const snapshots = () => get<ReadonlyArray<Model.SnapshotInfo>>("api/snapshots")
 export const filesystem = (at?: string) => get<Model.FilesystemMeta>("api/filesystem/meta", { at })
 export const tree = (at?: string, signal?: Signal) => get<ReadonlyArray<Model.TreeFile>>("api/filesystem/tree", { at }, signal)
-/** Fails with status 404 if there is no such file. */
+/** Requests one file. Fails with status 404 if the file does not exist. */
 export const file = (
   path: string,
   at?: string,
@@ -83,7 +83,7 @@ export const entry = (position: number, signal?: Signal) => get<Model.JournalEnt
 
 /**
  * Listens until the returned function is called. `onState` reports whether the connection is open. A browser reconnects after a
- * broken connection but not after a refused one, so this function reconnects then.
+ * connection breaks. If the server refuses a connection, only this function reconnects.
  */
 export const listen = (onEvent: (event: Model.LiveEvent) => void, onState: (isOpen: boolean) => void): (() => void) => {
   let source: EventSource

@@ -1,5 +1,5 @@
 /**
- * Bundles the program of the page with its libraries. The build writes the bundle into a directory of the package. A server
+ * Bundles the program of the page with its libraries. The build of the package writes the bundle into a directory. A server
  * that runs from the sources makes the bundle in memory. The published package contains neither this module nor the libraries.
  */
 import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"

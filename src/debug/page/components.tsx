@@ -68,7 +68,7 @@ export const useClipboard = (text: string): { readonly outcome: "done" | "refuse
   return { outcome, copy: () => void write() }
 }
 
-/** Characters that are invisible or change the text direction. They could make one name look like another. */
+/** Characters that are invisible or change the text direction. These characters could make one name look like another. */
 const deceptiveCharacters =
   /(?:(?!(?<=\p{Extended_Pictographic}\ufe0f?)\u200d(?=\p{Extended_Pictographic}))(?![\ufe0e\ufe0f])(?:[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]|(?! )\p{Zs}))/gu
 
@@ -210,7 +210,7 @@ export const LazyComponent = <Props extends object>({
   load,
   with: props
 }: {
-  /** The function that loads the component. It must be the same function at each render. */
+  /** The function that loads the component. The caller must pass the same function at each render. */
   readonly load: () => Promise<ComponentType<Props>>
   readonly with: NoInfer<Props>
 }) => {

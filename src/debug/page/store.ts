@@ -71,7 +71,7 @@ export const isConnected = signal<boolean | undefined>(undefined)
 
 /** The dumps of the served directory, newest first. Empty for a workspace. */
 export const dumps = signal<ReadonlyArray<DumpFile>>([])
-/** True if the shown dump was written again since it was read, or the list of dumps has changed. */
+/** True if the shown dump was written again after it was loaded, or if the list of dumps has changed. */
 export const isStale = signal(false)
 
 export const makeStoredSetting = <A extends string>(key: string, values: ReadonlyArray<A>, otherwise: A) => {
@@ -173,8 +173,8 @@ export const switchTo = async (path: string): Promise<void> => {
 }
 
 /**
- * True while a load is scheduled. Several changes in quick succession cause only one load, after the response to the previous
- * one.
+ * True while a load is scheduled. Several changes in quick succession cause only one load, which starts after the response to
+ * the previous load.
  */
 let isLoadScheduled = false
 let isLoadWanted = false

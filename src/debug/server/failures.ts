@@ -15,7 +15,7 @@ export const Unreadable = failure(422, "Unreadable", "The item exists but cannot
 
 export const failures = [NotFound, Forbidden, BadRequest, Unreadable] as const
 
-/** A middleware that reports input that does not match a route's schemas as a `BadRequest` failure. */
+/** A middleware that fails with `BadRequest` if the input does not match the schemas of the route. */
 export class Checked extends HttpApiMiddleware.Service<Checked>()("fs-algebra/debug/Checked", { error: BadRequest }) {}
 
 export const defaultLimit = 100

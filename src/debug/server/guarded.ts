@@ -15,8 +15,8 @@ import type { Failure } from "../model.ts"
 import { headers, makeNonce } from "./page.ts"
 
 /**
- * Tests whether a request comes from another site. Browsers send the Sec-Fetch headers even with requests that have no Origin,
- * such as those for images. Links to the page are allowed.
+ * Tests whether a request comes from another site. Browsers send the Sec-Fetch headers even with requests without an Origin,
+ * such as requests for images. Links to the page are allowed.
  */
 const isFromOtherSite = (
   path: string,
@@ -29,7 +29,7 @@ const failureResponse = (status: number, error: string, message: string): HttpSe
 const forbiddenResponse = failureResponse(
   403,
   "Forbidden",
-  "only programs on this machine can use this server, at its own address"
+  "only programs on this machine can use this server, by its own address"
 )
 
 interface Route {
@@ -60,7 +60,7 @@ const notAllowed = (methods: ReadonlyArray<string>) =>
     methods.join(", ")
   )
 
-/** Turns the text responses that the framework sends before a route runs into JSON. */
+/** Turns a response with status 415 into JSON, because the framework sends this response as text. */
 const asJson = (answer: HttpServerResponse.HttpServerResponse): HttpServerResponse.HttpServerResponse =>
   answer.status === 415 ? failureResponse(415, "BadRequest", "the request body must be application/json") : answer
 
@@ -76,7 +76,7 @@ const answerApi = <R>(api: Handler<R>) =>
       : Effect.succeed(failureResponse(400, "BadRequest", "the request cannot be read"))
   )
 
-/** Tests whether a defect was caused by an incomplete or too large body, which is an error of the client. */
+/** Tests whether an incomplete or too large body caused a defect. Such a body is an error of the client. */
 const isUnreadable = (defect: unknown): boolean =>
   HttpServerError.isHttpServerError(defect) && defect.reason._tag === "RequestParseError"
 

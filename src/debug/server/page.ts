@@ -20,7 +20,7 @@ const types: Readonly<Record<string, string>> = {
   txt: "text/plain; charset=utf-8"
 }
 
-/** Matches the file names to serve, including those in the directory `chunks`. No name may begin with a dot. */
+/** Matches the names of files to serve, including files in the directory `chunks`. A name must not begin with a dot. */
 const validFileName = /^(?:chunks\/)?[\w-][\w.-]*\.(css|html|js|svg|txt)$/
 
 interface Builder {

@@ -436,7 +436,7 @@ describe.skipIf(!hasChromium())("the panels of the debug view:", () => {
     it("shows a request with its answer, and marks faults", () =>
       visit("journal/3", async (page) => {
         const detail = page.getByRole("article", { name: "Entry 3: FileWrite" })
-        await detail.getByRole("region", { name: "The exchange" }).getByText("FileFault").waitFor()
+        await detail.getByRole("region", { name: "Request and answers" }).getByText("FileFault").waitFor()
         // The content is shown as text.
         await soon(() => detail.getByRole("textbox", { name: "Content" }).innerText()).toBe(evil)
         await detail.getByRole("link", { name: /FileFault/ }).click()

@@ -168,8 +168,8 @@ export const setWrapping = (view: EditorView, isWrapping: boolean): void =>
   view.dispatch({ effects: wrappingEffect(isWrapping) })
 
 /**
- * Selects the whole text. The browser's own command would select other parts of the page, and only the rendered part of the
- * text.
+ * Selects the whole text. The browser's own command would select other parts of the page too, and only the rendered lines of
+ * the text.
  */
 const selectAll = (view: EditorView): boolean => {
   view.dispatch({ selection: { anchor: 0, head: view.state.doc.length }, userEvent: "select" })

@@ -21,7 +21,7 @@ const chosenLine = StateField.define<DecorationSet>({
   provide: (field) => EditorView.decorations.from(field)
 })
 
-/** Returns the smallest change from one text to the other, so that the visible text does not move when another part changes. */
+/** Returns the smallest change from one text to the other, so that visible text stays in place when other text changes. */
 const changeOf = (before: string, after: string) => {
   const shorter = Math.min(before.length, after.length)
   let from = 0
@@ -94,7 +94,8 @@ export const CodeView = ({
 
   useEffect(() => {
     if (editorView.current === undefined) return
-    // Change the text and the wrapping in one transaction, because a long line that is not split must never be wrapped.
+    // Change the text and the wrapping in one transaction, because the editor must never wrap a long line before the line is
+    // split.
     editorView.current.dispatch({
       effects: [labels.current.reconfigure(lineLabel.of(layout.labelOf)), wrappingEffect(isWrapping)],
       ...(shownText.current !== layout.text && { changes: changeOf(shownText.current, layout.text) })
@@ -113,7 +114,7 @@ export const CodeView = ({
       const visibleBox = editor.scrollDOM.getBoundingClientRect()
       const block = editor.lineBlockAt(from)
       const top = block.top + editor.documentTop
-      // Scroll only if the line is not visible. A clicked line already is.
+      // Scroll only if the line is not visible. A line that the user has clicked is visible.
       if (top < visibleBox.top || top + block.height > visibleBox.bottom)
         effects.push(EditorView.scrollIntoView(from, { y: "center" }))
     }

@@ -37,7 +37,7 @@ const unsplitLayout = (text: string, firstLine: number): Layout => ({
   editorLineOf: (line) => line - firstLine + 1
 })
 
-/** Lays out a text whose first line has the number `firstLine`. Its lines must end with LF. */
+/** Lays out a text whose first line has the number `firstLine`. The lines of the text must end with LF. */
 export const layoutOf = (text: string, firstLine: number, isWrapping: boolean): Layout => {
   if (!isWrapping) return unsplitLayout(text, firstLine)
   const shown: Array<string> = []

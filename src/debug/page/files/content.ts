@@ -16,8 +16,8 @@ const imageTypes: Readonly<Record<string, string>> = {
 const shownImages = new Set([...Object.values(imageTypes), "image/vnd.microsoft.icon"])
 
 /**
- * Returns the media type of an image that a browser can show, or `undefined` for other files. The bytes determine the type; if
- * they are unknown, the name does.
+ * Returns the media type of an image that a browser can show, or `undefined` for other files. The bytes determine the type or,
+ * if their format is unknown, the name.
  */
 export const imageTypeOf = ({ media_type, path }: FileContent): string | undefined => {
   if (shownImages.has(media_type)) return media_type

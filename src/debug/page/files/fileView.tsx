@@ -25,7 +25,7 @@ import { childrenOf, type Node, resolved } from "./tree.ts"
 
 type Part = NonNullable<FileContent["part"]>
 
-/** Returns the part that the address selects with `part` or `line`. If the two disagree, `line` has priority. */
+/** Returns the number of the part that the address selects with `part` or `line`. If both are given, `line` has priority. */
 const partAsked = (part: Part | undefined): number | undefined => {
   const { line, part: asked } = place.value.params
   if (part !== undefined && line !== undefined) return partOfLine(part.first_lines, Number(line))
@@ -89,7 +89,7 @@ const table = () => import("./table.tsx").then(({ Table }) => Table)
 const history = () => import("../panels/index.ts").then(({ History }) => History)
 const json = () => import("./json.ts")
 
-/** The sizes above which a form of display is used only on request, because its layout takes seconds. */
+/** The sizes in bytes above which a form of display is used only on request, because its layout takes seconds. */
 const maxAutomaticBytes: Partial<Record<Form, number>> = { json: 2_000_000, markdown: 500_000, table: 8_000_000 }
 
 const Crumbs = ({ path }: { readonly path: string }) => {
@@ -331,7 +331,7 @@ const useFile = (path: string) => {
         if (!isMissing(error)) throw error
         if (part === undefined) return { path, file: undefined }
       }
-      // The file may have been shortened, and no longer have the part.
+      // The file may have become shorter, so that the part no longer exists.
       go(hereWith({ part: undefined, line: undefined }), { replace: true })
       setKeptRequest({ path })
       return undefined
@@ -504,7 +504,7 @@ export const FileView = ({ path }: { readonly path: string }) => {
   )
 }
 
-/** The largest number of entries to render. A longer list would be slow, and the filter finds entries faster. */
+/** The largest number of entries to render. A longer list would be slow, and the user can find entries with the filter. */
 const maxListedEntries = 500
 
 const formatFileCount = (files: number): string => `${files.toLocaleString("en")} ${files === 1 ? "file" : "files"}`

@@ -118,7 +118,7 @@ const Rows = () => {
     active.value = list[Math.max(0, Math.min(list.length - 1, next))]?.path
   }
 
-  /** Moves to the next row whose name begins with the typed letters. A pause begins a new name. */
+  /** Moves to the next row whose name begins with the typed letters. After a pause of 800 ms, a letter begins a new name. */
   const typeAhead = (letter: string, time: number): void => {
     const text = (time - typedPrefix.current.at < 800 ? typedPrefix.current.text : "") + letter.toLowerCase()
     typedPrefix.current = { text, at: time }
@@ -163,7 +163,7 @@ const Rows = () => {
         if (node !== undefined) choose(node)
         break
       default:
-        // Any letter continues a name, but a letter that is a shortcut of the page does not begin one.
+        // Any letter can continue a name, but a letter that is a shortcut of the page cannot begin a name.
         if (!/^[\p{L}\p{N}._-]$/u.test(event.key)) return
         if (event.timeStamp - typedPrefix.current.at >= 800 && keys.value.some(({ key }) => key === event.key)) return
         typeAhead(event.key, event.timeStamp)
@@ -344,7 +344,7 @@ const TreePane = ({ filter }: { readonly filter: RefObject<HTMLInputElement | nu
             {shownTree.value.filesystem === undefined ? (
               <p>{archiveProblem() ?? "This dump has no archive."}</p>
             ) : (
-              <p>It is empty.</p>
+              <p>There are no files to show.</p>
             )}
           </Empty>
         ) : list === undefined ? (

@@ -1,4 +1,4 @@
-/** Formats JSON by changing only white space. Numbers, the order of keys and comments are preserved. */
+/** Formats JSON by changing only white space. Preserves numbers, comments and the order of keys. */
 import { format } from "jsonc-parser"
 
 export const formatted = (text: string): string => {

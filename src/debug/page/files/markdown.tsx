@@ -1,6 +1,6 @@
 /**
- * Renders Markdown. DOMPurify removes all HTML except the elements of Markdown, in a document that loads nothing. After that,
- * links and images get their targets. External images become links.
+ * Renders Markdown. DOMPurify removes all HTML except the elements of Markdown, in a document that loads nothing. Then this
+ * module sets the targets of links and images. External images become links.
  */
 import { highlightCode, classHighlighter } from "@lezer/highlight"
 import { LanguageDescription } from "@codemirror/language"

@@ -44,7 +44,7 @@ const ask = (requestedAt: string | undefined): void => {
 effect(() => {
   const [requestedAt, known, turn] = [at.value, version.value, retries.value]
   if (known === 0 && turn === 0) return
-  // Do not cancel the current request. If files change all the time, no response would ever arrive.
+  // Do not cancel the current request. Otherwise no response would ever arrive while files change all the time.
   if (currentRequest?.at === requestedAt && currentRequest !== undefined) currentRequest.isOutdated = true
   else {
     currentRequest?.abort.abort()
@@ -52,7 +52,7 @@ effect(() => {
   }
 })
 
-/** The open directories. They remain open after live changes and reloads of the page. */
+/** The open directories. Directories remain open after live changes and reloads of the page. */
 const storedOpenDirectories = signal<ReadonlySet<string> | undefined>(undefined)
 const keyOf = (): string => `fs-algebra.open:${meta.value?.kind}:${meta.value?.path}`
 let keptKey = ""
@@ -87,7 +87,7 @@ effect(() => {
 const noDirectories: ReadonlySet<string> = new Set()
 export const openDirectories = computed(() => storedOpenDirectories.value ?? noDirectories)
 
-/** Opens or closes a directory and, with `all`, every directory below. */
+/** Opens or closes a directory and, with `all`, every directory below it. */
 export const toggle = (node: Node, isOpen = !openDirectories.value.has(node.path), all = false): void => {
   const next = new Set(openDirectories.value)
   const set = (each: Node): void => {

@@ -1,5 +1,5 @@
 /**
- * The tree of files, made from the server's flat list. To be fast with 50,000 files, it sorts children only when their
+ * The tree of files, made from the server's flat list. To be fast with 50,000 files, the tree sorts children only when their
  * directory is opened. The filter converts each path to lower case once.
  */
 import type { TreeFile } from "../../model.ts"
@@ -8,7 +8,7 @@ export interface Node {
   readonly name: string
   readonly path: string
   readonly kind: "file" | "directory" | "symlink" | "other"
-  /** The depth, from 1; 0 for the root. */
+  /** The number of directories above the node; 0 for the root. */
   readonly depth: number
   readonly parent: Node | undefined
   size: number
@@ -97,8 +97,8 @@ export const rowsOf = (tree: Tree, open: Pick<ReadonlySet<string>, "has">): Read
 }
 
 /**
- * Returns the directories that are open at first. In a small tree, these are all directories; in a large tree, the chain of
- * directories with a single entry.
+ * Returns the directories that are open at first. In a tree of at most 40 nodes, all directories are open. In a larger tree,
+ * only the chain of directories with a single entry is open.
  */
 export const initiallyOpen = (tree: Tree): ReadonlySet<string> => {
   const open = new Set<string>()

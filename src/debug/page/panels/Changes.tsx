@@ -9,7 +9,7 @@ import { Choice, Path, Search, Split, useFocus, useListKeys, useNarrow, useNow }
 import { formatAgo, formatCount, millisOf, escapeLine } from "./words.ts"
 
 /**
- * The value of `with` in the address that means the current tree of the source. Without `with`, the comparison is with the
+ * The value of `with` in the address that means the current tree of the source. If `with` is absent, the comparison is with the
  * previous snapshot.
  */
 const currentSource = "itself"
@@ -60,7 +60,7 @@ const NoSnapshots = () => (
       <>
         <p>This view shows the differences from a snapshot, file by file.</p>
         <p>
-          <code>fs-algebra snapshot</code> takes a snapshot. Commands and tools that change files take their own.
+          <code>fs-algebra snapshot</code> takes a snapshot. Some commands and tools take snapshots before they change files.
         </p>
       </>
     ) : (
@@ -125,7 +125,7 @@ export const Changes = () => {
   const openRow = (index: number): void => go(hrefTo(rows[index]!.path), { replace: true })
   const focus = useFocus(chosen?.path, position)
   useListKeys("changed file", rows.length, position, openRow)
-  // On a wide screen, open the first file at once, before the user can select another.
+  // On a wide screen, open the first file before the user can select another file.
   const first = rows[0]?.path
   useLayoutEffect(() => {
     if (path === "" && first !== undefined && !isNarrow) go(hrefTo(first), { replace: true })

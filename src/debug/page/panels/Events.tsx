@@ -112,7 +112,7 @@ const isWithin = (event: Event, [from, to]: Span): boolean => {
   return millis !== undefined && millis >= from && millis <= to
 }
 
-/** Filters the events, but not by the selected span, because the time line shows the events outside the span too. */
+/** Filters the events by everything except the selected span, because the time line also shows the events outside the span. */
 const filtered = (events: ReadonlyArray<Event>, { outcome, session, text, tool }: EventFilter): ReadonlyArray<Event> => {
   const searchText = text.trim().toLowerCase()
   return events.filter(

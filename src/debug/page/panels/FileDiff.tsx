@@ -122,7 +122,7 @@ const sidesOf = async (
 /** The largest total length of the two compared texts, in characters. A comparison of longer texts takes too long. */
 const maxComparedCharacters = 3_000_000
 
-/** The explanation for binary content. It is empty, because the content is shown instead. */
+/** The explanation for binary content. The explanation is empty, because the page shows the content. */
 const noExplanation = ""
 
 const whyNotComparable = ({ after, before }: Sides): string | undefined => {
@@ -217,7 +217,7 @@ export const FileDiff = ({
   readonly to: string | undefined
   readonly mode: Mode
   readonly onMode: ((mode: Mode) => void) | undefined
-  /** Runs when the user goes past the last change (1) or before the first change (-1). */
+  /** Runs when the user goes past the last change (`by` is 1) or before the first change (`by` is -1). */
   readonly onPast: (by: 1 | -1) => void
 }) => {
   const {
@@ -270,7 +270,7 @@ export const FileDiff = ({
   useKeys([
     { key: "n", does: "Next change", run: stepChange(1) },
     { key: "p", does: "Previous change", run: stepChange(-1) },
-    { key: "u", does: "Side by side, or as one", run: () => onMode?.(mode === "split" ? "unified" : "split") },
+    { key: "u", does: "Side by side or unified", run: () => onMode?.(mode === "split" ? "unified" : "split") },
     { key: "w", does: "Wrap long lines", run: switchWrapping }
   ])
 

@@ -25,8 +25,8 @@ import {
 } from "./parts.tsx"
 import { briefOf, detailOf, escapeLine, escapeText, formatCount, formatDuration, millisOf } from "./words.ts"
 
-// Holds the loaded part of the journal, latest first. While the list is scrolled to the top, new entries are added at once.
-// Otherwise they are added later, so that the list does not move.
+// Holds the loaded part of the journal, latest first. While the list is scrolled to the top, new entries are added at once. At
+// other times, new entries are added later, so that the list does not move.
 
 const pageSize = 200
 const maxPageEntries = 1000
@@ -170,7 +170,10 @@ const positionOf = ({ position }: HistoryItem): number => position ?? 0
 const latestChangesFirst = (items: ReadonlyArray<HistoryItem>): ReadonlyArray<HistoryItem> =>
   [...new Map(items.map((item) => [positionOf(item), item])).values()].sort((a, b) => positionOf(b) - positionOf(a))
 
-/** Adds the latest page to the loaded changes. If changes between the two may be missing, the loaded changes are dropped. */
+/**
+ * Adds the latest page to the loaded changes. If changes between the page and the loaded changes may be missing, the loaded
+ * changes are dropped.
+ */
 const addLatestPage = (loadedChanges: LoadedChanges | undefined, page: LoadedChanges): LoadedChanges => {
   const newest = loadedChanges?.items[0]
   const lowest = page.items.at(-1)
@@ -266,7 +269,7 @@ const Exchange = ({ id, position }: { readonly id: string; readonly position: nu
     return millis === undefined || begun === undefined ? "" : `+${formatDuration(millis - begun)}`
   }
   return (
-    <section class="exchange" aria-label="The exchange">
+    <section class="exchange" aria-label="Request and answers">
       <h3 class="small-head">Exchange</h3>
       <ol>
         {steps.map((step, index) => (
@@ -356,7 +359,7 @@ const maxAutomaticEntries = 20_000
 
 const signs = { request: "→", answer: "←", other: "·" } as const
 
-/** The position of a row among adjacent rows of one request and its answer. */
+/** The position of a row in a group of adjacent rows: a request and its answers. */
 type RequestTie = "alone" | "first" | "between" | "last"
 
 const tieOf = (rows: ReadonlyArray<JournalItem>, index: number): RequestTie => {
@@ -520,7 +523,7 @@ const Entries = () => {
   const focus = useFocus(chosen, position)
   useListKeys("entry", rows.length, position, (index) => go(hrefTo(rows[index]?.position), { replace: true }))
   useKeys([{ key: ".", does: "Show new entries", run: showNew }])
-  // Load older entries until the chosen one is reached.
+  // Load older entries until the chosen entry is loaded.
   const isChosenOlder = chosen !== undefined && chosen < (items.at(-1)?.position ?? 0)
   // If the filter matches few entries, load older entries until the list is full or the journal ends.
   useEffect(() => {
@@ -552,7 +555,7 @@ const Entries = () => {
           </FilterChip>
         )}
         {correlation === undefined ? null : (
-          <FilterChip title="Show all exchanges" onRemove={() => set({ correlation: undefined })}>
+          <FilterChip title="Show all requests" onRemove={() => set({ correlation: undefined })}>
             exchange {escapeLine(correlation)}
           </FilterChip>
         )}

@@ -1,5 +1,5 @@
 /**
- * Shows a value as JSON, with a colour for each type. Objects and arrays can be folded. Long parts are cut until the user
+ * Shows a value as JSON, with a colour for each type. Objects and arrays can be folded. Long parts are shortened until the user
  * requests more.
  */
 import type { ComponentChildren } from "preact"

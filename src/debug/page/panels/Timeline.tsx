@@ -1,6 +1,6 @@
 /**
- * Draws the number of events over time as columns. A part of each column shows the failed events. The user can select a span of
- * time. The chosen event is marked.
+ * Draws the number of events over time as columns. The upper part of each column shows the failed events. The user can select a
+ * span of time. The chosen event is marked.
  */
 import { signal } from "@preact/signals"
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks"
@@ -85,7 +85,7 @@ const tickSteps = [
   2_592_000_000, 7_776_000_000, 31_536_000_000
 ]
 
-/** Returns round times for the axis. Their distance is at least the width of a label. */
+/** Returns round times for the axis. The distance between two times is at least the width of a label. */
 const ticksOf = ([from, to]: Span, width: number): ReadonlyArray<number> => {
   const least = ((to - from) / width) * 96
   const step = tickSteps.find((step) => step >= least) ?? tickSteps.at(-1)!

@@ -130,7 +130,10 @@ const makeStepper = (
   }
 }
 
-/** Shows two texts and their differences. With `isWhole` only one text exists, and all its lines are new or removed. */
+/**
+ * Shows two texts and their differences. If `isWhole` is true, one side has no text, and all lines of the other side are new or
+ * removed.
+ */
 export const compare = (
   parent: Element,
   {

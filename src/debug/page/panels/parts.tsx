@@ -8,8 +8,8 @@ const isOutsideList = (target: EventTarget | null): boolean =>
   target instanceof Element && target !== document.body && target.closest(".panel-keys") === null
 
 /**
- * Binds the keys of a list: next, previous, first and last. Letters always work. Arrow keys work only if the list has the
- * focus, or no element has.
+ * Binds the keys of a list: next, previous, first and last. Letters always work. Arrow keys work only if the list has the focus
+ * or no element has the focus.
  */
 export const useListKeys = (what: string, length: number, chosen: number, choose: (index: number) => void): void => {
   const to = (index: number): void => {
@@ -17,7 +17,7 @@ export const useListKeys = (what: string, length: number, chosen: number, choose
     const list = document.activeElement?.closest(".panel-keys")
     choose(Math.max(0, Math.min(length - 1, index)))
     if (list === undefined || list === null) return
-    // Move the focus when the row exists, but not if the focus has left the list meanwhile.
+    // Move the focus when the row exists, unless the focus has left the list by then.
     const follow = (): void => {
       const { activeElement, body } = document
       if (activeElement !== body && !list.contains(activeElement)) return
@@ -53,8 +53,8 @@ export const useListKeys = (what: string, length: number, chosen: number, choose
 }
 
 /**
- * Returns the row to scroll to after another row was chosen, and `undefined` at other times, so that new rows do not scroll the
- * list.
+ * Returns the row to scroll to after another row was chosen. Returns `undefined` at other times, so that new rows do not scroll
+ * the list.
  */
 export const useFocus = (chosen: string | number | undefined, position: number): number | undefined => {
   const seen = useRef<string | number | undefined>(undefined)

@@ -1,4 +1,4 @@
-/** Shortcuts of single keys, which do not work in text fields. Each view binds keys with a description for the help. */
+/** Binds single keys as shortcuts. The shortcuts do not work in text fields. Each shortcut has a description for the help. */
 import { signal } from "@preact/signals"
 import { useLayoutEffect, useRef } from "preact/hooks"
 

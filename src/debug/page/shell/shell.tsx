@@ -36,7 +36,9 @@ const openHelp = (): void => {
 
 const shown: Readonly<Record<string, string>> = { Escape: "Esc", ArrowDown: "↓", ArrowUp: "↑" }
 
-/** Keys that work only while an element has the focus. They are not bound in `keys`, so the help lists them separately. */
+/**
+ * Keys that work only while an element has the focus. These keys are not bound in `keys`, so the help lists them separately.
+ */
 const others: ReadonlyArray<readonly [keys: ReadonlyArray<string>, does: string]> = [
   [["↑", "↓"], "In the tree: up and down"],
   [["→", "←"], "In the tree: open and close"],
@@ -257,7 +259,7 @@ const tabs = computed(() => {
   const shownMeta = meta.value
   const counts: Record<View, readonly [count: number | undefined, lacking: string]> = {
     files: [shownTree.value?.tree.files.length, "There are no files."],
-    // The number of changes is unknown, because only the number of snapshots is known.
+    // The server sends the number of snapshots, but not the number of changes.
     changes: [shownMeta?.snapshots === 0 ? 0 : undefined, "There is no snapshot to compare."],
     events: [shownMeta?.events, "No tool calls are recorded."],
     slices: [shownMeta?.slices, "There are no slices of a session."],
@@ -545,7 +547,7 @@ export const Shell = ({ children }: { readonly children: ComponentChildren }) =>
           main.current?.focus()
         }}
       >
-        To the content
+        Skip to the content
       </a>
       <Header />
       <Banners />

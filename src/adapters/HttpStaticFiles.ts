@@ -1,0 +1,139 @@
+/**
+ * Serves the files of the current Filesystem over HTTP, with effect's HttpStaticServer.
+ *
+ * @since 0.1.0
+ */
+import * as Effect from "effect/Effect"
+import * as FileSystem from "effect/FileSystem"
+import * as Layer from "effect/Layer"
+import * as Option from "effect/Option"
+import * as Path from "effect/Path"
+import { type PlatformError, systemError } from "effect/PlatformError"
+import * as Etag from "effect/http/Etag"
+import * as HttpPlatform from "effect/http/HttpPlatform"
+import type * as HttpRouter from "effect/http/HttpRouter"
+import * as HttpServerResponse from "effect/http/HttpServerResponse"
+import * as HttpStaticServer from "effect/http/HttpStaticServer"
+import { subdirectory } from "../filesystem/Decorator.ts"
+import { Filesystem } from "../filesystem/Filesystem.ts"
+import * as Platform from "../filesystem/Platform.ts"
+import type { NotADirectory, StatError } from "../model/FsError.ts"
+import { sha256 } from "../runtime/hash.ts"
+import type { AdapterSupport } from "./support.ts"
+
+/**
+ * The options of the file handler.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export interface Options {
+  /** The directory to serve. @default "." */
+  readonly root?: string | undefined
+  /** The path of the URLs, such as `/static`. @default "/" */
+  readonly prefix?: string | undefined
+  /** The file that answers for a directory; `undefined` means none. @default "index.html" */
+  readonly index?: string | undefined
+  /** True if the index file of the root answers for missing pages. @default false */
+  readonly spa?: boolean | undefined
+  /** The value of the Cache-Control header. @default no header */
+  readonly cacheControl?: string | undefined
+  /** MIME types by file extension without the dot, in addition to those of effect. */
+  readonly mimeTypes?: Record<string, string> | undefined
+}
+
+/** The size in bytes up to which a file is read whole, so that the ETag belongs to exactly the bytes of the response. */
+const maxWholeBytes = 1 << 20
+
+const reasonsToHide = new Set(["PermissionDenied", "BadArgument", "BadResource", "InvalidData"])
+
+/**
+ * Makes refused and invalid paths appear as missing, so that the answer is 404 for a link that leads outside, as for a page
+ * that does not exist.
+ */
+const hidingReasons = Effect.map(FileSystem.FileSystem, (fs): FileSystem.FileSystem => ({
+  ...fs,
+  stat: (path) =>
+    Effect.mapError(fs.stat(path), (error) =>
+      reasonsToHide.has(error.reason._tag)
+        ? systemError({ _tag: "NotFound", module: "FileSystem", method: "stat", pathOrDescriptor: path, cause: error })
+        : error
+    )
+}))
+
+/**
+ * Provides the file responses. A small file has a strong ETag of its content; a larger one a weak ETag of its size and
+ * time, as in effect.
+ */
+const platform: Layer.Layer<HttpPlatform.HttpPlatform, never, FileSystem.FileSystem> = Layer.effect(
+  HttpPlatform.HttpPlatform,
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const streamed = yield* HttpPlatform.HttpPlatform
+    return HttpPlatform.HttpPlatform.of({
+      ...streamed,
+      fileResponse: (path, options) =>
+        Effect.flatMap(fs.stat(path), ({ mtime, size }) => {
+          // The static server passes sizes as bigint only.
+          const range = options as { readonly offset?: bigint; readonly bytesToRead?: bigint } | undefined
+          const start = Number(range?.offset ?? 0n)
+          const end = range?.bytesToRead === undefined ? undefined : start + Number(range.bytesToRead)
+          if (size > BigInt(maxWholeBytes)) return streamed.fileResponse(path, options)
+          return Effect.map(fs.readFile(path), (bytes) => {
+            const etag = { etag: `"${sha256(bytes)}"` }
+            const response = HttpServerResponse.uint8Array(bytes.subarray(start, end), { status: options?.status ?? 200 })
+            return HttpServerResponse.setHeaders(
+              response,
+              Option.isSome(mtime) ? { ...etag, "last-modified": mtime.value.toUTCString() } : etag
+            )
+          })
+        })
+    })
+  })
+).pipe(Layer.provide(HttpPlatform.layer), Layer.provide(Etag.layerWeak))
+
+/**
+ * Adds a route for the files to the router. Supports index files, MIME types, byte ranges and conditional requests. A
+ * link that leads out of the served directory is answered like a missing page.
+ *
+ * @example
+ * ```ts
+ * const files = HttpStaticFiles.layer({ prefix: "/static" }).pipe(
+ *   Layer.provide(InMemory.layer({ tree: { "app.js": "run()\n" } }))
+ * )
+ * const { dispose, handler } = HttpRouter.toWebHandler(files)
+ * const response = yield* Effect.promise(() => handler(new Request("http://localhost/static/app.js")))
+ * yield* Effect.promise(() => response.text()) // => "run()\n"
+ * yield* Effect.promise(() => dispose())
+ * ```
+ * @category layers
+ * @since 0.1.0
+ */
+export const layer = (
+  options: Options = {}
+): Layer.Layer<never, PlatformError | StatError | NotADirectory, HttpRouter.HttpRouter | Filesystem> => {
+  const served = Layer.effect(Filesystem, Effect.flatMap(Filesystem, subdirectory(options.root ?? ".")))
+  return HttpStaticServer.layer({ ...options, root: "/" }).pipe(
+    Layer.provide(Layer.provideMerge(platform, Layer.effect(FileSystem.FileSystem, hidingReasons))),
+    Layer.provide(Platform.toFileSystem),
+    Layer.provide(served),
+    Layer.provide(Path.layer)
+  )
+}
+
+/**
+ * The tested version of the package, and what the adapter offers.
+ *
+ * @category models
+ * @since 0.1.0
+ */
+export const support: AdapterSupport = {
+  name: "HttpStaticFiles",
+  package: "effect",
+  version: "4.1.0",
+  maps: [
+    "HttpStaticServer: index files, SPA fallback, MIME types, byte ranges",
+    "ETag, Last-Modified and all conditional requests"
+  ],
+  missing: ["several ranges in one request", "strong ETags of files over 1 MiB"]
+}
