@@ -49,7 +49,7 @@ export const support: AdapterSupport = {
     "writing of bytes that are not UTF-8 (`Unsupported`)",
     "symlinks: listed as `symlink`, but never followed, made or moved",
     "attributes and watching",
-    "names that differ only in their Unicode form: the server confuses them, so the second one is refused (`InvalidPath`)",
+    "names that the server takes for that of another entry, in another Unicode form or case (`InvalidPath`)",
     "exclusion of other programs: the server checks and changes in two steps; an append rewrites the file",
     "removing the temporary file of a write whose last step failed",
     "servers on Windows (`Unsupported`)"
@@ -115,8 +115,10 @@ export const layer = (options: McpFilesystemOptions = {}): Layer.Layer<Filesyste
  *
  * @example
  * ```ts
- * const command = ChildProcess.make("npx", ["@modelcontextprotocol/server-filesystem", "/home/me/notes"])
- * const files = Layer.provide(McpFilesystem.layerStdio({ command }), NodeServices.layer)
+ * const command = ChildProcess.make("npx", ["mcp-server-filesystem", "."])
+ * const files = Layer.provide(McpFilesystem.layerStdio({ command, readOnly: true }), NodeServices.layer)
+ * const hasManifest = Filesystem.Filesystem.use((fs) => fs.exists("package.json"))
+ * yield* Effect.provide(hasManifest, files) // => true
  * ```
  * @category layers
  * @since 0.1.0

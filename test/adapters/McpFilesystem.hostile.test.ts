@@ -108,6 +108,16 @@ describe("a hostile MCP server", () => {
     assert.strictEqual(exit.value[1], "hello")
   })
 
+  it("a new file whose target always exists is not written again and again", { timeout: 30_000 }, async () => {
+    const outcome = (mode: "create" | "overwrite" | "append") =>
+      withServer(
+        "targets that always exist",
+        Filesystem.use((fs) => fs.write("new", "x", { mode }))
+      )
+    assert.strictEqual(tagOf(await outcome("create")), "AlreadyExists")
+    for (const mode of ["overwrite", "append"] as const) assert.strictEqual(tagOf(await outcome(mode)), "IoError undefined")
+  })
+
   const openings: Readonly<Record<string, string>> = {
     "no start": "Unavailable",
     "no tools": "Unsupported",

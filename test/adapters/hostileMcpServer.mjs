@@ -68,6 +68,16 @@ const dishonest = {
   "no JSON": () => process.stdout.write("this is not JSON\n"),
   "no answer": () => {},
   stubborn: () => {},
+  "targets that always exist": (id, name, args) =>
+    send({
+      id,
+      result:
+        name === "write_file"
+          ? textResult("Successfully wrote")
+          : name === "move_file"
+            ? textResult("Destination already exists: x", true)
+            : honest(name, args)
+    }),
   "an answer to another request": () => send({ id: 999_999, result: textResult("x") }),
   "messages without an end": () => flood(() => send({ method: "notifications/message", params: { level: "info", data: "x" } })),
   "a line without an end": () => flood(() => process.stdout.write("x".repeat(65_536))),

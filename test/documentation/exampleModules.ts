@@ -52,9 +52,17 @@ const namesOf = (file: string): ReadonlyArray<string> =>
 /** The packages whose names an example may use without an import; the first package with a name wins. */
 const packages: ReadonlyArray<readonly [from: string, names: ReadonlyArray<string>]> = [
   ["effect", ["Context", "DateTime", "Effect", "Fiber", "FileSystem", "Layer", "Option", "Schema", "Stream"]],
+  ["effect/process", ["ChildProcess"]],
   ["fs-algebra", namesOf("src/index.ts")],
   ["fs-algebra/testing", namesOf("src/testing/index.ts")],
   ["fs-algebra/debug", namesOf("src/debug/index.ts")],
+  // The example of an adapter uses the adapter under the name of its file.
+  ...readdirSync(join(root, "src/adapters"))
+    .filter((file) => /^[A-Z]\w*\.ts$/.test(file))
+    .map((file): readonly [from: string, names: ReadonlyArray<string>] => {
+      const name = file.slice(0, -3)
+      return [`fs-algebra/adapters/${name}`, [`* as ${name}`]]
+    }),
   ["@effect/platform-node", ["NodeFileSystem", "NodeServices"]]
 ]
 
@@ -89,6 +97,8 @@ export const moduleOf = (example: Example): string => {
   const taken = new Set<string>()
   const needsFilesystem = uses("fs") && !/\(fs\) =>/.test(body)
   const imports = packages.flatMap(([from, names]) => {
+    const [first = ""] = names
+    if (first.startsWith("* as ")) return uses(first.slice(5)) ? [`import ${first} from "${from}"`] : []
     const used = names.filter(
       (name) =>
         !taken.has(name) &&

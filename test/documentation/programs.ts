@@ -27,6 +27,7 @@ export const makeProgramDirectory = (name: string): ProgramDirectory => {
         body
           .replaceAll('from "fs-algebra/testing"', `from "${source("testing/index.ts")}"`)
           .replaceAll('from "fs-algebra/debug"', `from "${source("debug/index.ts")}"`)
+          .replaceAll(/from "fs-algebra\/adapters\/(\w+)"/g, (_, name) => `from "${source(`adapters/${name}.ts`)}"`)
           .replaceAll('from "fs-algebra"', `from "${source("index.ts")}"`)
       )
       return file

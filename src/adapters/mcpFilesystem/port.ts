@@ -90,10 +90,12 @@ export const make = (server: Server, info: Info, rules: Rules, maxFileBytes: num
       })
     })
 
+  /** `isRetry` is true after another program has created an entry at the path between two steps. */
   const publish = Effect.fnUntraced(function* (
     path: FsPath.FsPath,
     bytes: Uint8Array,
-    mode: Mode
+    mode: Mode,
+    isRetry = false
   ): Effect.fn.Return<FileStat, Fault.Fault> {
     const old = yield* findCreatable(path)
     if (old !== undefined && mode === "create") return yield* Effect.fail(Fault.alreadyExists)
@@ -103,7 +105,8 @@ export const make = (server: Server, info: Info, rules: Rules, maxFileBytes: num
     const content = yield* decode(whole)
     if (old !== undefined) yield* run("write_file", { path: at(path), content })
     else if (!(yield* createFile(path, content))) {
-      return yield* mode === "create" ? Effect.fail(Fault.alreadyExists) : publish(path, bytes, mode)
+      if (mode === "create") return yield* Effect.fail(Fault.alreadyExists)
+      return yield* isRetry ? Effect.fail(notWritten) : publish(path, bytes, mode, true)
     }
     const { stat } = yield* look(path)
     return stat?.sizeBytes === whole.length ? stat : yield* Effect.fail(notWritten)
