@@ -1,6 +1,7 @@
 /** The laws that the tools of the official MCP filesystem server cannot satisfy, by reason. */
 export const beyond: Readonly<Record<string, ReadonlyArray<string>>> = {
   "the server has no tool that deletes": [
+    "without permission to write, files can be deleted",
     "an open file keeps its content when its name is removed",
     "port remove removes a file",
     "port remove removes an empty directory",
